@@ -2,6 +2,7 @@
 // that come of it. Types alone. Times are milliseconds since the epoch, UTC.
 
 import type { Lane } from "../base/types.ts";
+import type { incidentKinds, linkOutcomes, rejectedReasons, usageClasses } from "./closed-sets.ts";
 
 /** Where a stored line stands. */
 export interface LinePlace {
@@ -26,13 +27,7 @@ export interface Stamp {
   readonly rank: string;
 }
 
-export type UsageClass =
-  | "identified"
-  | "anonymous"
-  | "identify"
-  | "alias"
-  | "group_identify"
-  | "survey";
+export type UsageClass = (typeof usageClasses)[number];
 
 /** A property's name, and its value as JSON text, digits and all. */
 export type PropertyText = readonly [name: string, json: string];
@@ -46,27 +41,9 @@ export interface PropertyWrites {
 
 export type LinkKind = "identify" | "alias" | "merge";
 
-export type LinkOutcome =
-  | "merged"
-  | "already_one"
-  | "refused_illegal_id"
-  | "refused_self"
-  | "refused_both_known"
-  | "refused_cap";
+export type LinkOutcome = (typeof linkOutcomes)[number];
 
-/** Why (a part of) an event could not be applied. A closed list; docs list it too. */
-export type RejectedReason =
-  | "not_json"
-  | "not_a_record"
-  | "wrong_project"
-  | "invalid_field"
-  | "too_deep"
-  | "number_out_of_range"
-  | "properties_too_large"
-  | "person_full"
-  | "group_full"
-  | "too_many_group_types"
-  | "name_too_long";
+export type RejectedReason = (typeof rejectedReasons)[number];
 
 export interface Rejection {
   readonly reason: RejectedReason;
@@ -243,13 +220,7 @@ export interface StoredOutboxRow extends OutboxRow {
   readonly id: number;
 }
 
-export type IncidentKind =
-  | "stream_made_anew"
-  | "tail_lost"
-  | "expired_unread"
-  | "begun_late"
-  | "place_unknown"
-  | "unknown_schema";
+export type IncidentKind = (typeof incidentKinds)[number];
 
 export interface IncidentRow {
   readonly stream: string;
@@ -300,7 +271,6 @@ export interface Run {
   readonly to: number;
 }
 
-/** All that a transaction writes. Rows replace those of the same key unless said otherwise. */
 /** What was applied, and in which order. Of one moment: no run goes further than its position. */
 export interface Recording {
   readonly positions: readonly Position[];
@@ -309,6 +279,7 @@ export interface Recording {
   readonly incidents: readonly IncidentRow[];
 }
 
+/** All that a transaction writes. Rows replace those of the same key unless said otherwise. */
 export interface Commit {
   /**
    * The number of the commit that this one follows. Another one in the store means that there is a

@@ -1,11 +1,12 @@
 // `penstock usage` and `penstock spikes`: what a project's events come to, day by day, and when
 // more came than usual. This usage bills; what the gateways count beside it is for watching.
 
+import { usageClasses } from "../../effects/closed-sets.ts";
 import { spikeJson, usageMembers } from "../../effects/http/shapes.ts";
 import type { OpenReader } from "../../effects/store/open.ts";
 import { type UsageDay, usageRowsMax } from "../../effects/store/port.ts";
 import { streamStatuses } from "../../effects/streams/lag.ts";
-import type { SpikeRow, UsageClass } from "../../effects/types.ts";
+import type { SpikeRow } from "../../effects/types.ts";
 import { usageExport } from "../../effects/usage/usage-export.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
@@ -37,14 +38,6 @@ export interface UsageOptions {
 const closingMs = 600_000;
 const dayMs = 86_400_000;
 const daysShown = 30;
-const classes = [
-  "identified",
-  "anonymous",
-  "identify",
-  "alias",
-  "group_identify",
-  "survey",
-] as const satisfies readonly UsageClass[];
 
 const whichBills =
   "this is what bills: each event once, live ones, on the day (UTC) that it was received; what the gateways count as they take it (`penstock project usage`) is for watching";
@@ -149,7 +142,7 @@ async function showDays(
       name,
       ...[
         eventsOf(live),
-        ...classes.map((one) => eventsOf(live.filter((row) => row.class === one))),
+        ...usageClasses.map((one) => eventsOf(live.filter((row) => row.class === one))),
       ],
       own.reduce((sum, { duplicates }) => sum + duplicates, 0),
       eventsOf(own.filter(({ lane }) => lane === "historical")),
@@ -157,7 +150,7 @@ async function showDays(
       .map(String)
       .concat(`~${active.get(name) ?? 0}`);
   });
-  const heads = classes.map((name) => name.replace("_", " ").toUpperCase());
+  const heads = usageClasses.map((name) => name.replace("_", " ").toUpperCase());
   const head = ["DAY", "BILLABLE", ...heads, "DUPLICATES", "HISTORICAL", "ACTIVE IDS"];
   for (const line of table([head, ...rows])) say(command, line);
   const billable = eventsOf(days.filter(({ lane }) => lane === "live"));

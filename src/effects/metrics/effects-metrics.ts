@@ -3,9 +3,10 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { lanes } from "../../nats/names.ts";
+import { incidentKinds, linkOutcomes, rejectedReasons, usageClasses } from "../closed-sets.ts";
 import type { Totals } from "../store/port.ts";
 import { lagMessages, type StreamStatus } from "../streams/lag.ts";
-import type { Commit, IncidentKind, LinkOutcome, RejectedReason, UsageClass } from "../types.ts";
+import type { Commit } from "../types.ts";
 import type { EffectsWriter } from "../writer/effects-writer.ts";
 import { type EffectsMetricName, effectsMetricTable } from "./metric-table.ts";
 
@@ -25,24 +26,6 @@ interface EffectsGauges {
 }
 
 const commitSecondsBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
-
-// The values of the labels: the compiler sees that none is missing.
-const usageClasses = {
-  ...{ identified: 1, anonymous: 1, identify: 1, alias: 1, group_identify: 1, survey: 1 },
-} as const satisfies Record<UsageClass, 1>;
-const rejectedReasons = {
-  ...{ not_json: 1, not_a_record: 1, wrong_project: 1, invalid_field: 1, too_deep: 1 },
-  ...{ number_out_of_range: 1, properties_too_large: 1, person_full: 1, group_full: 1 },
-  ...{ too_many_group_types: 1, name_too_long: 1 },
-} as const satisfies Record<RejectedReason, 1>;
-const incidentKinds = {
-  ...{ stream_made_anew: 1, tail_lost: 1, expired_unread: 1, begun_late: 1 },
-  ...{ place_unknown: 1, unknown_schema: 1 },
-} as const satisfies Record<IncidentKind, 1>;
-const linkOutcomes = {
-  ...{ merged: 1, already_one: 1, refused_illegal_id: 1, refused_self: 1 },
-  ...{ refused_both_known: 1, refused_cap: 1 },
-} as const satisfies Record<LinkOutcome, 1>;
 
 export class EffectsMetrics {
   readonly registry = new Registry();
@@ -69,12 +52,11 @@ export class EffectsMetrics {
     for (const lane of lanes) {
       this.#duplicates.inc({ lane }, 0);
       this.#frames.inc({ lane }, 0);
-      for (const usageClass of Object.keys(usageClasses))
-        this.#events.inc({ lane, class: usageClass }, 0);
+      for (const usageClass of usageClasses) this.#events.inc({ lane, class: usageClass }, 0);
     }
-    for (const reason of Object.keys(rejectedReasons)) this.#rejected.inc({ reason }, 0);
-    for (const kind of Object.keys(incidentKinds)) this.#incidents.inc({ kind }, 0);
-    for (const outcome of Object.keys(linkOutcomes)) this.#links.inc({ outcome }, 0);
+    for (const reason of rejectedReasons) this.#rejected.inc({ reason }, 0);
+    for (const kind of incidentKinds) this.#incidents.inc({ kind }, 0);
+    for (const outcome of linkOutcomes) this.#links.inc({ outcome }, 0);
   }
 
   text(): Promise<string> {

@@ -2,6 +2,7 @@
 // many distinct ids were active a day. Keeps no clock: a day is the UTC day of `received_at`.
 
 import { lanes } from "../../nats/names.ts";
+import { usageClasses } from "../closed-sets.ts";
 import type { StoredLine } from "../lines/line.ts";
 import type { EffectsStore } from "../store/port.ts";
 import type { ActiveIdsRow, Commit, UsageClass, UsageDelta } from "../types.ts";
@@ -9,24 +10,12 @@ import { IdSketch } from "./id-sketch.ts";
 
 const dayMs = 24 * 3_600_000;
 
-const usageClasses: readonly UsageClass[] = [
-  "identified",
-  "anonymous",
-  "identify",
-  "alias",
-  "group_identify",
-  "survey",
-];
-/** Where a class's counts begin: events and duplicates of the one lane, then of the other. */
-const classAt: Readonly<Record<UsageClass, number>> = {
-  identified: 0,
-  anonymous: 4,
-  identify: 8,
-  alias: 12,
-  group_identify: 16,
-  survey: 20,
-};
-const countsTotal = 24;
+/** Events and duplicates of the one lane, then of the other. */
+const countsOfClass = 4;
+/** Where a class's counts begin. */
+const classAt = Object.fromEntries(
+  usageClasses.map((usageClass, index) => [usageClass, countsOfClass * index]),
+) as Readonly<Record<UsageClass, number>>;
 
 interface ProjectDay {
   readonly projectId: string;
@@ -156,7 +145,7 @@ export class Usage {
     let found = days.get(day);
     if (found === undefined) {
       if (this.#today.day !== day) this.#today = { day, text: textOf(day) };
-      const counts = new Array<number>(countsTotal).fill(0);
+      const counts = new Array<number>(countsOfClass * usageClasses.length).fill(0);
       found = {
         projectId,
         day,

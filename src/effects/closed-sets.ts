@@ -1,0 +1,47 @@
+// The closed sets of words that the effects write into tables, metrics and answers: each listed
+// once. types.ts has the type of each.
+
+/** What an event counts as, in the order in which commands show them. */
+export const usageClasses = [
+  "identified",
+  "anonymous",
+  "identify",
+  "alias",
+  "group_identify",
+  "survey",
+] as const;
+
+/** How a link between two ids ended. The guide on people and groups lists them too. */
+export const linkOutcomes = [
+  "merged",
+  "already_one",
+  "refused_illegal_id",
+  "refused_self",
+  "refused_both_known",
+  "refused_cap",
+] as const;
+
+/** Why (a part of) an event could not be applied. The docs list them too. */
+export const rejectedReasons = [
+  "not_json",
+  "not_a_record",
+  "wrong_project",
+  "invalid_field",
+  "too_deep",
+  "number_out_of_range",
+  "properties_too_large",
+  "person_full",
+  "group_full",
+  "too_many_group_types",
+  "name_too_long",
+] as const;
+
+/** What happened to a stream that its reader had not brought about. */
+export const incidentKinds = [
+  "stream_made_anew",
+  "tail_lost",
+  "expired_unread",
+  "begun_late",
+  "place_unknown",
+  "unknown_schema",
+] as const;
