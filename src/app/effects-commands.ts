@@ -3,7 +3,7 @@
 
 import { Argument, type Command, InvalidArgumentError } from "commander";
 import type { CommandContext } from "../cli/context.ts";
-import type { EffectsCommand } from "../cli/effects/database.ts";
+import type { EffectsCommand } from "../cli/effects/command.ts";
 import type { RebuildCommandOptions } from "../cli/effects/rebuild.ts";
 import type { UsageOptions } from "../cli/effects/usage.ts";
 import { configOf, natsSettings, withSettings } from "../cli/settings.ts";
@@ -11,7 +11,6 @@ import { day, instantMs } from "../effects/http/parameters.ts";
 import type { SettingName } from "../settings/config.ts";
 import { besideCommand } from "./beside-command.ts";
 
-const databaseSettings: readonly SettingName[] = ["effectsUrl", "dataDir"];
 const databaseAndNats: readonly SettingName[] = [
   ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),
   "effectsUrl",
@@ -46,11 +45,8 @@ export function addEffects(program: Command, context: CommandContext): void {
     const { runBeside } = await import("./effects-beside.ts");
     await runBeside(context);
   });
-  withJson(
-    withSettings(
-      effects.command("status").description("how far events are applied, and what could not be"),
-      databaseAndNats,
-    ),
+  withDatabase(
+    effects.command("status").description("how far events are applied, and what could not be"),
   ).action(async (options: { json: boolean }, command: Command) => {
     const { status } = await import("../cli/effects/status.ts");
     await status(commandOf(command, context), options.json);
@@ -73,13 +69,10 @@ function addRebuilding(effects: Command, context: CommandContext): void {
       await rebuildEffects(commandOf(command, context), options);
     });
   withMissing(
-    withJson(
-      withSettings(
-        effects
-          .command("verify")
-          .description("whether the database is what the streams make; changes nothing"),
-        databaseAndNats,
-      ),
+    withDatabase(
+      effects
+        .command("verify")
+        .description("whether the database is what the streams make; changes nothing"),
     ),
   ).action(async (options: { json: boolean; acceptMissing: boolean }, command: Command) => {
     const { verifyEffects } = await import("../cli/effects/rebuild.ts");
@@ -125,13 +118,10 @@ export function addEffectsReading(program: Command, context: CommandContext): vo
 }
 
 function addCounts(program: Command, context: CommandContext): void {
-  withJson(
-    withSettings(
-      program
-        .command("usage <project>")
-        .description("what a project's events come to, day by day: this bills, each event once"),
-      databaseAndNats,
-    ),
+  withDatabase(
+    program
+      .command("usage <project>")
+      .description("what a project's events come to, day by day: this bills, each event once"),
   )
     .option("--from <day>", "the first day, such as 2026-11-22; default: 30 days", parsed(day))
     .option("--to <day>", "the last day; default: today", parsed(day))
@@ -169,8 +159,9 @@ function commandOf(command: Command, context: CommandContext): EffectsCommand {
   return { config: configOf(command, context), context };
 }
 
+/** What reads the database asks NATS too, for how far it is behind. */
 function withDatabase(command: Command): Command {
-  return withJson(withSettings(command, databaseSettings));
+  return withJson(withSettings(command, databaseAndNats));
 }
 
 function withMissing(command: Command): Command {

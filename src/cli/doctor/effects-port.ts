@@ -1,6 +1,7 @@
 // Asks the process of the effects how it is, where one answers on the port of the settings. None is
 // needed, so a port that is free is well. What the database says is another check's.
 
+import { counted } from "../terminal.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 import { fieldOf, get, type PortCheck, type PortQuestion, taken, unusedPort } from "./ports.ts";
 
@@ -30,10 +31,10 @@ export async function checkEffectsPort(question: PortQuestion): Promise<Finding>
   if (status?.status !== 200)
     return check.fail(`${who} and does not say what it has applied`, "see its log");
   const { state, messages, seconds, incidents, rejected } = appliedOf(status.body);
-  const trouble = `${incidents} incidents, ${rejected} rejected`;
+  const trouble = `${counted(incidents, "incident")}, ${rejected} rejected`;
   if (messages === undefined)
     return check.warn(`${who}, and does not know how far it is behind; ${trouble}`, "see its log");
-  const found = `${who}: ${state}, ${messages} messages behind, ${trouble}`;
+  const found = `${who}: ${state}, ${counted(messages, "message")} behind, ${trouble}`;
   if (seconds < lagSecondsMax) return check.ok(found);
   return check.warn(
     `${found}; the oldest has waited for ${Math.round(seconds)} s`,

@@ -20,6 +20,7 @@ import type { Position } from "../../effects/types.ts";
 import type { Config } from "../../settings/config.ts";
 import type { CommandContext } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
+import { counted } from "../terminal.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 const databaseTimeoutMs = 5_000;
@@ -68,7 +69,7 @@ async function checkDatabase(
   const { persons, groups } = totals;
   return [
     fault === undefined
-      ? check.ok(`${shownPlace(place)}: ${persons} persons, ${groups} groups`)
+      ? check.ok(`${shownPlace(place)}: ${counted(persons, "person")}, ${counted(groups, "group")}`)
       : check.fail(`${fault} cannot be written by this user`, "run this as the user who runs it"),
     ...(await checkLag(applied, config, context)),
     ...checkTrouble(totals),
@@ -109,8 +110,8 @@ async function checkLag(
   const worst = streams.toSorted((one, other) => lagOf(other) - lagOf(one))[0];
   const behind = streams.reduce((sum, stream) => sum + (lagMessages(stream) ?? 0), 0);
   if (worst === undefined || lagOf(worst) < lagSecondsMax)
-    return [check.ok(behind === 0 ? "all is applied" : `${behind} messages, coming in`)];
-  const found = `${behind} messages are not applied, the oldest of ${worst.stream} for ${Math.round(lagOf(worst))} s`;
+    return [check.ok(behind === 0 ? "all is applied" : `${counted(behind, "message")}, coming in`)];
+  const found = `not applied: ${counted(behind, "message")}, the oldest of ${worst.stream} for ${Math.round(lagOf(worst))} s`;
   return [check.warn(found, "start `penstock effects`, or see its log and /status")];
 }
 
@@ -123,9 +124,14 @@ function checkTrouble({ incidents, rejected }: Totals): Finding[] {
   return [
     ...(incidents === 0
       ? []
-      : [checkOf("effects loss").warn(`${incidents} incidents with streams`, seeThem)]),
+      : [checkOf("effects loss").warn(`${counted(incidents, "incident")} with streams`, seeThem)]),
     ...(rejected === 0
       ? []
-      : [checkOf("rejected").warn(`${rejected} parts of events could not be applied`, seeThem)]),
+      : [
+          checkOf("rejected").warn(
+            `${counted(rejected, "part")} of events could not be applied`,
+            seeThem,
+          ),
+        ]),
   ];
 }

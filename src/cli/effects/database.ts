@@ -5,14 +5,9 @@ import { asOfJson } from "../../effects/http/shapes.ts";
 import { type OpenReader, readerAt, shownPlace, storePlace } from "../../effects/store/open.ts";
 import { StoreError } from "../../effects/store/store-error.ts";
 import { isProjectId } from "../../projects/registry/bucket.ts";
-import type { Config } from "../../settings/config.ts";
-import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
-import { forTerminal } from "../terminal.ts";
-
-export interface EffectsCommand {
-  readonly config: Config;
-  readonly context: CommandContext;
-}
+import { CommandError, usageExitCode } from "../context.ts";
+import type { EffectsCommand } from "./command.ts";
+import { noteAge } from "./freshness.ts";
 
 /** Throws a CommandError that says what is wrong with the database, or that there is none yet. */
 export async function withReader<T>(
@@ -32,7 +27,7 @@ export async function withReader<T>(
   }
 }
 
-export function requireProject(id: string): void {
+function requireProject(id: string): void {
   if (isProjectId(id)) return;
   const message = `the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`;
   throw new CommandError(message, usageExitCode);
@@ -42,15 +37,22 @@ export function requireProject(id: string): void {
  * What ends an object of results: ask for it before them, so that they are at least as new as it
  * says. A commit in between may make them newer.
  */
-export async function asOfMember(reader: OpenReader): Promise<string> {
+async function asOfMember(reader: OpenReader): Promise<string> {
   return `"as_of":${asOfJson(await reader.applied())}`;
 }
 
-export function say({ context }: EffectsCommand, line: string): void {
-  context.stdout.write(`${forTerminal(line)}\n`);
-}
-
-/** A remark beside the result, on standard error. */
-export function note({ context }: EffectsCommand, line: string): void {
-  context.stderr.write(`${forTerminal(line)}\n`);
+/**
+ * Reads something of a project. Says first as of when it is, where that is not now; what a program
+ * reads has `as_of` for that.
+ */
+export async function readProject(
+  command: EffectsCommand,
+  { project, json }: { readonly project: string; readonly json: boolean },
+  work: (reader: OpenReader, asOf: string) => Promise<void>,
+): Promise<void> {
+  requireProject(project);
+  await withReader(command, async (reader) => {
+    if (!json) await noteAge(command, reader);
+    await work(reader, await asOfMember(reader));
+  });
 }

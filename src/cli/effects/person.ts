@@ -7,7 +7,9 @@ import type { Link, Person } from "../../effects/store/port.ts";
 import { storedIdText } from "../../events/distinct-id.ts";
 import { CommandError } from "../context.ts";
 import { table } from "../terminal.ts";
-import { asOfMember, type EffectsCommand, requireProject, say, withReader } from "./database.ts";
+import { type EffectsCommand, say } from "./command.ts";
+import { readProject } from "./database.ts";
+import { requireKnown } from "./known-project.ts";
 import { card, propertyLines, shownTime } from "./shown.ts";
 
 interface PersonQuestion {
@@ -30,10 +32,8 @@ export async function person(
   command: EffectsCommand,
   { project, id, json }: PersonQuestion,
 ): Promise<void> {
-  requireProject(project);
-  await withReader(command, async (reader) => {
-    const asOf = await asOfMember(reader);
-    const found = await findPerson(reader, project, id);
+  await readProject(command, { project, json }, async (reader, asOf) => {
+    const found = await findPerson(command, reader, { project, id });
     if (json) say(command, `${personJson(found).slice(0, -1)},${asOf}}`);
     else for (const line of personLines(found)) say(command, line);
   });
@@ -44,10 +44,8 @@ export async function links(
   command: EffectsCommand,
   { project, id, json }: PersonQuestion,
 ): Promise<void> {
-  requireProject(project);
-  await withReader(command, async (reader) => {
-    const asOf = await asOfMember(reader);
-    const { uuid } = await findPerson(reader, project, id);
+  await readProject(command, { project, json }, async (reader, asOf) => {
+    const { uuid } = await findPerson(command, reader, { project, id });
     const found = (await reader.links(project, uuid)) ?? [];
     if (json) say(command, `{"links":[${found.map(linkJson).join(",")}],${asOf}}`);
     else if (found.length === 0) say(command, "no links: nothing has joined ids to this person");
@@ -59,13 +57,12 @@ export async function group(
   command: EffectsCommand,
   { project, type, key, json }: GroupQuestion,
 ): Promise<void> {
-  requireProject(project);
-  await withReader(command, async (reader) => {
-    const asOf = await asOfMember(reader);
+  await readProject(command, { project, json }, async (reader, asOf) => {
     const found = await reader.group({
       ...{ projectId: project, type: storedIdText(type), key: storedIdText(key) },
     });
     if (found === undefined) {
+      await requireKnown(command, reader, project);
       const types = await reader.groupTypes(project);
       throw new CommandError(
         types.includes(storedIdText(type))
@@ -86,12 +83,17 @@ export async function group(
 }
 
 /** Ids can have the form of a uuid, as those of browsers do, so the id goes first. */
-async function findPerson(reader: OpenReader, project: string, id: string): Promise<Person> {
+async function findPerson(
+  command: EffectsCommand,
+  reader: OpenReader,
+  { project, id }: Pick<PersonQuestion, "project" | "id">,
+): Promise<Person> {
   const byId = await reader.personByDistinctId(project, storedIdText(id));
   if (byId !== undefined) return byId;
   const isUuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
   const byUuid = isUuid ? await reader.personByUuid(project, id.toLowerCase()) : undefined;
   if (byUuid !== undefined) return byUuid;
+  await requireKnown(command, reader, project);
   throw new CommandError(`the project ${project} has no person "${id}", by distinct id or uuid`);
 }
 

@@ -22,7 +22,7 @@ import { verify } from "../../effects/writer/verify.ts";
 import { effectsUrl } from "../../settings/parsers.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
-import { type EffectsCommand, note, say } from "./database.ts";
+import { type EffectsCommand, note, say } from "./command.ts";
 
 export interface RebuildCommandOptions {
   /** Another database to make, in place of taking the place of the one there is. */

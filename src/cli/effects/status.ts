@@ -9,16 +9,12 @@ import {
   totalsValue,
 } from "../../effects/http/status.ts";
 import { shownPlace, storePlace } from "../../effects/store/open.ts";
-import {
-  lagMessages,
-  type StreamStatus,
-  streamStatuses,
-  withoutLag,
-} from "../../effects/streams/lag.ts";
+import { lagMessages, type StreamStatus, withoutLag } from "../../effects/streams/lag.ts";
 import type { Position } from "../../effects/types.ts";
-import { findNats, openNats } from "../nats.ts";
-import { table } from "../terminal.ts";
-import { type EffectsCommand, note, say, withReader } from "./database.ts";
+import { counted, table } from "../terminal.ts";
+import { type EffectsCommand, note, say } from "./command.ts";
+import { withReader } from "./database.ts";
+import { lagOf } from "./freshness.ts";
 
 const shownMax = 20;
 
@@ -46,7 +42,11 @@ export async function status(command: EffectsCommand, asJson: boolean): Promise<
     say(command, `database ${shownPlace(place)}`);
     say(
       command,
-      `${totals.persons} persons, ${totals.groups} groups, ${totals.openSpikes} open spikes, ${totals.rejected} rejected, ${totals.incidents} incidents`,
+      [
+        ...[counted(totals.persons, "person"), counted(totals.groups, "group")],
+        ...[counted(totals.openSpikes, "open spike"), `${totals.rejected} rejected`],
+        counted(totals.incidents, "incident"),
+      ].join(", "),
     );
     if (streams.length === 0) say(command, "no stream has been applied yet");
     else for (const line of streamTable(streams)) say(command, line);
@@ -62,15 +62,8 @@ async function withLag(
   command: EffectsCommand,
   applied: readonly Position[],
 ): Promise<StreamStatus[]> {
-  const { config, context } = command;
   try {
-    const connection = await openNats(findNats(config, context.host));
-    try {
-      const which = { prefix: config.subjectPrefix, applied, nowMs: Date.now() };
-      return await streamStatuses(connection, which);
-    } finally {
-      await connection.close();
-    }
+    return await lagOf(command, applied);
   } catch (error) {
     note(command, `how far that is behind is not known: ${(error as Error).message}`);
     return applied.map(withoutLag);

@@ -5,20 +5,14 @@ import { usageClasses } from "../../effects/closed-sets.ts";
 import { spikeJson, usageMembers } from "../../effects/http/shapes.ts";
 import type { OpenReader } from "../../effects/store/open.ts";
 import { type UsageDay, usageRowsMax } from "../../effects/store/port.ts";
-import { streamStatuses } from "../../effects/streams/lag.ts";
 import type { SpikeRow } from "../../effects/types.ts";
 import { usageExport } from "../../effects/usage/usage-export.ts";
 import { CommandError, usageExitCode } from "../context.ts";
-import { findNats, openNats } from "../nats.ts";
 import { table } from "../terminal.ts";
-import {
-  asOfMember,
-  type EffectsCommand,
-  note,
-  requireProject,
-  say,
-  withReader,
-} from "./database.ts";
+import { type EffectsCommand, note, say } from "./command.ts";
+import { readProject } from "./database.ts";
+import { lagOf } from "./freshness.ts";
+import { requireKnown } from "./known-project.ts";
 import { shownTime } from "./shown.ts";
 
 export interface UsageOptions {
@@ -47,18 +41,17 @@ export async function usage(
   project: string,
   options: UsageOptions,
 ): Promise<void> {
-  requireProject(project);
   if (options.json && options.export)
     throw new CommandError("--json and --export: give one of them", usageExitCode);
   const today = dayOf(Date.now());
   const to = options.to ?? today;
   const from = options.from ?? dayOf(Date.parse(to) - (daysShown - 1) * dayMs);
   if (from > to) throw new CommandError("--from must not be after --to", usageExitCode);
-  await withReader(command, async (reader) => {
-    const asOf = await asOfMember(reader);
+  await readProject(command, { project, json: options.json }, async (reader, asOf) => {
     // Before the days are read: one that closes in between would go out without its last events.
     const appliedMs = options.export ? await appliedUntilMs(command, reader, options) : 0;
     const days = await reader.usage(project, { from, to });
+    if (days.length === 0) await requireKnown(command, reader, project);
     if (days.length >= usageRowsMax)
       throw new CommandError("usage: too many days at once; ask for less by --from and --to");
     if (options.json) say(command, `{${usageMembers(days)},${asOf}}`);
@@ -81,6 +74,7 @@ function exportDays(
   { project, closedBefore, source, revision }: Exported,
 ): void {
   const open = [...new Set(days.map(({ day }) => day))].filter((day) => day >= closedBefore).sort();
+  if (days.length === 0) note(command, `the project ${project} has no usage of these days`);
   if (open.length > 0) note(command, `not exported, as events may still come: ${open.join(", ")}`);
   const which = { projectId: project, source, closedBefore, revision };
   for (const line of usageExport(days, which)) say(command, line);
@@ -91,23 +85,16 @@ function exportDays(
  * applied was stored. Throws where NATS does not say: a day that went out too early stays wrong.
  */
 async function appliedUntilMs(
-  { config, context }: EffectsCommand,
+  command: EffectsCommand,
   reader: OpenReader,
   { unchecked }: Pick<UsageOptions, "unchecked">,
 ): Promise<number> {
   const nowMs = Date.now();
   if (unchecked) return nowMs;
-  const which = { prefix: config.subjectPrefix, applied: await reader.positions(), nowMs };
+  const applied = await reader.positions();
   try {
-    const connection = await openNats(findNats(config, context.host));
-    try {
-      const lags = (await streamStatuses(connection, which)).map(
-        ({ lagSeconds = 0 }) => lagSeconds,
-      );
-      return nowMs - Math.max(0, ...lags) * 1_000;
-    } finally {
-      await connection.close();
-    }
+    const lags = (await lagOf(command, applied)).map(({ lagSeconds = 0 }) => lagSeconds);
+    return nowMs - Math.max(0, ...lags) * 1_000;
   } catch (error) {
     throw new CommandError(
       `which days are applied in full is not known, so none is exported: ${(error as Error).message}; --unchecked exports by the clock alone`,
@@ -166,11 +153,10 @@ export async function spikes(
   project: string,
   { fromMs, json }: { fromMs: number; json: boolean },
 ): Promise<void> {
-  requireProject(project);
-  await withReader(command, async (reader) => {
-    const asOf = await asOfMember(reader);
+  await readProject(command, { project, json }, async (reader, asOf) => {
     const page = { after: undefined, limit: spikesMax, bytesMax: Number.POSITIVE_INFINITY };
     const { results: found, next } = await reader.spikes(project, fromMs, page);
+    if (found.length === 0) await requireKnown(command, reader, project);
     if (next !== undefined)
       note(command, `there are more than ${spikesMax}; --from shows those of later`);
     if (json) {

@@ -173,6 +173,10 @@ export interface EffectsReader {
   recording(): Promise<Recording>;
   /** For metrics and the live page. */
   totals(): Promise<Totals>;
+  /** Those of which events are applied, sorted: the first 1,000. */
+  projects(): Promise<readonly string[]>;
+  /** Whether a writer has the database open now, in any process. */
+  hasWriter(): Promise<boolean>;
   /**
    * The whole state as lines of text, sorted, the same from every store and for every way in which
    * the same frames may have been batched. Has no versions, runs or positions.

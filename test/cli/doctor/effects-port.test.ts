@@ -28,7 +28,7 @@ function behind(lastSequence: number | undefined, lagSeconds: number | undefined
 test("one that works is told with its state, its lag, its incidents and what it rejected", async () => {
   expect(await found(behind(9, 1))).toMatchObject({
     ...{ check: "effects port", level: "ok" },
-    found: expect.stringContaining(": applying, 2 messages behind, 1 incidents, 2 rejected"),
+    found: expect.stringContaining(": applying, 2 messages behind, 1 incident, 2 rejected"),
   });
 });
 

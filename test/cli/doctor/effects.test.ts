@@ -37,10 +37,10 @@ test("a database is described with what could not be applied, and beside its str
   );
   await store.close();
   const run = await doctorAt(await serverWith({}), { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
-  expect(expectOne(run, "effects", "ok").found).toBe(`${file}: 1 persons, 0 groups`);
+  expect(expectOne(run, "effects", "ok").found).toBe(`${file}: 1 person, 0 groups`);
   expect(expectOne(run, "effects lag", "ok").found).toBe("all is applied");
-  expect(expectOne(run, "effects loss", "warn").found).toBe("1 incidents with streams");
-  expect(expectOne(run, "rejected", "warn").found).toBe("1 parts of events could not be applied");
+  expect(expectOne(run, "effects loss", "warn").found).toBe("1 incident with streams");
+  expect(expectOne(run, "rejected", "warn").found).toBe("1 part of events could not be applied");
 });
 
 test("a file that is no database fails, and so does a server that is away, without its password", async () => {

@@ -44,7 +44,7 @@ test("a person is read from PostgreSQL, once there is something to read", async 
   expect(json).toContain('"properties":{"n":12345678901234567890.10}');
   expect(json).toContain('"as_of":{"PENSTOCK_LIVE_0":3}');
   expect(await run(url, "person", project, "ada", "links")).toContain("merged");
-  expect(await run(url, "effects", "status")).toContain("1 persons");
+  expect(await run(url, "effects", "status")).toContain("1 person,");
 });
 
 test("a server that is away is told without its password", async () => {

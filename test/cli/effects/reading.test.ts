@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
+import { unknownText } from "../../../src/cli/effects/known-project.ts";
 import { SqliteReader } from "../../../src/effects/store/sqlite/reader.ts";
 import { SqliteStore } from "../../../src/effects/store/sqlite/store.ts";
 import { commandWorld } from "../../../testkit/command-context.ts";
@@ -175,6 +176,65 @@ test.each([
   },
 );
 
+describe("a project that is misspelt", () => {
+  const near = `${project}x`;
+  test.each([
+    ["person", near, "ada"],
+    ["person", near, "ada", "links"],
+    ["group", near, "team", "acme"],
+    ["usage", near],
+    ["usage", near, "--json"],
+    ["usage", near, "--export", "--unchecked"],
+    ["spikes", near],
+    ["spikes", near, "--json"],
+  ])("is told with the one that was meant: %s %s %s %s", async (...args) => {
+    const { context, said } = commandWorld();
+    const asked = commandLine(context).parseAsync([...args, "--data-dir", dataDir], {
+      from: "user",
+    });
+    await expect(asked).rejects.toMatchObject({
+      ...{ exitCode: 1, message: expect.stringContaining(`did you mean ${project}?`) },
+    });
+    expect(said.out).toBe("");
+  });
+
+  test("is told with the nearest first, and not more than ten", () => {
+    const known = ["zebra", "shop", ...Array.from({ length: 12 }, (_, n) => `app-${n}`)];
+    expect(unknownText("Shpo", known)).toMatch(
+      /did you mean shop\? there are shop, .* and 4 more$/,
+    );
+    expect(unknownText("elsewhere", ["shop"])).toMatch(/applied; there is shop$/);
+    expect(unknownText("shop", [])).toMatch(/applied; nor of any other$/);
+  });
+});
+
+describe("how old it is", () => {
+  test("is not said while a writer keeps up, as far as is known", async () => {
+    expect((await run("person", project, "ada")).err).toBe("");
+  });
+
+  test("is said on standard error while nothing is applied, and to programs in as_of alone", async () => {
+    const file = path.join(dataDir, "old.sqlite");
+    const old = new SqliteStore({ file });
+    await old.open();
+    const position = positionRow(7, { watermarkMs: noon });
+    await old.commit(commitOf(0, { positions: [position], members: [personRow("ada")] }));
+    await old.close();
+    const args = ["person", project, "ada", "--effects-url", `sqlite:${file}`];
+    expect((await run(...args)).err).toBe(
+      "this is as of 2026-11-22 12:00:00 UTC, PENSTOCK_LIVE_0:7; nothing is applied at present, as no `penstock effects` runs on this database; NATS does not say what has come since\n",
+    );
+    const { out, err } = await run(...args, "--json");
+    expect(err).toBe("");
+    expect(JSON.parse(out)).toMatchObject({ as_of: { PENSTOCK_LIVE_0: 7 } });
+    // The one that is not there may be there by now.
+    const { context, said } = commandWorld();
+    const asked = ["person", project, "eve", ...args.slice(3), "--data-dir", dataDir];
+    await expect(commandLine(context).parseAsync(asked, { from: "user" })).rejects.toThrow("eve");
+    expect(said.err).toContain("nothing is applied at present");
+  });
+});
+
 test("where there is no database yet, it says what makes one", async () => {
   const empty = path.join(dataDir, "none");
   await expect(run("person", project, "ada", "--data-dir", empty)).rejects.toThrow(
@@ -184,7 +244,7 @@ test("where there is no database yet, it says what makes one", async () => {
 
 test("the status works without NATS, and says so", async () => {
   const { out, err } = await run("effects", "status");
-  expect(out).toContain("1 persons, 1 groups, 1 open spikes, 0 rejected, 0 incidents\n");
+  expect(out).toContain("1 person, 1 group, 1 open spike, 0 rejected, 0 incidents\n");
   expect(out).toMatch(/^PENSTOCK_LIVE_0 +3 +\? +\?$/m);
   expect(err).toContain("how far that is behind is not known");
 });

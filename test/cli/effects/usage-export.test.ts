@@ -8,6 +8,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import { commandLine } from "../../../src/app/command-line.ts";
 import { SqliteReader } from "../../../src/effects/store/sqlite/reader.ts";
 import { SqliteStore } from "../../../src/effects/store/sqlite/store.ts";
+import { addProject } from "../../../src/projects/registry/commands.ts";
 import { commandWorld } from "../../../testkit/command-context.ts";
 import { startNatsServer } from "../../../testkit/nats-server.ts";
 import { temporaryFolder } from "../../../testkit/processes.ts";
@@ -47,9 +48,13 @@ async function natsOf(messages: number): Promise<{ url: string; created: string 
   return { url: server.url, created };
 }
 
-async function exported(file: string, natsUrl: string): Promise<{ days: string[]; err: string }> {
+async function exported(
+  file: string,
+  natsUrl: string,
+  of = project,
+): Promise<{ days: string[]; err: string }> {
   const { context, said } = commandWorld();
-  const args = ["usage", project, "--export", "--effects-url", `sqlite:${file}`];
+  const args = ["usage", of, "--export", "--effects-url", `sqlite:${file}`];
   await commandLine(context).parseAsync([...args, "--nats-url", natsUrl], { from: "user" });
   const lines = said.out.split("\n").filter((line) => line !== "");
   const days = lines.map((line) => (JSON.parse(line) as { data: { day: string } }).data.day);
@@ -98,4 +103,29 @@ test("what is applied while the command runs closes no day whose usage was read 
   expect(err).toContain(days[0]);
   spied.mockRestore();
   expect((await exported(file, url)).days).toEqual(days);
+});
+
+test("a project of the registry that has sent nothing is no mistake, and one that is in neither is", async () => {
+  const { url, created } = await natsOf(1);
+  const connection = await connect({ servers: url });
+  await addProject(connection, { id: "quiet", prefix: "penstock", replicas: 1 });
+  await connection.close();
+  const file = await databaseOf([dayOf(Date.now() - 3 * dayMs)], created);
+  const { days, err } = await exported(file, url, "quiet");
+  expect(days).toEqual([]);
+  expect(err).toContain("quiet has no usage of these days");
+  await expect(exported(file, url, "quite")).rejects.toThrow(
+    `did you mean quiet? there are quiet, ${project}`,
+  );
+});
+
+test("a writer that is behind is told, with how far", async () => {
+  const { url, created } = await natsOf(3);
+  const file = await databaseOf([dayOf(Date.now())], created);
+  const store = new SqliteStore({ file });
+  onTestFinished(() => store.close());
+  await store.open();
+  vi.setSystemTime(Date.now() + 3_600_000);
+  const { err } = await exported(file, url);
+  expect(err).toMatch(/PENSTOCK_LIVE_0:1; not applied yet: 2 messages, the oldest for 36\d\d s$/m);
 });

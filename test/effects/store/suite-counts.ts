@@ -41,6 +41,16 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(4);
   });
 
+  test("the projects of which something is applied are told once each, sorted", async () => {
+    expect(await now.rig.store.reader.projects()).toEqual([]);
+    const base = { lane: "live", class: "alias", events: 1, duplicates: 0 } as const;
+    const usage = ["shop", "Zoo", "app", "shop"].map((projectId, n) => ({
+      ...{ ...base, projectId, day: `2026-11-2${n}` },
+    }));
+    await now.rig.store.commit(commitOf(0, { usage }));
+    expect(await now.rig.store.reader.projects()).toEqual(["Zoo", "app", "shop"]);
+  });
+
   test("sketches, spikes and the memory of spikes replace what is there", async () => {
     const registers = Uint8Array.from({ length: 16_384 }, (_, n) => n % 64);
     const active = { projectId: project, day: "2026-11-22", registers, estimate: 12.5 };

@@ -55,6 +55,18 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await second.members(project, ["ann"])).toEqual([personRow("ann")]);
   });
 
+  test("a reader beside them tells whether there is a writer, and keeps none away", async () => {
+    const { store } = now.rig;
+    expect(await store.reader.hasWriter()).toBe(true);
+    await store.commit(commitOf(0, {}));
+    const { reader: beside } = now.rig.another();
+    expect(await beside.hasWriter()).toBe(true);
+    await store.close();
+    await expect.poll(() => beside.hasWriter()).toBe(false);
+    await now.rig.another().open();
+    expect(await beside.hasWriter()).toBe(true);
+  });
+
   test("a recording is of one moment, also while commits go on", async () => {
     const { store } = now.rig;
     const { stream, partition, epoch } = positionRow(1);

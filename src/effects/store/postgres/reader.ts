@@ -19,6 +19,7 @@ import {
   type UsageDay,
   usageRowsMax,
 } from "../port.ts";
+import { projectsSql } from "../projects-sql.ts";
 import { incidentOf, type Row, rejectedOf, runOf, spikeOf } from "../rows/read-rows.ts";
 import type { Table, Value } from "../rows/tables.ts";
 import * as tables from "../rows/tables.ts";
@@ -31,6 +32,7 @@ import { linksOf, personByUuid, personsPage } from "./people.ts";
 import { readPositions } from "./positions.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import { selectRows } from "./select-rows.ts";
+import { holdersSql } from "./session.ts";
 
 interface Days {
   readonly from: string;
@@ -153,6 +155,14 @@ export class PostgresReader implements EffectsReader {
     const [row = []] = (await this.#all(sql)) as readonly (readonly number[])[];
     const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = row;
     return { persons, groups, openSpikes, rejected, incidents };
+  }
+
+  async projects(): Promise<readonly string[]> {
+    return (await this.#all(projectsSql)).map(([id]) => id as string);
+  }
+
+  async hasWriter(): Promise<boolean> {
+    return (await this.#all(holdersSql)).length > 0;
   }
 
   recording(): Promise<Recording> {

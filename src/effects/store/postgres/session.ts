@@ -15,7 +15,7 @@ import { selectRows } from "./select-rows.ts";
 /** Advisory locks belong to a database, and go with the connection. Two numbers, freely chosen. */
 const [lockClass, lockObject] = [1_885_695_603, 1];
 const lockNumbers = `${lockClass}, ${lockObject}`;
-const holdersSql = `SELECT pid, application_name, host(client_addr) FROM pg_locks
+export const holdersSql = `SELECT pid, application_name, host(client_addr) FROM pg_locks
   LEFT JOIN pg_stat_activity USING (pid)
   WHERE granted AND locktype = 'advisory' AND classid = ${lockClass} AND objid = ${lockObject}
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;

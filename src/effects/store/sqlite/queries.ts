@@ -19,11 +19,13 @@ import {
   type UsageDay,
   usageRowsMax,
 } from "../port.ts";
+import { projectsSql } from "../projects-sql.ts";
 import type { Value } from "../rows/tables.ts";
 import * as tables from "../rows/tables.ts";
 import { spikesBegin } from "../spike-page.ts";
 import { Database, type Statement, uuidBytes, uuidText } from "./database.ts";
 import { selectSql } from "./statements.ts";
+import { isWriterLocked } from "./writer-lock.ts";
 
 /** Ids, and uuids of `mergedFrom`, that a person is shown with. */
 const shownMax = 100;
@@ -206,6 +208,14 @@ export class SqliteQueries {
     const row = this.#all(sql)[0] ?? [];
     const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = row as number[];
     return { persons, groups, openSpikes, rejected, incidents };
+  }
+
+  projects(): string[] {
+    return this.#all(projectsSql).map(([id]) => id as string);
+  }
+
+  hasWriter(): boolean {
+    return isWriterLocked(this.#file);
   }
 
   #positions(): { rows: Value[][]; trail: Value[][] } {

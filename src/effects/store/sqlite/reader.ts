@@ -104,6 +104,14 @@ export class SqliteReader implements EffectsReader {
     return this.#thread.call("totals");
   }
 
+  projects(): Promise<readonly string[]> {
+    return this.#thread.call("projects");
+  }
+
+  hasWriter(): Promise<boolean> {
+    return this.#thread.call("hasWriter");
+  }
+
   async recording(): Promise<Recording> {
     const { runs, incidents, ...positions } = await this.#thread.call("recording");
     return {

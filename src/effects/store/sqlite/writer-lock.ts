@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { StoreError } from "../store-error.ts";
 import { faults } from "./database.ts";
-import { makePrivate } from "./file-access.ts";
+import { isAbsent, makePrivate } from "./file-access.ts";
 
 const busy = 5;
 
@@ -35,6 +35,24 @@ export function takeWriterLock(file: string): WriterLock {
           `open ${file}: another \`penstock effects\` writes to it: end that one, or name another PENSTOCK_EFFECTS_URL`,
         );
       throw error;
+    }
+  });
+}
+
+/** Takes nothing: a writer may come meanwhile. Throws a StoreError where it cannot be told. */
+export function isWriterLocked(file: string): boolean {
+  const name = `${file}.writer-lock`;
+  if (isAbsent(name)) return false;
+  return faults(`read ${name}`, () => {
+    const lock = new DatabaseSync(name, { readOnly: true, timeout: 0 });
+    try {
+      lock.prepare("SELECT count(*) FROM sqlite_master").get();
+      return false;
+    } catch (error) {
+      if (error instanceof Error && "errcode" in error && error.errcode === busy) return true;
+      throw error;
+    } finally {
+      lock.close();
     }
   });
 }

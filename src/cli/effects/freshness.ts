@@ -1,0 +1,69 @@
+// Tells how old what a command shows is, where it is not of now: a database answers as well while
+// nothing writes to it. On standard error, so that the result stays what it is.
+
+import type { OpenReader } from "../../effects/store/open.ts";
+import type { AppliedStream } from "../../effects/store/port.ts";
+import { lagMessages, type StreamStatus, streamStatuses } from "../../effects/streams/lag.ts";
+import type { Position } from "../../effects/types.ts";
+import { findNats, openNats } from "../nats.ts";
+import { counted } from "../terminal.ts";
+import { type EffectsCommand, note } from "./command.ts";
+import { shownTime } from "./shown.ts";
+
+/** A process that works is behind for less. */
+const lagSecondsMax = 5;
+
+/** Says nothing where a process applies events and keeps up. */
+export async function noteAge(command: EffectsCommand, reader: OpenReader): Promise<void> {
+  const [applied, hasWriter] = await Promise.all([reader.applied(), reader.hasWriter()]);
+  const streams = await lagOf(command, await reader.positions()).catch(() => undefined);
+  const text = ageText({ applied, hasWriter, streams });
+  if (text !== undefined) note(command, text);
+}
+
+/** The streams as NATS has them, beside what is applied. Rejects where it does not answer. */
+export async function lagOf(
+  { config, context }: EffectsCommand,
+  applied: readonly Position[],
+): Promise<StreamStatus[]> {
+  const connection = await openNats(findNats(config, context.host));
+  try {
+    const which = { prefix: config.subjectPrefix, applied, nowMs: Date.now() };
+    return await streamStatuses(connection, which);
+  } finally {
+    await connection.close();
+  }
+}
+
+interface Age {
+  readonly applied: readonly AppliedStream[];
+  readonly hasWriter: boolean;
+  /** Undefined: NATS does not say. */
+  readonly streams: readonly StreamStatus[] | undefined;
+}
+
+function ageText({ applied, hasWriter, streams }: Age): string | undefined {
+  const lagSeconds = Math.max(0, ...(streams ?? []).map((one) => one.lagSeconds ?? 0));
+  if (hasWriter && lagSeconds < lagSecondsMax) return undefined;
+  const asOf = asOfText(applied);
+  const behind = behindText(streams, lagSeconds);
+  return hasWriter
+    ? `${asOf}; ${behind}`
+    : `${asOf}; nothing is applied at present, as no \`penstock effects\` runs on this database; ${behind}`;
+}
+
+function asOfText(applied: readonly AppliedStream[]): string {
+  if (applied.length === 0) return "no event has been applied yet";
+  const atMs = Math.max(...applied.map(({ watermarkMs }) => watermarkMs));
+  const places = applied.map(({ stream, sequence }) => `${stream}:${sequence}`).join(", ");
+  const at = atMs > 0 ? `${shownTime(atMs)}, ` : "";
+  return `this is as of ${at}${places}`;
+}
+
+function behindText(streams: readonly StreamStatus[] | undefined, lagSeconds: number): string {
+  if (streams === undefined) return "NATS does not say what has come since";
+  const messages = streams.reduce((sum, one) => sum + (lagMessages(one) ?? 0), 0);
+  if (messages === 0) return "no more is stored";
+  const since = `the oldest for ${Math.round(lagSeconds)} s`;
+  return `not applied yet: ${counted(messages, "message")}, ${since}`;
+}
