@@ -24,12 +24,12 @@ interface Member extends Share {
 const frameBytesLikely = 524_288;
 
 export class BytesInHand {
-  readonly #max: number;
+  readonly max: number;
   readonly #members = new Set<Member>();
   #used = 0;
 
   constructor(max: number) {
-    this.#max = max;
+    this.max = max;
   }
 
   get used(): number {
@@ -43,8 +43,8 @@ export class BytesInHand {
       bytes: 0,
       ask,
       room: () => {
-        const own = this.#max / 2 - member.bytes;
-        const room = Math.floor(Math.min(own, (this.#max - this.#used) / this.#members.size));
+        const own = this.max / 2 - member.bytes;
+        const room = Math.floor(Math.min(own, (this.max - this.#used) / this.#members.size));
         return room > 0 ? room : Number(member.bytes === 0);
       },
       messagesIn: (bytes) => Math.max(1, Math.floor(bytes / frameBytes)),

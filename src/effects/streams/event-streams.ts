@@ -43,7 +43,7 @@ export class EventStreams {
   readonly #bytes: BytesInHand;
   readonly #readers = new Map<string, StreamReader>();
   readonly #ended = new AbortController();
-  #wake: (() => void) | undefined;
+  #woken = Promise.withResolvers<void>();
   #turn = 0;
   #fault: string | undefined = "which streams there are was not read yet";
 
@@ -70,13 +70,14 @@ export class EventStreams {
     return this.readers.some(({ isReady }) => isReady);
   }
 
+  /** More waits in a stream than there is room for in hand. */
+  get isFarBehind(): boolean {
+    return this.readers.some(({ isFarBehind }) => isFarBehind);
+  }
+
   /** Fulfilled when there is something to take, or the streams are closed. */
   async ready(): Promise<void> {
-    while (!this.isReady && !this.#ended.signal.aborted) {
-      const woken = Promise.withResolvers<void>();
-      this.#wake = woken.resolve;
-      await woken.promise;
-    }
+    while (!this.isReady && !this.#ended.signal.aborted) await this.#woken.promise;
   }
 
   /**
@@ -122,8 +123,8 @@ export class EventStreams {
   }
 
   readonly #wakeUp = (): void => {
-    this.#wake?.();
-    this.#wake = undefined;
+    this.#woken.resolve();
+    this.#woken = Promise.withResolvers();
   };
 
   async #lookForEver(): Promise<void> {

@@ -101,6 +101,12 @@ export class Pull {
     return this.#delivered > 0 && this.#pending === 0 && this.#queue.length === 0;
   }
 
+  /** More messages wait in the stream than there is room for in hand. */
+  get isFarBehind(): boolean {
+    const { bytes } = this.#options;
+    return this.#error === undefined && this.#pending > this.#share.messagesIn(bytes.max);
+  }
+
   /** The next messages, at least one. Rejects once the pull has failed or is closed. */
   async next(): Promise<PulledMessage[]> {
     while (this.#queue.length === 0) {

@@ -102,6 +102,11 @@ export class StreamReader {
     return this.#ready.length > 0;
   }
 
+  /** More waits in the stream than there is room for in hand. */
+  get isFarBehind(): boolean {
+    return this.#pull?.isFarBehind === true;
+  }
+
   /** What comes next, as long as it fits; the first item comes in any case. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     let [count, events, bytes] = [0, 0, 0];

@@ -50,8 +50,11 @@ const mebibyte = 1_048_576;
  * generation, and every 64 MiB of that make it mark the whole heap.
  */
 const framesBytesDefault = 8 * mebibyte;
-/** A batch ends where nothing more is ready, so only one that catches up has as many. */
+/** Only a batch that catches up has as many: see `#hasMore`. */
 const batchEventsDefault = 100_000;
+/** How long a batch waits for what a stream is known to have, and how long it goes on that way. */
+const moreMsMax = 100;
+const batchMsMax = 1_000;
 /** By how much a batch may grow while the one before is being committed. */
 const batchGrowth = 2;
 /** A batch is read and applied in steps, so that others have the event loop in between. */
@@ -241,14 +244,12 @@ export class EffectsWriter {
 
   /** Applies what is ready while the commit before is on its way; then commits it. */
   async #batch(streams: EventStreams): Promise<void> {
-    if (!streams.isReady) {
-      // Nothing to do meanwhile, so a commit that fails is heard of at once.
-      await this.#inFlight;
-      await streams.ready();
-    }
+    await this.#readyOrCommitted(streams);
+    await streams.ready();
     const { batchEventsMax = batchEventsDefault } = this.#options;
     let events = 0;
-    while (streams.isReady && this.#hasRoom(events)) {
+    const begunMonotonicMs = performance.now();
+    while (this.#hasRoom(events) && (await this.#hasMore(streams, begunMonotonicMs))) {
       const items = streams.take(Math.min(stepEvents, batchEventsMax), stepBytes);
       await this.#applier.apply(items);
       for (const item of items) events += item.kind === "frame" ? item.events : 0;
@@ -258,6 +259,27 @@ export class EffectsWriter {
     this.#inFlight = this.#commit(this.#applier.changes());
     // It is awaited before the next one.
     this.#inFlight.catch(() => {});
+  }
+
+  /**
+   * A row that changes twice in a batch is written once. So a batch goes on while the commit before
+   * is on its way, and while much more waits; in a stream that is followed it ends at once.
+   */
+  async #hasMore(streams: EventStreams, begunMonotonicMs: number): Promise<boolean> {
+    await this.#readyOrCommitted(streams);
+    const ageMs = performance.now() - begunMonotonicMs;
+    if (!streams.isReady && streams.isFarBehind && ageMs < batchMsMax) {
+      const waited = new AbortController();
+      await Promise.race([streams.ready(), pauseUntilAborted(moreMsMax, waited.signal)]);
+      waited.abort();
+    }
+    return streams.isReady;
+  }
+
+  /** Where nothing is ready, a commit that fails is heard of at once. */
+  async #readyOrCommitted(streams: EventStreams): Promise<void> {
+    while (!streams.isReady && this.#isInFlight && !this.#ended.signal.aborted)
+      await Promise.race([streams.ready(), this.#inFlight]);
   }
 
   /** Many events of one person make one row, so a batch goes by what it changes. */

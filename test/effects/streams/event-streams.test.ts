@@ -97,6 +97,18 @@ test("every message comes once and in order, through lost connections and restar
   expect([...first, ...rest]).toEqual(ids);
 });
 
+test("it is far behind while more waits than there is room for", async () => {
+  await freshStreams();
+  await storeFrames(connection, frames(100));
+  const streams = reading(40_000);
+  await expect.poll(() => streams.isFarBehind).toBe(true);
+  await taken(streams, 100);
+  expect(streams.isFarBehind).toBe(false);
+  await storeFrames(connection, frames(1));
+  await streams.ready();
+  expect(streams.isFarBehind).toBe(false);
+});
+
 test("no more is in hand than there is room for, and no stream waits for another", async () => {
   await freshStreams();
   await storeFrames(connection, frames(300, { lane: "historical" }));

@@ -24,6 +24,28 @@ export function batchTests(rig: WriterRig): void {
     expect(writer.counts).toMatchObject({ events: 1, frames: 1, duplicates: 0, rejected: 0 });
   });
 
+  test("what comes while a commit is on its way is written with one more", async () => {
+    const store = await rig.openStore();
+    const commit = store.commit.bind(store);
+    const begun = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    let commits = 0;
+    store.commit = async (changes) => {
+      commits++;
+      begun.resolve();
+      await released.promise;
+      await commit(changes);
+    };
+    const writer = rig.startWriter({ store });
+    await begun.promise;
+    const frames = randomFrames(numbersFrom(5), { count: 20 });
+    for (const frame of frames) await storeFrames(connection, [frame]);
+    await expect.poll(() => writer.counts.frames).toBe(20);
+    released.resolve();
+    await untilApplied(store.reader, connection);
+    expect(commits).toBe(2);
+  });
+
   test("the size of batches and the interleaving of lanes change nothing", async () => {
     await storeFrames(connection, randomFrames(numbersFrom(7), { count: 60 }));
     const whole = await rig.undisturbed();
