@@ -22,6 +22,7 @@ import {
 import {
   allSettings,
   configOf,
+  isGiven,
   natsSettings,
   settingsOf,
   streamSettings,
@@ -68,7 +69,8 @@ function addServing(program: Command, context: CommandContext): void {
     upDefaults,
   ).action(async (_, command: Command) => {
     const { up } = await import("./serve.ts");
-    await up(configOf(command, context, upDefaults), context);
+    const config = configOf(command, context, upDefaults);
+    await up(config, context, { isEffectsPortGiven: isGiven(command, context, "effectsPort") });
   });
   program.command(workerCommand, { hidden: true }).action(async () => {
     const { work } = await import("./worker.ts");

@@ -3,11 +3,10 @@
 // child ends with its parent, whichever way that ends: their channel closes.
 
 import { type ChildProcess, fork } from "node:child_process";
-import { type AddressInfo, createServer } from "node:net";
 import { createLog, type Log } from "../base/log.ts";
-import { portFault } from "../base/port-fault.ts";
 import { processPauses, restartLoop } from "../base/retry.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
+import { removePortNote, writePortNote } from "../cli/effects-port-note.ts";
 import type { Config } from "../settings/config.ts";
 import { besideCommand } from "./beside-command.ts";
 import { serveEffects } from "./effects.ts";
@@ -26,39 +25,6 @@ export interface EffectsBeside {
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
 /** A commit and the closing of the database take less, or something hangs. */
 const closeGraceMs = 10_000;
-
-/**
- * The port that the effects are to take: that of the settings, or another when that one is taken,
- * which is told. Undefined when they can have none. Free a moment ago; the child says what it got.
- */
-export async function effectsPortOf(
-  { effectsHost, effectsPort }: Config,
-  log: Pick<Log, "warn">,
-): Promise<number | undefined> {
-  try {
-    return await freePort(effectsHost, effectsPort);
-  } catch (error) {
-    const reason = portFault(error as Error, effectsPort, "EFFECTS_PORT");
-    const port = await freePort(effectsHost, 0).catch(() => undefined);
-    const message =
-      port === undefined
-        ? "the effects are not shown over HTTP"
-        : "the effects are shown on another port";
-    log.warn({ effectsHost, effectsPort, instead: port, reason }, message);
-    return port;
-  }
-}
-
-function freePort(host: string, port: number): Promise<number> {
-  const probe = createServer();
-  return new Promise((resolve, reject) => {
-    probe.once("error", reject);
-    probe.listen({ host, port, exclusive: true }, () => {
-      const { port: found } = probe.address() as AddressInfo;
-      probe.close(() => resolve(found));
-    });
-  });
-}
 
 /** Returns at once: nothing of the gateway waits for the effects. */
 export function startBeside(
@@ -124,15 +90,15 @@ export async function runBeside(context: CommandContext): Promise<void> {
   stop.addEventListener("abort", () => started.resolve(undefined), { once: true });
   const config = (await started.promise)?.config;
   if (config === undefined) return;
+  const { host } = context;
   const signal = AbortSignal.any([stop, left.signal]);
   const log = createLog(config.logLevel).child({ process: "effects" });
+  const noted = { dataDir: config.dataDir, host };
   await serveEffects(config, {
-    host: context.host,
-    log,
-    signal,
-    acceptExpired: false,
-    isBeside: true,
+    ...{ host, log, signal, acceptExpired: false, isBeside: true },
+    listening: (port) => writePortNote(noted, port),
   });
+  removePortNote(noted);
 }
 
 /** Rejects when the process could not be started. */

@@ -2,7 +2,6 @@
 // in the reverse order. The port answers from the start on; the database is opened before NATS is
 // there, so that people can be read while no event can come.
 
-import path from "node:path";
 import { createLog, type Log } from "../base/log.ts";
 import { retryWithWarning, SparseWarning } from "../base/retry.ts";
 import { type CommandContext, CommandError } from "../cli/context.ts";
@@ -15,10 +14,10 @@ import { shownPlace, storeAt, storePlace } from "../effects/store/open.ts";
 import type { EffectsReader, EffectsStore } from "../effects/store/port.ts";
 import { FencedError } from "../effects/store/port.ts";
 import { EffectsWriter } from "../effects/writer/effects-writer.ts";
-import { makeFolder } from "../embedded/make-folder.ts";
-import type { NatsAccess } from "../nats/access.ts";
+import { type NatsAccess, shownUrls } from "../nats/access.ts";
 import { connectNats } from "../nats/link.ts";
 import type { Config } from "../settings/config.ts";
+import { readyFolder } from "./effects-folder.ts";
 
 interface ServeOptions {
   readonly host: CommandContext["host"];
@@ -29,6 +28,8 @@ interface ServeOptions {
   readonly acceptExpired: boolean;
   /** True beside a gateway: a port that is taken is told, and applying goes on without it. */
   readonly isBeside: boolean;
+  /** Is told the port once it is listened on. */
+  readonly listening?: (port: number) => void;
 }
 
 const againMs = 500;
@@ -68,6 +69,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     parts.store = store;
     parts.waitsFor = "NATS";
     const access = await findAccess(config, options);
+    parts.waitsFor = `NATS at ${shownUrls(access.natsUrl)}`;
     const link = await connectNats({ access, log, signal });
     parts.closeLink = () => link.close();
     const { connection } = link;
@@ -121,6 +123,7 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
   try {
     const port = await http.listen(effectsPort);
     options.log.info({ effectsHost, effectsPort: port }, "shows people, groups and usage");
+    options.listening?.(port);
   } catch (error) {
     if (!options.isBeside) throw error;
     const { message: reason } = error as Error;
@@ -131,11 +134,16 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
 /** Waits for a database that is away, or that another writer has. */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);
-  if (place.kind === "sqlite") makeFolder(path.dirname(place.file));
+  readyFolder(config);
   const attempt = async (): Promise<EffectsStore> => {
     const store = await storeAt(place);
     try {
       await store.open();
+      if ((await store.lastCommit()) === 0)
+        log.info(
+          { database: shownPlace(place) },
+          "the database is new: nothing is applied to it yet",
+        );
       return store;
     } catch (error) {
       await store.close();

@@ -13,7 +13,9 @@ import { type EmbeddedNats, startEmbeddedNats } from "../embedded/nats-server.ts
 import { lanes } from "../nats/names.ts";
 import { ensureDemoProject } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
-import { type EffectsBeside, effectsPortOf, startBeside } from "./effects-beside.ts";
+import { type EffectsBeside, startBeside } from "./effects-beside.ts";
+import { readyFolder } from "./effects-folder.ts";
+import { defaultEffectsPort, givenEffectsPort, requireEffectsPort } from "./effects-port.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { startWorkers } from "./workers.ts";
 
@@ -21,33 +23,41 @@ type Running = Pick<Gateway, "port" | "adminPort" | "close">;
 
 /** Runs until `context.stop`; fulfilled when everything is down. */
 export async function serve(config: Config, context: CommandContext): Promise<void> {
-  await run(config, context, { prepare: async () => undefined, hasEffects: false });
+  await run(config, context, { prepare: async () => undefined });
 }
 
 /**
  * As serve, but always with an embedded NATS and with a project to try the gateway with. Prints how
- * to do that.
+ * to do that. The port of the effects is another than the default one where that is taken; one that
+ * was given has to be free.
  */
-export async function up(config: Config, context: CommandContext): Promise<void> {
+export async function up(
+  config: Config,
+  context: CommandContext,
+  { isEffectsPortGiven }: { readonly isEffectsPortGiven: boolean },
+): Promise<void> {
   if (config.natsUrl !== undefined) {
     throw new CommandError(
       "`up` brings a NATS of its own: unset PENSTOCK_NATS_URL, or use `serve`",
       usageExitCode,
     );
   }
-  await run(config, context, { prepare: demoProject, hasEffects: true });
+  readyFolder(config);
+  if (isEffectsPortGiven) await requireEffectsPort(config);
+  const effectsPort = isEffectsPortGiven ? givenEffectsPort : defaultEffectsPort;
+  await run(config, context, { prepare: demoProject, effectsPort });
 }
 
 interface Kind {
   readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
-  /** Whether the effects run beside the gateway. */
-  readonly hasEffects: boolean;
+  /** Which port the effects beside the gateway are to take, if they run there. */
+  readonly effectsPort?: (config: Config, log: Log) => Promise<number | undefined>;
 }
 
 async function run(
   config: Config,
   context: CommandContext,
-  { prepare, hasEffects }: Kind,
+  { prepare, effectsPort: portOf }: Kind,
 ): Promise<void> {
   const log = createLog(config.logLevel);
   const embedded = config.natsUrl === undefined ? await embed(config, context, log) : undefined;
@@ -61,18 +71,18 @@ async function run(
     const project = await prepare(effective, log);
     const tryKey = project?.keys.at(-1);
     let effectsPort: number | undefined;
-    const shown = { tryKey, ...(hasEffects ? { effectsPort: () => effectsPort } : {}) };
+    const shown = { tryKey, ...(portOf && { effectsPort: () => effectsPort }) };
     gateway =
       config.workers === 1
         ? await startGateway(effective, { log, signal: context.stop, ...shown })
         : await startWorkers(effective, context, { log, ...shown });
-    effectsPort = hasEffects ? await effectsPortOf(config, log) : undefined;
+    effectsPort = await portOf?.(config, log);
     if (project !== undefined) {
       const program = calledHere(context);
       context.stdout.write(welcome({ config, gateway, project, program, effectsPort }));
     }
     // Begun last: no event waits for what events do.
-    if (hasEffects) {
+    if (portOf !== undefined) {
       const settings = { ...effective, effectsPort: effectsPort ?? effective.effectsPort };
       effects = startBeside(settings, context, log);
     }

@@ -72,6 +72,11 @@ export function settingsOf(
   return readConfig(context.env, flags);
 }
 
+/** Whether a flag or a variable names a value, so that it is not the default. */
+export function isGiven(command: Command, { env }: CommandContext, name: SettingName): boolean {
+  return command.opts()[name] !== undefined || env[variableOf(name)] !== undefined;
+}
+
 /** Throws a CommandError that lists every fault. */
 export function configOf(
   command: Command,

@@ -9,7 +9,7 @@ import { NatsConnectionImpl, type ProtocolHandler } from "@nats-io/nats-core/int
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import type { Log } from "../base/log.ts";
 import { retryWithWarning, SparseWarning } from "../base/retry.ts";
-import { accessOptions, connectFault, type NatsAccess } from "./access.ts";
+import { accessOptions, connectFault, type NatsAccess, shownUrls } from "./access.ts";
 
 interface NatsLinkOptions {
   /** Which servers to connect to, and as whom. Its files are read at each connect. */
@@ -81,7 +81,8 @@ async function firstConnection(options: NatsLinkOptions): Promise<NatsConnection
     warning: new SparseWarning(log, waitingLogEveryMs),
     explain(error) {
       signal?.throwIfAborted();
-      return { fields: { reason: connectFault(error, access) }, message: "waiting for NATS" };
+      const fields = { servers: shownUrls(access.natsUrl), reason: connectFault(error, access) };
+      return { fields, message: "waiting for NATS" };
     },
   });
 }

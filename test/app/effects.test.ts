@@ -1,9 +1,10 @@
 // The effects as processes: beside the gateway of `up`, which they neither hold up nor outlive, and
 // alone beside any gateway. What is asked over HTTP or on the command line is what was sent.
 
-import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { existsSync } from "node:fs";
+import path from "node:path";
 import { describe, expect, test } from "vitest";
+import { readPortNote } from "../../src/cli/effects-port-note.ts";
 import { effectsMetricTable } from "../../src/effects/metrics/metric-table.ts";
 import { gatewayForFile } from "../../testkit/for-file.ts";
 import {
@@ -82,21 +83,14 @@ describe("beside the gateway of up", () => {
     await expect.poll(() => isRunning(second), slow).toBe(false);
   });
 
-  test("a port that is taken is told, another is named, and the gateway takes events", async () => {
-    const stranger = createServer().listen(0, "127.0.0.1");
-    await once(stranger, "listening");
-    const { port } = stranger.address() as AddressInfo;
-    const started = await up({ PENSTOCK_EFFECTS_PORT: String(port) });
-    const { child, captureUrl, personUrl } = started;
-    expect(child.said.err).toContain("the port is taken: set PENSTOCK_EFFECTS_PORT");
-    expect(new URL(personUrl).port).not.toBe(String(port));
-    expect(await send(captureUrl, { event: "hello" })).toBe(200);
-    await expect.poll(async () => (await shown(personUrl)).status, slow).toBe(200);
-    const [pid = 0] = effectsPids(started);
+  test("where it answers is noted in the data folder, for as long as it does", async () => {
+    const { child, dataDir, personUrl } = await up();
+    const noted = { dataDir, host: process };
+    await expect.poll(() => readPortNote(noted), slow).toBe(Number(new URL(personUrl).port));
     child.kill("SIGTERM");
     expect(await ended(child)).toBe(0);
-    expect(isRunning(pid)).toBe(false);
-    stranger.close();
+    expect(readPortNote(noted)).toBeUndefined();
+    expect(existsSync(path.join(dataDir, "effects-port.json"))).toBe(false);
   });
 });
 
@@ -143,5 +137,38 @@ describe("alone", () => {
     expect([status, body["reasons"]]).toEqual([503, ["waiting for NATS"]]);
     alone.kill("SIGTERM");
     expect(await ended(alone)).toBe(0);
+  });
+
+  test("which NATS it waits for is said, without its password", async () => {
+    const url = "nats://me:hunter2@127.0.0.1:1";
+    const alone = penstock("effects", "--data-dir", temporaryFolder(), "--nats-url", url);
+    const waiting = /"servers":"nats:\/\/127\.0\.0\.1:1","reason":"[^"]+","msg":"waiting for NATS"/;
+    await expect.poll(() => alone.said.err, slow).toMatch(waiting);
+    const port = /"effectsPort":(\d+)/.exec(alone.said.err)?.[1] ?? "";
+    const { body } = await shown(`http://127.0.0.1:${port}/readyz`);
+    expect(body["reasons"]).toEqual(["waiting for NATS at nats://127.0.0.1:1"]);
+    expect(alone.said.err).not.toContain("hunter2");
+  });
+
+  test("a new database is told, with where it is and from where each stream is read", async () => {
+    const dataDir = temporaryFolder();
+    const file = path.join(dataDir, "mistyped.sqlite");
+    const args = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];
+    const first = penstock("effects", "--data-dir", dataDir, ...args);
+    const begins =
+      /"stream":"PENSTOCK_LIVE_0","from":1,"to":\d+,"msg":"a stream is read for the first/;
+    await expect.poll(() => first.said.err, slow).toMatch(begins);
+    expect(first.said.err).toContain(`"database":"${file}","msg":"the database is new`);
+  });
+
+  test("a folder that is not there is a fault, and is not made", async () => {
+    const folder = path.join(temporaryFolder(), "mistyped");
+    const at = ["--effects-url", `sqlite:${folder}/effects.sqlite`];
+    for (const command of ["effects", "up"]) {
+      const child = penstock(command, "--data-dir", temporaryFolder(), ...at);
+      expect(await ended(child)).toBe(1);
+      expect(child.said.err).toContain(`there is no folder ${folder}: make it`);
+      expect(existsSync(folder)).toBe(false);
+    }
   });
 });

@@ -81,6 +81,7 @@ describe("up works as it says", () => {
   test.each([
     ["--port", "PENSTOCK_PORT (--port)"],
     ["--admin-port", "PENSTOCK_ADMIN_PORT (--admin-port)"],
+    ["--effects-port", "PENSTOCK_EFFECTS_PORT (--effects-port)"],
   ])("a taken %s is told with the setting and the way to who has it", async (flag, setting) => {
     const stranger = createServer().listen(0, "127.0.0.1");
     await once(stranger, "listening");

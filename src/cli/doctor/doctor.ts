@@ -10,6 +10,7 @@ import { type Config, variableOf } from "../../settings/config.ts";
 import type { ConfigResult } from "../../settings/read-config.ts";
 import { wantedConfigs } from "../../streams/desired.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
+import { readPortNote } from "../effects-port-note.ts";
 import { forTerminal } from "../terminal.ts";
 import { checkEffects } from "./effects.ts";
 import { checkEffectsPort } from "./effects-port.ts";
@@ -72,9 +73,10 @@ async function checkAll(
   const ports = Promise.all([
     checkPublicPort({ ...config, isTls: config.tlsCert !== undefined, timeoutMs: portTimeoutMs }),
     checkAdminPort({ host: config.adminHost, port: config.adminPort, timeoutMs: portTimeoutMs }),
-    checkEffectsPort({
-      ...{ host: config.effectsHost, port: config.effectsPort, timeoutMs: portTimeoutMs },
-    }),
+    checkEffectsPort(
+      { host: config.effectsHost, port: config.effectsPort, timeoutMs: portTimeoutMs },
+      readPortNote({ dataDir: config.dataDir, host: context.host }),
+    ),
   ]);
   const effects = checkEffects(config, context);
   const uws = await import("../../http/uws.ts").catch((error: unknown) => error);

@@ -12,8 +12,14 @@ const effectsPort: PortCheck = {
 /** A process that works is seconds behind; this one cannot keep up. */
 const lagSecondsMax = 60;
 
-export async function checkEffectsPort(question: PortQuestion): Promise<Finding> {
+/**
+ * `noted`: where the effects of the `up` that runs on the data folder answer. That is another port
+ * than the one of the settings where that one was taken.
+ */
+export async function checkEffectsPort(asked: PortQuestion, noted?: number): Promise<Finding> {
   const check = checkOf(effectsPort.name);
+  const isMoved = noted !== undefined && noted !== asked.port;
+  const question = isMoved ? { ...asked, port: noted } : asked;
   const unused = await unusedPort(question, effectsPort);
   if (unused !== undefined) return unused;
   const { port } = question;
@@ -21,7 +27,9 @@ export async function checkEffectsPort(question: PortQuestion): Promise<Finding>
   const live = await ask("/livez");
   if (fieldOf(live?.body, "status") !== "alive") return taken(effectsPort, port, live);
   const ready = await ask("/readyz");
-  const who = `a \`penstock effects\` answers on ${port}`;
+  const instead = asked.port === 0 ? "" : ` in place of ${asked.port}`;
+  const moved = isMoved ? `, where \`up\` has put it${instead}` : "";
+  const who = `a \`penstock effects\` answers on ${port}${moved}`;
   if (ready?.status !== 200) {
     const reasons = fieldOf(ready?.body, "reasons");
     const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it does not say why";

@@ -193,6 +193,10 @@ export class StreamReader {
     const { place, incidents, fault } = await resume(before, this.#asked, state, { acceptExpired });
     this.#lastSequence = state.lastSequence;
     this.#isKnown = true;
+    if (before === undefined) {
+      const fields = { stream: name.stream, from: place.sequence + 1, to: state.lastSequence };
+      log.info(fields, "a stream is read for the first time");
+    }
     for (const { kind, detail } of incidents) log.warn({ stream: name.stream, kind, detail }, kind);
     const isMoved =
       before === undefined ||

@@ -2,6 +2,7 @@
 // text a person reads, and a server where no gateway has been.
 
 import { describe, expect, test } from "vitest";
+import { readPortNote } from "../../../src/cli/effects-port-note.ts";
 import { penstock, temporaryFolder } from "../../../testkit/processes.ts";
 import { upOn } from "../../../testkit/up-process.ts";
 import {
@@ -14,12 +15,20 @@ import {
   withJetStream,
 } from "./doctor-kit.ts";
 
+/** The effects are begun last, so `up` has spoken before they are there. */
+async function effectsReady(dataDir: string): Promise<boolean> {
+  const port = readPortNote({ dataDir, host: process });
+  if (port === undefined) return false;
+  return (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
+}
+
 describe("doctor finds nothing wrong with what works", () => {
   test("an embedded set-up that runs", async () => {
     const dataDir = temporaryFolder();
     const { url, adminUrl } = await upOn(dataDir);
     const ports = ["--port", new URL(url).port, "--admin-port", new URL(adminUrl).port];
     const settings = ["--data-dir", dataDir, "--stream-bytes-max", "67108864", ...ports];
+    await expect.poll(() => effectsReady(dataDir), { timeout: 30_000 }).toBe(true);
 
     const text = await runOf(penstock("doctor", ...settings));
     expect(text.exitCode, text.out + text.err).toBe(0);
@@ -43,6 +52,7 @@ describe("doctor finds nothing wrong with what works", () => {
     expect(expectOne(json, "registry", "ok").found).toBe("1 project");
     expect(expectOne(json, "streams", "ok").found).toBe("2 as the settings ask for");
     expect(expectOne(json, "admin port", "ok").found).toContain("is ready");
+    expect(expectOne(json, "effects port", "ok").found).toContain(": applying, 0 messages behind");
     expect(expectOne(json, "public port", "ok").found).toContain("a Penstock answers");
     for (const check of [
       "settings",

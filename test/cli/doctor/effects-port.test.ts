@@ -7,7 +7,9 @@ import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { checkEffectsPort } from "../../../src/cli/doctor/effects-port.ts";
 import type { Finding } from "../../../src/cli/doctor/finding.ts";
+import { readPortNote, writePortNote } from "../../../src/cli/effects-port-note.ts";
 import type { ProcessStatus } from "../../../src/effects/http/status.ts";
+import { temporaryFolder } from "../../../testkit/processes.ts";
 import { applied, effectsHttp, readerOf } from "../../effects/http/reader-kit.ts";
 
 const totals = { persons: 3, groups: 1, openSpikes: 0, rejected: 2, incidents: 1 };
@@ -61,4 +63,22 @@ test("a port that is free is well, and one that a stranger has fails with its se
   stranger.closeAllConnections();
   await once(stranger, "close");
   expect(await checkEffectsPort(question)).toMatchObject({ level: "ok", found: `${port} is free` });
+});
+
+test("one that `up` has put on another port is found there, and the port is told", async () => {
+  const stranger = createServer((_, answer) => answer.end("hello")).listen(0, "127.0.0.1");
+  await once(stranger, "listening");
+  onTestFinished(() => void stranger.close());
+  const { port } = stranger.address() as AddressInfo;
+  const status = async () => ({ state: "applying", reasons: [], streams: [] });
+  const moved = Number(new URL(await effectsHttp(reader, { status })).port);
+  const question = { host: "127.0.0.1", port, timeoutMs: 1_500 };
+  const noted = { dataDir: temporaryFolder(), host: process };
+  writePortNote(noted, moved);
+  expect(await checkEffectsPort(question, readPortNote(noted))).toMatchObject({
+    level: "ok",
+    found: expect.stringContaining(
+      `answers on ${moved}, where \`up\` has put it in place of ${port}: applying`,
+    ),
+  });
 });
