@@ -1,6 +1,7 @@
 // A writer as a process of its own, which tests kill and freeze: `node testkit/effects-process.ts
-// <NATS url> <PENSTOCK_EFFECTS_URL> <events of a batch>`. Says each begin and end of a commit in a
-// line of standard output, what it warns of, and why it ended. Runs until it is told to stop.
+// <NATS url> <PENSTOCK_EFFECTS_URL> <events of a batch> [<bytes of changed rows>]`. Says each begin
+// and end of a commit in a line of standard output, what it warns of, and why it ended. Runs until
+// it is told to stop.
 
 import { connect } from "@nats-io/transport-node";
 import { storeAt, storePlace } from "../src/effects/store/open.ts";
@@ -10,7 +11,7 @@ function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-const [natsUrl = "", effectsUrl = "", batchEvents = ""] = process.argv.slice(2);
+const [natsUrl = "", effectsUrl = "", batchEvents = "", changedBytes = ""] = process.argv.slice(2);
 const log = {
   info: () => {},
   warn: ({ reason }: { reason?: unknown }) => say(`warned: ${String(reason)}`),
@@ -33,6 +34,7 @@ const connection = await connect({ servers: natsUrl, maxReconnectAttempts: -1 })
 const writer = new EffectsWriter({
   ...{ connection, store, prefix: "penstock", log },
   batchEventsMax: Number(batchEvents),
+  ...(changedBytes === "" ? {} : { changedBytesMax: Number(changedBytes) }),
 });
 writer.start();
 say("started");

@@ -27,6 +27,8 @@ interface WriterProcessOptions {
   readonly natsUrl: string;
   readonly place: StorePlace;
   readonly batchEvents: number;
+  /** What changed rows may weigh before they are written. */
+  readonly changedBytes?: number | undefined;
 }
 
 /** It says nothing for so long when there is nothing left to apply. */
@@ -36,10 +38,11 @@ export function startWriterProcess({
   natsUrl,
   place,
   batchEvents,
+  changedBytes,
 }: WriterProcessOptions): WriterProcess {
   const args = [
     "--disable-warning=ExperimentalWarning",
-    ...[program, natsUrl, urlOf(place), String(batchEvents)],
+    ...[program, natsUrl, urlOf(place), String(batchEvents), String(changedBytes ?? "")],
   ];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   const lines = createInterface({ input: child.stdout });

@@ -292,6 +292,11 @@ export interface Commit {
    * that was left.
    */
   readonly number: number;
+  /**
+   * Rows that go before the others of the commit of this number, in its transaction: there may be
+   * more of them than should be in memory at once.
+   */
+  readonly isPart?: boolean;
   readonly positions: readonly Position[];
   /** Appended; one that goes on where the last of its partition ended makes that one longer. */
   readonly runs: readonly Run[];

@@ -249,16 +249,6 @@ export class People {
     return changes;
   }
 
-  /**
-   * Rows that may be written before all of a frame is applied. Applied again, after a crash, it
-   * changes only what found no room the first time. What is rejected waits for `changes`.
-   */
-  spill(): PeopleChanges {
-    const changes = this.changes();
-    this.#rejected = [...changes.rejected];
-    return { ...changes, rejected: [] };
-  }
-
   /** The changes that were asked for first, of those not committed yet, are in the store. */
   committed(): void {
     this.#members.rows.committed();

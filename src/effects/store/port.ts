@@ -41,7 +41,7 @@ export interface EffectsStore {
   open(): Promise<void>;
   /** Whether no other writer can have the lock that `open` took. */
   holdsLock(): Promise<boolean>;
-  /** The number of the last commit; 0 at first. */
+  /** The number of the last commit; 0 at first. Undoes one of which only parts are written. */
   lastCommit(): Promise<number>;
   positions(): Promise<readonly Position[]>;
   /**
@@ -59,7 +59,11 @@ export interface EffectsStore {
   /** The memory of spike detection, of these projects; and the spikes that have not ended. */
   activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]>;
   openSpikes(projectIds: readonly string[]): Promise<readonly SpikeRow[]>;
-  /** One transaction. Rejects with a FencedError when `after` is not the last commit. */
+  /**
+   * One transaction. Rejects with a FencedError when `after` is not the last commit. Parts of it
+   * may go before it: they are seen by who looks up rows, and by nobody else until all of it is
+   * there. Where one of them or the process fails, there is nothing of it.
+   */
   commit(commit: Commit): Promise<void>;
   /** The oldest rows of the outbox behind that id, and their removal once they are published. */
   outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]>;

@@ -12,9 +12,10 @@ import { TooLargeError } from "../store/store-error.ts";
 import type { FrameItem } from "../streams/frame-item.ts";
 import type { StreamName } from "../streams/stored-stream.ts";
 import type { StreamItem, TurnItem } from "../streams/stream-reader.ts";
-import type { Commit, IncidentRow, Position, Rejection, Run } from "../types.ts";
+import type { IncidentRow, Position, Rejection, Run } from "../types.ts";
 import type { Usage } from "../usage/usage.ts";
 import { AppliedStream } from "./applied-stream.ts";
+import { type Changes, noChanges } from "./changes.ts";
 import { LoopTurns } from "./loop-turns.ts";
 
 interface ApplierParts {
@@ -30,8 +31,13 @@ interface ApplierOptions extends ApplierParts {
     EffectsStore,
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
   >;
-  /** Commits what it is given once all before it is committed, and calls `changes` only then. */
-  readonly spill: (changes: () => Changes) => Promise<void>;
+  /**
+   * Writes a part of the next commit once all before it is committed, and calls `changes` only
+   * then.
+   */
+  readonly writePart: (changes: () => Changes) => Promise<void>;
+  /** What changed rows may weigh before they are written. */
+  readonly changedBytesMax?: number | undefined;
 }
 
 export interface Counts {
@@ -52,20 +58,18 @@ export interface Memory {
 /** Rows of people and groups in one commit: all of them are handed over in one turn. */
 const changedRowsMax = 20_000;
 /** What they may weigh: each comes to be in memory several times on its way to the store. */
-const changedBytesMax = 64 * 1_048_576;
+const changedBytesDefault = 64 * 1_048_576;
 
 /** Effects that wait for their rows, within a frame too. */
 const queuedMax = 2_000;
 /** Effects that are applied without a look at the time. */
 const effectsATurn = 100;
 
-/** All of a commit but its place among the others. */
-export type Changes = Omit<Commit, "after" | "number">;
-
 export class Applier implements LineVisitor {
   readonly counts: Counts = { events: 0, frames: 0, duplicates: 0, rejected: 0 };
   readonly #options: ApplierOptions;
   readonly #turns = new LoopTurns();
+  readonly #changedBytesMax: number;
   readonly #streams = new Map<string, AppliedStream>();
   readonly #touched = new Set<AppliedStream>();
   #inFlight: readonly AppliedStream[] = [];
@@ -80,6 +84,7 @@ export class Applier implements LineVisitor {
 
   constructor(options: ApplierOptions) {
     this.#options = options;
+    this.#changedBytesMax = options.changedBytesMax ?? changedBytesDefault;
   }
 
   /**
@@ -140,7 +145,7 @@ export class Applier implements LineVisitor {
   /** Nothing more should be applied before `changes` is asked for. */
   get isFull(): boolean {
     const { changedRows, changedBytes } = this.#options.people;
-    return changedRows >= changedRowsMax || changedBytes >= changedBytesMax || this.#isTurned;
+    return changedRows >= changedRowsMax || changedBytes >= this.#changedBytesMax || this.#isTurned;
   }
 
   get hasChanges(): boolean {
@@ -246,7 +251,7 @@ export class Applier implements LineVisitor {
       for (const _ of lines.read(frame, this)) {
         if (people.queued >= queuedMax) {
           await this.#applyPeople();
-          await this.#spillWhereFull();
+          await this.#writeWhereFull();
         }
         await this.#turns.breathe();
       }
@@ -287,7 +292,7 @@ export class Applier implements LineVisitor {
         queue();
         await this.#loadPeople();
         people.apply();
-        await this.#spillWhereFull();
+        await this.#writeWhereFull();
         await this.#turns.breathe();
       }
     }
@@ -296,12 +301,16 @@ export class Applier implements LineVisitor {
 
   /**
    * Rows of a frame may be more than should be in memory, and its position is written when all of
-   * it is applied. So rows of people go before it; what is counted stays with the position.
+   * it is applied. So rows of people go before it, in the same transaction.
    */
-  async #spillWhereFull(): Promise<void> {
-    const { people, spill } = this.#options;
-    if (people.changedBytes < changedBytesMax) return;
-    await spill(() => ({ ...noChanges, ...people.spill() }));
+  async #writeWhereFull(): Promise<void> {
+    const { people, writePart } = this.#options;
+    if (people.changedBytes < this.#changedBytesMax) return;
+    await writePart(() => {
+      const changes = people.changes();
+      this.counts.rejected += changes.rejected.length;
+      return { ...noChanges, ...changes };
+    });
     people.committed();
   }
 
@@ -326,12 +335,6 @@ export class Applier implements LineVisitor {
       spikes.adopt(await store.activity(wanted));
   }
 }
-
-const noChanges: Changes = {
-  ...{ positions: [], runs: [], members: [], links: [], groups: [], groupTypes: [] },
-  ...{ groupMembers: [], rejected: [], usage: [], activeIds: [], spikes: [], activity: [] },
-  ...{ incidents: [], outbox: [] },
-};
 
 /** What a line does that cannot be read. */
 const nothing = {

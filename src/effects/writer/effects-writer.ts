@@ -14,7 +14,8 @@ import { Spikes } from "../spikes/spikes.ts";
 import { type EffectsStore, FencedError } from "../store/port.ts";
 import { EventStreams, type ReadPlace } from "../streams/event-streams.ts";
 import { Usage } from "../usage/usage.ts";
-import { Applier, type Changes, type Counts, type Memory } from "./applier.ts";
+import { Applier, type Counts, type Memory } from "./applier.ts";
+import type { Changes } from "./changes.ts";
 import { newCommitNumber } from "./commit-number.ts";
 import { OutboxPublisher } from "./outbox-publisher.ts";
 import { Reached } from "./reached.ts";
@@ -31,6 +32,8 @@ export interface EffectsWriterOptions {
   readonly bytesMax?: number;
   /** About how many events one transaction may have. */
   readonly batchEventsMax?: number;
+  /** What changed rows may weigh before they are written. */
+  readonly changedBytesMax?: number;
   /** Goes on behind messages that have left a stream unread. */
   readonly acceptExpired?: boolean;
   /** Bytes of all memories of duplicates together. */
@@ -82,6 +85,7 @@ export class EffectsWriter {
   #inFlight: Promise<void> = Promise.resolve();
   #isInFlight = false;
   #last = 0;
+  #next = newCommitNumber();
   readonly #commits = { count: 0, seconds: 0 };
   /** How many commits there were when the last one was another's; -1: it never was. */
   #fencedAt = -1;
@@ -97,9 +101,10 @@ export class EffectsWriter {
       usage: new Usage(),
       spikes: new Spikes({ prefix }),
       budget: new DuplicatesBudget({ bytesMax: duplicatesBytesMax }),
-      spill: async (changes) => {
+      changedBytesMax: options.changedBytesMax,
+      writePart: async (changes) => {
         await this.#inFlight;
-        await this.#write(changes());
+        await this.#write(changes(), true);
       },
     });
     this.#outbox = new OutboxPublisher({ connection, store, log });
@@ -220,6 +225,7 @@ export class EffectsWriter {
     const { store, log, prefix, connection, acceptExpired = false } = this.#options;
     this.#inFlight = Promise.resolve();
     this.#last = await store.lastCommit();
+    this.#next = newCommitNumber();
     const positions = await store.positions();
     this.#applier.begin(positions, await store.reader.incidents(incidentsKnown));
     this.#reached.begin(positions);
@@ -293,7 +299,7 @@ export class EffectsWriter {
     const sinceMonotonicMs = performance.now();
     this.#isInFlight = true;
     try {
-      await this.#write(changes);
+      await this.#write(changes, false);
     } finally {
       this.#isInFlight = false;
     }
@@ -304,10 +310,12 @@ export class EffectsWriter {
     if (changes.outbox.length > 0) this.#outbox.ask();
   }
 
-  async #write(changes: Changes): Promise<void> {
-    const number = newCommitNumber();
-    await this.#options.store.commit({ after: this.#last, number, ...changes });
+  async #write(changes: Changes, isPart: boolean): Promise<void> {
+    const number = this.#next;
+    await this.#options.store.commit({ after: this.#last, number, isPart, ...changes });
+    if (isPart) return;
     this.#last = number;
+    this.#next = newCommitNumber();
   }
 
   async #followConnection(): Promise<void> {

@@ -15,7 +15,8 @@ import { deletedSequences, type StreamName, storedStream } from "../streams/stor
 import type { StreamItem } from "../streams/stream-reader.ts";
 import type { IncidentRow, Position, Recording, Run } from "../types.ts";
 import { Usage } from "../usage/usage.ts";
-import { Applier, type Changes } from "./applier.ts";
+import { Applier } from "./applier.ts";
+import type { Changes } from "./changes.ts";
 import { newCommitNumber } from "./commit-number.ts";
 import { RebuildError } from "./rebuild-error.ts";
 import { RecordedFrames } from "./recorded-frames.ts";
@@ -135,6 +136,7 @@ class Rebuilding {
   #stepBytes = 0;
   #batchEvents = 0;
   #last = 0;
+  #next = newCommitNumber();
   #messages = 0;
 
   constructor(options: RebuildOptions, runs: readonly Run[]) {
@@ -149,7 +151,7 @@ class Rebuilding {
       usage: new Usage(),
       spikes: new Spikes({ prefix }),
       budget: new DuplicatesBudget({ bytesMax: duplicatesBytesMax }),
-      spill: async (changes) => await this.#write(changes()),
+      writePart: async (changes) => await this.#write(changes(), true),
     });
   }
 
@@ -236,15 +238,17 @@ class Rebuilding {
     if (!hasChanges && incidents.length === 0) return;
     const changes = this.#applier.changes();
     // What was announced then is not announced again.
-    await this.#write({ ...changes, incidents, outbox: [] });
+    await this.#write({ ...changes, incidents, outbox: [] }, false);
     this.#applier.committed();
     this.#options.onProgress?.(this.#messages);
   }
 
-  async #write(changes: Changes): Promise<void> {
-    const number = newCommitNumber();
-    await this.#options.into.commit({ after: this.#last, number, ...changes });
+  async #write(changes: Changes, isPart: boolean): Promise<void> {
+    const number = this.#next;
+    await this.#options.into.commit({ after: this.#last, number, isPart, ...changes });
+    if (isPart) return;
     this.#last = number;
+    this.#next = newCommitNumber();
   }
 }
 

@@ -111,6 +111,53 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(1);
   });
 
+  test("a commit may be written in parts, which only look-ups see until all of it is there", async () => {
+    const { store } = now.rig;
+    await store.commit(commitOf(0, { members: [personRow("ann")] }));
+    const groupTypes = [{ projectId: project, type: "company" }];
+    const isPart = true;
+    await store.commit(commitOf(1, { isPart, members: [mergedRow("ann", "bob")] }));
+    const members = [personRow("bob", { idsTotal: 2 })];
+    await store.commit(commitOf(1, { isPart, members, groups: [groupRow("acme")], groupTypes }));
+    const found = await store.members(project, ["ann"]);
+    expect(found.map(({ distinctId }) => distinctId).sort()).toEqual(["ann", "bob"]);
+    const { type, key } = groupRow("acme");
+    expect(await store.groups([{ projectId: project, type, key }])).toEqual([groupRow("acme")]);
+    expect(await store.groupTypes([project])).toEqual(groupTypes);
+    // What is published meanwhile is noted in the same transaction.
+    await store.published(["m"]);
+    expect(await store.outbox(10, 0)).toEqual([]);
+    expect(await store.reader.personByDistinctId(project, "bob")).toBeUndefined();
+    await store.commit(commitOf(1, { positions: [positionRow(5)] }));
+    expect(await store.reader.personByDistinctId(project, "bob")).toBeDefined();
+    expect([await store.lastCommit(), await store.positions()]).toEqual([2, [positionRow(5)]]);
+  });
+
+  test("parts of a commit that does not come to its end are not there", async () => {
+    const { store } = now.rig;
+    const part = (number: number, id: string) =>
+      store.commit(commitOf(0, { number, isPart: true, members: [personRow(id)] }));
+    await part(7, "ann");
+    expect(await store.lastCommit()).toBe(0);
+    expect(await store.members(project, ["ann"])).toEqual([]);
+    await part(8, "ann");
+    await store.commit(commitOf(0, { number: 9, members: [personRow("bob")] }));
+    const late = store.commit(commitOf(0, { number: 8, members: [personRow("carl")] }));
+    await expect(late).rejects.toBeInstanceOf(FencedError);
+    await store.commit(commitOf(9, { number: 10, isPart: true, members: [personRow("dora")] }));
+    const json = null as unknown as string;
+    const bad = commitOf(9, { number: 10, outbox: [{ messageId: "m", subject: "s", json }] });
+    await expect(store.commit(bad)).rejects.toThrow();
+    const found = await store.members(project, ["ann", "bob", "carl", "dora"]);
+    expect(found).toEqual([personRow("bob")]);
+    const anew = now.rig.another();
+    await store.commit(commitOf(9, { number: 11, isPart: true, members: [personRow("eve")] }));
+    await store.close();
+    await anew.open();
+    expect(await anew.lastCommit()).toBe(9);
+    expect(await anew.members(project, ["eve"])).toEqual([]);
+  });
+
   test("rows are looked up of one moment while a commit is on its way", async () => {
     await now.rig.store.commit(commitOf(0, { members: [personRow("id-0")] }));
     for (let n = 1; n <= 20; n++) {

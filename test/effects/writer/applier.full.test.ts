@@ -7,7 +7,8 @@ import { TooLargeError } from "../../../src/effects/store/store-error.ts";
 import type { StreamItem } from "../../../src/effects/streams/stream-reader.ts";
 import type { MemberRow } from "../../../src/effects/types.ts";
 import { Usage } from "../../../src/effects/usage/usage.ts";
-import { Applier, type Changes } from "../../../src/effects/writer/applier.ts";
+import { Applier } from "../../../src/effects/writer/applier.ts";
+import type { Changes } from "../../../src/effects/writer/changes.ts";
 import { createNativeScanner } from "../../../src/scan/native.ts";
 import { storedLine, type TestEvent } from "../../../testkit/stored-events.ts";
 import { personRow } from "../store/row-kit.ts";
@@ -22,15 +23,15 @@ const emptyStore = {
   activity: async () => [],
 };
 
-type Spill = (changes: () => Changes) => Promise<void>;
+type WritePart = (changes: () => Changes) => Promise<void>;
 
-async function noSpill(): Promise<void> {
+async function noPart(): Promise<void> {
   throw new Error("nothing is so large");
 }
 
-function newApplier(store: typeof emptyStore = emptyStore, spill: Spill = noSpill): Applier {
+function newApplier(store: typeof emptyStore = emptyStore, writePart: WritePart = noPart): Applier {
   const applier = new Applier({
-    ...{ store, spill },
+    ...{ store, writePart },
     lines: new FrameLines({ scanner: createNativeScanner(frameRows) }),
     people: new People(),
     usage: new Usage(),
@@ -130,20 +131,20 @@ test("of people with large properties a few are read at a time, and written befo
       return { ...row, uuid, person: { ...person!, properties } };
     });
   };
-  const spilled: Changes[] = [];
+  const parts: Changes[] = [];
   const applier = newApplier({ ...emptyStore, members } as never, async (changes) => {
-    spilled.push(changes());
+    parts.push(changes());
   });
   const events = Array.from({ length: 400 }, (_, at) => ({ distinctId: `${at}`, set: { at } }));
   await applier.apply([frameOf(events)]);
   const rest = applier.changes();
   expect(Math.max(...asked)).toBeLessThanOrEqual(32);
-  expect(spilled.length).toBeGreaterThan(1);
-  const written = [...spilled, rest].flatMap((changes) => changes.members);
+  expect(parts.length).toBeGreaterThan(1);
+  const written = [...parts, rest].flatMap((changes) => changes.members);
   expect(new Set(written.map(({ distinctId }) => distinctId)).size).toBe(400);
-  expect(Math.max(...spilled.map((changes) => changes.members.length))).toBeLessThan(200);
-  // What is counted, and how far it is, come once and at the end.
-  expect(spilled.flatMap(({ positions, usage, runs }) => [positions, usage, runs].flat())).toEqual(
+  expect(Math.max(...parts.map((changes) => changes.members.length))).toBeLessThan(200);
+  // What is counted, and how far it is, come at the end of the same transaction.
+  expect(parts.flatMap(({ positions, usage, runs }) => [positions, usage, runs].flat())).toEqual(
     [],
   );
   expect(rest.usage).toMatchObject([{ events: 400 }]);

@@ -9,7 +9,7 @@ import type { Commit } from "../../../src/effects/types.ts";
 import { apart, dumpOf, untilApplied } from "../../../testkit/effects-dumps.ts";
 import { untilStopped } from "../../../testkit/nats-server.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
-import { storeFrames } from "../../../testkit/stored-events.ts";
+import { storeFrames, type TestEvent, type TestFrame } from "../../../testkit/stored-events.ts";
 import { commitOf } from "../store/row-kit.ts";
 import type { WriterRig } from "./writer-kit.ts";
 import { writerProcess } from "./writer-process.ts";
@@ -41,6 +41,40 @@ function failTogether(store: EffectsStore): void {
     if (failing.includes(asked)) throw new Error("the database is away");
     return answer;
   };
+}
+
+/**
+ * A frame of so many links that its rows are written in parts. Applied again over what came of it,
+ * each link that was refused would be one that was made before, and name the main id.
+ */
+function manyLinks(lane: TestFrame["lane"]): TestFrame {
+  const identify = { event: "$identify", kind: "identify" } as const;
+  const events = Array.from({ length: 2_600 }, (_, at): TestEvent => {
+    const pair = Math.floor(at / 4);
+    const [a, b] = [`a-${pair}`, `b-${pair}`];
+    const receivedAtMs = Date.UTC(2026, 10, 20, 12) + at;
+    const uuid = `00000000-0000-4000-8000-${(1e9 + at).toString(16).padStart(12, "0")}`;
+    const base = { uuid, receivedAtMs, set: { at } };
+    const links = [
+      { ...identify, distinctId: a, anonymous: `c-${pair}`, hours: 3 },
+      { ...identify, distinctId: b, anonymous: `d-${pair}`, hours: 2 },
+      { ...identify, distinctId: a, anonymous: b, hours: 0 },
+      { event: "$merge_dangerously", kind: "custom", distinctId: a, alias: b, hours: 1 },
+    ] as const;
+    const { hours, ...link } = links[at % 4]!;
+    const properties =
+      "alias" in link ? { alias: link.alias } : { $anon_distinct_id: link.anonymous };
+    const { event, kind, distinctId } = link;
+    return {
+      ...base,
+      event,
+      kind,
+      distinctId,
+      properties,
+      timeMs: receivedAtMs - hours * 3_600_000,
+    };
+  });
+  return { lane, projectId: lane, messageId: lane, events };
 }
 
 export function failureTests(rig: WriterRig): void {
@@ -98,6 +132,35 @@ export function failureTests(rig: WriterRig): void {
     await writer.close();
     expect(nth).toBeGreaterThan(6);
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
+  });
+
+  test("a frame whose rows are written in parts is there in whole or not at all", async () => {
+    await storeFrames(connection, [manyLinks("live"), manyLinks("historical")]);
+    const small = { changedBytesMax: 50_000, people: { cacheBytesMax: 0 } };
+    let writes = 0;
+    const failing = await rig.openStore();
+    disturb(failing, async (commit, undisturbed) => {
+      const nth = ++writes;
+      if ([2, 5, 9].includes(nth)) throw new Error("the database is away");
+      if ([1, 7, 12].includes(nth)) {
+        await undisturbed(commit);
+        throw new Error("the answer was lost");
+      }
+    });
+    const writer = rig.startWriter({ store: failing, ...small });
+    await untilApplied(failing.reader, connection);
+    await writer.close();
+    expect(writes).toBeGreaterThan(8);
+    const whole = await rig.undisturbed();
+    expect(whole.some((line) => line.includes("refused_both_known"))).toBe(true);
+    expect(apart(whole, await dumpOf(failing.reader))).toEqual([]);
+
+    const place = await databases.newDatabase();
+    for (const lines of [5, 3, 4]) {
+      const { killedAfter } = writerProcess(nats.url, place, 10_000, small.changedBytesMax);
+      await killedAfter(lines);
+    }
+    expect(apart(whole, await rig.undisturbed({}, place))).toEqual([]);
   });
 
   test("with its lock in hand, a writer goes on from a database that was put back", async () => {

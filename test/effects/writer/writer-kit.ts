@@ -37,7 +37,7 @@ export interface WriterRig {
   openReader(place: StorePlace): Promise<OpenReader>;
   startWriter(settings: WriterSettings): EffectsWriter;
   /** What comes of the streams in one process that nothing disturbs. */
-  undisturbed(settings?: Partial<WriterSettings>): Promise<string[]>;
+  undisturbed(settings?: Partial<WriterSettings>, place?: StorePlace): Promise<string[]>;
 }
 
 type WriterSettings = Omit<EffectsWriterOptions, "connection" | "prefix" | "log"> &
@@ -99,8 +99,8 @@ function rigOf(parts: Pick<WriterRig, "nats" | "databases" | "connection">): Wri
       onTestFinished(() => writer.close());
       return writer;
     },
-    async undisturbed(settings = {}) {
-      return await undisturbedDump(await openStore(), { connection, ...settings });
+    async undisturbed(settings = {}, place) {
+      return await undisturbedDump(await openStore(place), { connection, ...settings });
     },
   };
 }

@@ -8,8 +8,9 @@ export function writerProcess(
   natsUrl: string,
   place: StorePlace,
   batchEvents: number,
+  changedBytes?: number,
 ): WriterProcess {
-  const started = startWriterProcess({ natsUrl, place, batchEvents });
+  const started = startWriterProcess({ natsUrl, place, batchEvents, changedBytes });
   onTestFinished(() => void started.child.kill("SIGKILL"));
   return started;
 }

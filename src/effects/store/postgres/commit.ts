@@ -14,6 +14,14 @@ const oldest = "first_seen_at_ms = least(old.first_seen_at_ms, excluded.first_se
 const sums =
   "events = old.events + excluded.events, duplicates = old.duplicates + excluded.duplicates";
 
+interface Part {
+  readonly shown: string;
+  /** It begins the transaction. */
+  readonly isFirst: boolean;
+  /** It commits the transaction. */
+  readonly isLast: boolean;
+}
+
 /**
  * Rejects with a FencedError when `after` is not the last commit. Another error after which the
  * connection is lost leaves it open whether the commit is there.
@@ -21,25 +29,33 @@ const sums =
 export async function writeCommit(
   client: ClientBase,
   commit: FlatCommit,
-  shown: string,
+  { shown, isFirst, isLast }: Part,
 ): Promise<void> {
-  await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
+  if (isFirst) await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
   try {
-    const { rowCount } = await client.query(
-      "UPDATE writer SET last_commit = $1 WHERE last_commit = $2",
-      [commit.number, commit.after],
-    );
-    if (rowCount !== 1)
-      throw new FencedError(
-        `commit in PostgreSQL at ${shown}: its last commit is no longer ${commit.after}, the last that this writer knows`,
-      );
+    if (isFirst) await writeNumber(client, commit, shown);
     await writeRows(client, commit);
-    await client.query("COMMIT");
+    if (isLast) await client.query("COMMIT");
   } catch (error) {
     // Where the connection is lost, the server does this by itself.
     await client.query("ROLLBACK").catch(() => {});
     throw error;
   }
+}
+
+async function writeNumber(
+  client: ClientBase,
+  { number, after }: FlatCommit,
+  shown: string,
+): Promise<void> {
+  const { rowCount } = await client.query(
+    "UPDATE writer SET last_commit = $1 WHERE last_commit = $2",
+    [number, after],
+  );
+  if (rowCount === 1) return;
+  throw new FencedError(
+    `commit in PostgreSQL at ${shown}: its last commit is no longer ${after}, the last that this writer knows`,
+  );
 }
 
 async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> {

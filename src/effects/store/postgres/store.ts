@@ -21,7 +21,7 @@ import { flatCommit } from "../rows/flat-commit.ts";
 import { groupOf, memberOf, outboxRowOf, type Row, spikeOf } from "../rows/read-rows.ts";
 import type { Table, Value } from "../rows/tables.ts";
 import * as tables from "../rows/tables.ts";
-import { TooLargeError } from "../store-error.ts";
+import { StoreError, TooLargeError } from "../store-error.ts";
 import { type PostgresAddress, readAddress } from "./address.ts";
 import { arrayOf, columnsSql, unnestSql } from "./arrays.ts";
 import { removePublished, writeCommit } from "./commit.ts";
@@ -36,6 +36,8 @@ export class PostgresStore implements EffectsStore {
   readonly reader: PostgresReader;
   readonly #address: PostgresAddress;
   readonly #session: WriterSession;
+  /** The commit of which parts are written, and the connection whose transaction that is. */
+  #begun: { readonly of: ClientBase; readonly number: number } | undefined;
   /** The trails as they are stored, as far as this connection has read or written them. */
   #trails:
     | { readonly of: ClientBase; readonly byStream: Map<string, Position["trail"]> }
@@ -67,6 +69,7 @@ export class PostgresStore implements EffectsStore {
 
   lastCommit(): Promise<number> {
     return this.#session.run("read the last commit", async (client) => {
+      await this.#undo(client);
       const [row] = await selectRows(client, "SELECT last_commit FROM writer");
       return row?.[0] as number;
     });
@@ -151,10 +154,25 @@ export class PostgresStore implements EffectsStore {
       const byStream = known?.byStream ?? trailsOf(await readPositions(client));
       // Where the commit fails in a way that leaves its outcome open, they are read again.
       this.#trails = undefined;
-      await writeCommit(client, flatCommit(commit, byStream), this.#address.shown);
+      const { shown } = this.#address;
+      const { number, isPart = false } = commit;
+      const isFirst = this.#begun?.number !== number;
+      if (isFirst) await this.#undo(client);
+      else if (this.#begun?.of !== client)
+        throw new StoreError(`commit in PostgreSQL at ${shown}: its first part is undone`);
+      this.#begun = undefined;
+      const part = { shown, isFirst, isLast: !isPart };
+      await writeCommit(client, flatCommit(commit, byStream), part);
+      if (isPart) this.#begun = { of: client, number };
       for (const { stream, trail } of commit.positions) byStream.set(stream, trail);
       this.#trails = { of: client, byStream };
     });
+  }
+
+  /** Undoes a commit of which only parts are written. */
+  async #undo(client: ClientBase): Promise<void> {
+    if (this.#begun?.of === client) await client.query("ROLLBACK");
+    this.#begun = undefined;
   }
 
   outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]> {

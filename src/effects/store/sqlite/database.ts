@@ -27,6 +27,12 @@ export interface Statement {
   iterate(...values: readonly Value[]): IterableIterator<Value[]>;
 }
 
+/** Which part of a transaction it is. */
+export interface Part {
+  readonly isFirst: boolean;
+  readonly isLast: boolean;
+}
+
 export class Database {
   readonly file: string;
   readonly #db: DatabaseSync;
@@ -79,21 +85,49 @@ export class Database {
     return new Prepared(statement);
   }
 
-  /** All of `work` or nothing of it. Faults of the database come out as StoreErrors. */
+  /**
+   * All of `work` or nothing of it. Faults of the database come out as StoreErrors. While a
+   * transaction is being written in parts, it is done within that one.
+   */
   transaction<Result>(kind: "read" | "write", work: () => Result): Result {
     const what = `${kind === "read" ? "read" : "write to"} ${this.file}`;
+    if (this.#db.isTransaction) return faults(what, work);
     return faults(what, () => {
       this.#db.exec(kind === "read" ? "BEGIN" : "BEGIN IMMEDIATE");
-      try {
-        const result = work();
-        this.#db.exec("COMMIT");
-        return result;
-      } catch (error) {
-        // Some faults have ended the transaction already.
-        if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
-        throw error;
-      }
+      return this.#finish(true, work);
     });
+  }
+
+  /**
+   * Writes a part of a transaction, whose first part begins it and whose last part commits it.
+   * Where one of them fails, nothing is written, and the later ones fail as well.
+   */
+  part({ isFirst, isLast }: Part, work: () => void): void {
+    faults(`write to ${this.file}`, () => {
+      if (isFirst) {
+        this.undo();
+        this.#db.exec("BEGIN IMMEDIATE");
+      } else if (!this.#db.isTransaction)
+        throw new StoreError(`write to ${this.file}: the transaction's first part is undone`);
+      this.#finish(isLast, work);
+    });
+  }
+
+  /** Undoes the parts of a transaction that will not come to its end. */
+  undo(): void {
+    // Some faults have ended the transaction already.
+    if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+  }
+
+  #finish<Result>(isLast: boolean, work: () => Result): Result {
+    try {
+      const result = work();
+      if (isLast) this.#db.exec("COMMIT");
+      return result;
+    } catch (error) {
+      this.undo();
+      throw error;
+    }
   }
 
   begin(): void {

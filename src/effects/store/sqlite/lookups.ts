@@ -23,8 +23,10 @@ export class SqliteLookups {
   #database: Database | undefined;
   readonly #statements = new Map<string, Statement>();
 
-  constructor(file: string) {
+  /** `database`: one whose transaction it is to see; else it opens the file when it is asked. */
+  constructor(file: string, database?: Database) {
     this.#file = file;
+    this.#database = database;
   }
 
   close(): void {

@@ -20,10 +20,14 @@ import { SqliteReader } from "./reader.ts";
 import { ThreadLink } from "./thread-link.ts";
 import type { SqliteWriter } from "./writer.ts";
 
+type RowLookups = Pick<SqliteLookups, "members" | "groups" | "groupTypes">;
+
 export class SqliteStore implements EffectsStore {
   readonly reader: SqliteReader;
   readonly #thread: ThreadLink<SqliteWriter>;
   readonly #lookups: ThreadLink<SqliteLookups>;
+  /** The commit of which parts are written. */
+  #begun: number | undefined;
   /** The trails as they are stored; undefined: not known. */
   #trails: Map<string, Position["trail"]> | undefined;
 
@@ -48,6 +52,7 @@ export class SqliteStore implements EffectsStore {
   }
 
   lastCommit(): Promise<number> {
+    this.#begun = undefined;
     return this.#thread.call("lastCommit");
   }
 
@@ -58,17 +63,17 @@ export class SqliteStore implements EffectsStore {
   }
 
   async members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]> {
-    return (await this.#lookups.call("members", projectId, distinctIds)).map(memberOf);
+    return (await this.#rows.call("members", projectId, distinctIds)).map(memberOf);
   }
 
   async groups(names: readonly GroupName[]): Promise<readonly GroupRow[]> {
-    return (await this.#lookups.call("groups", names)).map(groupOf);
+    return (await this.#rows.call("groups", names)).map(groupOf);
   }
 
   async groupTypes(
     projectIds: readonly string[],
   ): Promise<readonly { projectId: string; type: string }[]> {
-    const rows = await this.#lookups.call("groupTypes", projectIds);
+    const rows = await this.#rows.call("groupTypes", projectIds);
     return rows.map(([projectId, type]) => ({
       projectId: projectId as string,
       type: type as string,
@@ -104,9 +109,18 @@ export class SqliteStore implements EffectsStore {
     const before = this.#trails ?? new Map<string, Position["trail"]>();
     // Where the commit fails in a way that leaves its outcome open, they are read again.
     this.#trails = undefined;
-    await this.#thread.call("commit", flatCommit(commit, before));
+    const { number, isPart = false } = commit;
+    const part = { isFirst: this.#begun !== number, isLast: !isPart };
+    this.#begun = undefined;
+    await this.#thread.call("commit", flatCommit(commit, before), part);
+    if (isPart) this.#begun = number;
     for (const { stream, trail } of commit.positions) before.set(stream, trail);
     this.#trails = before;
+  }
+
+  /** A thread of its own, which does not see the parts of a commit: the writer's does. */
+  get #rows(): ThreadLink<RowLookups> {
+    return this.#begun === undefined ? this.#lookups : this.#thread;
   }
 
   async outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]> {

@@ -3,11 +3,12 @@
 // commit's number.
 
 import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold, trimOutboxSql } from "../bounds.ts";
-import { FencedError } from "../port.ts";
+import { FencedError, type GroupName } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
 import type { Table, Value } from "../rows/tables.ts";
 import * as tables from "../rows/tables.ts";
-import { Database, type Statement } from "./database.ts";
+import { Database, type Part, type Statement } from "./database.ts";
+import { SqliteLookups } from "./lookups.ts";
 import {
   insertMembersSql,
   insertSql,
@@ -49,19 +50,18 @@ export class SqliteWriter {
     return this.#lock?.isHeld() === true;
   }
 
+  /** Undoes a commit of which only parts are written. */
   lastCommit(): number {
-    return this.#open().transaction("read", () => {
+    const database = this.#open();
+    database.undo();
+    return database.transaction("read", () => {
       return this.#prepared("SELECT last_commit FROM writer").get()?.[0] as number;
     });
   }
 
-  commit(commit: FlatCommit): void {
-    this.#open().transaction("write", () => {
-      const next = "UPDATE writer SET last_commit = ? WHERE last_commit = ?";
-      if (this.#prepared(next).run(commit.number, commit.after) === 0)
-        throw new FencedError(
-          `write to ${this.#file}: its last commit is no longer ${commit.after}, the last that this writer knows`,
-        );
+  commit(commit: FlatCommit, part: Part): void {
+    this.#open().part(part, () => {
+      if (part.isFirst) this.#number(commit);
       this.#writeMembers(commit);
       this.#writeGroups(commit.groups);
       const once = `${insertSql(tables.links)} ON CONFLICT DO NOTHING`;
@@ -84,6 +84,19 @@ export class SqliteWriter {
       this.#insert(tables.incidents, commit.incidents);
       this.#upsert(tables.outbox, commit.outbox);
     });
+  }
+
+  // These look up rows as they are with the parts of a commit that are written.
+  members(projectId: string, distinctIds: readonly string[]): Value[][] {
+    return this.#lookups().members(projectId, distinctIds);
+  }
+
+  groups(names: readonly GroupName[]): Value[][] {
+    return this.#lookups().groups(names);
+  }
+
+  groupTypes(projectIds: readonly string[]): Value[][] {
+    return this.#lookups().groupTypes(projectIds);
   }
 
   activeIds(days: readonly (readonly [projectId: string, day: string])[]): Value[][] {
@@ -121,6 +134,18 @@ export class SqliteWriter {
       rows: this.#prepared(`${selectSql(tables.positions)} ORDER BY stream`).all(),
       trail: this.#prepared(`${selectSql(tables.trail)} ORDER BY stream, sequence`).all(),
     }));
+  }
+
+  #lookups(): SqliteLookups {
+    return new SqliteLookups(this.#file, this.#open());
+  }
+
+  #number({ number, after }: FlatCommit): void {
+    const next = "UPDATE writer SET last_commit = ? WHERE last_commit = ?";
+    if (this.#prepared(next).run(number, after) === 0)
+      throw new FencedError(
+        `write to ${this.#file}: its last commit is no longer ${after}, the last that this writer knows`,
+      );
   }
 
   #writeMembers({ newPersons, addedPersons, members, mergedMembers }: FlatCommit): void {
