@@ -3,6 +3,9 @@
 // in a stream, because these depend on how frames fell together. It names tables and columns; a
 // store asks for the rows in this order.
 
+import { rowReader } from "./rows/table.ts";
+import { dumpedPersons } from "./rows/tables.ts";
+
 export interface DumpSection {
   readonly table: string;
   readonly columns: readonly DumpColumn[];
@@ -16,19 +19,9 @@ interface DumpColumn {
   readonly type: "text" | "number" | "json";
 }
 
-/** A person as the dump shows it. Persons come first, by project and then by shown uuid. */
-interface DumpedPerson {
-  readonly projectId: string;
-  /** The one that is shown. */
-  readonly uuid: string;
-  readonly mainDistinctId: string;
-  /** All of them, sorted by their bytes in UTF-8. */
-  readonly distinctIds: readonly string[];
-  readonly known: boolean;
-  readonly createdAtMs: number;
-  readonly lastSeenAtMs: number;
-  readonly propertiesJson: string;
-}
+/** Persons come first, by project and then by the uuid that is shown. */
+export const dumpedPersonOf = rowReader(dumpedPersons);
+export type DumpedPerson = ReturnType<typeof dumpedPersonOf>;
 
 /** What comes after the persons, in this order. */
 export const dumpSections: readonly DumpSection[] = [
@@ -47,18 +40,19 @@ export const dumpSections: readonly DumpSection[] = [
   section("incidents", "stream epoch# sequence# kind messages# detail"),
 ];
 
-export function personLine(person: DumpedPerson): string {
-  const { projectId, uuid, mainDistinctId, distinctIds, known, createdAtMs, lastSeenAtMs } = person;
+/** `ids`: all of them, sorted by their bytes in UTF-8; undefined: there is but the one. */
+export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
+  const { projectId, distinctId, firstId, mainId, known, createdAtMs, lastSeenAtMs } = person;
   const fields = JSON.stringify({
     project_id: projectId,
-    uuid,
-    main_distinct_id: mainDistinctId,
-    distinct_ids: distinctIds,
-    known,
+    uuid: person.firstUuid ?? person.uuid,
+    main_distinct_id: mainId ?? firstId ?? distinctId,
+    distinct_ids: ids ?? [distinctId],
+    known: known === 1,
     created_at_ms: createdAtMs,
     last_seen_at_ms: lastSeenAtMs,
   });
-  return `{"table":"persons",${fields.slice(1, -1)},"properties":${person.propertiesJson}}`;
+  return `{"table":"persons",${fields.slice(1, -1)},"properties":${person.properties ?? "{}"}}`;
 }
 
 /** `values`: a row's, in the order of the section's columns. */

@@ -5,7 +5,7 @@ import type { Position } from "../types.ts";
 
 type Trail = Position["trail"];
 
-export interface TrailChanges {
+interface TrailChanges {
   /** Sequences of the entries that go. */
   readonly removed: readonly number[];
   readonly added: Trail;

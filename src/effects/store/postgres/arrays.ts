@@ -2,51 +2,52 @@
 // which the server takes apart with unnest. Makes the texts of statements; sends nothing.
 
 import { Buffer } from "node:buffer";
-import type { Table, Value } from "../rows/tables.ts";
+import type { ColumnType, Table, Value } from "../rows/table.ts";
 
 /** A statement's parameters stay far below what the server takes for one value, 1 GB. */
 const chunkCharsMax = 16 * 1024 * 1024;
 const chunkRowsMax = 20_000;
 
-const types: Readonly<Record<string, string>> = {
+const typeNames: Readonly<Record<ColumnType, string>> = {
+  text: "text",
   uuid: "uuid",
-  merged_into: "uuid",
-  first_uuid: "uuid",
-  known: "boolean",
-  properties: "json",
-  registers: "bytea",
-  estimate: "double precision",
-  peak_per_minute: "double precision",
-  baseline: "double precision",
-  threshold: "double precision",
+  integer: "bigint",
+  real: "double precision",
+  boolean: "boolean",
+  json: "json",
+  bytes: "bytea",
 };
-const whole = /_ms$|sequence$|^duplicates|^(epoch|events|ids_total|line|messages|partition)$/;
-const wholeToo = /^(property_bytes|version)$/;
 
 /**
  * `unnest($1::text[], $2::uuid[], …) AS name (project_id, uuid, …)`; `at` names one more column,
  * the number of the row.
  */
-export function unnestSql(columns: readonly string[], name: string, at?: string): string {
-  const arrays = columns.map((column, index) => `$${index + 1}::${typeOf(column)}[]`).join(", ");
+export function unnestSql({ columns, types }: Table, name: string, at?: string): string {
+  const arrays = columns
+    .map((column, index) => `$${index + 1}::${typeNames[types[column]!.type]}[]`)
+    .join(", ");
   return at === undefined
     ? `unnest(${arrays}) AS ${name} (${columnsSql(columns)})`
     : `unnest(${arrays}) WITH ORDINALITY AS ${name} (${columnsSql([...columns, at])})`;
-}
-
-function typeOf(column: string): string {
-  return types[column] ?? (whole.test(column) || wholeToo.test(column) ? "bigint" : "text");
 }
 
 export function columnsSql(columns: readonly string[], prefix = ""): string {
   return columns.map((column) => `${prefix}"${column}"`).join(", ");
 }
 
+export function selectSql({ name, columns }: Table): string {
+  return `SELECT ${columnsSql(columns)} FROM ${name}`;
+}
+
 /**
  * Inserts rows from `source`, a table or a subquery with these columns, or replaces those of the
  * same key; `other` is what becomes of such a row instead.
  */
-export function upsertSql({ name, key, columns }: Table, source: string, other?: string): string {
+export function upsertSql(
+  { name, key, columns }: Pick<Table, "name" | "key" | "columns">,
+  source: string,
+  other?: string,
+): string {
   const rest = columns.filter((column) => !key.includes(column));
   const set = rest.map((column) => `"${column}" = excluded."${column}"`).join(", ");
   const change = rest.length === 0 ? "DO NOTHING" : `DO UPDATE SET ${other ?? set}`;

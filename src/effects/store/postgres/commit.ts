@@ -2,10 +2,12 @@
 // of the last one's. A writer that has not made or read that one writes nothing.
 
 import type { ClientBase } from "pg";
+import type { Run } from "../../types.ts";
 import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold } from "../bounds.ts";
 import { FencedError } from "../port.ts";
-import type { FlatCommit } from "../rows/flat-commit.ts";
-import type { Table, Value } from "../rows/tables.ts";
+import { type FlatCommit, flatRuns } from "../rows/flat-commit.ts";
+import { runOf } from "../rows/read-rows.ts";
+import { pick, rowsOf, type Table, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { arrayOf, chunksOf, columnsSql, unnestSql, upsertSql } from "./arrays.ts";
 import { selectRows } from "./select-rows.ts";
@@ -60,7 +62,7 @@ async function writeNumber(
 
 async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> {
   const upsert = (table: Table, values: readonly Value[], other?: string): Promise<void> =>
-    each(client, { table, values, sql: upsertSql(table, unnestSql(table.columns, "new"), other) });
+    each(client, { table, values, sql: upsertSql(table, unnestSql(table, "new"), other) });
   await writeNewPersons(client, commit.newPersons);
   await writePersons(client, commit.addedPersons);
   await writePersons(client, commit.members);
@@ -91,11 +93,12 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
 }
 
 /** A statement may not write a row twice, so rows of the same key are made one before. */
-function oncePerKey({ key, columns }: Table, how: "min" | "sum"): string {
+function oncePerKey(table: Table, how: "min" | "sum"): string {
+  const { key, columns } = table;
   const rest = columns
     .filter((column) => !key.includes(column))
     .map((column) => `${how}("${column}")::bigint AS "${column}"`);
-  return `(SELECT ${[columnsSql(key), ...rest].join(", ")} FROM ${unnestSql(columns, "given")}
+  return `(SELECT ${[columnsSql(key), ...rest].join(", ")} FROM ${unnestSql(table, "given")}
     GROUP BY ${columnsSql(key)}) AS new`;
 }
 
@@ -113,7 +116,7 @@ async function writeNewPersons(client: ClientBase, values: readonly Value[]): Pr
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
   const columns = [...table.columns, ...Object.keys(constants)];
   const given = `(SELECT ${[columnsSql(table.columns), ...Object.values(constants)].join(", ")}
-    FROM ${unnestSql(table.columns, "given")}) AS new (${columnsSql(columns)})`;
+    FROM ${unnestSql(table, "given")}) AS new (${columnsSql(columns)})`;
   const others = tables.members.columns.filter((column) => !key.includes(column));
   const reset = others.map((column) => `"${column}" = excluded."${column}"`).join(", ");
   const sql = `WITH written AS (
@@ -131,7 +134,7 @@ async function writeNewPersons(client: ClientBase, values: readonly Value[]): Pr
 async function writePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.members;
   const sql = `WITH written AS (
-      ${upsertSql(table, unnestSql(table.columns, "new"))} RETURNING old.xmax = 0 AS is_new
+      ${upsertSql(table, unnestSql(table, "new"))} RETURNING old.xmax = 0 AS is_new
     )
     UPDATE totals SET persons = persons + (SELECT count(*) FROM written WHERE is_new)`;
   await each(client, { table, values, sql });
@@ -143,7 +146,7 @@ async function writeMerged(client: ClientBase, values: readonly Value[]): Promis
   const { name, key } = table;
   const others = tables.members.columns.filter((column) => !key.includes(column));
   const reset = others.map((column) => `"${column}" = excluded."${column}"`).join(", ");
-  const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table.columns, "given")}),
+  const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
     written AS (${upsertSql(table, "new", reset)})
     UPDATE totals SET persons = persons - (
       SELECT count(*) FROM new CROSS JOIN LATERAL (
@@ -155,48 +158,47 @@ async function writeMerged(client: ClientBase, values: readonly Value[]): Promis
 
 async function writeGroups(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.groups;
-  const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table.columns, "given")}),
+  const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
     written AS (${upsertSql(table, "new")} RETURNING old.xmax = 0 AS is_new)
     UPDATE totals SET groups = groups + (SELECT count(*) FROM written WHERE is_new)`;
   await each(client, { table, values, sql });
 }
 
 async function removeFromTrails(client: ClientBase, values: readonly Value[]): Promise<void> {
-  const columns = ["stream", "sequence"];
-  const sql = `DELETE FROM position_trail USING ${unnestSql(columns, "gone")}
+  const key = pick(tables.trail, ["stream", "sequence"]);
+  const sql = `DELETE FROM position_trail USING ${unnestSql(key, "gone")}
     WHERE position_trail.stream = gone.stream AND position_trail.sequence = gone.sequence`;
-  for (const arrays of chunksOf(values, columns.length)) await client.query(sql, arrays);
+  for (const arrays of chunksOf(values, key.columns.length)) await client.query(sql, arrays);
 }
 
 interface LastRun {
+  /** Undefined: it comes with this commit. */
   readonly id: number | undefined;
-  readonly run: Value[];
+  readonly run: Run;
 }
 
 /** A run that goes on where the last one of its partition ended makes that one longer. */
 async function writeRuns(client: ClientBase, values: readonly Value[]): Promise<void> {
-  const width = tables.runs.columns.length;
-  const partitions = new Set(values.filter((_, at) => at % width === 1) as number[]);
-  const last = await lastRuns(client, [...partitions]);
-  const lengthened = new Map<number, Value>();
-  const added: Value[][] = [];
-  for (let at = 0; at < values.length; at += width) {
-    const run = values.slice(at, at + width);
-    const [stream, partition, epoch, from, to] = run as [Value, number, Value, number, Value];
-    const before = last.get(partition);
-    const [lastStream, , lastEpoch, , lastTo] = before?.run ?? [];
-    if (before && lastStream === stream && lastEpoch === epoch && lastTo === from - 1) {
-      before.run[4] = to;
-      if (before.id !== undefined) lengthened.set(before.id, to);
-    } else {
+  const given = rowsOf(tables.runs, values).map(runOf);
+  const last = await lastRuns(client, [...new Set(given.map(({ partition }) => partition))]);
+  const lengthened = new Map<number, number>();
+  const added: Run[] = [];
+  for (const run of given) {
+    const { id, run: before } = last.get(run.partition) ?? {};
+    if (before?.stream !== run.stream || before.epoch !== run.epoch || before.to !== run.from - 1) {
       added.push(run);
-      last.set(partition, { id: undefined, run });
+      last.set(run.partition, { id: undefined, run });
+      continue;
     }
+    const longer = { ...before, to: run.to };
+    last.set(run.partition, { id, run: longer });
+    if (id !== undefined) lengthened.set(id, run.to);
+    else added[added.lastIndexOf(before)] = longer;
   }
   for (const [id, to] of lengthened)
     await client.query("UPDATE runs SET to_sequence = $1 WHERE id = $2", [to, id]);
   if (added.length === 0) return;
-  await insert(client, tables.runs, added.flat());
+  await insert(client, tables.runs, flatRuns(added));
   const [[lastId = 0] = []] = await selectRows(client, "SELECT max(id) FROM runs");
   const fold = runsToFold(lastId as number, added.length);
   for (const sql of fold === undefined ? [] : foldRunsSql(fold)) await client.query(sql);
@@ -213,9 +215,8 @@ async function lastRuns(
        WHERE runs.partition = given.partition ORDER BY id DESC LIMIT 1) AS last`,
     [arrayOf(partitions)],
   );
-  return new Map(
-    rows.map(([id, ...run]) => [run[1] as number, { id: id as number, run }]), //
-  );
+  const runs = rows.map(([id, ...row]) => ({ id: id as number, run: runOf(row) }));
+  return new Map(runs.map((one) => [one.run.partition, one]));
 }
 
 /** Keeps the newest of each project, and counts all. */
@@ -241,11 +242,7 @@ async function writeRejected(client: ClientBase, values: readonly Value[]): Prom
   }
 }
 
-async function append(
-  client: ClientBase,
-  table: Table & { readonly name: string },
-  values: readonly Value[],
-): Promise<void> {
+async function append(client: ClientBase, table: Table, values: readonly Value[]): Promise<void> {
   if (values.length === 0) return;
   await insert(client, table, values);
   await client.query(`UPDATE totals SET ${table.name} = ${table.name} + $1`, [
@@ -262,7 +259,7 @@ async function insert(
 ): Promise<void> {
   const { name, columns } = table;
   const sql = `INSERT INTO ${name} (${columnsSql(columns)})
-    SELECT ${columnsSql(columns)} FROM ${unnestSql(columns, "given", "at")} ORDER BY "at"${unless}`;
+    SELECT ${columnsSql(columns)} FROM ${unnestSql(table, "given", "at")} ORDER BY "at"${unless}`;
   await each(client, { table, values, sql });
 }
 

@@ -2,12 +2,11 @@
 // properties come to too much.
 
 import type { Page, PageOf } from "../port.ts";
-import type { Value } from "../rows/tables.ts";
+import type { Table, Value } from "../rows/table.ts";
 import { columnsSql } from "./arrays.ts";
 
 interface PageQuery {
-  readonly columns: readonly string[];
-  readonly from: string;
+  readonly table: Table;
   /** May use $1 and, for the last key, $4. */
   readonly where: string;
   readonly key: string;
@@ -17,13 +16,13 @@ interface PageQuery {
  * At most $2 rows, and of those that come after more than $3 characters of properties only the
  * first: the others are not even sent. `cutPage` has the last word.
  */
-export function pageSql({ columns, from, where, key }: PageQuery): string {
-  const names = columnsSql(columns);
+export function pageSql({ table, where, key }: PageQuery): string {
+  const names = columnsSql(table.columns);
   const window = `ORDER BY "${key}" ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING`;
   return `SELECT ${names} FROM (
       SELECT ${names}, coalesce(sum(chars) OVER (${window}), 0) AS before_last FROM (
         SELECT ${names}, char_length(coalesce(properties::text, '{}')) AS chars
-        FROM ${from} WHERE ${where} ORDER BY "${key}" LIMIT $2
+        FROM ${table.name} WHERE ${where} ORDER BY "${key}" LIMIT $2
       ) AS rows
     ) AS counted WHERE before_last <= $3 ORDER BY "${key}"`;
 }

@@ -5,15 +5,19 @@
 import type { ClientBase } from "pg";
 import { linksMax, linksReadMax } from "../bounds.ts";
 import { idBytes, type Link, type Page, type PageOf, type Person } from "../port.ts";
-import type { Value } from "../rows/tables.ts";
+import {
+  firstIdOf,
+  idsTotalOf,
+  memberAt,
+  personOf,
+  shownIdsMax,
+  shownLinkOf,
+} from "../rows/read-rows.ts";
+import type { Row } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
-import { columnsSql } from "./arrays.ts";
+import { columnsSql, selectSql } from "./arrays.ts";
 import { cutPage, pageSql } from "./pages.ts";
 import { selectRows } from "./select-rows.ts";
-
-/** Ids, and uuids of `mergedFrom`, that a person is shown with. */
-const shownMax = 100;
-const columns = columnsSql(tables.members.columns);
 
 /** The uuids of all members of the person whose row has the uuid $2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
@@ -31,11 +35,11 @@ const personRowSql = `WITH RECURSIVE up (uuid, merged_into) AS (
     SELECT m.uuid, m.merged_into FROM up
     JOIN members AS m ON m.project_id = $1 AND m.uuid = up.merged_into
   )
-  SELECT ${columns} FROM members
+  ${selectSql(tables.members)}
   WHERE project_id = $1 AND uuid = (SELECT uuid FROM up WHERE merged_into IS NULL)`;
 
-const linkColumns = "a, b, kind, at_ms, event_uuid, outcome";
-const placeColumns = "lane, partition, epoch, sequence, line";
+const linkColumns = columnsSql(tables.shownLinks.columns);
+const placeColumns = columnsSql(tables.placeColumns);
 const linksSql = `${membersOfPerson}
   SELECT ${linkColumns} FROM (
     (SELECT ${linkColumns}, ${placeColumns} FROM ids
@@ -53,7 +57,7 @@ export async function personByUuid(
   uuid: string,
 ): Promise<Person | undefined> {
   const row = await personRow(client, projectId, uuid);
-  return row && (await personOf(client, projectId, row));
+  return row && (await shownPerson(client, projectId, row));
 }
 
 export async function personsPage(
@@ -63,14 +67,13 @@ export async function personsPage(
 ): Promise<PageOf<Person>> {
   if (after !== undefined && !pattern.test(after)) return { results: [], next: undefined };
   const where = `project_id = $1 AND merged_into IS NULL${after === undefined ? "" : " AND uuid > $4::uuid"}`;
-  const { name: from } = tables.members;
-  const sql = pageSql({ columns: tables.members.columns, from, where, key: "uuid" });
+  const sql = pageSql({ table: tables.members, where, key: "uuid" });
   const values = [projectId, limit + 1, bytesMax, ...(after === undefined ? [] : [after])];
   const rows = await selectRows(client, sql, values);
   return await cutPage(rows, { limit, bytesMax }, async (row) => {
-    const person = await personOf(client, projectId, row);
+    const person = await shownPerson(client, projectId, row);
     const bytes = person.propertiesJson.length + idBytes * person.distinctIdsTotal;
-    return { result: person, bytes, key: row[1] as string };
+    return { result: person, bytes, key: row[memberAt.uuid] as string };
   });
 }
 
@@ -82,16 +85,9 @@ export async function linksOf(
 ): Promise<Link[] | undefined> {
   const row = await personRow(client, projectId, uuid);
   if (row === undefined) return undefined;
-  const values = [projectId, row[1] ?? null, linksMax, linksReadMax];
+  const values = [projectId, row[memberAt.uuid] ?? null, linksMax, linksReadMax];
   const rows = await selectRows(client, linksSql, values);
-  return rows.map(([a, b, kind, atMs, eventUuid, outcome]) => ({
-    a: a as string,
-    b: b as string,
-    kind: kind as string,
-    atMs: atMs as number,
-    eventUuid: eventUuid as string,
-    outcome: outcome as string,
-  }));
+  return rows.map(shownLinkOf);
 }
 
 /** The row of the person that this uuid answers for. */
@@ -99,30 +95,16 @@ async function personRow(
   client: ClientBase,
   projectId: string,
   uuid: string,
-): Promise<Value[] | undefined> {
+): Promise<Row | undefined> {
   // PostgreSQL takes other forms for a uuid too, which were never shown.
   if (!pattern.test(uuid)) return undefined;
   return (await selectRows(client, personRowSql, [projectId, uuid]))[0];
 }
 
-async function personOf(client: ClientBase, projectId: string, row: Value[]): Promise<Person> {
-  const [, uuid, distinctId, , , , ownFirstId, ownFirstUuid, , , mainId] = row;
-  const firstId = (ownFirstId ?? distinctId) as string;
-  const distinctIdsTotal = row[16] as number;
-  const isOne = distinctIdsTotal <= 1;
-  const ids = isOne ? [] : await firstIds(client, [projectId, uuid as string, firstId]);
-  return {
-    uuid: (ownFirstUuid ?? uuid) as string,
-    mainDistinctId: (mainId ?? firstId) as string,
-    distinctIds: isOne ? [firstId] : ids.slice(0, shownMax).map(({ id }) => id),
-    distinctIdsTotal,
-    propertiesJson: (row[19] ?? "{}") as string,
-    known: row[13] === 1,
-    createdAtMs: row[14] as number,
-    lastSeenAtMs: row[15] as number,
-    version: row[18] as number,
-    mergedFrom: ids.slice(1).map((one) => one.uuid),
-  };
+async function shownPerson(client: ClientBase, projectId: string, row: Row): Promise<Person> {
+  if (idsTotalOf(row) <= 1) return personOf(row, []);
+  const uuid = row[memberAt.uuid] as string;
+  return personOf(row, await firstIds(client, [projectId, uuid, firstIdOf(row)]));
 }
 
 /** The first one, and those first seen after it. */
@@ -132,6 +114,6 @@ async function firstIds(
 ): Promise<{ id: string; uuid: string }[]> {
   const sql = `${membersOfPerson} SELECT distinct_id, uuid FROM ids
     ORDER BY distinct_id <> $3, first_ms, first_rank, distinct_id LIMIT $4`;
-  const rows = await selectRows(client, sql, [...person, shownMax + 1]);
+  const rows = await selectRows(client, sql, [...person, shownIdsMax + 1]);
   return rows.map(([id, uuid]) => ({ id: id as string, uuid: uuid as string }));
 }

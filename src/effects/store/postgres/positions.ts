@@ -4,20 +4,14 @@ import type { ClientBase } from "pg";
 import type { Position } from "../../types.ts";
 import { positionsOf } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { columnsSql } from "./arrays.ts";
+import { selectSql } from "./arrays.ts";
 import { selectRows } from "./select-rows.ts";
 
 /** The answer is of one moment where the transaction is, and where nobody else writes. */
 export async function readPositions(client: ClientBase): Promise<Position[]> {
   const { positions, trail } = tables;
   return positionsOf({
-    rows: await selectRows(
-      client,
-      `SELECT ${columnsSql(positions.columns)} FROM positions ORDER BY stream`,
-    ),
-    trail: await selectRows(
-      client,
-      `SELECT ${columnsSql(trail.columns)} FROM position_trail ORDER BY stream, sequence`,
-    ),
+    rows: await selectRows(client, `${selectSql(positions)} ORDER BY stream`),
+    trail: await selectRows(client, `${selectSql(trail)} ORDER BY stream, sequence`),
   });
 }

@@ -2,7 +2,7 @@
 // while. Each answer comes out of one transaction that only reads, so it is of one moment.
 
 import { type Client, type ClientBase, Pool } from "pg";
-import type { Value } from "../rows/tables.ts";
+import type { Value } from "../rows/table.ts";
 import type { PostgresAddress } from "./address.ts";
 import { connect, prepare, triedConfig } from "./connect.ts";
 import { leavesConnection, storeErrorOf } from "./faults.ts";

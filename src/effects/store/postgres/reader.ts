@@ -2,7 +2,6 @@
 // takes no lock, and makes no tables.
 
 import type { ClientBase } from "pg";
-import type { Lane } from "../../../base/types.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import type { IncidentRow, Position, Recording, RejectedRow, SpikeRow } from "../../types.ts";
 import {
@@ -20,12 +19,21 @@ import {
   usageRowsMax,
 } from "../port.ts";
 import { projectsSql } from "../projects-sql.ts";
-import { incidentOf, type Row, rejectedOf, runOf, spikeOf } from "../rows/read-rows.ts";
-import type { Table, Value } from "../rows/tables.ts";
+import {
+  activeDayOf,
+  appliedStreamOf,
+  incidentOf,
+  rejectedOf,
+  runOf,
+  shownGroupOf,
+  spikeOf,
+  usageDayOf,
+} from "../rows/read-rows.ts";
+import type { Row, Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { spikePage, spikesBegin } from "../spike-page.ts";
 import { readAddress } from "./address.ts";
-import { columnsSql } from "./arrays.ts";
+import { selectSql } from "./arrays.ts";
 import { dumpLines } from "./dump-lines.ts";
 import { cutPage, pageSql } from "./pages.ts";
 import { linksOf, personByUuid, personsPage } from "./people.ts";
@@ -40,7 +48,6 @@ interface Days {
 }
 
 const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT $1`;
-const groupColumns = ["type", "key", "properties", "created_at_ms", "updated_at_ms", "version"];
 
 export class PostgresReader implements EffectsReader {
   readonly #pool: ReaderPool;
@@ -71,10 +78,10 @@ export class PostgresReader implements EffectsReader {
   }
 
   async group({ projectId, type, key }: GroupName): Promise<Group | undefined> {
-    const sql = `SELECT ${columnsSql(groupColumns)} FROM groups
+    const sql = `${selectSql(tables.shownGroups)}
       WHERE project_id = $1 AND type = $2 AND key = $3`;
     const [row] = await this.#all(sql, projectId, type, key);
-    return row && groupOf(row);
+    return row && shownGroupOf(row);
   }
 
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>> {
@@ -87,27 +94,18 @@ export class PostgresReader implements EffectsReader {
   }
 
   async usage(projectId: string, { from, to }: Days): Promise<readonly UsageDay[]> {
-    const sql = `SELECT day, lane, class, events, duplicates FROM usage_daily
+    const sql = `${selectSql(tables.usageDays)}
       WHERE project_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day, lane, class LIMIT $4`;
-    return (await this.#all(sql, projectId, from, to, usageRowsMax)).map((row) => ({
-      day: row[0] as string,
-      lane: row[1] as Lane,
-      class: row[2] as UsageDay["class"],
-      events: row[3] as number,
-      duplicates: row[4] as number,
-    }));
+    return (await this.#all(sql, projectId, from, to, usageRowsMax)).map(usageDayOf);
   }
 
   async activePeople(
     projectId: string,
     { from, to }: Days,
   ): Promise<readonly { day: string; estimate: number }[]> {
-    const sql = `SELECT day, estimate FROM active_ids
+    const sql = `${selectSql(tables.activeDays)}
       WHERE project_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day`;
-    return (await this.#all(sql, projectId, from, to)).map(([day, estimate]) => ({
-      day: day as string,
-      estimate: estimate as number,
-    }));
+    return (await this.#all(sql, projectId, from, to)).map(activeDayOf);
   }
 
   async spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>> {
@@ -137,16 +135,8 @@ export class PostgresReader implements EffectsReader {
   }
 
   async applied(): Promise<readonly AppliedStream[]> {
-    const sql = `SELECT stream, lane, partition, epoch, sequence, watermark_ms FROM positions
-      ORDER BY stream`;
-    return (await this.#all(sql)).map((row) => ({
-      stream: row[0] as string,
-      lane: row[1] as Lane,
-      partition: row[2] as number,
-      epoch: row[3] as number,
-      sequence: row[4] as number,
-      watermarkMs: row[5] as number,
-    }));
+    const sql = `${selectSql(tables.appliedStreams)} ORDER BY stream`;
+    return (await this.#all(sql)).map(appliedStreamOf);
   }
 
   async totals(): Promise<Totals> {
@@ -166,7 +156,7 @@ export class PostgresReader implements EffectsReader {
   }
 
   recording(): Promise<Recording> {
-    const sql = "SELECT stream, partition, epoch, from_sequence, to_sequence FROM runs ORDER BY id";
+    const sql = `${selectSql(tables.runs)} ORDER BY id`;
     return this.#pool.read(async (client) => {
       const positions = await readPositions(client);
       const runs = (await selectRows(client, sql)).map(runOf);
@@ -190,26 +180,11 @@ async function groupsPage(
   { after, limit, bytesMax }: Page,
 ): Promise<PageOf<Group>> {
   const where = "project_id = $1 AND key > $4 AND type = $5";
-  const sql = pageSql({ columns: groupColumns, from: "groups", where, key: "key" });
+  const sql = pageSql({ table: tables.shownGroups, where, key: "key" });
   const values = [projectId, limit + 1, bytesMax, after ?? "", type];
   const rows = await selectRows(client, sql, values);
   return await cutPage(rows, { limit, bytesMax }, async (row) => {
-    const group = groupOf(row);
+    const group = shownGroupOf(row);
     return { result: group, bytes: group.propertiesJson.length, key: group.key };
   });
-}
-
-function selectSql({ name, columns }: Table): string {
-  return `SELECT ${columnsSql(columns)} FROM ${name}`;
-}
-
-function groupOf(row: Row): Group {
-  return {
-    type: row[0] as string,
-    key: row[1] as string,
-    propertiesJson: row[2] as string,
-    createdAtMs: row[3] as number,
-    updatedAtMs: row[4] as number,
-    version: row[5] as number,
-  };
 }

@@ -1,7 +1,7 @@
 // Asks for rows as arrays of values, as both stores have them.
 
 import type { ClientBase } from "pg";
-import type { Value } from "../rows/tables.ts";
+import type { Value } from "../rows/table.ts";
 
 export async function selectRows(
   client: ClientBase,

@@ -18,12 +18,21 @@ import type {
 import { lookupBytesMax, trimOutboxSql } from "../bounds.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
 import { flatCommit } from "../rows/flat-commit.ts";
-import { groupOf, memberOf, outboxRowOf, type Row, spikeOf } from "../rows/read-rows.ts";
-import type { Table, Value } from "../rows/tables.ts";
+import {
+  activeIdsOf,
+  activityOf,
+  groupOf,
+  groupTypeOf,
+  memberAt,
+  memberOf,
+  outboxRowOf,
+  spikeOf,
+} from "../rows/read-rows.ts";
+import { pick, type Row, type Table, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { StoreError, TooLargeError } from "../store-error.ts";
 import { type PostgresAddress, readAddress } from "./address.ts";
-import { arrayOf, columnsSql, unnestSql } from "./arrays.ts";
+import { arrayOf, columnsSql, selectSql, unnestSql } from "./arrays.ts";
 import { removePublished, writeCommit } from "./commit.ts";
 import { readPositions } from "./positions.ts";
 import { PostgresReader } from "./reader.ts";
@@ -87,7 +96,7 @@ export class PostgresStore implements EffectsStore {
     // Each row by itself: `uuid = ANY` may become a way through all rows of the project.
     const sql = `SELECT ${boundedSql(tables.members, "found.")}
       FROM unnest($2::uuid[]) AS wanted (uuid) CROSS JOIN LATERAL (
-        SELECT ${columnsSql(tables.members.columns)} FROM members
+        ${selectSql(tables.members)}
         WHERE project_id = $1 AND uuid = wanted.uuid LIMIT 1
       ) AS found`;
     const rows = await this.#session.run("read members", async (client) => {
@@ -98,13 +107,16 @@ export class PostgresStore implements EffectsStore {
         const rows = await selectRows(client, sql, [projectId, arrayOf(wanted)]);
         bytes += bytesOf(rows);
         if (bytes > lookupBytesMax) return undefined;
-        for (const row of rows) found.set(row[1] as string, [...row]);
-        const next = rows.map((row) => row[5] as string | null).filter((uuid) => uuid !== null);
+        for (const row of rows) found.set(row[memberAt.uuid] as string, [...row]);
+        const next = rows
+          .map((row) => row[memberAt.merged_into] as string | null)
+          .filter((uuid) => uuid !== null);
         wanted = [...new Set(next)].filter((uuid) => !found.has(uuid)).sort();
       }
       return [...found.values()].map((row) => {
-        const target = row[5] === null ? undefined : found.get(row[5] as string);
-        row[5] = target?.[2] ?? null;
+        const mergedInto = row[memberAt.merged_into] as string | null;
+        const target = mergedInto === null ? undefined : found.get(mergedInto);
+        row[memberAt.merged_into] = target?.[memberAt.distinct_id] ?? null;
         return memberOf(row);
       });
     });
@@ -123,24 +135,19 @@ export class PostgresStore implements EffectsStore {
     projectIds: readonly string[],
   ): Promise<readonly { projectId: string; type: string }[]> {
     const rows = await this.#ofProjects("read group types", tables.groupTypes, projectIds);
-    return rows.map((row) => ({ projectId: row[0] as string, type: row[1] as string }));
+    return rows.map(groupTypeOf);
   }
 
   async activeIds(
     days: readonly { projectId: string; day: string }[],
   ): Promise<readonly ActiveIdsRow[]> {
     const keys = days.map(({ projectId, day }) => [projectId, day]);
-    return (await this.#byKey("active ids", tables.activeIds, keys)).map((row) => ({
-      projectId: row[0] as string,
-      day: row[1] as string,
-      registers: row[2] as Uint8Array,
-      estimate: row[3] as number,
-    }));
+    return (await this.#byKey("active ids", tables.activeIds, keys)).map(activeIdsOf);
   }
 
   async activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]> {
     const rows = await this.#ofProjects("read activity", tables.activity, projectIds);
-    return rows.map((row) => ({ projectId: row[0] as string, state: row[1] as string }));
+    return rows.map(activityOf);
   }
 
   async openSpikes(projectIds: readonly string[]): Promise<readonly SpikeRow[]> {
@@ -200,8 +207,8 @@ export class PostgresStore implements EffectsStore {
     const columns = table.key.map((_, column) => arrayOf(keys.map((key) => key[column] ?? null)));
     const isWanted = table.key.map((column) => `"${column}" = wanted."${column}"`).join(" AND ");
     const sql = `SELECT ${boundedSql(table, "found.")}
-      FROM ${unnestSql(table.key, "wanted", "at")} CROSS JOIN LATERAL (
-        SELECT ${columnsSql(table.columns)} FROM ${table.name} WHERE ${isWanted} LIMIT 1
+      FROM ${unnestSql(pick(table, table.key), "wanted", "at")} CROSS JOIN LATERAL (
+        ${selectSql(table)} WHERE ${isWanted} LIMIT 1
       ) AS found ORDER BY wanted.at`;
     return this.#session.run(`read ${what}`, (client) => selectRows(client, sql, columns));
   }
@@ -212,7 +219,7 @@ export class PostgresStore implements EffectsStore {
     projectIds: readonly string[],
     and = "",
   ): Promise<Row[]> {
-    const sql = `SELECT ${columnsSql(table.columns)} FROM ${table.name}
+    const sql = `${selectSql(table)}
       WHERE project_id = ANY ($1::text[])${and} ORDER BY ${columnsSql(table.key)}`;
     return this.#session.run(doing, (client) => selectRows(client, sql, [arrayOf(projectIds)]));
   }

@@ -1,161 +1,161 @@
-// Rows as they come from the database, made into what the port promises.
+// Rows as they come from either database, made into what the port promises. Rows of which there may
+// be very many at once, those of people, are read by hand; what reads the others follows from their
+// tables.
 
-import type { Lane } from "../../../base/types.ts";
 import { fromColumns } from "../../people/property-columns.ts";
 import type {
   GroupRow,
-  IncidentRow,
   LinePlace,
   MemberRow,
   PersonState,
   Position,
   RejectedRow,
   Run,
-  SpikeRow,
   Stamp,
   StoredOutboxRow,
   TrailEntry,
 } from "../../types.ts";
-import type { Value } from "./tables.ts";
+import type { Group, Link, Person } from "../port.ts";
+import { indicesOf, type Row, rowReader } from "./table.ts";
+import * as tables from "./tables.ts";
 
-export type Row = readonly Value[];
+/** Where a value of a row of `members` is. */
+export const memberAt = indicesOf(tables.members);
+
+export const activeIdsOf = rowReader(tables.activeIds);
+export const activeDayOf = rowReader(tables.activeDays);
+export const activityOf = rowReader(tables.activity);
+export const appliedStreamOf = rowReader(tables.appliedStreams);
+export const groupTypeOf = rowReader(tables.groupTypes);
+export const incidentOf = rowReader(tables.incidents);
+export const spikeOf = rowReader(tables.spikes);
+export const usageDayOf = rowReader(tables.usageDays);
+export const shownLinkOf: (row: Row) => Link = rowReader(tables.shownLinks);
+
+const outboxOf = rowReader(tables.outbox);
+const readGroup = rowReader(tables.groups);
+const readPosition = rowReader(tables.positions);
+const readRejected = rowReader(tables.rejected);
+const readRun = rowReader(tables.runs);
+const readShownGroup = rowReader(tables.shownGroups);
+const readTrail = rowReader(tables.trail);
 
 /** `merged_into` has to be the distinct id here, not the uuid. */
 export function memberOf(row: Row): MemberRow {
-  const first = { timeMs: row[3] as number, rank: row[4] as string };
-  const mergedInto = row[5] as string | null;
+  const first = {
+    timeMs: row[memberAt.first_ms] as number,
+    rank: row[memberAt.first_rank] as string,
+  };
   return {
-    projectId: row[0] as string,
-    uuid: row[1] as string,
-    distinctId: row[2] as string,
+    projectId: row[memberAt.project_id] as string,
+    uuid: row[memberAt.uuid] as string,
+    distinctId: row[memberAt.distinct_id] as string,
     first,
-    mergedInto: mergedInto ?? undefined,
-    person: row[18] === null ? undefined : personOf(row, first),
+    mergedInto: (row[memberAt.merged_into] as string | null) ?? undefined,
+    person: row[memberAt.version] === null ? undefined : personStateOf(row, first),
   };
 }
 
-function personOf(row: Row, first: Stamp): PersonState {
-  const firstId = (row[6] ?? row[2]) as string;
+function personStateOf(row: Row, first: Stamp): PersonState {
+  const firstId = firstIdOf(row);
   return {
     firstId,
-    firstUuid: (row[7] ?? row[1]) as string,
-    firstStamp: row[8] === null ? first : { timeMs: row[8] as number, rank: row[9] as string },
-    mainId: (row[10] as string | null) ?? firstId,
-    mainStamp:
-      row[11] === null ? undefined : { timeMs: row[11] as number, rank: row[12] as string },
-    known: row[13] === 1,
-    createdAtMs: row[14] as number,
-    lastSeenAtMs: row[15] as number,
-    idsTotal: row[16] as number,
-    propertyBytes: row[17] as number,
-    version: row[18] as number,
+    firstUuid: (row[memberAt.first_uuid] ?? row[memberAt.uuid]) as string,
+    firstStamp: stampAt(row, memberAt.first_id_ms, memberAt.first_id_rank) ?? first,
+    mainId: (row[memberAt.main_id] as string | null) ?? firstId,
+    mainStamp: stampAt(row, memberAt.main_ms, memberAt.main_rank),
+    known: row[memberAt.known] === 1,
+    createdAtMs: row[memberAt.created_at_ms] as number,
+    lastSeenAtMs: row[memberAt.last_seen_at_ms] as number,
+    idsTotal: row[memberAt.ids_total] as number,
+    propertyBytes: row[memberAt.property_bytes] as number,
+    version: row[memberAt.version] as number,
     properties: fromColumns({
-      json: (row[19] as string | null) ?? "{}",
-      state: (row[20] as string | null) ?? "",
+      json: (row[memberAt.properties] as string | null) ?? "{}",
+      state: (row[memberAt.property_state] as string | null) ?? "",
     }),
   };
 }
 
-export function outboxRowOf(row: Row): StoredOutboxRow {
+function stampAt(row: Row, ms: number, rank: number): Stamp | undefined {
+  const timeMs = row[ms];
+  return timeMs === null ? undefined : { timeMs: timeMs as number, rank: row[rank] as string };
+}
+
+/** The id of a person that was seen first. */
+export function firstIdOf(row: Row): string {
+  return (row[memberAt.first_id] ?? row[memberAt.distinct_id]) as string;
+}
+
+/** How many ids a person has, by the person's row. */
+export function idsTotalOf(row: Row): number {
+  return row[memberAt.ids_total] as number;
+}
+
+/** Ids, and uuids of `mergedFrom`, that a person is shown with. */
+export const shownIdsMax = 100;
+
+/**
+ * What a reader is shown of a person. `ids`: the first one and those first seen after it, one more
+ * than are shown; of a person of one id none need be given.
+ */
+export function personOf(
+  row: Row,
+  ids: readonly { readonly id: string; readonly uuid: string }[],
+): Person {
+  const firstId = firstIdOf(row);
+  const isOne = idsTotalOf(row) <= 1;
   return {
-    id: row[0] as number,
-    messageId: row[1] as string,
-    subject: row[2] as string,
-    json: row[3] as string,
+    uuid: (row[memberAt.first_uuid] ?? row[memberAt.uuid]) as string,
+    mainDistinctId: (row[memberAt.main_id] as string | null) ?? firstId,
+    distinctIds: isOne ? [firstId] : ids.slice(0, shownIdsMax).map(({ id }) => id),
+    distinctIdsTotal: idsTotalOf(row),
+    propertiesJson: (row[memberAt.properties] as string | null) ?? "{}",
+    known: row[memberAt.known] === 1,
+    createdAtMs: row[memberAt.created_at_ms] as number,
+    lastSeenAtMs: row[memberAt.last_seen_at_ms] as number,
+    version: row[memberAt.version] as number,
+    mergedFrom: ids.slice(1).map(({ uuid }) => uuid),
   };
+}
+
+/** The id comes before the columns of the table. */
+export function outboxRowOf([id, ...row]: Row): StoredOutboxRow {
+  return { id: id as number, ...outboxOf(row) };
 }
 
 export function groupOf(row: Row): GroupRow {
-  return {
-    projectId: row[0] as string,
-    type: row[1] as string,
-    key: row[2] as string,
-    createdAtMs: row[3] as number,
-    updatedAtMs: row[4] as number,
-    propertyBytes: row[5] as number,
-    version: row[6] as number,
-    properties: fromColumns({ json: row[7] as string, state: row[8] as string }),
-  };
+  const { properties: json, propertyState: state, ...rest } = readGroup(row);
+  return { ...rest, properties: fromColumns({ json, state }) };
 }
 
-export function spikeOf(row: Row): SpikeRow {
-  return {
-    projectId: row[0] as string,
-    subject: row[1] as string,
-    startedAtMs: row[2] as number,
-    endedAtMs: (row[3] as number | null) ?? undefined,
-    peakPerMinute: row[4] as number,
-    baseline: row[5] as number,
-    threshold: row[6] as number,
-    events: row[7] as number,
-  };
-}
-
-function positionOf(row: Row, trail: Position["trail"]): Position {
-  return {
-    stream: row[0] as string,
-    lane: row[1] as Lane,
-    partition: row[2] as number,
-    epoch: row[3] as number,
-    created: row[4] as string,
-    sequence: row[5] as number,
-    trail,
-    duplicatesFrom: [row[6] as number, row[7] as number],
-    watermarkMs: row[8] as number,
-  };
+export function shownGroupOf(row: Row): Group {
+  const { properties, ...rest } = readShownGroup(row);
+  return { ...rest, propertiesJson: properties };
 }
 
 export function rejectedOf(row: Row): RejectedRow {
-  const place: LinePlace = {
-    lane: row[1] as Lane,
-    partition: row[2] as number,
-    epoch: row[3] as number,
-    sequence: row[4] as number,
-    line: row[5] as number,
-  };
-  return {
-    projectId: row[0] as string,
-    place,
-    eventUuid: row[6] as string,
-    reason: row[7] as RejectedRow["reason"],
-    detail: row[8] as string,
-    atMs: row[9] as number,
-  };
+  const { lane, partition, epoch, sequence, line, ...rest } = readRejected(row);
+  const place: LinePlace = { lane, partition, epoch, sequence, line };
+  return { ...rest, place };
 }
 
-export function incidentOf(row: Row): IncidentRow {
-  return {
-    stream: row[0] as string,
-    kind: row[1] as IncidentRow["kind"],
-    epoch: row[2] as number,
-    sequence: row[3] as number,
-    messages: row[4] as number,
-    detail: row[5] as string,
-  };
+export function runOf(row: Row): Run {
+  const { stream, partition, epoch, fromSequence, toSequence } = readRun(row);
+  return { stream, partition, epoch, from: fromSequence, to: toSequence };
 }
 
 /** `trail`: of all streams, sorted by stream and sequence. */
 export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] }): Position[] {
   const trails = new Map<string, TrailEntry[]>();
-  for (const [stream, sequence, messageId, storedAtMs] of read.trail) {
-    const entry: TrailEntry = {
-      sequence: sequence as number,
-      messageId: messageId as string,
-      storedAtMs: storedAtMs as number,
-    };
-    const trail = trails.get(stream as string);
-    if (trail === undefined) trails.set(stream as string, [entry]);
+  for (const { stream, ...entry } of read.trail.map(readTrail)) {
+    const trail = trails.get(stream);
+    if (trail === undefined) trails.set(stream, [entry]);
     else trail.push(entry);
   }
-  return read.rows.map((row) => positionOf(row, trails.get(row[0] as string) ?? []));
-}
-
-export function runOf(row: readonly Value[]): Run {
-  return {
-    stream: row[0] as string,
-    partition: row[1] as number,
-    epoch: row[2] as number,
-    from: row[3] as number,
-    to: row[4] as number,
-  };
+  return read.rows.map(readPosition).map(({ duplicatesPrevious, duplicatesCurrent, ...rest }) => ({
+    ...rest,
+    trail: trails.get(rest.stream) ?? [],
+    duplicatesFrom: [duplicatesPrevious, duplicatesCurrent],
+  }));
 }

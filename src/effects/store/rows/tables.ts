@@ -2,37 +2,85 @@
 // written and read. Rows go as one flat array of values, because copying many small objects from
 // thread to thread takes longer than writing them. The statements are each database's own.
 
-export type Value = string | number | null | Uint8Array;
+import type { Lane } from "../../../base/types.ts";
+import type {
+  IncidentKind,
+  LinkKind,
+  LinkOutcome,
+  RejectedReason,
+  UsageClass,
+} from "../../types.ts";
+import { type Column, pick, table } from "./table.ts";
 
-export interface Table {
-  readonly name: string;
-  readonly key: readonly string[];
-  /** The key's first. */
-  readonly columns: readonly string[];
+const text: Column<string> = { type: "text" };
+const uuid: Column<string> = { type: "uuid" };
+const integer: Column<number> = { type: "integer" };
+const real: Column<number> = { type: "real" };
+const bytes: Column<Uint8Array> = { type: "bytes" };
+const json: Column<string> = { type: "json" };
+const boolean: Column<number> = { type: "boolean" };
+
+/** A text that is one of a closed set. */
+function word<Word extends string>(): Column<Word> {
+  return { type: "text" };
 }
 
-function table(name: string, key: string, others: string): Table {
-  const keys = key.split(" ");
-  return { name, key: keys, columns: [...keys, ...others.split(" ").filter((one) => one !== "")] };
+function orNull<Of>({ type }: Column<Of>): Column<Of | undefined> {
+  return { type };
 }
+
+const place = {
+  lane: word<Lane>(),
+  partition: integer,
+  epoch: integer,
+  sequence: integer,
+  line: integer,
+} as const;
+
+/** What a row has of where its line stands. */
+export const placeColumns: readonly string[] = Object.keys(place);
 
 export const members = table(
   "members",
-  "project_id uuid",
-  `distinct_id first_ms first_rank merged_into first_id first_uuid first_id_ms first_id_rank \
-main_id main_ms main_rank known created_at_ms last_seen_at_ms ids_total property_bytes version \
-properties property_state`,
+  { project_id: text, uuid },
+  {
+    distinct_id: text,
+    first_ms: integer,
+    first_rank: text,
+    merged_into: orNull(uuid),
+    // A row that is merged into another has nothing of what follows; that of a person has no
+    // `first_…` where these are its own, and no `main_id` where that is the first one.
+    first_id: orNull(text),
+    first_uuid: orNull(uuid),
+    first_id_ms: orNull(integer),
+    first_id_rank: orNull(text),
+    main_id: orNull(text),
+    main_ms: orNull(integer),
+    main_rank: orNull(text),
+    known: orNull(boolean),
+    created_at_ms: orNull(integer),
+    last_seen_at_ms: orNull(integer),
+    ids_total: orNull(integer),
+    property_bytes: orNull(integer),
+    version: orNull(integer),
+    properties: orNull(json),
+    property_state: orNull(text),
+  },
 );
 
 /**
  * Rows of `members` that are most of those that come: persons of one id who are written for the
  * first time, and of whom nothing else is known. Few values, because each takes time.
  */
-export const newPersons = table(
-  "members",
-  "project_id uuid",
-  "distinct_id first_ms first_rank created_at_ms last_seen_at_ms",
-);
+export const newPersons = pick(members, [
+  "project_id",
+  "uuid",
+  "distinct_id",
+  "first_ms",
+  "first_rank",
+  "created_at_ms",
+  "last_seen_at_ms",
+]);
 /** What `newPersons` leaves out, where it is not null. */
 export const constantsOfNewPersons = {
   known: 0,
@@ -42,51 +90,156 @@ export const constantsOfNewPersons = {
 } as const;
 
 /** Rows of `members` that are merged into another: all that such a row has. */
-export const mergedMembers = table(
-  "members",
-  "project_id uuid",
-  "distinct_id first_ms first_rank merged_into",
-);
+export const mergedMembers = pick(members, [
+  "project_id",
+  "uuid",
+  "distinct_id",
+  "first_ms",
+  "first_rank",
+  "merged_into",
+]);
+
+/** What the dump takes of a person. */
+export const dumpedPersons = pick(members, [
+  "project_id",
+  "uuid",
+  "distinct_id",
+  "first_id",
+  "first_uuid",
+  "main_id",
+  "known",
+  "created_at_ms",
+  "last_seen_at_ms",
+  "ids_total",
+  "properties",
+]);
 
 export const groups = table(
   "groups",
-  "project_id type key",
-  "created_at_ms updated_at_ms property_bytes version properties property_state",
+  { project_id: text, type: text, key: text },
+  {
+    created_at_ms: integer,
+    updated_at_ms: integer,
+    property_bytes: integer,
+    version: integer,
+    properties: json,
+    property_state: text,
+  },
 );
+/** What a reader is shown of a group. */
+export const shownGroups = pick(groups, [
+  "type",
+  "key",
+  "properties",
+  "created_at_ms",
+  "updated_at_ms",
+  "version",
+]);
 
 export const links = table(
   "person_links",
-  "project_id lane partition epoch sequence line",
-  "a b kind at_ms event_uuid outcome",
+  { project_id: text, ...place },
+  {
+    a: text,
+    b: text,
+    kind: word<LinkKind>(),
+    at_ms: integer,
+    event_uuid: text,
+    outcome: word<LinkOutcome>(),
+  },
 );
+/** What a reader is shown of a link. */
+export const shownLinks = pick(links, ["a", "b", "kind", "at_ms", "event_uuid", "outcome"]);
 
-export const groupTypes = table("group_types", "project_id type", "");
+export const groupTypes = table("group_types", { project_id: text, type: text }, {});
 export const groupMembers = table(
   "group_members",
-  "project_id type key distinct_id",
-  "first_seen_at_ms",
+  { project_id: text, type: text, key: text, distinct_id: text },
+  { first_seen_at_ms: integer },
 );
-export const usage = table("usage_daily", "project_id day lane class", "events duplicates");
-export const activeIds = table("active_ids", "project_id day", "registers estimate");
+
+export const usage = table(
+  "usage_daily",
+  { project_id: text, day: text, lane: word<Lane>(), class: word<UsageClass>() },
+  { events: integer, duplicates: integer },
+);
+export const usageDays = pick(usage, ["day", "lane", "class", "events", "duplicates"]);
+
+export const activeIds = table(
+  "active_ids",
+  { project_id: text, day: text },
+  { registers: bytes, estimate: real },
+);
+export const activeDays = pick(activeIds, ["day", "estimate"]);
+
 export const spikes = table(
   "spikes",
-  "project_id subject started_at_ms",
-  "ended_at_ms peak_per_minute baseline threshold events",
+  { project_id: text, subject: text, started_at_ms: integer },
+  {
+    ended_at_ms: orNull(integer),
+    peak_per_minute: real,
+    baseline: real,
+    threshold: real,
+    events: integer,
+  },
 );
-export const activity = table("activity", "project_id", "state");
+export const activity = table("activity", { project_id: text }, { state: text });
+
 export const positions = table(
   "positions",
-  "stream",
-  `lane partition epoch created sequence duplicates_previous duplicates_current watermark_ms`,
+  { stream: text },
+  {
+    lane: word<Lane>(),
+    partition: integer,
+    epoch: integer,
+    created: text,
+    sequence: integer,
+    duplicates_previous: integer,
+    duplicates_current: integer,
+    watermark_ms: integer,
+  },
 );
-export const trail = table("position_trail", "stream sequence", "message_id stored_at_ms");
-export const outbox = table("outbox", "message_id", "subject json");
+export const appliedStreams = pick(positions, [
+  "stream",
+  "lane",
+  "partition",
+  "epoch",
+  "sequence",
+  "watermark_ms",
+]);
+export const trail = table(
+  "position_trail",
+  { stream: text, sequence: integer },
+  { message_id: text, stored_at_ms: integer },
+);
 
-/** Without a key: appended. */
-export const runs = table("runs", "stream", "partition epoch from_sequence to_sequence");
+export const outbox = table("outbox", { message_id: text }, { subject: text, json: text });
+
+/** Rows of these three are appended, so their keys are none. */
+export const runs = table(
+  "runs",
+  { stream: text },
+  { partition: integer, epoch: integer, from_sequence: integer, to_sequence: integer },
+);
 export const rejected = table(
   "rejected",
-  "project_id",
-  "lane partition epoch sequence line event_uuid reason detail at_ms",
+  { project_id: text },
+  {
+    ...place,
+    event_uuid: text,
+    reason: word<RejectedReason>(),
+    detail: text,
+    at_ms: integer,
+  },
 );
-export const incidents = table("incidents", "stream", "kind epoch sequence messages detail");
+export const incidents = table(
+  "incidents",
+  { stream: text },
+  {
+    kind: word<IncidentKind>(),
+    epoch: integer,
+    sequence: integer,
+    messages: integer,
+    detail: text,
+  },
+);

@@ -1,10 +1,9 @@
-// A connection to the database's file: how it is opened, what its faults are called, and uuids as
-// they are stored. It knows no tables but that of the schema's version. Runs in threads of its own
-// only, because node:sqlite answers when it is done.
+// A connection to the database's file: how it is opened, and what its faults are called. It knows
+// no tables but that of the schema's version. Runs in threads of its own only, because node:sqlite
+// answers when it is done.
 
-import { Buffer } from "node:buffer";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import type { Value } from "../rows/tables.ts";
+import type { Value } from "../rows/table.ts";
 import { StoreError } from "../store-error.ts";
 import { makePrivate, mustBeReadable } from "./file-access.ts";
 import { steps } from "./schema.ts";
@@ -220,15 +219,4 @@ export function faults<Result>(what: string, work: () => Result): Result {
       cause: error,
     });
   }
-}
-
-/** A uuid as it is stored. What is no uuid becomes bytes that no row has. */
-export function uuidBytes(uuid: string): Uint8Array {
-  return Buffer.from(uuid.replaceAll("-", ""), "hex");
-}
-
-export function uuidText(bytes: Uint8Array): string {
-  const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex");
-  const [a, b, c, d] = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)];
-  return `${a}-${b}-${c}-${d}-${hex.slice(20)}`;
 }

@@ -1,11 +1,15 @@
 // The read that takes long, the dump: in a thread and a transaction of its own, given out batch by
 // batch. While one is under way, the database's log cannot be cut short.
 
-import { dumpSections, personLine, sectionLine } from "../dump.ts";
-import { Database, uuidText } from "./database.ts";
+import { dumpedPersonOf, dumpSections, personLine, sectionLine } from "../dump.ts";
+import { dumpedPersons } from "../rows/tables.ts";
+import { Database } from "./database.ts";
+import { selectSql } from "./statements.ts";
+import { uuidTextsOf } from "./uuid-bytes.ts";
 
 const batchRowsMax = 1_000;
 const batchCharactersMax = 4 * 1024 * 1024;
+const withUuidTexts = uuidTextsOf(dumpedPersons);
 
 export class SqliteLongRead {
   readonly #database: Database;
@@ -54,11 +58,7 @@ function* personLines(database: Database): Generator<string> {
   const sorted = database.prepare(`
     SELECT id FROM members WHERE merged_into IS NULL
     ORDER BY project_id, coalesce(first_uuid, uuid)`);
-  const person = database.prepare(`
-    SELECT project_id, uuid, coalesce(first_uuid, uuid), distinct_id,
-      coalesce(main_id, first_id, distinct_id), known, created_at_ms, last_seen_at_ms, ids_total,
-      coalesce(properties, '{}')
-    FROM members WHERE id = ?`);
+  const personById = database.prepare(`${selectSql(dumpedPersons)} WHERE id = ?`);
   const ids = database.prepare(`
     WITH RECURSIVE tree (uuid, distinct_id) AS (
       SELECT ?2, ?3
@@ -67,20 +67,13 @@ function* personLines(database: Database): Generator<string> {
       ON m.project_id = ?1 AND m.merged_into = tree.uuid
     ) SELECT distinct_id FROM tree ORDER BY distinct_id`);
   for (const [id] of sorted.iterate()) {
-    const row = person.get(id!) ?? [];
-    const [projectId, uuid, shown, distinctId, mainId, known, created, lastSeen, total, json] = row;
-    const several = (total as number) > 1;
-    yield personLine({
-      projectId: projectId as string,
-      uuid: uuidText(shown as Uint8Array),
-      mainDistinctId: mainId as string,
-      distinctIds: several
-        ? ids.all(projectId!, uuid!, distinctId!).map(([id]) => id as string)
-        : [distinctId as string],
-      known: known === 1,
-      createdAtMs: created as number,
-      lastSeenAtMs: lastSeen as number,
-      propertiesJson: json as string,
-    });
+    const row = personById.get(id!) ?? [];
+    const [projectId, uuid, distinctId] = row as [string, Uint8Array, string];
+    const person = dumpedPersonOf(withUuidTexts(row));
+    const isOne = (person.idsTotal ?? 1) <= 1;
+    const all = isOne
+      ? undefined
+      : ids.all(projectId, uuid, distinctId).map(([id]) => id as string);
+    yield personLine(person, all);
   }
 }

@@ -5,18 +5,17 @@
 import { personUuid } from "../../people/person-uuid.ts";
 import { lookupBytesMax } from "../bounds.ts";
 import type { GroupName } from "../port.ts";
-import type { Value } from "../rows/tables.ts";
+import { memberAt } from "../rows/read-rows.ts";
+import { indicesOf, type Row, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { StoreError, TooLargeError } from "../store-error.ts";
-import { Database, remedyOfDamage, type Statement, uuidText } from "./database.ts";
+import { Database, remedyOfDamage, type Statement } from "./database.ts";
 import { selectSql } from "./statements.ts";
+import { uuidTextsOf } from "./uuid-bytes.ts";
 
 const cacheKiB = 64 * 1024;
-/** The columns `uuid`, `merged_into` and `first_uuid` of a row of members. */
-const uuidIndices = [1, 5, 7] as const;
-
-const propertyBytesOfMember = tables.members.columns.indexOf("property_bytes");
-const propertyBytesOfGroup = tables.groups.columns.indexOf("property_bytes");
+const withUuidTexts = uuidTextsOf(tables.members);
+const groupAt = indicesOf(tables.groups);
 
 export class SqliteLookups {
   readonly #file: string;
@@ -46,22 +45,22 @@ export class SqliteLookups {
         AND uuid IN (SELECT unhex(value, '-') FROM json_each(?))`;
       while (uuids.length > 0) {
         const rows: Value[][] = [];
-        for (const row of this.#prepared(sql).iterate(projectId, JSON.stringify(uuids))) {
-          bytes += (row[propertyBytesOfMember] as number | null) ?? 0;
+        for (const stored of this.#prepared(sql).iterate(projectId, JSON.stringify(uuids))) {
+          const row = withUuidTexts(stored);
+          bytes += (row[memberAt.property_bytes] as number | null) ?? 0;
           checkBytes(bytes);
           rows.push(row);
-          for (const column of uuidIndices) {
-            const bytes = row[column];
-            if (bytes instanceof Uint8Array) row[column] = uuidText(bytes);
-          }
-          found.set(row[1]!, row);
+          found.set(row[memberAt.uuid]!, row);
         }
-        const next = new Set(rows.map((row) => row[5] as string | null));
+        const next = new Set(rows.map((row) => row[memberAt.merged_into] as string | null));
         uuids = [...next].filter((uuid) => uuid !== null && !found.has(uuid)) as string[];
       }
       const rows = [...found.values()];
-      const idOf = new Map(rows.map((row) => [row[1], row[2]]));
-      for (const row of rows) if (row[5] !== null) row[5] = this.#parentId(row, idOf);
+      for (const row of rows) {
+        const mergedInto = row[memberAt.merged_into]!;
+        if (mergedInto !== null)
+          row[memberAt.merged_into] = this.#idOf(found.get(mergedInto), mergedInto);
+      }
       return rows;
     });
   }
@@ -72,7 +71,7 @@ export class SqliteLookups {
       let bytes = 0;
       return names.flatMap(({ projectId, type, key }) => {
         const rows = this.#prepared(sql).all(projectId, type, key);
-        for (const row of rows) bytes += row[propertyBytesOfGroup] as number;
+        for (const row of rows) bytes += row[groupAt.property_bytes] as number;
         checkBytes(bytes);
         return rows;
       });
@@ -84,11 +83,11 @@ export class SqliteLookups {
     return this.#read(() => projectIds.flatMap((id) => this.#prepared(sql).all(id)));
   }
 
-  #parentId(row: readonly Value[], idOf: ReadonlyMap<Value | undefined, Value | undefined>): Value {
-    const id = idOf.get(row[5]);
+  #idOf(row: Row | undefined, uuid: Value): Value {
+    const id = row?.[memberAt.distinct_id];
     if (id !== undefined) return id;
     throw new StoreError(
-      `read ${this.#file}: it is damaged: no row for ${row[5]}: ${remedyOfDamage}`,
+      `read ${this.#file}: it is damaged: no row for ${uuid}: ${remedyOfDamage}`,
     );
   }
 

@@ -2,7 +2,6 @@
 // asked. Each answer comes out of one transaction, so it never shows half a commit. Pages are found
 // by their last key, never by counting rows.
 
-import type { Lane } from "../../../base/types.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import { linksMax, linksReadMax } from "../bounds.ts";
 import {
@@ -20,15 +19,25 @@ import {
   usageRowsMax,
 } from "../port.ts";
 import { projectsSql } from "../projects-sql.ts";
-import type { Value } from "../rows/tables.ts";
+import {
+  activeDayOf,
+  appliedStreamOf,
+  firstIdOf,
+  idsTotalOf,
+  memberAt,
+  personOf,
+  shownGroupOf,
+  shownIdsMax,
+  shownLinkOf,
+  usageDayOf,
+} from "../rows/read-rows.ts";
+import type { Row, Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { spikesBegin } from "../spike-page.ts";
-import { Database, type Statement, uuidBytes, uuidText } from "./database.ts";
+import { Database, type Statement } from "./database.ts";
 import { selectSql } from "./statements.ts";
+import { uuidBytes, uuidText, uuidTextsOf } from "./uuid-bytes.ts";
 import { isWriterLocked } from "./writer-lock.ts";
-
-/** Ids, and uuids of `mergedFrom`, that a person is shown with. */
-const shownMax = 100;
 
 /** The uuids of all members of the person whose row has the uuid ?2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
@@ -41,10 +50,10 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     CROSS JOIN members AS m ON m.project_id = ?1 AND m.uuid = tree.uuid
   )`;
 
+const withUuidTexts = uuidTextsOf(tables.members);
 const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT ?`;
-const linkColumns = "a, b, kind, at_ms, event_uuid, outcome";
-const placeColumns = "lane, partition, epoch, sequence, line";
-const groupColumns = "type, key, properties, created_at_ms, updated_at_ms, version";
+const linkColumns = tables.shownLinks.columns.join(", ");
+const placeColumns = tables.placeColumns.join(", ");
 
 export class SqliteQueries {
   readonly #file: string;
@@ -77,10 +86,11 @@ export class SqliteQueries {
       const sql = `${selectSql(tables.members)}
         WHERE project_id = ? AND uuid > ? AND merged_into IS NULL ORDER BY uuid LIMIT ?`;
       const rows = this.#prepared(sql).iterate(projectId, uuidBytes(after ?? ""), limit + 1);
-      return pageOf(rows, { limit, bytesMax }, (row) => {
+      return pageOf(rows, { limit, bytesMax }, (stored) => {
+        const row = withUuidTexts(stored);
         const person = this.#person(projectId, row);
         const bytes = person.propertiesJson.length + idBytes * person.distinctIdsTotal;
-        return { result: person, bytes, key: uuidText(bytesAt(row, 1)) };
+        return { result: person, bytes, key: row[memberAt.uuid] as string };
       });
     });
   }
@@ -99,28 +109,29 @@ export class SqliteQueries {
             SELECT ${linkColumns}, ${placeColumns} FROM ids
             CROSS JOIN person_links AS l ON l.project_id = ?1 AND l.b = ids.distinct_id LIMIT ?4)
         ) ORDER BY at_ms, ${placeColumns} LIMIT ?3`;
-      const values = [projectId, bytesAt(row, 1), linksMax, linksReadMax];
+      const values = [projectId, uuidAt(row), linksMax, linksReadMax];
       return this.#prepared(sql)
         .all(...values)
-        .map(linkOf);
+        .map(shownLinkOf);
     });
   }
 
   group({ projectId, type, key }: GroupName): Group | undefined {
     return this.#read(() => {
-      const sql = `SELECT ${groupColumns} FROM groups WHERE project_id = ? AND type = ? AND key = ?`;
+      const sql = `${selectSql(tables.shownGroups)}
+        WHERE project_id = ? AND type = ? AND key = ?`;
       const row = this.#prepared(sql).get(projectId, type, key);
-      return row && groupOf(row);
+      return row && shownGroupOf(row);
     });
   }
 
   groups(projectId: string, type: string, { after, limit, bytesMax }: Page): PageOf<Group> {
     return this.#read(() => {
-      const sql = `SELECT ${groupColumns} FROM groups
+      const sql = `${selectSql(tables.shownGroups)}
         WHERE project_id = ? AND type = ? AND key > ? ORDER BY key LIMIT ?`;
       const rows = this.#prepared(sql).iterate(projectId, type, after ?? "", limit + 1);
       return pageOf(rows, { limit, bytesMax }, (row) => {
-        const group = groupOf(row);
+        const group = shownGroupOf(row);
         return { result: group, bytes: group.propertiesJson.length, key: group.key };
       });
     });
@@ -132,27 +143,18 @@ export class SqliteQueries {
   }
 
   usage(projectId: string, { from, to }: { from: string; to: string }): UsageDay[] {
-    const sql = `SELECT day, lane, class, events, duplicates FROM usage_daily
+    const sql = `${selectSql(tables.usageDays)}
       WHERE project_id = ? AND day BETWEEN ? AND ? ORDER BY day, lane, class LIMIT ?`;
-    return this.#all(sql, projectId, from, to, usageRowsMax).map((row) => ({
-      day: row[0] as string,
-      lane: row[1] as Lane,
-      class: row[2] as UsageDay["class"],
-      events: row[3] as number,
-      duplicates: row[4] as number,
-    }));
+    return this.#all(sql, projectId, from, to, usageRowsMax).map(usageDayOf);
   }
 
   activePeople(
     projectId: string,
     { from, to }: { from: string; to: string },
   ): { day: string; estimate: number }[] {
-    const sql = `SELECT day, estimate FROM active_ids
+    const sql = `${selectSql(tables.activeDays)}
       WHERE project_id = ? AND day BETWEEN ? AND ? ORDER BY day`;
-    return this.#all(sql, projectId, from, to).map(([day, estimate]) => ({
-      day: day as string,
-      estimate: estimate as number,
-    }));
+    return this.#all(sql, projectId, from, to).map(activeDayOf);
   }
 
   /** One more than the page has, if there are more. */
@@ -180,24 +182,13 @@ export class SqliteQueries {
   recording(): { rows: Value[][]; trail: Value[][]; runs: Value[][]; incidents: Value[][] } {
     return this.#read(() => ({
       ...this.#positions(),
-      runs: this.#prepared(
-        "SELECT stream, partition, epoch, from_sequence, to_sequence FROM runs ORDER BY id",
-      ).all(),
+      runs: this.#prepared(`${selectSql(tables.runs)} ORDER BY id`).all(),
       incidents: this.#prepared(newestIncidentsSql).all(recordedIncidentsMax).reverse(),
     }));
   }
 
   applied(): AppliedStream[] {
-    const sql = `SELECT stream, lane, partition, epoch, sequence, watermark_ms FROM positions
-      ORDER BY stream`;
-    return this.#all(sql).map((row) => ({
-      stream: row[0] as string,
-      lane: row[1] as Lane,
-      partition: row[2] as number,
-      epoch: row[3] as number,
-      sequence: row[4] as number,
-      watermarkMs: row[5] as number,
-    }));
+    return this.#all(`${selectSql(tables.appliedStreams)} ORDER BY stream`).map(appliedStreamOf);
   }
 
   totals(): Totals {
@@ -229,35 +220,22 @@ export class SqliteQueries {
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
     const byUuid = this.#prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);
-    while (row !== undefined && row[5] instanceof Uint8Array) row = byUuid.get(projectId, row[5]);
-    return row;
+    while (row !== undefined && row[memberAt.merged_into] !== null)
+      row = byUuid.get(projectId, row[memberAt.merged_into]!);
+    return row && withUuidTexts(row);
   }
 
-  #person(projectId: string, row: Value[]): Person {
-    const [, , distinctId, , , , ownFirstId, ownFirstUuid] = row;
-    const firstId = (ownFirstId ?? distinctId) as string;
-    const distinctIdsTotal = row[16] as number;
-    const ids = distinctIdsTotal > 1 ? this.#ids(projectId, bytesAt(row, 1), firstId) : [];
-    return {
-      uuid: uuidText(ownFirstUuid === null ? bytesAt(row, 1) : bytesAt(row, 7)),
-      mainDistinctId: (row[10] as string | null) ?? firstId,
-      distinctIds: distinctIdsTotal > 1 ? ids.slice(0, shownMax).map(({ id }) => id) : [firstId],
-      distinctIdsTotal,
-      propertiesJson: (row[19] as string | null) ?? "{}",
-      known: row[13] === 1,
-      createdAtMs: row[14] as number,
-      lastSeenAtMs: row[15] as number,
-      version: row[18] as number,
-      mergedFrom: ids.slice(1).map(({ uuid }) => uuid),
-    };
+  #person(projectId: string, row: Row): Person {
+    return personOf(row, idsTotalOf(row) > 1 ? this.#ids(projectId, row) : []);
   }
 
   /** The first one, and those first seen after it. */
-  #ids(projectId: string, uuid: Uint8Array, firstId: string): { id: string; uuid: string }[] {
+  #ids(projectId: string, row: Row): { id: string; uuid: string }[] {
     const sql = `${membersOfPerson} SELECT distinct_id, uuid FROM ids
       ORDER BY distinct_id <> ?3, first_ms, first_rank, distinct_id LIMIT ?4`;
-    const rows = this.#prepared(sql).all(projectId, uuid, firstId, shownMax + 1);
-    return rows.map((row) => ({ id: row[0] as string, uuid: uuidText(bytesAt(row, 1)) }));
+    const values = [projectId, uuidAt(row), firstIdOf(row), shownIdsMax + 1];
+    const rows = this.#prepared(sql).all(...values);
+    return rows.map(([id, uuid]) => ({ id: id as string, uuid: uuidText(uuid as Uint8Array) }));
   }
 
   #all(sql: string, ...values: Value[]): Value[][] {
@@ -298,28 +276,6 @@ function pageOf<Result>(
   return { results, next: undefined };
 }
 
-function bytesAt(row: readonly Value[], index: number): Uint8Array {
-  return row[index] as Uint8Array;
-}
-
-function linkOf(row: readonly Value[]): Link {
-  return {
-    a: row[0] as string,
-    b: row[1] as string,
-    kind: row[2] as string,
-    atMs: row[3] as number,
-    eventUuid: row[4] as string,
-    outcome: row[5] as string,
-  };
-}
-
-function groupOf(row: readonly Value[]): Group {
-  return {
-    type: row[0] as string,
-    key: row[1] as string,
-    propertiesJson: row[2] as string,
-    createdAtMs: row[3] as number,
-    updatedAtMs: row[4] as number,
-    version: row[5] as number,
-  };
+function uuidAt(row: Row): Uint8Array {
+  return uuidBytes(row[memberAt.uuid] as string);
 }

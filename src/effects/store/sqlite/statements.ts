@@ -1,19 +1,18 @@
 // The texts of SQLite's statements, as they follow from the columns of a table. Values are taken in
 // the order of the columns. Sends nothing.
 
-import { constantsOfNewPersons, members, newPersons, type Table } from "../rows/tables.ts";
-
-/** Sent as text and stored as 16 bytes. */
-const uuidColumns: readonly string[] = ["uuid", "merged_into", "first_uuid"];
+import type { Table } from "../rows/table.ts";
+import { constantsOfNewPersons, members, newPersons } from "../rows/tables.ts";
 
 /** `constants`: columns that are set beside them. */
 export function insertSql(
-  { name, columns }: Table,
+  table: Table,
   count = 1,
   constants: Readonly<Record<string, number>> = {},
 ): string {
+  const { name, columns } = table;
   const names = [...columns, ...Object.keys(constants)].join(", ");
-  const row = `(${[marks(columns), ...Object.values(constants)].join(", ")})`;
+  const row = `(${[marks(table), ...Object.values(constants)].join(", ")})`;
   const rows = Array.from({ length: count }, () => row).join(", ");
   return `INSERT INTO ${name} (${names}) VALUES ${rows}`;
 }
@@ -28,11 +27,12 @@ export function upsertSql(table: Table, count = 1, other?: string): string {
 
 /** Takes the parameters that the insert takes. `constants`: columns that are set beside them. */
 export function updateSql(
-  { name, key, columns }: Table,
+  table: Table,
   constants: Readonly<Record<string, number | null>> = {},
 ): string {
+  const { name, key, columns } = table;
   function equal(column: string): string {
-    return `${column} = ${parameter(column, `?${columns.indexOf(column) + 1}`)}`;
+    return `${column} = ${parameter(table, column, `?${columns.indexOf(column) + 1}`)}`;
   }
   const set = columns.filter((column) => !key.includes(column)).map(equal);
   for (const [column, value] of Object.entries(constants))
@@ -60,10 +60,11 @@ export function selectSql({ name, columns }: Table): string {
   return `SELECT ${columns.join(", ")} FROM ${name}`;
 }
 
-function marks(columns: readonly string[]): string {
-  return columns.map((column) => parameter(column, "?")).join(", ");
+function marks(table: Table): string {
+  return table.columns.map((column) => parameter(table, column, "?")).join(", ");
 }
 
-function parameter(column: string, mark: string): string {
-  return uuidColumns.includes(column) ? `unhex(${mark}, '-')` : mark;
+/** A uuid is sent as text and stored as 16 bytes. */
+function parameter({ types }: Table, column: string, mark: string): string {
+  return types[column]?.type === "uuid" ? `unhex(${mark}, '-')` : mark;
 }

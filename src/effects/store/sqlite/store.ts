@@ -14,7 +14,16 @@ import type {
 } from "../../types.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
 import { flatCommit } from "../rows/flat-commit.ts";
-import { groupOf, memberOf, outboxRowOf, positionsOf, spikeOf } from "../rows/read-rows.ts";
+import {
+  activeIdsOf,
+  activityOf,
+  groupOf,
+  groupTypeOf,
+  memberOf,
+  outboxRowOf,
+  positionsOf,
+  spikeOf,
+} from "../rows/read-rows.ts";
 import type { SqliteLookups } from "./lookups.ts";
 import { SqliteReader } from "./reader.ts";
 import { ThreadLink } from "./thread-link.ts";
@@ -73,31 +82,18 @@ export class SqliteStore implements EffectsStore {
   async groupTypes(
     projectIds: readonly string[],
   ): Promise<readonly { projectId: string; type: string }[]> {
-    const rows = await this.#rows.call("groupTypes", projectIds);
-    return rows.map(([projectId, type]) => ({
-      projectId: projectId as string,
-      type: type as string,
-    }));
+    return (await this.#rows.call("groupTypes", projectIds)).map(groupTypeOf);
   }
 
   async activeIds(
     days: readonly { projectId: string; day: string }[],
   ): Promise<readonly ActiveIdsRow[]> {
     const keys = days.map(({ projectId, day }) => [projectId, day] as const);
-    return (await this.#thread.call("activeIds", keys)).map((row) => ({
-      projectId: row[0] as string,
-      day: row[1] as string,
-      registers: row[2] as Uint8Array,
-      estimate: row[3] as number,
-    }));
+    return (await this.#thread.call("activeIds", keys)).map(activeIdsOf);
   }
 
   async activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]> {
-    const rows = await this.#thread.call("activity", projectIds);
-    return rows.map(([projectId, state]) => ({
-      projectId: projectId as string,
-      state: state as string,
-    }));
+    return (await this.#thread.call("activity", projectIds)).map(activityOf);
   }
 
   async openSpikes(projectIds: readonly string[]): Promise<readonly SpikeRow[]> {

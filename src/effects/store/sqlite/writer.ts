@@ -5,7 +5,8 @@
 import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold, trimOutboxSql } from "../bounds.ts";
 import { FencedError, type GroupName } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
-import type { Table, Value } from "../rows/tables.ts";
+import { runOf } from "../rows/read-rows.ts";
+import { rowsOf, type Table, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { Database, type Part, type Statement } from "./database.ts";
 import { SqliteLookups } from "./lookups.ts";
@@ -216,9 +217,8 @@ export class SqliteWriter {
     const lengthen = this.#prepared("UPDATE runs SET to_sequence = ? WHERE id = ?");
     const insert = this.#prepared(insertSql(tables.runs));
     let added = 0;
-    for (let at = 0; at < values.length; at += 5) {
-      const run = values.slice(at, at + 5) as [string, number, number, number, number];
-      const [stream, partition, epoch, from, to] = run;
+    for (const run of rowsOf(tables.runs, values)) {
+      const { stream, partition, epoch, from, to } = runOf(run);
       const [id, lastStream, lastEpoch, lastTo] = last.get(partition) ?? [];
       const goesOn = lastStream === stream && lastEpoch === epoch && lastTo === from - 1;
       if (goesOn && id !== undefined) lengthen.run(to, id);

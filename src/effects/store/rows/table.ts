@@ -1,0 +1,102 @@
+// What a table is to the code: its columns, each named once with what it holds. From that follow
+// the statements, how an object becomes the values of a row, and how these become an object again.
+
+export type Value = string | number | null | Uint8Array;
+
+/** The values of a row, in the order of its table's columns. */
+export type Row = readonly Value[];
+
+/** In a row, a uuid is a text, a truth value is 1 or 0, and JSON is the text that was sent. */
+export type ColumnType = "text" | "uuid" | "integer" | "real" | "boolean" | "json" | "bytes";
+
+export interface Column<Of> {
+  readonly type: ColumnType;
+  /** Never there: it tells the compiler what an object has in place of the value. */
+  readonly of?: Of;
+}
+
+type Columns = Readonly<Record<string, Column<unknown>>>;
+
+export interface Table<Types extends Columns = Columns> {
+  readonly name: string;
+  /** Names of the columns of the key; of no meaning where rows are only appended. */
+  readonly key: readonly string[];
+  /** Names of all columns, the key's first. */
+  readonly columns: readonly string[];
+  readonly types: Types;
+}
+
+/** `started_at_ms` becomes `startedAtMs`. */
+type FieldName<Name extends string> = Name extends `${infer Head}_${infer Rest}`
+  ? `${Head}${Capitalize<FieldName<Rest>>}`
+  : Name;
+
+type Of<One> = One extends Column<infer Type> ? Type : never;
+
+/** A row as an object: a field for each column, and undefined in place of null. */
+export type Fields<Types extends Columns> = {
+  readonly [Name in keyof Types & string as FieldName<Name>]: Of<Types[Name]>;
+};
+
+export function table<Key extends Columns, Others extends Columns>(
+  name: string,
+  key: Key,
+  others: Others,
+): Table<Key & Others> {
+  const types = { ...key, ...others };
+  return { name, key: Object.keys(key), columns: Object.keys(types), types };
+}
+
+/** Some columns of a table, in this order. */
+export function pick<Types extends Columns, Name extends keyof Types & string>(
+  { name, key, types }: Table<Types>,
+  columns: readonly Name[],
+): Table<Pick<Types, Name>> {
+  const picked = Object.fromEntries(columns.map((column) => [column, types[column]]));
+  return {
+    name,
+    key: key.filter((column) => column in picked),
+    columns,
+    types: picked as Pick<Types, Name>,
+  };
+}
+
+/** Where in a row each column's value is. */
+export function indicesOf<Types extends Columns>({
+  columns,
+}: Table<Types>): Readonly<Record<keyof Types & string, number>> {
+  const indices = Object.fromEntries(columns.map((column, index) => [column, index]));
+  return indices as Record<keyof Types & string, number>;
+}
+
+/** The rows of a flat array. */
+export function rowsOf({ columns }: Table, values: readonly Value[]): Row[] {
+  const rows: Row[] = [];
+  for (let at = 0; at < values.length; at += columns.length)
+    rows.push(values.slice(at, at + columns.length));
+  return rows;
+}
+
+export function rowReader<Types extends Columns>(table: Table<Types>): (row: Row) => Fields<Types> {
+  const names = table.columns.map(fieldName);
+  return (row) => {
+    const fields: Record<string, unknown> = {};
+    for (let index = 0; index < names.length; index++)
+      fields[names[index]!] = row[index] ?? undefined;
+    return fields as Fields<Types>;
+  };
+}
+
+/** Puts the values of a row behind those of other rows. */
+export function rowWriter<Types extends Columns>(
+  table: Table<Types>,
+): (row: Fields<Types>, values: Value[]) => void {
+  const names = table.columns.map(fieldName) as (keyof Fields<Types>)[];
+  return (row, values) => {
+    for (const name of names) values.push((row[name] as Value | undefined) ?? null);
+  };
+}
+
+function fieldName(column: string): string {
+  return column.replaceAll(/_(.)/g, (_, first: string) => first.toUpperCase());
+}
