@@ -71,7 +71,7 @@ class SqliteFiles implements EffectsDatabases {
   }
 
   async remove(): Promise<void> {
-    rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

@@ -257,7 +257,7 @@ export async function startNatsServer(
     async remove() {
       await end("SIGKILL");
       process.removeListener("exit", endWithProcess);
-      rmSync(folder, { recursive: true, force: true });
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
     },
     log: readLog,
   };

@@ -94,7 +94,7 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
     await server.start(options);
     return testPostgresOf(server, options);
   } catch (error) {
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
     throw error;
   }
 }
@@ -210,7 +210,7 @@ class Server {
     keyFile: string;
   }): Record<string, string> {
     const own = path.join(this.folder, "tls");
-    rmSync(own, { recursive: true, force: true });
+    rmSync(own, { recursive: true, force: true, maxRetries: 10 });
     copyFolder(path.dirname(certFile), own, this.#programs);
     return {
       ssl: "on",
@@ -278,13 +278,13 @@ class Server {
   }
 
   replaceData(copy: string): void {
-    rmSync(this.#data, { recursive: true, force: true });
+    rmSync(this.#data, { recursive: true, force: true, maxRetries: 10 });
     copyFolder(copy, this.#data, this.#programs);
   }
 
   async remove(): Promise<void> {
     await this.kill();
-    rmSync(this.folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 
   get #logFile(): string {

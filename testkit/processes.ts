@@ -17,7 +17,7 @@ const mainFile = path.resolve(import.meta.dirname, "../src/main.ts");
 
 export function temporaryFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-data-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;
 }
 

@@ -56,7 +56,7 @@ export async function startConfigured(
   onTestFinished(async () => {
     const ended = new Promise((resolve) => child.once("close", resolve));
     if (child.exitCode === null && child.kill("SIGKILL")) await ended;
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   });
   await expect
     .poll(() => accepts(port), { timeout: 30_000, message: `start ${name}: ${said}` })

@@ -1,63 +1,88 @@
-// The order in which test files begin. Files that mostly wait (for elections, deadlines, locks)
-// begin first, one at a time beside those that work, so that the run does not end with them, nor
-// with several clusters at once. What vitest does by itself is to take the largest files first, and
-// a file of fault scenarios is a small one.
+// The order in which test files begin. Those with clusters wait for elections, and elections want
+// time of the machine, so they begin first and about one at a time. Of the others the longest begin
+// first, so that the run does not end with one of them. What vitest does by itself is to take the
+// largest files first, and a file of fault scenarios is a small one.
 
 import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that take long, in seconds on a machine of two cores. About right is enough. */
-const slowFiles: Readonly<Record<string, number>> = {
-  "tools/faults/scenarios.single": 170,
-  "tools/faults/scenarios.cluster": 160,
-  "tools/faults/scenarios.network": 150,
+/** Files with clusters, in seconds on a machine of two cores. About right is enough. */
+const clusterFiles: Readonly<Record<string, number>> = {
+  "tools/faults/scenarios.cluster": 190,
+  "tools/faults/scenarios.network": 130,
+  "tools/faults/networks.cut": 35,
+  "tools/faults/cluster.start": 14,
+  "tools/faults/replicas": 5,
+};
+/** Others that take long, likewise. */
+const longFiles: Readonly<Record<string, number>> = {
+  "tools/faults/scenarios.single": 110,
   "effects/writer/effects-writer.postgres": 45,
   "effects/writer/effects-writer.sqlite": 45,
-  "tools/faults/scenarios.effects": 40,
-  "effects/store/postgres": 30,
-  openapi: 30,
-  "embedded/data-lock": 35,
-  "http/framing.one-end": 30,
-  "gateway/keys.secret": 25,
+  "embedded/data-lock": 40,
   "docs/blocks": 40,
+  "http/framing.one-end": 35,
+  "tools/faults/scenarios.effects": 30,
+  "effects/store/postgres": 30,
+  "effects/store/sqlite": 30,
+  openapi: 30,
+  "gateway/keys.secret": 25,
   "deploy/prometheus.alerts": 24,
+  "deploy/prometheus.queries": 21,
+  "http/framing.proxies": 21,
+  "http/body/slow-bodies": 18,
+  "tools/usage": 18,
   "clients/outage": 17,
+  "http/server.hostile-requests": 17,
+  "intake/intake.history-mix": 16,
+  "intake/intake.hostile-bodies": 16,
+  "http/server.zstd-windows": 16,
+  "tools/load/ledger": 16,
 };
-const secondsOfFaults = 10;
 /** Seconds that any other file takes. */
 const secondsUsual = 3.5;
 
 export class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const others = await super.sort(files.filter((file) => secondsOf(file) === undefined));
-    const slow = files.filter((file) => secondsOf(file) !== undefined);
-    slow.sort((left, right) => secondsOf(right)! - secondsOf(left)!);
+    const isCluster = (file: TestSpecification): boolean => nameOf(file) in clusterFiles;
+    const others = await super.sort(files.filter((file) => !isCluster(file)));
+    const clusters = longestFirst(files.filter(isCluster));
     const { maxWorkers } = this.ctx.config;
-    return inOrder(slow, others, Math.max(1, maxWorkers - 1));
+    return inOrder(clusters, longestFirst(others), Math.max(1, maxWorkers - 1));
   }
 }
 
-/** By when each would begin if one worker took all that are slow, and the others the rest. */
+/** By when each would begin if one worker took all with clusters, and the others the rest. */
 function inOrder(
-  slow: TestSpecification[],
+  clusters: TestSpecification[],
   others: TestSpecification[],
   workersOfOthers: number,
 ): TestSpecification[] {
   const ordered: TestSpecification[] = [];
-  let nextSlowAt = 0;
+  let nextClusterAt = 0;
   let nextOtherAt = 0;
-  while (slow.length > 0 || others.length > 0) {
-    const isSlowNext = others.length === 0 || (slow.length > 0 && nextSlowAt <= nextOtherAt);
-    const file = (isSlowNext ? slow : others).shift()!;
-    if (isSlowNext) nextSlowAt += secondsOf(file)!;
-    else nextOtherAt += secondsUsual / workersOfOthers;
+  while (clusters.length > 0 || others.length > 0) {
+    const isClusterNext =
+      others.length === 0 || (clusters.length > 0 && nextClusterAt <= nextOtherAt);
+    const file = (isClusterNext ? clusters : others).shift()!;
+    if (isClusterNext) nextClusterAt += secondsOf(file);
+    else nextOtherAt += secondsOf(file) / workersOfOthers;
     ordered.push(file);
   }
   return ordered;
 }
 
-function secondsOf({ moduleId }: TestSpecification): number | undefined {
+function longestFirst(files: TestSpecification[]): TestSpecification[] {
+  return files.toSorted((left, right) => secondsOf(right) - secondsOf(left));
+}
+
+function secondsOf(file: TestSpecification): number {
+  const name = nameOf(file);
+  return clusterFiles[name] ?? longFiles[name] ?? secondsUsual;
+}
+
+/** `http/certificate.renewal` of the file test/http/certificate.renewal.test.ts. */
+function nameOf({ moduleId }: TestSpecification): string {
   const tests = path.resolve(import.meta.dirname, "../test");
-  const name = path.relative(tests, moduleId).replace(/\.test\.ts$/, "");
-  return slowFiles[name] ?? (name.startsWith("tools/faults/") ? secondsOfFaults : undefined);
+  return path.relative(tests, moduleId).replace(/\.test\.ts$/, "");
 }

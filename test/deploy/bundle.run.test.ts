@@ -40,7 +40,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await nats.remove();
-  rmSync(parent, { recursive: true, force: true });
+  rmSync(parent, { recursive: true, force: true, maxRetries: 10 });
 });
 
 /** Of 3 MB, which is scanned in the background. */

@@ -92,7 +92,7 @@ export async function startPrometheus(
   onTestFinished(async () => {
     child.kill("SIGKILL");
     await gone;
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   });
   let log = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {

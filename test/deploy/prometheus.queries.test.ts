@@ -86,7 +86,7 @@ async function startEffects(gateway: TestGateway): Promise<string> {
   onTestFinished(async () => {
     ended.abort();
     await served;
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   });
   return `127.0.0.1:${await promise}`;
 }

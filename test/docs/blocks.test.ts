@@ -122,7 +122,8 @@ afterAll(async () => {
     interrupt(up);
     await up.ended;
   }
-  for (const folder of [dataDir, programsDir]) rmSync(folder, { recursive: true, force: true });
+  for (const folder of [dataDir, programsDir])
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 }, 60_000);
 
 test("every mark is one of those that are run here", () => {

@@ -40,7 +40,7 @@ export function onDisk(): PageCache {
     (parent) => spawnSync("python3", [script, "probe", parent]).status === 0,
   );
   const folder = mkdtempSync(path.join(able ?? tmpdir(), "penstock-test-disk-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   if (able === undefined) {
     console.warn(
       "note: the page cache cannot be looked into here (Linux 6.5, python3 and a file system on a disk are needed): a power cut is not imitated, a kill is",

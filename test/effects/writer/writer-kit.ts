@@ -113,6 +113,6 @@ export async function deleteStreams(connection: NatsConnection): Promise<void> {
 
 /** Gone when the test ends. */
 export function goneAfterTest(folder: string): string {
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;
 }
