@@ -26,7 +26,7 @@ interface ApplierParts {
   readonly budget: DuplicatesBudget;
 }
 
-interface ApplierOptions extends ApplierParts {
+export interface ApplierOptions extends ApplierParts {
   readonly store: Pick<
     EffectsStore,
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"

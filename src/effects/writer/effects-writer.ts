@@ -6,17 +6,13 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
-import { createNativeScanner } from "../../scan/native.ts";
-import { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
-import { FrameLines, frameRows } from "../lines/frame-lines.ts";
-import { People, type PeopleOptions } from "../people/people.ts";
-import { Spikes } from "../spikes/spikes.ts";
+import type { PeopleOptions } from "../people/people.ts";
 import { type EffectsStore, FencedError } from "../store/port.ts";
 import { EventStreams, type ReadPlace } from "../streams/event-streams.ts";
-import { Usage } from "../usage/usage.ts";
-import { Applier, type Counts, type Memory } from "./applier.ts";
+import type { Applier, Counts, Memory } from "./applier.ts";
 import type { Changes } from "./changes.ts";
 import { newCommitNumber } from "./commit-number.ts";
+import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
 import { OutboxPublisher } from "./outbox-publisher.ts";
 import { Reached } from "./reached.ts";
 import { type StreamProgress, streamProgress } from "./stream-progress.ts";
@@ -47,22 +43,16 @@ interface WriterStatus {
   readonly streams: readonly StreamProgress[];
 }
 
-const mebibyte = 1_048_576;
 /**
  * Frames in hand: some hundredths of a second of work. What waits for longer outlives V8's young
  * generation, and every 64 MiB of that make it mark the whole heap.
  */
-const framesBytesDefault = 8 * mebibyte;
-/** Only a batch that catches up has as many: see `#hasMore`. */
-const batchEventsDefault = 100_000;
+const framesBytesDefault = 8 * 1_048_576;
 /** How long a batch waits for what a stream is known to have, and how long it goes on that way. */
 const moreMsMax = 100;
 const batchMsMax = 1_000;
 /** By how much a batch may grow while the one before is being committed. */
 const batchGrowth = 2;
-/** A batch is read and applied in steps, so that others have the event loop in between. */
-const stepEvents = 2_000;
-const stepBytes = 2 * mebibyte;
 const againMsMin = 100;
 const againMsMax = 2_000;
 const sayAgainMs = 30_000;
@@ -92,16 +82,10 @@ export class EffectsWriter {
 
   constructor(options: EffectsWriterOptions) {
     this.#options = options;
-    const { connection, prefix, store, log, duplicatesBytesMax = 256 * mebibyte } = options;
+    const { connection, prefix, store, log, duplicatesBytesMax, changedBytesMax, people } = options;
     this.#bytesMax = options.bytesMax ?? framesBytesDefault;
-    this.#applier = new Applier({
-      store,
-      lines: new FrameLines({ scanner: createNativeScanner(frameRows) }),
-      people: new People(options.people),
-      usage: new Usage(),
-      spikes: new Spikes({ prefix }),
-      budget: new DuplicatesBudget({ bytesMax: duplicatesBytesMax }),
-      changedBytesMax: options.changedBytesMax,
+    this.#applier = newApplier({
+      ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people },
       writePart: async (changes) => {
         await this.#inFlight;
         await this.#write(changes(), true);
@@ -256,7 +240,7 @@ export class EffectsWriter {
     let events = 0;
     const begunMonotonicMs = performance.now();
     while (this.#hasRoom(events) && (await this.#hasMore(streams, begunMonotonicMs))) {
-      const items = streams.take(Math.min(stepEvents, batchEventsMax), stepBytes);
+      const items = streams.take(Math.min(stepEventsMax, batchEventsMax), stepBytesMax);
       await this.#applier.apply(items);
       for (const item of items) events += item.kind === "frame" ? item.events : 0;
     }

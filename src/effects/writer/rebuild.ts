@@ -4,20 +4,16 @@
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../nats/api.ts";
-import { createNativeScanner } from "../../scan/native.ts";
-import { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
-import { FrameLines, frameRows } from "../lines/frame-lines.ts";
-import { People, type PeopleOptions } from "../people/people.ts";
-import { Spikes } from "../spikes/spikes.ts";
+import type { PeopleOptions } from "../people/people.ts";
 import type { EffectsStore } from "../store/port.ts";
 import { type Place, resume } from "../streams/resume.ts";
 import { deletedSequences, type StreamName, storedStream } from "../streams/stored-stream.ts";
 import type { StreamItem } from "../streams/stream-reader.ts";
 import type { IncidentRow, Position, Recording, Run } from "../types.ts";
-import { Usage } from "../usage/usage.ts";
-import { Applier } from "./applier.ts";
+import type { Applier } from "./applier.ts";
 import type { Changes } from "./changes.ts";
 import { newCommitNumber } from "./commit-number.ts";
+import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
 import { RebuildError } from "./rebuild-error.ts";
 import { RecordedFrames } from "./recorded-frames.ts";
 
@@ -47,12 +43,8 @@ interface Rebuilt {
 }
 
 const questionMs = 5_000;
-const mebibyte = 1_048_576;
+const framesBytesDefault = 64 * 1_048_576;
 const patienceMsDefault = 120_000;
-const batchEventsDefault = 100_000;
-/** What is applied at a time: frames that are read wait for it. */
-const stepEventsMax = 2_000;
-const stepBytesMax = 2 * mebibyte;
 
 /** Rejects with a RebuildError when it is not possible. */
 export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
@@ -142,21 +134,16 @@ class Rebuilding {
   constructor(options: RebuildOptions, runs: readonly Run[]) {
     this.#options = options;
     this.#runs = runs;
-    const { into: store, prefix, duplicatesBytesMax = 256 * mebibyte, recording } = options;
+    const { into: store, prefix, duplicatesBytesMax, people, recording } = options;
     this.#positions = new Map(recording.positions.map((one) => [one.stream, one]));
-    this.#applier = new Applier({
-      store,
-      lines: new FrameLines({ scanner: createNativeScanner(frameRows) }),
-      people: new People(options.people),
-      usage: new Usage(),
-      spikes: new Spikes({ prefix }),
-      budget: new DuplicatesBudget({ bytesMax: duplicatesBytesMax }),
+    this.#applier = newApplier({
+      ...{ store, prefix, duplicatesBytesMax, people },
       writePart: async (changes) => await this.#write(changes(), true),
     });
   }
 
   async run(): Promise<number> {
-    const { connection, bytesMax = 64 * mebibyte, recording } = this.#options;
+    const { connection, bytesMax = framesBytesDefault, recording } = this.#options;
     const { patienceMs = patienceMsDefault } = this.#options;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
     const frames = new RecordedFrames({ connection, manager, bytesMax, patienceMs });
