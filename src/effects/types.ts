@@ -91,6 +91,17 @@ export interface PropertyState {
 export type Properties = ReadonlyMap<string, PropertyState>;
 
 /**
+ * Properties as they lie in columns, in both stores: `toColumns` and `fromColumns` in people/. Both
+ * texts come back character by character.
+ */
+export interface PropertyColumns {
+  /** The values, for people and queries: `{"plan":"pro"}`. */
+  readonly json: string;
+  /** The stamps, and what no value shows: opaque; empty where there are no properties. */
+  readonly state: string;
+}
+
+/**
  * A distinct id, and the person that it is, or was before it was merged into another's. There is
  * one row for each distinct id ever seen. Its `uuid` is uuidv5 of project and distinct id, so it
  * can be told without looking. The row without `mergedInto` is the person; the others point to it,
@@ -122,7 +133,7 @@ export interface PersonState {
   /** The newest event's time, to the hour: so that an event a second is not a write a second. */
   readonly lastSeenAtMs: number;
   readonly idsTotal: number;
-  readonly properties: Properties;
+  readonly properties: PropertyColumns;
   /** Bytes of all names and values that are remembered, and 160 for each property besides. */
   readonly propertyBytes: number;
   /** How often the person was written; depends on how writes fell together, so no dump has it. */
@@ -146,7 +157,7 @@ export interface GroupRow {
   readonly key: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  readonly properties: Properties;
+  readonly properties: PropertyColumns;
   readonly propertyBytes: number;
   readonly version: number;
 }

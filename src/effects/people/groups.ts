@@ -7,12 +7,12 @@ import { PropertyBag, type Refused } from "./property-bag.ts";
 import { type CachedRow, RowCache } from "./row-cache.ts";
 
 const groupBytes = 500;
-const propertyObjectBytes = 200;
 const associationBytes = 300;
 
 interface GroupsOptions {
   readonly cacheBytesMax: number;
   readonly propertyBytesMax: number;
+  readonly propertiesMax: number;
   /** Types of a project. */
   readonly typesMax: number;
 }
@@ -68,7 +68,8 @@ export class Groups {
       this.groups.changed(group);
     }
     const before = group.bytes;
-    const room = { bytesMax: this.#options.propertyBytesMax, refused };
+    const { propertyBytesMax: bytesMax, propertiesMax: countMax } = this.#options;
+    const room = { bytesMax, countMax, refused };
     const isWritten = group.properties.write(writes.set, stamp, room);
     this.groups.grew(group, group.bytes - before);
     if (isWritten) this.groups.changed(group);
@@ -140,8 +141,7 @@ class Group implements CachedRow {
   }
 
   get bytes(): number {
-    const { bytes, size } = this.properties;
-    return groupBytes + 4 * this.id.length + bytes + size * propertyObjectBytes;
+    return groupBytes + 4 * this.id.length + this.properties.weight;
   }
 
   /** As it is now; stays so. Counts as a write. */
@@ -153,7 +153,7 @@ class Group implements CachedRow {
       key: this.key,
       createdAtMs: this.createdAtMs,
       updatedAtMs: this.updatedAtMs,
-      properties: this.properties.snapshot(),
+      properties: this.properties.columns(),
       propertyBytes: this.properties.bytes,
       version: this.version,
     };
@@ -182,8 +182,9 @@ class GroupTypes implements CachedRow {
     this.#added.push(type);
   }
 
-  takeAdded(): readonly string[] {
-    const added = this.#added;
+  takeAdded(): { readonly projectId: string; readonly type: string }[] {
+    const { projectId } = this;
+    const added = this.#added.map((type) => ({ projectId, type }));
     this.#added = [];
     return added;
   }

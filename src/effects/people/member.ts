@@ -8,10 +8,9 @@ import type { CachedRow } from "./row-cache.ts";
 
 const hourMs = 3_600_000;
 
-// What the objects of a row, a person and a property weigh in V8, roughly, beside their texts.
+// What the objects of a row and a person weigh in V8, roughly, beside their texts.
 const memberBytes = 300;
 const personBytes = 250;
-const propertyBytes = 200;
 
 export class Person {
   firstId: string;
@@ -36,7 +35,7 @@ export class Person {
   }
 
   get bytes(): number {
-    return personBytes + this.properties.bytes + this.properties.size * propertyBytes;
+    return personBytes + this.properties.weight;
   }
 
   row(): PersonState {
@@ -50,7 +49,7 @@ export class Person {
       createdAtMs: this.createdAtMs,
       lastSeenAtMs: this.lastSeenAtMs,
       idsTotal: this.idsTotal,
-      properties: this.properties.snapshot(),
+      properties: this.properties.columns(),
       propertyBytes: this.properties.bytes,
       version: this.version,
     };

@@ -8,19 +8,19 @@ import { compareStamps, stampOfOtherId } from "../stamp.ts";
 import type { EventEffect, LinkOutcome, MemberRow, PropertyWrites, Stamp } from "../types.ts";
 import { type LinkSide, outcomeOfTwo } from "./link-check.ts";
 import { hourOf, type Member, memberOf, newMember, type Person } from "./member.ts";
-import type { Refused } from "./property-bag.ts";
+import type { PropertyRoom, Refused } from "./property-bag.ts";
 import { RowCache } from "./row-cache.ts";
 
 const hourMs = 3_600_000;
 /** Members that are found by a hash of their ids; a power of two. */
 const recentMembers = 65_536;
-const propertyObjectBytes = 200;
 
 interface MembersOptions {
   readonly cacheBytesMax: number;
   /** Distinct ids of a person. */
   readonly idsMax: number;
   readonly propertyBytesMax: number;
+  readonly propertiesMax: number;
   /** Pointers from an id to its person; more are not a long way but a circle. */
   readonly depthMax: number;
 }
@@ -141,10 +141,9 @@ export class Members {
   write(member: Member, writes: PropertyWrites, by: { stamp: Stamp; refused: Refused }): void {
     const root = this.#personRow(member);
     const { properties } = root.person;
-    const before = properties.bytes + properties.size * propertyObjectBytes;
-    const room = { bytesMax: this.#options.propertyBytesMax, refused: by.refused };
-    const isWritten = properties.write(writes, by.stamp, room);
-    this.rows.grew(root, properties.bytes + properties.size * propertyObjectBytes - before);
+    const before = properties.weight;
+    const isWritten = properties.write(writes, by.stamp, this.#roomFor(by.refused));
+    this.rows.grew(root, properties.weight - before);
     if (isWritten) this.rows.changed(root);
   }
 
@@ -209,7 +208,7 @@ export class Members {
     const [theirs, ours] = [loser.person, survivor.person];
     const before = survivor.bytes;
     joinPersons(theirs, ours);
-    joinProperties(theirs, ours, { bytesMax: this.#options.propertyBytesMax, refused });
+    joinProperties(theirs, ours, this.#roomFor(refused));
     this.rows.grew(survivor, survivor.bytes - before);
     const merged: Member = loser;
     merged.person = undefined;
@@ -217,6 +216,11 @@ export class Members {
     this.rows.changed(loser);
     this.rows.changed(survivor);
     return survivor;
+  }
+
+  #roomFor(refused: Refused): PropertyRoom {
+    const { propertyBytesMax: bytesMax, propertiesMax: countMax } = this.#options;
+    return { bytesMax, countMax, refused };
   }
 
   /** The row with the person of this id. Lets the rows on the way point to it themselves. */
@@ -273,11 +277,7 @@ function joinPersons(theirs: Person, ours: Person): void {
   ours.idsTotal += theirs.idsTotal;
 }
 
-function joinProperties(
-  theirs: Person,
-  ours: Person,
-  room: { bytesMax: number; refused: Refused },
-): void {
+function joinProperties(theirs: Person, ours: Person, room: PropertyRoom): void {
   const [small, large] =
     theirs.properties.size > ours.properties.size
       ? [ours.properties, theirs.properties]

@@ -27,6 +27,8 @@ export interface PeopleOptions {
   readonly idsMax?: number;
   /** Names and values that a person, and that a group may have. */
   readonly propertyBytesMax?: number;
+  /** How many properties they may have. */
+  readonly propertiesMax?: number;
   readonly groupTypesMax?: number;
   readonly depthMax?: number;
 }
@@ -70,16 +72,19 @@ export class People {
   constructor(options: PeopleOptions = {}) {
     const cacheBytesMax = options.cacheBytesMax ?? 256 * mebibyte;
     const propertyBytesMax = options.propertyBytesMax ?? mebibyte / 2;
+    const propertiesMax = options.propertiesMax ?? 1_000;
     this.#groupTypesMax = options.groupTypesMax ?? 100;
     this.#members = new Members({
       cacheBytesMax: (cacheBytesMax * 3) / 4,
       idsMax: options.idsMax ?? 10_000,
       propertyBytesMax,
+      propertiesMax,
       depthMax: options.depthMax ?? 64,
     });
     this.#groups = new Groups({
       cacheBytesMax: cacheBytesMax / 4,
       propertyBytesMax,
+      propertiesMax,
       typesMax: this.#groupTypesMax,
     });
   }
@@ -228,20 +233,18 @@ export class People {
 
   /**
    * The rows that changed since the last call, each once, as they are now; later batches do not
-   * change them. They stay in memory until `committed` was called for them.
+   * change them. They stay in memory until `committed` was called for them. Pauses now and then;
+   * meanwhile nothing may be applied.
    */
-  changes(): PeopleChanges {
-    const groupTypes: { projectId: string; type: string }[] = [];
-    for (const types of this.#groups.types.takeChanged()) {
-      const { projectId } = types;
-      for (const type of types.takeAdded()) groupTypes.push({ projectId, type });
-    }
+  *changes(): Generator<void, PeopleChanges> {
+    const { groups, types, associations } = this.#groups;
+    const groupTypes = yield* types.writeChanged((row) => row.takeAdded());
     const changes = {
-      members: this.#members.rows.takeChanged().map((member) => member.row()),
+      members: yield* this.#members.rows.writeChanged((member) => member.row()),
       links: this.#links,
-      groups: this.#groups.groups.takeChanged().map((group) => group.row()),
-      groupTypes,
-      groupMembers: this.#groups.associations.takeChanged().map((row) => row.row()),
+      groups: yield* groups.writeChanged((group) => group.row()),
+      groupTypes: groupTypes.flat(),
+      groupMembers: yield* associations.writeChanged((row) => row.row()),
       rejected: this.#rejected,
     };
     this.#links = [];

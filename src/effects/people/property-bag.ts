@@ -1,15 +1,18 @@
 // The properties of a person or a group while effects are applied to them: joined key by key, so
-// the order of writes does not matter as long as all of them fit. Hands out snapshots that stay as
-// they are; the first write after one copies the map.
+// the order of writes does not matter as long as all of them fit. Kept as the text of the columns,
+// which takes a fraction of the memory of objects, and read when somebody writes to them.
 
 import { compareStamps } from "../stamp.ts";
-import type { Properties, PropertyState, PropertyWrites, Stamp } from "../types.ts";
+import type { PropertyColumns, PropertyState, PropertyWrites, Stamp } from "../types.ts";
+import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
 /**
- * What a property counts beside its name and value: about what its stamps and its place in a map
- * take in memory, so that a million names of one letter are not free.
+ * What a property counts beside its name and value: about what its stamps take, so that a million
+ * names of one letter are not free.
  */
 const stampBytes = 160;
+/** What the objects of a property that was read weigh in V8, roughly, beside that. */
+const objectBytes = 200;
 
 /** Names that found no room. */
 export class Refused {
@@ -28,42 +31,57 @@ export function noRoom({ count, first }: Refused, where: string): string {
   return `no room in the ${where} for ${first}${others}`;
 }
 
-const nothing: Properties = new Map();
+/** What one bag may have. */
+export interface PropertyRoom {
+  readonly bytesMax: number;
+  /** How many properties, those that are unset among them. */
+  readonly countMax: number;
+  readonly refused: Refused;
+}
 
 export class PropertyBag {
-  // Never written to while it is shared.
-  #properties: Map<string, PropertyState>;
-  #isShared = true;
+  /** Undefined: something was written since. */
+  #columns: PropertyColumns | undefined;
+  /** Undefined: not read since `columns` was asked for. */
+  #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
 
-  /** `properties` stays as it is. */
-  constructor(properties: Properties = nothing, bytes = 0) {
-    this.#properties = properties as Map<string, PropertyState>;
+  /** `bytes`: what this object said of the same properties. */
+  constructor(columns: PropertyColumns = noColumns, bytes = 0) {
+    this.#columns = columns;
     this.#bytes = bytes;
   }
 
+  /** What all names and values have, and what each property counts besides. */
   get bytes(): number {
     return this.#bytes;
   }
 
   get size(): number {
-    return this.#properties.size;
+    return this.#read().size;
   }
 
-  snapshot(): Properties {
-    this.#isShared = true;
-    return this.#properties;
+  /** About what it takes in memory. */
+  get weight(): number {
+    const columns = this.#columns;
+    const text = columns === undefined ? 0 : columns.json.length + columns.state.length;
+    const properties = this.#properties;
+    return properties === undefined ? text : text + this.#bytes + properties.size * objectBytes;
   }
 
-  /** What one event writes. Tells whether anything changed; names without room go to `refused`. */
-  write(
-    writes: PropertyWrites,
-    stamp: Stamp,
-    room: { bytesMax: number; refused: Refused },
-  ): boolean {
+  /** As they are now. */
+  columns(): PropertyColumns {
+    this.#columns ??= toColumns(this.#read());
+    this.#properties = undefined;
+    return this.#columns;
+  }
+
+  /** What one event writes. Tells whether anything changed; names without room are refused. */
+  write(writes: PropertyWrites, stamp: Stamp, room: PropertyRoom): boolean {
+    const properties = this.#read();
     let isChanged = false;
     for (const [name, json] of writes.once) {
-      const old = this.#properties.get(name);
+      const old = properties.get(name);
       if (old?.once !== undefined && compareStamps(old.once.stamp, stamp) <= 0) continue;
       const next = { write: old?.write, once: { stamp, json } };
       isChanged = this.#put(name, { old, next }, room) || isChanged;
@@ -78,9 +96,10 @@ export class PropertyBag {
   }
 
   /** Takes over all that `other` has, which the smaller of two should be. */
-  join(other: PropertyBag, room: { bytesMax: number; refused: Refused }): void {
-    for (const [name, theirs] of other.#properties) {
-      const ours = this.#properties.get(name);
+  join(other: PropertyBag, room: PropertyRoom): void {
+    const properties = this.#read();
+    for (const [name, theirs] of other.#read()) {
+      const ours = properties.get(name);
       if (ours === undefined) {
         this.#put(name, { old: ours, next: theirs }, room);
         continue;
@@ -94,12 +113,13 @@ export class PropertyBag {
     }
   }
 
-  #putWrite(
-    name: string,
-    write: NonNullable<PropertyState["write"]>,
-    room: { bytesMax: number; refused: Refused },
-  ): boolean {
-    const old = this.#properties.get(name);
+  #read(): Map<string, PropertyState> {
+    this.#properties ??= fromColumns(this.#columns ?? noColumns);
+    return this.#properties;
+  }
+
+  #putWrite(name: string, write: NonNullable<PropertyState["write"]>, room: PropertyRoom): boolean {
+    const old = this.#read().get(name);
     if (old?.write !== undefined && !replaces(write, old.write)) return false;
     return this.#put(name, { old, next: { write, once: old?.once } }, room);
   }
@@ -107,18 +127,17 @@ export class PropertyBag {
   #put(
     name: string,
     { old, next }: { old: PropertyState | undefined; next: PropertyState },
-    room: { bytesMax: number; refused: Refused },
+    room: PropertyRoom,
   ): boolean {
+    const properties = this.#read();
     const grown = valueBytes(next) - (old === undefined ? -nameBytes(name) : valueBytes(old));
-    if (grown > 0 && this.#bytes + grown > room.bytesMax) {
+    const isOverCount = old === undefined && properties.size >= room.countMax;
+    if (isOverCount || (grown > 0 && this.#bytes + grown > room.bytesMax)) {
       room.refused.add(name);
       return false;
     }
-    if (this.#isShared) {
-      this.#properties = new Map(this.#properties);
-      this.#isShared = false;
-    }
-    this.#properties.set(name, next);
+    this.#columns = undefined;
+    properties.set(name, next);
     this.#bytes += grown;
     return true;
   }

@@ -2,8 +2,7 @@
 // the stamps and what `json` does not show. A value is stored once, as the text that was sent: both
 // columns have to come back character by character (in PostgreSQL `json`, not `jsonb`).
 
-import type { PropertyColumns } from "../store/port.ts";
-import type { Properties, PropertyState, Stamp } from "../types.ts";
+import type { Properties, PropertyColumns, PropertyState, Stamp } from "../types.ts";
 import { shownJson } from "./property-value.ts";
 
 /** JSON text of four flat arrays. An index is that of a stamp; -1: none. */
@@ -19,11 +18,11 @@ type State = [
   unshown: (number | string)[],
 ];
 
-const empty: PropertyColumns = { json: "{}", state: "" };
+export const noColumns: PropertyColumns = { json: "{}", state: "" };
 
 /** Names are sorted by code unit. */
 export function toColumns(properties: Properties): PropertyColumns {
-  if (properties.size === 0) return empty;
+  if (properties.size === 0) return noColumns;
   const stamps = new StampTable();
   const [shown, hidden, unshown]: [number[], string[], (number | string)[]] = [[], [], []];
   let json = "";
@@ -89,24 +88,30 @@ const stampsLookedAt = 16;
 
 class StampTable {
   readonly flat: (number | string)[] = [];
-  // Only where there are many.
+  /** Only where there are many. */
   #indices: Map<string, number> | undefined = undefined;
 
   /** A rank names one line, so there is one time for it. */
   indexOf({ timeMs, rank }: Stamp): number {
     const { flat } = this;
-    for (let at = 1; at < flat.length && at < 2 * stampsLookedAt; at += 2) {
-      if (flat[at] === rank) return (at - 1) / 2;
+    if (this.#indices !== undefined) {
+      const index = this.#indices.get(rank);
+      if (index !== undefined) return index;
+    } else {
+      for (let at = 1; at < flat.length; at += 2) if (flat[at] === rank) return (at - 1) / 2;
     }
-    const index = this.#indices?.get(rank) ?? flat.length / 2;
-    if (index < flat.length / 2) return index;
+    const index = flat.length / 2;
     flat.push(timeMs, rank);
-    if (index >= stampsLookedAt) {
-      this.#indices ??= new Map();
-      this.#indices.set(rank, index);
-    }
+    if (this.#indices !== undefined) this.#indices.set(rank, index);
+    else if (index >= stampsLookedAt) this.#indices = indicesOf(flat);
     return index;
   }
+}
+
+function indicesOf(flat: readonly (number | string)[]): Map<string, number> {
+  const indices = new Map<string, number>();
+  for (let at = 1; at < flat.length; at += 2) indices.set(flat[at] as string, (at - 1) / 2);
+  return indices;
 }
 
 /** As JSON.stringify, and three times as fast for names that need no escape. */

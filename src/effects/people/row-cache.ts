@@ -7,7 +7,7 @@ export interface CachedRow {
   readonly projectId: string;
   readonly id: string;
   readonly bytes: number;
-  /** The cache's own: it has changed since `takeChanged`. */
+  /** The cache's own: it has changed since `writeChanged`. */
   isChanged: boolean;
 }
 
@@ -15,6 +15,9 @@ type Generation<Row> = Map<string, Map<string, Row>>;
 
 // A Map holds 2^24 entries at most.
 const rowsMax = 8_000_000;
+
+/** The writing pauses behind a number of rows that has none of these bits. */
+const pauseMask = 63;
 
 export class RowCache<Row extends CachedRow> {
   readonly #bytesMax: number;
@@ -34,7 +37,7 @@ export class RowCache<Row extends CachedRow> {
     this.#bytesMax = bytesMax;
   }
 
-  /** How many rows changed since `takeChanged`. */
+  /** How many rows changed since `writeChanged`. */
   get changedRows(): number {
     return this.#changed.length;
   }
@@ -82,14 +85,24 @@ export class RowCache<Row extends CachedRow> {
     this.#changed.push(row);
   }
 
-  /** The rows that changed since the last time. They stay until `committed` was called for them. */
-  takeChanged(): readonly Row[] {
+  /**
+   * What `write` makes of each row that changed since the last time. They stay until `committed`
+   * was called for them. Pauses now and then; meanwhile nothing may change.
+   */
+  *writeChanged<Written>(write: (row: Row) => Written): Generator<void, Written[]> {
     const rows = this.#changed;
-    for (const row of rows) row.isChanged = false;
     this.#changed = [];
     this.#changedBytes = 0;
     this.#inFlight.push(rows);
-    return rows;
+    const all: Written[] = [];
+    for (const row of rows) {
+      const before = row.bytes;
+      row.isChanged = false;
+      all.push(write(row));
+      this.#youngBytes += row.bytes - before;
+      if ((all.length & pauseMask) === 0) yield;
+    }
+    return all;
   }
 
   /** The oldest commit that was on its way is in the store. */

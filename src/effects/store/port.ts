@@ -195,14 +195,3 @@ export interface Totals {
   readonly rejected: number;
   readonly incidents: number;
 }
-
-/**
- * How properties lie in columns, in both stores: `toColumns` and `fromColumns`. Both texts come
- * back character by character.
- */
-export interface PropertyColumns {
-  /** The values, for people and queries: `{"plan":"pro"}`. */
-  readonly json: string;
-  /** The stamps, and what no value shows: opaque. */
-  readonly state: string;
-}

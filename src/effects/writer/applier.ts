@@ -35,7 +35,7 @@ export interface ApplierOptions extends ApplierParts {
    * Writes a part of the next commit once all before it is committed, and calls `changes` only
    * then.
    */
-  readonly writePart: (changes: () => Changes) => Promise<void>;
+  readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
   /** What changed rows may weigh before they are written. */
   readonly changedBytesMax?: number | undefined;
 }
@@ -168,10 +168,13 @@ export class Applier implements LineVisitor {
     await this.#turns.breathe();
   }
 
-  /** What is to be written. Before the next call, `committed` or `begin` is called. */
-  changes(): Changes {
+  /**
+   * What is to be written, as it is now: until it is told, nothing is applied. Before the next
+   * call, `committed` or `begin` is called.
+   */
+  async changes(): Promise<Changes> {
     const { people, usage, spikes } = this.#options;
-    const changed = people.changes();
+    const changed = await this.#turns.through(people.changes());
     this.#inFlight = [...this.#touched];
     const changes: Changes = {
       positions: this.#inFlight.map((stream) => stream.position()),
@@ -306,8 +309,8 @@ export class Applier implements LineVisitor {
   async #writeWhereFull(): Promise<void> {
     const { people, writePart } = this.#options;
     if (people.changedBytes < this.#changedBytesMax) return;
-    await writePart(() => {
-      const changes = people.changes();
+    await writePart(async () => {
+      const changes = await this.#turns.through(people.changes());
       this.counts.rejected += changes.rejected.length;
       return { ...noChanges, ...changes };
     });

@@ -88,7 +88,7 @@ export class EffectsWriter {
       ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people },
       writePart: async (changes) => {
         await this.#inFlight;
-        await this.#write(changes(), true);
+        await this.#write(await changes(), true);
       },
     });
     this.#outbox = new OutboxPublisher({ connection, store, log });
@@ -246,7 +246,7 @@ export class EffectsWriter {
     }
     await this.#inFlight;
     if (!this.#applier.hasChanges) return;
-    this.#inFlight = this.#commit(this.#applier.changes());
+    this.#inFlight = this.#commit(await this.#applier.changes());
     // It is awaited before the next one.
     this.#inFlight.catch(() => {});
   }

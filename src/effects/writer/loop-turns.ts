@@ -16,6 +16,16 @@ export class LoopTurns {
     return performance.now() - this.#sinceMonotonicMs > turnMs;
   }
 
+  /** Does all the work of the generator, which pauses after each step. */
+  async through<Result>(steps: Generator<void, Result>): Promise<Result> {
+    this.begin();
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+      await this.breathe();
+    }
+  }
+
   /** Between two steps of the work. */
   async breathe(): Promise<void> {
     if (!this.isOver) return;

@@ -138,7 +138,7 @@ class Rebuilding {
     this.#positions = new Map(recording.positions.map((one) => [one.stream, one]));
     this.#applier = newApplier({
       ...{ store, prefix, duplicatesBytesMax, people },
-      writePart: async (changes) => await this.#write(changes(), true),
+      writePart: async (changes) => await this.#write(await changes(), true),
     });
   }
 
@@ -223,7 +223,7 @@ class Rebuilding {
     await this.#apply();
     const { hasChanges } = this.#applier;
     if (!hasChanges && incidents.length === 0) return;
-    const changes = this.#applier.changes();
+    const changes = await this.#applier.changes();
     // What was announced then is not announced again.
     await this.#write({ ...changes, incidents, outbox: [] }, false);
     this.#applier.committed();

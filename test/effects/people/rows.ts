@@ -3,6 +3,7 @@
 
 import type { StoredFrame } from "../../../src/effects/lines/line.ts";
 import type { Loaded, People, PeopleChanges } from "../../../src/effects/people/people.ts";
+import { fromColumns } from "../../../src/effects/people/property-columns.ts";
 import { shownJson } from "../../../src/effects/people/property-value.ts";
 import type { Missing } from "../../../src/effects/people/wanted.ts";
 import { rankOf } from "../../../src/effects/stamp.ts";
@@ -12,7 +13,7 @@ import type {
   LinePlace,
   LinkRow,
   MemberRow,
-  Properties,
+  PropertyColumns,
   PropertyWrites,
   RejectedRow,
 } from "../../../src/effects/types.ts";
@@ -127,6 +128,14 @@ export function seenLine(
   return { projectId: project, distinctId, timeMs, ...idHashOf(distinctId) };
 }
 
+/** All at once. */
+function changesOf(people: People): PeopleChanges {
+  const steps = people.changes();
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
+}
+
 /** A batch, from effects to rows that wait to be written. */
 export function applyBatch(
   people: People,
@@ -144,7 +153,7 @@ export function applyBatch(
   const missing = people.missing();
   if (missing !== undefined) people.adopt(rows.read(missing));
   people.apply();
-  return people.changes();
+  return changesOf(people);
 }
 
 /** Applies and writes a batch. */
@@ -156,9 +165,9 @@ export function applyAll(people: People, rows: Rows, steps: readonly Step[]): Pe
 }
 
 /** The properties that are shown. */
-export function valuesOf(of: { properties: Properties } | undefined): Record<string, string> {
+export function valuesOf(of: { properties: PropertyColumns } | undefined): Record<string, string> {
   const shown: Record<string, string> = Object.create(null);
-  for (const [name, state] of of?.properties ?? []) {
+  for (const [name, state] of of === undefined ? [] : fromColumns(of.properties)) {
     const json = shownJson(state);
     if (json !== undefined) shown[name] = json;
   }

@@ -7,6 +7,7 @@ import { hostileTexts } from "./hostile-texts.ts";
 import {
   commitOf,
   groupRow,
+  joined,
   linkRow,
   mergedRow,
   noon,
@@ -67,7 +68,7 @@ function change(people: Map<string, MemberRow>, { what, a, b, n, json }: Step): 
   for (const id of touched) people.set(id, personRow(id, { n }));
   if (what === "set") {
     const root = rootOf(people, a);
-    const properties = new Map([...root.person!.properties, ...propertiesOf({ [b]: json })]);
+    const properties = joined(root.person!.properties, propertiesOf({ [b]: json }));
     touched.push(replace(people, root, { properties, lastSeenAtMs: noon + n }));
   }
   const [from, to] = [rootOf(people, a), rootOf(people, b)];
@@ -88,7 +89,7 @@ function change(people: Map<string, MemberRow>, { what, a, b, n, json }: Step): 
     mainStamp: stampOf(n),
     known: true,
     idsTotal: other.idsTotal + person!.idsTotal,
-    properties: new Map([...person!.properties, ...other.properties]),
+    properties: joined(person!.properties, other.properties),
   });
   return [...touched, from.distinctId, to.distinctId];
 }

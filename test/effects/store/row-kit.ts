@@ -1,6 +1,7 @@
 // Rows and commits for the tests of the stores. What a test does not name has a plain value.
 
 import { personUuid } from "../../../src/effects/people/person-uuid.ts";
+import { fromColumns, noColumns, toColumns } from "../../../src/effects/people/property-columns.ts";
 import { rankOf } from "../../../src/effects/stamp.ts";
 import type { Page } from "../../../src/effects/store/port.ts";
 import type {
@@ -11,7 +12,7 @@ import type {
   MemberRow,
   PersonState,
   Position,
-  Properties,
+  PropertyColumns,
   RejectedRow,
   Stamp,
 } from "../../../src/effects/types.ts";
@@ -54,13 +55,20 @@ export function stampOf(n: number): Stamp {
 }
 
 /** Of `$set`s at stamp 1: names and JSON texts. */
-export function propertiesOf(values: Readonly<Record<string, string>>): Properties {
-  return new Map(
-    Object.entries(values).map(([name, json]) => [
-      name,
-      { write: { stamp: stampOf(1), json }, once: undefined },
-    ]),
+export function propertiesOf(values: Readonly<Record<string, string>>): PropertyColumns {
+  return toColumns(
+    new Map(
+      Object.entries(values).map(([name, json]) => [
+        name,
+        { write: { stamp: stampOf(1), json }, once: undefined },
+      ]),
+    ),
   );
+}
+
+/** Of a name in both, the other's. */
+export function joined(one: PropertyColumns, other: PropertyColumns): PropertyColumns {
+  return toColumns(new Map([...fromColumns(one), ...fromColumns(other)]));
 }
 
 interface PersonOptions extends Partial<PersonState> {
@@ -84,7 +92,7 @@ export function personRow(distinctId: string, options: PersonOptions = {}): Memb
     createdAtMs: noon + n,
     lastSeenAtMs: noon,
     idsTotal: 1,
-    properties: new Map(),
+    properties: noColumns,
     propertyBytes: 0,
     version: 1,
     ...rest,
@@ -109,7 +117,7 @@ export function groupRow(key: string, parts: Partial<GroupRow> = {}): GroupRow {
     key,
     createdAtMs: noon,
     updatedAtMs: noon + 1,
-    properties: new Map(),
+    properties: noColumns,
     propertyBytes: 0,
     version: 1,
     ...parts,

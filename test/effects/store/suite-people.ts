@@ -2,12 +2,14 @@
 
 import { expect, test } from "vitest";
 import { personUuid } from "../../../src/effects/people/person-uuid.ts";
+import { toColumns } from "../../../src/effects/people/property-columns.ts";
 import { TooLargeError } from "../../../src/effects/store/store-error.ts";
 import { hostileTexts } from "./hostile-texts.ts";
 import {
   byId,
   commitOf,
   groupRow,
+  joined,
   linkRow,
   mergedRow,
   noon,
@@ -30,14 +32,19 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
       known: true,
       createdAtMs: Date.UTC(1970, 0, 1) - 1,
       idsTotal: 3,
-      properties: new Map([
-        ["plan", { write: { stamp: stampOf(2), json: '"pro"' }, once: undefined }],
-        ["gone", { write: { stamp: stampOf(3), json: null }, once: undefined }],
-        [
-          "source",
-          { write: { stamp: stampOf(4), json: "1.10" }, once: { stamp: stampOf(1), json: '"ad"' } },
-        ],
-      ]),
+      properties: toColumns(
+        new Map([
+          ["plan", { write: { stamp: stampOf(2), json: '"pro"' }, once: undefined }],
+          ["gone", { write: { stamp: stampOf(3), json: null }, once: undefined }],
+          [
+            "source",
+            {
+              write: { stamp: stampOf(4), json: "1.10" },
+              once: { stamp: stampOf(1), json: '"ad"' },
+            },
+          ],
+        ]),
+      ),
       propertyBytes: 33,
       version: 7,
     });
@@ -173,7 +180,7 @@ export function hostileTests(now: { readonly rig: StoreRig }): void {
         ...["12345678901234567890.50", "1e400", "-0.0", "[1e5,{}]"].map((one) => [one, one]),
       ]),
     );
-    const odd = new Map([...properties, ...propertiesOf({ ["__proto__"]: "{}" })]);
+    const odd = joined(properties, propertiesOf({ ["__proto__"]: "{}" }));
     const members = hostileTexts.map((text) => personRow(text, { properties: odd }));
     const groups = hostileTexts.map((text) => groupRow(text, { type: text, properties: odd }));
     const links = hostileTexts.map((text, n) => linkRow(n, text, "ann"));

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { DuplicatesBudget } from "../../../src/effects/duplicates/duplicates-budget.ts";
 import { FrameLines, frameRows } from "../../../src/effects/lines/frame-lines.ts";
 import { People } from "../../../src/effects/people/people.ts";
+import { toColumns } from "../../../src/effects/people/property-columns.ts";
 import { Spikes } from "../../../src/effects/spikes/spikes.ts";
 import { TooLargeError } from "../../../src/effects/store/store-error.ts";
 import type { StreamItem } from "../../../src/effects/streams/stream-reader.ts";
@@ -23,7 +24,7 @@ const emptyStore = {
   activity: async () => [],
 };
 
-type WritePart = (changes: () => Changes) => Promise<void>;
+type WritePart = (changes: () => Promise<Changes>) => Promise<void>;
 
 async function noPart(): Promise<void> {
   throw new Error("nothing is so large");
@@ -83,7 +84,7 @@ test("a person that changes counts with all that it has", async () => {
   for (let person = 0; person < 150; person++)
     await applier.apply([frameOf([{ distinctId: `person-${person}`, set: large }])]);
   expect(applier.isFull).toBe(true);
-  applier.changes();
+  await applier.changes();
   expect(applier.isFull).toBe(false);
   applier.committed();
   let person = 0;
@@ -127,17 +128,18 @@ test("of people with large properties a few are read at a time, and written befo
     asked.push(ids.length);
     return ids.map((id): MemberRow => {
       const { uuid, person, ...row } = personRow(id, { projectId, propertyBytes: 400_000 });
-      const properties = new Map([["text", { write: { stamp, json: text }, once: undefined }]]);
+      const write = { stamp, json: text };
+      const properties = toColumns(new Map([["text", { write, once: undefined }]]));
       return { ...row, uuid, person: { ...person!, properties } };
     });
   };
   const parts: Changes[] = [];
   const applier = newApplier({ ...emptyStore, members } as never, async (changes) => {
-    parts.push(changes());
+    parts.push(await changes());
   });
   const events = Array.from({ length: 400 }, (_, at) => ({ distinctId: `${at}`, set: { at } }));
   await applier.apply([frameOf(events)]);
-  const rest = applier.changes();
+  const rest = await applier.changes();
   expect(Math.max(...asked)).toBeLessThanOrEqual(32);
   expect(parts.length).toBeGreaterThan(1);
   const written = [...parts, rest].flatMap((changes) => changes.members);

@@ -3,7 +3,6 @@
 // Rows of people and links are written by hand, because there may be very many in a commit.
 
 import { personUuid } from "../../people/person-uuid.ts";
-import { toColumns } from "../../people/property-columns.ts";
 import type {
   Commit,
   GroupRow,
@@ -158,7 +157,7 @@ function isNewPerson(row: MemberRow): row is MemberRow & { person: PersonState }
     mergedInto === undefined &&
     person.version === 1 &&
     person.idsTotal === 1 &&
-    person.properties.size === 0 &&
+    person.properties.state === "" &&
     person.propertyBytes === 0 &&
     !person.known &&
     person.mainStamp === undefined &&
@@ -179,11 +178,9 @@ function pushPerson(values: Value[], row: MemberRow, person: PersonState): void 
   values.push(mainStamp?.timeMs ?? null, mainStamp?.rank ?? null, known ? 1 : 0);
   values.push(person.createdAtMs, person.lastSeenAtMs, person.idsTotal, person.propertyBytes);
   values.push(person.version);
-  if (person.properties.size === 0) values.push(null, null);
-  else {
-    const { json, state } = toColumns(person.properties);
-    values.push(json, state);
-  }
+  const { json, state } = person.properties;
+  if (state === "") values.push(null, null);
+  else values.push(json, state);
 }
 
 function isSameStamp(a: Stamp, b: Stamp): boolean {
@@ -197,7 +194,7 @@ function pushLink(row: LinkRow, values: Value[]): void {
 }
 
 function pushGroup({ properties, ...row }: GroupRow, values: Value[]): void {
-  const { json, state } = toColumns(properties);
+  const { json, state } = properties;
   writeGroup({ ...row, properties: json, propertyState: state }, values);
 }
 

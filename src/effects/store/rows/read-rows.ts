@@ -2,7 +2,6 @@
 // be very many at once, those of people, are read by hand; what reads the others follows from their
 // tables.
 
-import { fromColumns } from "../../people/property-columns.ts";
 import type {
   GroupRow,
   LinePlace,
@@ -70,10 +69,10 @@ function personStateOf(row: Row, first: Stamp): PersonState {
     idsTotal: row[memberAt.ids_total] as number,
     propertyBytes: row[memberAt.property_bytes] as number,
     version: row[memberAt.version] as number,
-    properties: fromColumns({
+    properties: {
       json: (row[memberAt.properties] as string | null) ?? "{}",
       state: (row[memberAt.property_state] as string | null) ?? "",
-    }),
+    },
   };
 }
 
@@ -126,7 +125,7 @@ export function outboxRowOf([id, ...row]: Row): StoredOutboxRow {
 
 export function groupOf(row: Row): GroupRow {
   const { properties: json, propertyState: state, ...rest } = readGroup(row);
-  return { ...rest, properties: fromColumns({ json, state }) };
+  return { ...rest, properties: { json, state } };
 }
 
 export function shownGroupOf(row: Row): Group {
