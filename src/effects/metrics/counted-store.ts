@@ -30,7 +30,6 @@ export function countedStore(store: EffectsStore, counts: CommitCounts): Effects
     groupTypes: (projectIds) => store.groupTypes(projectIds),
     activeIds: (days) => store.activeIds(days),
     activity: (projectIds) => store.activity(projectIds),
-    openSpikes: (projectIds) => store.openSpikes(projectIds),
     commit,
     outbox: (limit, afterId) => store.outbox(limit, afterId),
     published: (messageIds) => store.published(messageIds),

@@ -56,9 +56,8 @@ export interface EffectsStore {
     projectIds: readonly string[],
   ): Promise<readonly { projectId: string; type: string }[]>;
   activeIds(days: readonly { projectId: string; day: string }[]): Promise<readonly ActiveIdsRow[]>;
-  /** The memory of spike detection, of these projects; and the spikes that have not ended. */
+  /** The memory of spike detection, of these projects. */
   activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]>;
-  openSpikes(projectIds: readonly string[]): Promise<readonly SpikeRow[]>;
   /**
    * One transaction. Rejects with a FencedError when `after` is not the last commit. Parts of it
    * may go before it: they are seen by who looks up rows, and by nobody else until all of it is

@@ -12,7 +12,6 @@ import type {
   GroupRow,
   MemberRow,
   Position,
-  SpikeRow,
   StoredOutboxRow,
 } from "../../types.ts";
 import { lookupBytesMax, trimOutboxSql } from "../bounds.ts";
@@ -21,12 +20,11 @@ import { flatCommit } from "../rows/flat-commit.ts";
 import {
   activeIdsOf,
   activityOf,
-  groupOf,
+  groupRowOf,
   groupTypeOf,
   memberAt,
-  memberOf,
+  memberRowOf,
   outboxRowOf,
-  spikeOf,
 } from "../rows/read-rows.ts";
 import { pick, type Row, type Table, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
@@ -117,7 +115,7 @@ export class PostgresStore implements EffectsStore {
         const mergedInto = row[memberAt.merged_into] as string | null;
         const target = mergedInto === null ? undefined : found.get(mergedInto);
         row[memberAt.merged_into] = target?.[memberAt.distinct_id] ?? null;
-        return memberOf(row);
+        return memberRowOf(row);
       });
     });
     if (rows === undefined) throw new TooLargeError(tooLarge);
@@ -128,7 +126,7 @@ export class PostgresStore implements EffectsStore {
     const keys = names.map(({ projectId, type, key }) => [projectId, type, key]);
     const rows = await this.#byKey("groups", tables.groups, keys);
     if (bytesOf(rows) > lookupBytesMax) throw new TooLargeError(tooLarge);
-    return rows.map(groupOf);
+    return rows.map(groupRowOf);
   }
 
   async groupTypes(
@@ -148,11 +146,6 @@ export class PostgresStore implements EffectsStore {
   async activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]> {
     const rows = await this.#ofProjects("read activity", tables.activity, projectIds);
     return rows.map(activityOf);
-  }
-
-  async openSpikes(projectIds: readonly string[]): Promise<readonly SpikeRow[]> {
-    const open = " AND ended_at_ms IS NULL";
-    return (await this.#ofProjects("read spikes", tables.spikes, projectIds, open)).map(spikeOf);
   }
 
   commit(commit: Commit): Promise<void> {
@@ -213,14 +206,9 @@ export class PostgresStore implements EffectsStore {
     return this.#session.run(`read ${what}`, (client) => selectRows(client, sql, columns));
   }
 
-  #ofProjects(
-    doing: string,
-    table: Table,
-    projectIds: readonly string[],
-    and = "",
-  ): Promise<Row[]> {
+  #ofProjects(doing: string, table: Table, projectIds: readonly string[]): Promise<Row[]> {
     const sql = `${selectSql(table)}
-      WHERE project_id = ANY ($1::text[])${and} ORDER BY ${columnsSql(table.key)}`;
+      WHERE project_id = ANY ($1::text[]) ORDER BY ${columnsSql(table.key)}`;
     return this.#session.run(doing, (client) => selectRows(client, sql, [arrayOf(projectIds)]));
   }
 }

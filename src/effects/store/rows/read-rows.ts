@@ -40,7 +40,7 @@ const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
 /** `merged_into` has to be the distinct id here, not the uuid. */
-export function memberOf(row: Row): MemberRow {
+export function memberRowOf(row: Row): MemberRow {
   const first = {
     timeMs: row[memberAt.first_ms] as number,
     rank: row[memberAt.first_rank] as string,
@@ -123,7 +123,7 @@ export function outboxRowOf([id, ...row]: Row): StoredOutboxRow {
   return { id: id as number, ...outboxOf(row) };
 }
 
-export function groupOf(row: Row): GroupRow {
+export function groupRowOf(row: Row): GroupRow {
   const { properties: json, propertyState: state, ...rest } = readGroup(row);
   return { ...rest, properties: { json, state } };
 }

@@ -35,6 +35,7 @@ export interface Part {
 export class Database {
   readonly file: string;
   readonly #db: DatabaseSync;
+  readonly #statements = new Map<string, Statement>();
 
   private constructor(file: string, db: DatabaseSync) {
     this.file = file;
@@ -76,6 +77,20 @@ export class Database {
       }
       return new Database(file, db);
     });
+  }
+
+  /** The same statement for the same text: for those that are asked again and again. */
+  prepared(sql: string): Statement {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  exec(sql: string): void {
+    this.#db.exec(sql);
   }
 
   prepare(sql: string): Statement {

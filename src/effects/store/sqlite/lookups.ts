@@ -9,7 +9,8 @@ import { memberAt } from "../rows/read-rows.ts";
 import { indicesOf, type Row, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { StoreError, TooLargeError } from "../store-error.ts";
-import { Database, remedyOfDamage, type Statement } from "./database.ts";
+import { type Database, remedyOfDamage } from "./database.ts";
+import { ReadingSide } from "./reading-side.ts";
 import { selectSql } from "./statements.ts";
 import { uuidTextsOf } from "./uuid-bytes.ts";
 
@@ -17,26 +18,15 @@ const cacheKiB = 64 * 1024;
 const withUuidTexts = uuidTextsOf(tables.members);
 const groupAt = indicesOf(tables.groups);
 
-export class SqliteLookups {
-  readonly #file: string;
-  #database: Database | undefined;
-  readonly #statements = new Map<string, Statement>();
-
+export class SqliteLookups extends ReadingSide {
   /** `database`: one whose transaction it is to see; else it opens the file when it is asked. */
   constructor(file: string, database?: Database) {
-    this.#file = file;
-    this.#database = database;
-  }
-
-  close(): void {
-    this.#statements.clear();
-    this.#database?.close();
-    this.#database = undefined;
+    super(file, cacheKiB, database);
   }
 
   /** The rows on the way from these ids to their persons; merged_into is the distinct id. */
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
-    return this.#read(() => {
+    return this.read(() => {
       const found = new Map<Value, Value[]>();
       let bytes = 0;
       let uuids = distinctIds.map((id) => personUuid(projectId, id));
@@ -45,7 +35,7 @@ export class SqliteLookups {
         AND uuid IN (SELECT unhex(value, '-') FROM json_each(?))`;
       while (uuids.length > 0) {
         const rows: Value[][] = [];
-        for (const stored of this.#prepared(sql).iterate(projectId, JSON.stringify(uuids))) {
+        for (const stored of this.prepared(sql).iterate(projectId, JSON.stringify(uuids))) {
           const row = withUuidTexts(stored);
           bytes += (row[memberAt.property_bytes] as number | null) ?? 0;
           checkBytes(bytes);
@@ -67,10 +57,10 @@ export class SqliteLookups {
 
   groups(names: readonly GroupName[]): Value[][] {
     const sql = `${selectSql(tables.groups)} WHERE project_id = ? AND type = ? AND key = ?`;
-    return this.#read(() => {
+    return this.read(() => {
       let bytes = 0;
       return names.flatMap(({ projectId, type, key }) => {
-        const rows = this.#prepared(sql).all(projectId, type, key);
+        const rows = this.prepared(sql).all(projectId, type, key);
         for (const row of rows) bytes += row[groupAt.property_bytes] as number;
         checkBytes(bytes);
         return rows;
@@ -80,29 +70,13 @@ export class SqliteLookups {
 
   groupTypes(projectIds: readonly string[]): Value[][] {
     const sql = `${selectSql(tables.groupTypes)} WHERE project_id = ?`;
-    return this.#read(() => projectIds.flatMap((id) => this.#prepared(sql).all(id)));
+    return this.read(() => projectIds.flatMap((id) => this.prepared(sql).all(id)));
   }
 
   #idOf(row: Row | undefined, uuid: Value): Value {
     const id = row?.[memberAt.distinct_id];
     if (id !== undefined) return id;
-    throw new StoreError(
-      `read ${this.#file}: it is damaged: no row for ${uuid}: ${remedyOfDamage}`,
-    );
-  }
-
-  #read<Result>(work: () => Result): Result {
-    this.#database ??= Database.forReading(this.#file, cacheKiB);
-    return this.#database.transaction("read", work);
-  }
-
-  #prepared(sql: string): Statement {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#database!.prepare(sql);
-      this.#statements.set(sql, statement);
-    }
-    return statement;
+    throw new StoreError(`read ${this.file}: it is damaged: no row for ${uuid}: ${remedyOfDamage}`);
   }
 }
 

@@ -34,7 +34,7 @@ import {
 import type { Row, Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { spikesBegin } from "../spike-page.ts";
-import { Database, type Statement } from "./database.ts";
+import { ReadingSide } from "./reading-side.ts";
 import { selectSql } from "./statements.ts";
 import { uuidBytes, uuidText, uuidTextsOf } from "./uuid-bytes.ts";
 import { isWriterLocked } from "./writer-lock.ts";
@@ -55,37 +55,23 @@ const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMI
 const linkColumns = tables.shownLinks.columns.join(", ");
 const placeColumns = tables.placeColumns.join(", ");
 
-export class SqliteQueries {
-  readonly #file: string;
-  #database: Database | undefined;
-  readonly #statements = new Map<string, Statement>();
-
-  constructor(file: string) {
-    this.#file = file;
-  }
-
-  close(): void {
-    this.#statements.clear();
-    this.#database?.close();
-    this.#database = undefined;
-  }
-
+export class SqliteQueries extends ReadingSide {
   personByDistinctId(projectId: string, distinctId: string): Person | undefined {
     return this.personByUuid(projectId, personUuid(projectId, distinctId));
   }
 
   personByUuid(projectId: string, uuid: string): Person | undefined {
-    return this.#read(() => {
+    return this.read(() => {
       const row = this.#personRow(projectId, uuidBytes(uuid));
       return row && this.#person(projectId, row);
     });
   }
 
   persons(projectId: string, { after, limit, bytesMax }: Page): PageOf<Person> {
-    return this.#read(() => {
+    return this.read(() => {
       const sql = `${selectSql(tables.members)}
         WHERE project_id = ? AND uuid > ? AND merged_into IS NULL ORDER BY uuid LIMIT ?`;
-      const rows = this.#prepared(sql).iterate(projectId, uuidBytes(after ?? ""), limit + 1);
+      const rows = this.prepared(sql).iterate(projectId, uuidBytes(after ?? ""), limit + 1);
       return pageOf(rows, { limit, bytesMax }, (stored) => {
         const row = withUuidTexts(stored);
         const person = this.#person(projectId, row);
@@ -96,7 +82,7 @@ export class SqliteQueries {
   }
 
   links(projectId: string, uuid: string): Link[] | undefined {
-    return this.#read(() => {
+    return this.read(() => {
       const row = this.#personRow(projectId, uuidBytes(uuid));
       if (row === undefined) return undefined;
       const sql = `${membersOfPerson}
@@ -110,26 +96,26 @@ export class SqliteQueries {
             CROSS JOIN person_links AS l ON l.project_id = ?1 AND l.b = ids.distinct_id LIMIT ?4)
         ) ORDER BY at_ms, ${placeColumns} LIMIT ?3`;
       const values = [projectId, uuidAt(row), linksMax, linksReadMax];
-      return this.#prepared(sql)
+      return this.prepared(sql)
         .all(...values)
         .map(shownLinkOf);
     });
   }
 
   group({ projectId, type, key }: GroupName): Group | undefined {
-    return this.#read(() => {
+    return this.read(() => {
       const sql = `${selectSql(tables.shownGroups)}
         WHERE project_id = ? AND type = ? AND key = ?`;
-      const row = this.#prepared(sql).get(projectId, type, key);
+      const row = this.prepared(sql).get(projectId, type, key);
       return row && shownGroupOf(row);
     });
   }
 
   groups(projectId: string, type: string, { after, limit, bytesMax }: Page): PageOf<Group> {
-    return this.#read(() => {
+    return this.read(() => {
       const sql = `${selectSql(tables.shownGroups)}
         WHERE project_id = ? AND type = ? AND key > ? ORDER BY key LIMIT ?`;
-      const rows = this.#prepared(sql).iterate(projectId, type, after ?? "", limit + 1);
+      const rows = this.prepared(sql).iterate(projectId, type, after ?? "", limit + 1);
       return pageOf(rows, { limit, bytesMax }, (row) => {
         const group = shownGroupOf(row);
         return { result: group, bytes: group.propertiesJson.length, key: group.key };
@@ -176,14 +162,14 @@ export class SqliteQueries {
   }
 
   positions(): { rows: Value[][]; trail: Value[][] } {
-    return this.#read(() => this.#positions());
+    return this.read(() => this.#positions());
   }
 
   recording(): { rows: Value[][]; trail: Value[][]; runs: Value[][]; incidents: Value[][] } {
-    return this.#read(() => ({
+    return this.read(() => ({
       ...this.#positions(),
-      runs: this.#prepared(`${selectSql(tables.runs)} ORDER BY id`).all(),
-      incidents: this.#prepared(newestIncidentsSql).all(recordedIncidentsMax).reverse(),
+      runs: this.prepared(`${selectSql(tables.runs)} ORDER BY id`).all(),
+      incidents: this.prepared(newestIncidentsSql).all(recordedIncidentsMax).reverse(),
     }));
   }
 
@@ -206,19 +192,19 @@ export class SqliteQueries {
   }
 
   hasWriter(): boolean {
-    return isWriterLocked(this.#file);
+    return isWriterLocked(this.file);
   }
 
   #positions(): { rows: Value[][]; trail: Value[][] } {
     return {
-      rows: this.#prepared(`${selectSql(tables.positions)} ORDER BY stream`).all(),
-      trail: this.#prepared(`${selectSql(tables.trail)} ORDER BY stream, sequence`).all(),
+      rows: this.prepared(`${selectSql(tables.positions)} ORDER BY stream`).all(),
+      trail: this.prepared(`${selectSql(tables.trail)} ORDER BY stream, sequence`).all(),
     };
   }
 
   /** The row of the person that this uuid answers for. */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
-    const byUuid = this.#prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
+    const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);
     while (row !== undefined && row[memberAt.merged_into] !== null)
       row = byUuid.get(projectId, row[memberAt.merged_into]!);
@@ -234,26 +220,12 @@ export class SqliteQueries {
     const sql = `${membersOfPerson} SELECT distinct_id, uuid FROM ids
       ORDER BY distinct_id <> ?3, first_ms, first_rank, distinct_id LIMIT ?4`;
     const values = [projectId, uuidAt(row), firstIdOf(row), shownIdsMax + 1];
-    const rows = this.#prepared(sql).all(...values);
+    const rows = this.prepared(sql).all(...values);
     return rows.map(([id, uuid]) => ({ id: id as string, uuid: uuidText(uuid as Uint8Array) }));
   }
 
   #all(sql: string, ...values: Value[]): Value[][] {
-    return this.#read(() => this.#prepared(sql).all(...values));
-  }
-
-  #read<Result>(work: () => Result): Result {
-    this.#database ??= Database.forReading(this.#file);
-    return this.#database.transaction("read", work);
-  }
-
-  #prepared(sql: string): Statement {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#database!.prepare(sql);
-      this.#statements.set(sql, statement);
-    }
-    return statement;
+    return this.read(() => this.prepared(sql).all(...values));
   }
 }
 

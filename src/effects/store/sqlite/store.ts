@@ -9,7 +9,6 @@ import type {
   GroupRow,
   MemberRow,
   Position,
-  SpikeRow,
   StoredOutboxRow,
 } from "../../types.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
@@ -17,12 +16,11 @@ import { flatCommit } from "../rows/flat-commit.ts";
 import {
   activeIdsOf,
   activityOf,
-  groupOf,
+  groupRowOf,
   groupTypeOf,
-  memberOf,
+  memberRowOf,
   outboxRowOf,
   positionsOf,
-  spikeOf,
 } from "../rows/read-rows.ts";
 import type { SqliteLookups } from "./lookups.ts";
 import { SqliteReader } from "./reader.ts";
@@ -72,11 +70,11 @@ export class SqliteStore implements EffectsStore {
   }
 
   async members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]> {
-    return (await this.#rows.call("members", projectId, distinctIds)).map(memberOf);
+    return (await this.#rows.call("members", projectId, distinctIds)).map(memberRowOf);
   }
 
   async groups(names: readonly GroupName[]): Promise<readonly GroupRow[]> {
-    return (await this.#rows.call("groups", names)).map(groupOf);
+    return (await this.#rows.call("groups", names)).map(groupRowOf);
   }
 
   async groupTypes(
@@ -94,10 +92,6 @@ export class SqliteStore implements EffectsStore {
 
   async activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]> {
     return (await this.#thread.call("activity", projectIds)).map(activityOf);
-  }
-
-  async openSpikes(projectIds: readonly string[]): Promise<readonly SpikeRow[]> {
-    return (await this.#thread.call("openSpikes", projectIds)).map(spikeOf);
   }
 
   async commit(commit: Commit): Promise<void> {

@@ -27,7 +27,6 @@ export class SqliteWriter {
   readonly #file: string;
   #lock: WriterLock | undefined;
   #database: Database | undefined;
-  readonly #statements = new Map<string, Statement>();
 
   constructor(file: string) {
     this.#file = file;
@@ -41,7 +40,6 @@ export class SqliteWriter {
   close(): void {
     this.#database?.close();
     this.#database = undefined;
-    this.#statements.clear();
     this.#lock?.close();
     this.#lock = undefined;
   }
@@ -106,11 +104,11 @@ export class SqliteWriter {
   }
 
   activity(projectIds: readonly string[]): Value[][] {
-    return this.#ofProjects(tables.activity, projectIds);
-  }
-
-  openSpikes(projectIds: readonly string[]): Value[][] {
-    return this.#ofProjects(tables.spikes, projectIds, " AND ended_at_ms IS NULL");
+    const sql = `${selectSql(tables.activity)} WHERE project_id = ?`;
+    return this.#select(
+      sql,
+      projectIds.map((one) => [one]),
+    );
   }
 
   outbox(limit: number, afterId: number): Value[][] {
@@ -227,7 +225,7 @@ export class SqliteWriter {
     if (added === 0) return;
     const lastId = this.#prepared("SELECT max(id) FROM runs").get()?.[0] as number;
     const fold = runsToFold(lastId, added);
-    for (const sql of fold === undefined ? [] : foldRunsSql(fold)) this.#open().prepare(sql).run();
+    for (const sql of fold === undefined ? [] : foldRunsSql(fold)) this.#open().exec(sql);
   }
 
   #writeRejected(values: readonly Value[]): void {
@@ -269,14 +267,6 @@ export class SqliteWriter {
       statement.run(...values.slice(at, at + width));
   }
 
-  #ofProjects(table: Table, projectIds: readonly string[], and = ""): Value[][] {
-    const sql = `${selectSql(table)} WHERE project_id = ?${and}`;
-    return this.#select(
-      sql,
-      projectIds.map((one) => [one]),
-    );
-  }
-
   #select(sql: string, keys: readonly (readonly Value[])[]): Value[][] {
     return this.#open().transaction("read", () => {
       const statement = this.#prepared(sql);
@@ -285,12 +275,7 @@ export class SqliteWriter {
   }
 
   #prepared(sql: string): Statement {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#open().prepare(sql);
-      this.#statements.set(sql, statement);
-    }
-    return statement;
+    return this.#open().prepared(sql);
   }
 
   #open(): Database {
