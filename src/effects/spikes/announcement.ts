@@ -2,9 +2,23 @@
 
 import type { OutboxRow, SpikeRow } from "../types.ts";
 
+/** What is published, as JSON. Names are those of the HTTP interface; times are ISO 8601, UTC. */
+export interface SpikeNews {
+  readonly project: string;
+  /** `project`, or the distinct id that is hot. */
+  readonly subject: string;
+  readonly change: "began" | "ended";
+  readonly started_at: string;
+  readonly ended_at: string | null;
+  readonly peak_per_minute: number;
+  readonly baseline: number;
+  readonly threshold: number;
+  readonly events: number;
+}
+
 /**
  * On `<prefix>.spike.<project>`. The message id is the same however often the spike is found, so
- * that it is announced once. Names are those of the HTTP interface; times are ISO 8601, UTC.
+ * that it is announced once.
  */
 export function spikeAnnouncement(
   prefix: string,
@@ -26,6 +40,6 @@ export function spikeAnnouncement(
       baseline: spike.baseline,
       threshold: spike.threshold,
       events: spike.events,
-    }),
+    } satisfies SpikeNews),
   };
 }

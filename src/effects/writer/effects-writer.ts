@@ -7,6 +7,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
 import type { PeopleOptions } from "../people/people.ts";
+import { SpikeLog } from "../spikes/spike-log.ts";
 import { type EffectsStore, FencedError } from "../store/port.ts";
 import { EventStreams, type ReadPlace } from "../streams/event-streams.ts";
 import type { Applier, Counts, Memory } from "./applier.ts";
@@ -65,6 +66,7 @@ export class EffectsWriter {
   readonly #options: EffectsWriterOptions;
   readonly #applier: Applier;
   readonly #outbox: OutboxPublisher;
+  readonly #spikeLog: SpikeLog;
   readonly #reached = new Reached();
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
@@ -92,6 +94,7 @@ export class EffectsWriter {
       },
     });
     this.#outbox = new OutboxPublisher({ connection, store, log });
+    this.#spikeLog = new SpikeLog(log);
     this.#warning = new SparseWarning(log, sayAgainMs);
   }
 
@@ -291,6 +294,7 @@ export class EffectsWriter {
     this.#commits.seconds += (performance.now() - sinceMonotonicMs) / 1_000;
     this.#applier.committed();
     this.#reached.reach(changes.positions);
+    this.#spikeLog.committed(changes.outbox);
     if (changes.outbox.length > 0) this.#outbox.ask();
   }
 

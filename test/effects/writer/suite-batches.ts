@@ -24,6 +24,29 @@ export function batchTests(rig: WriterRig): void {
     expect(writer.counts).toMatchObject({ events: 1, frames: 1, duplicates: 0, rejected: 0 });
   });
 
+  test("a spike is said in the log when it is committed", async () => {
+    const store = await rig.openStore();
+    const said: { message: string; isThere: boolean }[] = [];
+    let isThere = false;
+    const commit = store.commit.bind(store);
+    store.commit = async (changes) => {
+      await commit(changes);
+      isThere = changes.spikes.length > 0;
+    };
+    const info = (_: object, message: string): void => void said.push({ message, isThere });
+    const writer = rig.startWriter({ store, log: { info, warn: () => {}, error: () => {} } });
+    const frames = [...Array(8).keys(), 600].map((nth) => ({
+      ...({ lane: "live", projectId: "shop", messageId: `hot-${nth}` } as const),
+      events: Array.from({ length: nth === 600 ? 1 : 1_000 }, (_, n) => ({
+        uuid: `00000000-0000-4000-8000-${String(nth * 1_000 + n).padStart(12, "0")}`,
+        ...{ distinctId: "hot", receivedAtMs: 1_500_000_000_000 + nth * 2_000 },
+      })),
+    }));
+    const sequences = await storeFrames(connection, frames);
+    await writer.positionReached("PENSTOCK_LIVE_0", sequences.at(-1)!);
+    await expect.poll(() => said).toContainEqual({ message: "a spike began", isThere: true });
+  });
+
   test("what comes while a commit is on its way is written with one more", async () => {
     const store = await rig.openStore();
     const commit = store.commit.bind(store);
