@@ -3,18 +3,12 @@
 // on the browser's console, and the policy of the page is not violated. Leaves screenshots in
 // .cache/live-page.
 
-import { mkdirSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import path from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { startBrowser } from "../../testkit/browser.ts";
 import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
-import { ada, effectsHttp, readerOf } from "../effects/http/reader-kit.ts";
-
-const screenshots = path.resolve(import.meta.dirname, "../../.cache/live-page");
-const wide = { width: 1_280, height: 860 };
-const narrow = { width: 360, height: 780 };
+import { type Look, names, narrow, shot, visitPage } from "./live-page-kit.ts";
 
 let browser: Browser;
 let gateway: TestGateway;
@@ -22,7 +16,6 @@ let alpha: TestProject;
 let beta: TestProject;
 
 beforeAll(async () => {
-  mkdirSync(screenshots, { recursive: true });
   browser = await startBrowser();
   gateway = await startTestGateway();
   alpha = await gateway.project();
@@ -33,40 +26,9 @@ afterAll(async () => {
   await gateway?.stop();
 });
 
-interface Look {
-  readonly viewport?: { readonly width: number; readonly height: number };
-  readonly colorScheme?: "light" | "dark";
-  readonly query?: string;
-  readonly address?: string;
-  /** What the browser says by itself of answers that are errors, and of connections that go. */
-  readonly expected?: RegExp;
-}
-
-/** Closed when the test ends; the test fails for whatever the browser has complained of by then. */
-async function visit(look: Look = {}): Promise<Page> {
-  const {
-    viewport = wide,
-    colorScheme = "light",
-    query = "",
-    address = gateway.adminUrl,
-    expected,
-  } = look;
-  const context = await browser.newContext({ viewport, colorScheme });
-  const page = await context.newPage();
-  const complaints: string[] = [];
-  page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
-  page.on("pageerror", (error) => complaints.push(error.message));
-  page.on("dialog", (dialog) => {
-    complaints.push(`dialog: ${dialog.message()}`);
-    void dialog.dismiss();
-  });
-  onTestFinished(async () => {
-    await context.close();
-    expect(complaints.filter((complaint) => expected?.test(complaint) !== true)).toEqual([]);
-  });
-  await page.goto(`${address}/${query}`);
-  await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
-  return page;
+/** On the gateway that all share, where none is named. */
+function visit(look: Partial<Look> = {}): Promise<Page> {
+  return visitPage(browser, { address: gateway.adminUrl, ...look });
 }
 
 async function send(project: TestProject, ...events: string[]): Promise<void> {
@@ -77,10 +39,6 @@ async function send(project: TestProject, ...events: string[]): Promise<void> {
   }));
   expect((await gateway.post("/batch/", { api_key: project.key, batch })).status).toBe(200);
 }
-
-const names = (page: Page): Promise<string[]> => page.locator("#events .name").allTextContents();
-const shot = (page: Page, name: string): Promise<Buffer> =>
-  page.screenshot({ path: path.join(screenshots, `${name}.png`), animations: "disabled" });
 
 test("before anything has arrived: how to send something, then that", async () => {
   const page = await visit();
@@ -305,34 +263,6 @@ test("wide and narrow, light and dark: nothing is cut off", async () => {
       .map(([, page]) => page.evaluate("getComputedStyle(document.body).backgroundColor")),
   );
   expect([light, dark]).toEqual(["rgb(243, 245, 248)", "rgb(13, 17, 23)"]);
-});
-
-test("an opened event leads to its person, by the keyboard, on a narrow page", async () => {
-  const properties = '{"big":12345678901234567890.10,"plan":"<img src=x onerror=alert(1)>"}';
-  const person = { ...ada, propertiesJson: properties };
-  const effects = new URL(await effectsHttp(readerOf({ personByDistinctId: async () => person })));
-  const beside = await startTestGateway({ env: { PENSTOCK_EFFECTS_PORT: effects.port } });
-  onTestFinished(() => beside.stop());
-  const event = { api_key: (await beside.project()).key, event: "signed up", distinct_id: "ada" };
-  await beside.post("/capture/", event);
-  const viewport = { width: 320, height: 640 };
-  const page = await visit({ address: beside.adminUrl, viewport, colorScheme: "dark" });
-  await expect.poll(() => page.locator("#effects-rows").textContent()).toContain("People");
-  await expect.poll(() => names(page)).toEqual(["signed up"]);
-  await page.locator("#events summary").focus();
-  await page.keyboard.press("Enter");
-  await expect.poll(() => page.locator(".who button").isVisible()).toBe(true);
-  for (const key of ["Tab", "Enter"]) await page.keyboard.press(key);
-  await expect.poll(() => page.locator("#person-facts").textContent()).toContain(ada.uuid);
-  const shown = await page.locator("#person-properties").textContent();
-  expect(shown).toContain('"big": 12345678901234567890.10,\n  "plan": "<img src=x');
-  expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
-  await shot(page, "person");
-  await page.keyboard.press("Escape");
-  expect(await page.locator("#person").isVisible()).toBe(false);
-  expect(await page.locator(".who button:focus").count()).toBe(1);
-  await page.locator("#effects").scrollIntoViewIfNeeded();
-  await shot(page, "effects");
 });
 
 test("a store that goes is said in words", async () => {

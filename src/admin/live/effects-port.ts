@@ -110,7 +110,7 @@ async function usageToday(
     `${baseUrl}/projects/${project}/usage?from=${today}&to=${today}`,
     signal,
   );
-  if (status !== 200) return [];
+  if (status !== 200) throw new Error(`answered ${status}`);
   const { billable, historical, days } = JSON.parse(text) as UsageAnswer;
   const duplicates = days.reduce((sum, day) => sum + day.duplicates, 0);
   return [{ project, billable, historical, duplicates }];

@@ -1,5 +1,5 @@
-// Says in the log that a spike began or ended, once that is committed. Distinct ids are personal, so
-// of a hot one the log says only that it is one: the table and the announcement name it.
+// Says in the log that a spike began or ended, once that is committed. Distinct ids are personal,
+// so of a hot one the log says only that it is one: the table and the announcement name it.
 
 import type { Log } from "../../base/log.ts";
 import { RateWindow } from "../../base/rate-window.ts";

@@ -94,13 +94,18 @@ describe("beside a gateway", () => {
   });
 
   test("usage that does not come is left out alone", async () => {
+    let asked = 0;
     const usage = async (): Promise<never> => {
+      asked++;
       throw new Error("the database is busy");
     };
     const failing = readerOf({ totals: reader.totals, usage });
     const gateway = await gatewayBeside(new URL(await effectsHttp(failing, { status })).port);
     const viewer = await watch(gateway.adminUrl, { path: "/live?project=shop" });
-    await until(() => viewer.said<State>("state").at(-1)?.effects !== undefined);
+    // The states before somebody watches a project know nothing of its usage.
+    await until(() => asked > 1);
+    const before = viewer.said<State>("state").length;
+    await until(() => viewer.said<State>("state").length > before + 1);
     expect(viewer.said<State>("state").at(-1)?.effects).toMatchObject({
       ...{ state: "applying", usage: [] },
       totals: { persons: 7 },

@@ -1,5 +1,5 @@
-// The lines of the log about spikes: one for each that began or ended, no distinct id in it, and not
-// more than a bounded number.
+// The lines of the log about spikes: one for each that began or ended, no distinct id in it, and
+// not more than a bounded number.
 
 import { expect, test } from "vitest";
 import { spikeAnnouncement } from "../../../src/effects/spikes/announcement.ts";

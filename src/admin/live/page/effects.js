@@ -70,7 +70,7 @@ async function showPerson(project, id) {
   const { text, why } = await personOf(project, id);
   if (asked !== own) return;
   say("person-note", why);
-  if (text !== undefined) drawPerson(text);
+  if (text !== undefined) drawPerson(text, project);
 }
 
 async function personOf(project, id) {
@@ -85,9 +85,9 @@ async function personOf(project, id) {
 }
 
 /** `text`: the person as JSON. Its properties are shown with the digits that were sent. */
-function drawPerson(text) {
+function drawPerson(text, project) {
   const person = JSON.parse(text);
-  byId("person-facts").replaceChildren(...personFacts(person).flat());
+  byId("person-facts").replaceChildren(...personFacts(person, project).flat());
   const hasProperties = Object.keys(person.properties).length > 0;
   byId("person-properties").hidden = !hasProperties;
   byId("person-properties").replaceChildren(
@@ -95,16 +95,22 @@ function drawPerson(text) {
   );
 }
 
-function personFacts(person) {
+/** Names and values; an id leads to the whole person as JSON, in a page that can be kept. */
+function personFacts(person, project) {
   const ids = person.distinct_ids.slice(0, idsShownMax);
+  const linked = (id) => personLink({ project, id });
   const more = person.distinct_ids_total - ids.length;
   return [
     ["uuid", idText(person.uuid)],
-    ["main id", idText(person.main_distinct_id)],
-    ["ids", ...ids.map(idText), ...(more > 0 ? [`and ${whole.format(more)} more`] : [])],
+    ["main id", linked(person.main_distinct_id)],
+    [
+      person.distinct_ids_total === 1 ? "id" : "ids",
+      ...ids.map(linked),
+      ...(more > 0 ? [`and ${whole.format(more)} more`] : []),
+    ],
     ["known", person.known ? "yes" : "no"],
     ["created", person.created_at],
-    ["last seen", person.last_seen_at],
+    ["last seen", `${person.last_seen_at} (to the hour)`],
   ].map(([name, ...values]) => [
     element("dt", {}, name),
     ...values.map((value) => element("dd", {}, value)),
@@ -113,6 +119,12 @@ function personFacts(person) {
 
 function idText(id) {
   return element("span", { class: "mono" }, id);
+}
+
+function personLink({ project, id }) {
+  const query = new URLSearchParams({ project, distinct_id: id });
+  const href = `live/person?${query}`;
+  return element("a", { class: "mono", href, target: "_blank", rel: "noreferrer" }, id);
 }
 
 export function closePerson() {
