@@ -2,6 +2,7 @@
 // memory is two generations of hashes. Which lines each of them holds is two stream sequences, so
 // that reading the stream again from there makes the same memory: it is never saved.
 
+import type { Lane } from "../../base/types.ts";
 import type { StoredLine } from "../lines/line.ts";
 import { recordMs } from "../lines/record-time.ts";
 import type { Position } from "../types.ts";
@@ -43,6 +44,7 @@ interface Rotation {
  */
 export class Duplicates {
   readonly #budget: DuplicatesBudget;
+  readonly #lane: Lane;
   #current = new HashSet64();
   #previous = new HashSet64();
   /** As of the end of the last frame. */
@@ -60,15 +62,17 @@ export class Duplicates {
 
   constructor(options: {
     readonly budget: DuplicatesBudget;
+    readonly lane: Lane;
     readonly position: DuplicatesPosition | undefined;
   }) {
     const { duplicatesFrom = [1, 1] as const, watermarkMs = 0 } = options.position ?? {};
     this.#budget = options.budget;
+    this.#lane = options.lane;
     this.#watermarkMs = watermarkMs;
     this.#scalars = { duplicatesFrom, watermarkMs, sinceMs: [watermarkMs, watermarkMs] };
     this.#committed = this.#scalars;
     this.#isBeforeCurrent = options.position !== undefined;
-    this.#budget.addStream();
+    this.#budget.addStream(this.#lane);
     this.#budget.count(this.#bytes());
   }
 
@@ -178,12 +182,12 @@ export class Duplicates {
   /** Gives the budget back its bytes; the object is not used after that. */
   close(): void {
     this.#budget.count(-this.#bytes());
-    this.#budget.removeStream();
+    this.#budget.removeStream(this.#lane);
   }
 
   #hasNoRoom(): boolean {
     if (!this.#current.isNearlyFull) return false;
-    return !this.#budget.hasRoom(this.#bytes(), this.#current.bytes);
+    return !this.#budget.hasRoom(this.#lane, this.#bytes(), this.#current.bytes);
   }
 
   #addToCurrent(high: number, low: number): boolean {

@@ -26,7 +26,7 @@ export class AppliedStream {
 
   constructor(name: StreamName, budget: DuplicatesBudget, position: Position | undefined) {
     this.name = name;
-    this.#duplicates = new Duplicates({ budget, position });
+    this.#duplicates = new Duplicates({ budget, lane: name.lane, position });
     this.#epoch = position?.epoch ?? 1;
     this.#created = position?.created ?? "";
     this.#sequence = position?.sequence ?? 0;

@@ -270,7 +270,9 @@ export class Applier implements LineVisitor {
     const { stream: name, partition, epoch, sequence } = frame;
     const at = this.#runs.findLastIndex((run) => run.partition === partition);
     const last = this.#runs[at];
-    if (last?.stream === name && last.epoch === epoch) this.#runs[at] = { ...last, to: sequence };
+    // A run has no gap: what was deleted before it was applied is not missed by a rebuild.
+    const goesOn = last?.stream === name && last.epoch === epoch && last.to === sequence - 1;
+    if (goesOn) this.#runs[at] = { ...last, to: sequence };
     else this.#runs.push({ stream: name, partition, epoch, from: sequence, to: sequence });
   }
 

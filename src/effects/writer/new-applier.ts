@@ -1,6 +1,7 @@
 // Puts an applier together, for the writer and for a rebuild: both have to apply the same frames in
 // the same way. The sizes of what is applied at a time are here for the same reason.
 
+import type { Lane } from "../../base/types.ts";
 import { createNativeScanner } from "../../scan/native.ts";
 import { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
 import { FrameLines, frameRows } from "../lines/frame-lines.ts";
@@ -23,18 +24,20 @@ interface NewApplierOptions
   readonly prefix: string;
   /** Bytes of all memories of duplicates together. */
   readonly duplicatesBytesMax?: number | undefined;
+  /** Streams that will come, where that is known: each has its share of them from the beginning. */
+  readonly streams?: readonly { readonly lane: Lane }[];
   readonly people?: PeopleOptions | undefined;
 }
 
 export function newApplier(options: NewApplierOptions): Applier {
   const { store, writePart, changedBytesMax, prefix, people } = options;
-  const { duplicatesBytesMax = duplicatesBytesDefault } = options;
+  const { duplicatesBytesMax = duplicatesBytesDefault, streams = [] } = options;
   return new Applier({
     ...{ store, writePart, changedBytesMax },
     lines: new FrameLines({ scanner: createNativeScanner(frameRows) }),
     people: new People(people),
     usage: new Usage(),
     spikes: new Spikes({ prefix }),
-    budget: new DuplicatesBudget({ bytesMax: duplicatesBytesMax }),
+    budget: new DuplicatesBudget({ bytesMax: duplicatesBytesMax, streams }),
   });
 }

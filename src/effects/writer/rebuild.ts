@@ -138,6 +138,7 @@ class Rebuilding {
     this.#positions = new Map(recording.positions.map((one) => [one.stream, one]));
     this.#applier = newApplier({
       ...{ store, prefix, duplicatesBytesMax, people },
+      streams: recording.positions,
       writePart: async (changes) => await this.#write(await changes(), true),
     });
   }

@@ -17,7 +17,7 @@ function memory(
   bytesMax: number,
   position?: ConstructorParameters<typeof Duplicates>[0]["position"],
 ) {
-  return new Duplicates({ budget: new DuplicatesBudget({ bytesMax }), position });
+  return new Duplicates({ budget: new DuplicatesBudget({ bytesMax }), lane: "live", position });
 }
 
 function lineOf(sequence: number, { uuid, ms }: Sent) {
@@ -71,7 +71,7 @@ test("a line of a clock that is an hour or more ahead does not turn the time for
 
 test("without room the oldest are forgotten, and the budget is kept", () => {
   const budget = new DuplicatesBudget({ bytesMax: 64 * 1024 });
-  const duplicates = new Duplicates({ budget, position: undefined });
+  const duplicates = new Duplicates({ budget, lane: "live", position: undefined });
   for (let at = 0; at < 20_000; at++) {
     feed(duplicates, at + 1, [{ uuid: at, ms: startMs + at }]);
     duplicates.changes();
@@ -85,12 +85,26 @@ test("without room the oldest are forgotten, and the budget is kept", () => {
   expect(budget.bytes).toBe(0);
 });
 
-test("an import leaves another stream its equal share", () => {
-  const budget = new DuplicatesBudget({ bytesMax: 64 * 1024 });
-  const [large, small] = [1, 2].map(() => new Duplicates({ budget, position: undefined }));
-  for (let at = 0; at < 10_000; at++) feed(large!, at + 1, [{ uuid: at, ms: startMs }]);
-  for (let at = 0; at < 2_000; at++) feed(small!, at + 1, [{ uuid: at, ms: startMs }]);
-  expect(feed(small!, 2_001, [{ uuid: 0, ms: startMs }])).toEqual([true]);
+test("what other streams hold decides nothing, and all of them keep the budget", () => {
+  const bytesMax = 64 * 1024;
+  const streams = [{ lane: "live" }, { lane: "historical" }, { lane: "live" }] as const;
+  const uuids = Array.from({ length: 8_000 }, (_, at) => (at * 7) % 2_500);
+  const apart = streams.map(({ lane }) => {
+    const budget = new DuplicatesBudget({ bytesMax, streams });
+    const duplicates = new Duplicates({ budget, lane, position: undefined });
+    return uuids.map((uuid, at) => feed(duplicates, at + 1, [{ uuid, ms: startMs }]));
+  });
+  const budget = new DuplicatesBudget({ bytesMax });
+  const memories = streams.map(({ lane }) => new Duplicates({ budget, lane, position: undefined }));
+  const together = memories.map((): boolean[][] => []);
+  for (const [at, uuid] of uuids.entries()) {
+    for (const [nth, one] of memories.entries())
+      together[nth]!.push(feed(one, at + 1, [{ uuid, ms: startMs }]));
+    expect(budget.bytes).toBeLessThanOrEqual(bytesMax);
+  }
+  expect(together).toEqual(apart);
+  // It was full: else a uuid would be told each time that it comes again.
+  expect(apart.map((said) => said.flat().filter(Boolean).length)).not.toContain(5_500);
 });
 
 describe("a memory that was stopped, restored or rolled back anywhere", () => {

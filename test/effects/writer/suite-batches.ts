@@ -122,6 +122,34 @@ export function batchTests(rig: WriterRig): void {
     expect(apart(await dumpOf(store.reader), await dumpOf(into.reader))).toEqual([]);
   });
 
+  test("a rebuild has the same duplicates, also where their memory was full", async () => {
+    const partitions = 2;
+    await makeStreams(connection, partitions);
+    const store = await rig.openStore();
+    const full = { duplicatesBytesMax: 32_768 };
+    const writer = rig.startWriter({ store, ...full });
+    const frames = Array.from({ length: 80 }, (_, nth): TestFrame => {
+      const partition = nth % partitions;
+      // Each uuid comes again 2,000 events of its stream later.
+      const events = Array.from({ length: 100 }, (_, at) => {
+        const uuid = `${(1e9 + ((50 * (nth - partition) + at) % 2_000)).toString(16).padStart(12, "0")}`;
+        const base = { uuid: `00000000-0000-4000-8000-${uuid}`, distinctId: "anna" };
+        return { ...base, receivedAtMs: 1_800_000_000_000 + nth };
+      });
+      const messageId = `full-${nth}`;
+      return { lane: "live", partition, projectId: `p${partition}`, messageId, events };
+    });
+    await storeFrames(connection, frames);
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    const { duplicates } = writer.counts;
+    expect(duplicates).toBeLessThan(4_000);
+    const recording = await store.reader.recording();
+    const into = await rig.openStore();
+    await rebuild({ connection, prefix: "penstock", recording, into, ...full });
+    expect(apart(await dumpOf(store.reader), await dumpOf(into.reader))).toEqual([]);
+  });
+
   test("a rebuild refuses the links that were refused, however the lanes took turns", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store, batchEventsMax: 15 });

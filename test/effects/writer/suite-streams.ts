@@ -167,6 +167,22 @@ export function streamTests(rig: WriterRig): void {
       expect(accepted).toEqual({ messages: total - 2, missing: 2 });
     });
 
+    test("what was deleted before it was applied is not missed, and what went since is", async () => {
+      await storeFrames(connection, liveFrames(numbersFrom(17), 12));
+      const manager = await jetstreamManager(connection);
+      for (const sequence of [3, 4, 7]) await manager.streams.deleteMessage(live, sequence);
+      const store = await rig.openStore();
+      const writer = rig.startWriter({ store });
+      await untilApplied(store.reader, connection);
+      await writer.close();
+      const comparing = { connection, prefix: "penstock", reader: store.reader };
+      const same = await verify({ ...comparing, into: await rig.openStore() });
+      expect(same).toMatchObject({ missing: 0, differences: [] });
+      await manager.streams.deleteMessage(live, 5);
+      const failed = verify({ ...comparing, into: await rig.openStore() });
+      await expect(failed).rejects.toThrow("no longer hold 1 of the messages");
+    });
+
     test("it is not ready until NATS has said which streams there are", async () => {
       const refusing = await startNatsServer({
         extraConfig: `authorization { users: [{ user: effects, password: secret, permissions: {
