@@ -6,6 +6,11 @@ export class StoreError extends Error {
   override name = "StoreError";
 }
 
+/** The database was at work for longer than it may be. Less at a time may take less. */
+export class TooSlowError extends StoreError {
+  override name = "TooSlowError";
+}
+
 /** Rows that were asked for have more properties than should be in memory at once. */
 export class TooLargeError extends StoreError {
   override name = "TooLargeError";

@@ -9,8 +9,10 @@ import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
 import type { PeopleOptions } from "../people/people.ts";
 import { SpikeLog } from "../spikes/spike-log.ts";
 import { type EffectsStore, FencedError } from "../store/port.ts";
+import { TooSlowError } from "../store/store-error.ts";
 import { EventStreams, type ReadPlace } from "../streams/event-streams.ts";
 import type { Applier, Counts, Memory } from "./applier.ts";
+import { BatchLimit } from "./batch-limit.ts";
 import type { Changes } from "./changes.ts";
 import { newCommitNumber } from "./commit-number.ts";
 import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
@@ -71,9 +73,12 @@ export class EffectsWriter {
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
   readonly #bytesMax: number;
+  readonly #limit: BatchLimit;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
   #fault: string | undefined = "it is starting";
+  /** Why transactions are smaller than they may be; undefined again once one has succeeded. */
+  #slowness: string | undefined;
   #inFlight: Promise<void> = Promise.resolve();
   #isInFlight = false;
   #last = 0;
@@ -86,11 +91,12 @@ export class EffectsWriter {
     this.#options = options;
     const { connection, prefix, store, log, duplicatesBytesMax, changedBytesMax, people } = options;
     this.#bytesMax = options.bytesMax ?? framesBytesDefault;
+    this.#limit = new BatchLimit(options.batchEventsMax ?? batchEventsDefault);
     this.#applier = newApplier({
       ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people },
       writePart: async (changes) => {
         await this.#inFlight;
-        await this.#write(await changes(), true);
+        await this.#write(await changes(), "part");
       },
     });
     this.#outbox = new OutboxPublisher({ connection, store, log });
@@ -147,7 +153,7 @@ export class EffectsWriter {
     const faults = streams.flatMap(({ name, fault }) =>
       fault === undefined ? [] : [`${name.stream}: ${fault}`],
     );
-    const whole = this.#fault ?? this.#streams?.fault;
+    const whole = this.#fault ?? this.#slowness ?? this.#streams?.fault;
     return {
       reasons: whole === undefined ? faults : [whole, ...faults],
       streams: streams.map((reader) => streamProgress(reader, this.#reached, nowMs)),
@@ -239,17 +245,16 @@ export class EffectsWriter {
   async #batch(streams: EventStreams): Promise<void> {
     await this.#readyOrCommitted(streams);
     await streams.ready();
-    const { batchEventsMax = batchEventsDefault } = this.#options;
     let events = 0;
     const begunMonotonicMs = performance.now();
     while (this.#hasRoom(events) && (await this.#hasMore(streams, begunMonotonicMs))) {
-      const items = streams.take(Math.min(stepEventsMax, batchEventsMax), stepBytesMax);
+      const items = streams.take(Math.min(stepEventsMax, this.#limit.events), stepBytesMax);
       await this.#applier.apply(items);
       for (const item of items) events += item.kind === "frame" ? item.events : 0;
     }
     await this.#inFlight;
     if (!this.#applier.hasChanges) return;
-    this.#inFlight = this.#commit(await this.#applier.changes());
+    this.#inFlight = this.#commit(await this.#applier.changes(), events);
     // It is awaited before the next one.
     this.#inFlight.catch(() => {});
   }
@@ -277,19 +282,20 @@ export class EffectsWriter {
 
   /** Many events of one person make one row, so a batch goes by what it changes. */
   #hasRoom(events: number): boolean {
-    const { batchEventsMax = batchEventsDefault } = this.#options;
     const factor = this.#isInFlight ? batchGrowth : 1;
-    return !this.#applier.isFull && events < factor * batchEventsMax;
+    return !this.#applier.isFull && events < factor * this.#limit.events;
   }
 
-  async #commit(changes: Changes): Promise<void> {
+  async #commit(changes: Changes, events: number): Promise<void> {
     const sinceMonotonicMs = performance.now();
     this.#isInFlight = true;
     try {
-      await this.#write(changes, false);
+      await this.#write(changes, events);
     } finally {
       this.#isInFlight = false;
     }
+    this.#slowness = undefined;
+    this.#limit.succeeded();
     this.#commits.count++;
     this.#commits.seconds += (performance.now() - sinceMonotonicMs) / 1_000;
     this.#applier.committed();
@@ -298,9 +304,20 @@ export class EffectsWriter {
     if (changes.outbox.length > 0) this.#outbox.ask();
   }
 
-  async #write(changes: Changes, isPart: boolean): Promise<void> {
+  /** `events`: those of the transaction, or only a part of it. */
+  async #write(changes: Changes, events: number | "part"): Promise<void> {
     const number = this.#next;
-    await this.#options.store.commit({ after: this.#last, number, isPart, ...changes });
+    const isPart = events === "part";
+    try {
+      await this.#options.store.commit({ after: this.#last, number, isPart, ...changes });
+    } catch (error) {
+      if (!(error instanceof TooSlowError)) throw error;
+      // Once more as much would take as long.
+      this.#limit.tooSlow(isPart ? Number.POSITIVE_INFINITY : events);
+      const less = `at most ${this.#limit.events} events, or one message`;
+      this.#slowness = `${error.message}; the next transactions have less: ${less}`;
+      throw new TooSlowError(this.#slowness, { cause: error });
+    }
     if (isPart) return;
     this.#last = number;
     this.#next = newCommitNumber();

@@ -6,10 +6,14 @@ import { expect, test } from "vitest";
 import type { StorePlace } from "../../../src/effects/store/open.ts";
 import { type EffectsStore, FencedError } from "../../../src/effects/store/port.ts";
 import type { Commit } from "../../../src/effects/types.ts";
+import type { EffectsWriterOptions } from "../../../src/effects/writer/effects-writer.ts";
+import { urlOf } from "../../../testkit/effects-databases.ts";
 import { apart, dumpOf, untilApplied } from "../../../testkit/effects-dumps.ts";
 import { untilStopped } from "../../../testkit/nats-server.ts";
+import { silent } from "../../../testkit/processes.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
 import { storeFrames, type TestEvent, type TestFrame } from "../../../testkit/stored-events.ts";
+import { asked } from "../store/postgres-rig.ts";
 import { commitOf } from "../store/row-kit.ts";
 import type { WriterRig } from "./writer-kit.ts";
 import { writerProcess } from "./writer-process.ts";
@@ -230,6 +234,43 @@ export function failureTests(rig: WriterRig): void {
 
   const server = databases.postgres;
   if (server === undefined) return;
+  test("where a transaction takes too long, the next ones are smaller, and it says so", async () => {
+    const place = await databases.newDatabase();
+    const store = await rig.openStore(place);
+    // As the server ends a statement that takes too long.
+    await asked(
+      urlOf(place),
+      `CREATE FUNCTION cancel() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         IF (SELECT count(*) FROM new) > 15 THEN RAISE EXCEPTION SQLSTATE '57014'; END IF;
+         RETURN NULL; END $$;
+       CREATE TRIGGER slow AFTER INSERT ON penstock_effects.members
+         REFERENCING NEW TABLE AS new FOR EACH STATEMENT EXECUTE FUNCTION cancel()`,
+    );
+    const frames = Array.from({ length: 40 }, (_, nth): TestFrame => {
+      const events = Array.from({ length: 5 }, (_, at): TestEvent => {
+        const uuid = `00000000-0000-4000-8000-${String(5 * nth + at).padStart(12, "0")}`;
+        return { uuid, distinctId: uuid, receivedAtMs: 1_800_000_000_000 };
+      });
+      return { lane: "live", projectId: "slow", messageId: `slow-${nth}`, events };
+    });
+    await storeFrames(connection, frames);
+    const said: [unknown, readonly string[]][] = [];
+    const log: EffectsWriterOptions["log"] = {
+      ...silent,
+      warn: (fields: { reason?: unknown }) =>
+        void said.push([fields.reason, writer.status(0).reasons]),
+    };
+    const writer = rig.startWriter({ store, log });
+    await untilApplied(store.reader, connection);
+    expect(said[0]?.[0]).toMatch(
+      /it took too long.*; the next transactions have less: at most \d+/,
+    );
+    expect(said[0]?.[1]).toEqual([said[0]?.[0]]);
+    expect(writer.status(0).reasons).toEqual([]);
+    await writer.close();
+    expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
+  });
+
   test("a server that dies within transactions, again and again, costs nothing", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store, batchEventsMax: 8 });

@@ -3,7 +3,7 @@
 
 import { DatabaseError } from "pg";
 import { FencedError } from "../port.ts";
-import { StoreError } from "../store-error.ts";
+import { StoreError, TooSlowError } from "../store-error.ts";
 
 /** By SQLSTATE, or by the system's code. */
 const hints: Readonly<Record<string, string>> = {
@@ -24,6 +24,9 @@ const hints: Readonly<Record<string, string>> = {
   ETIMEDOUT: "no answer",
 };
 
+/** How the server, and how the client, says that a statement took too long. */
+const [tooSlow, answerTooLate] = ["57014", "Query read timeout"];
+
 /** `doing`: what was tried, as "commit". */
 export function storeErrorOf(error: unknown, doing: string, shown: string): Error {
   if (error instanceof StoreError || error instanceof FencedError) return error;
@@ -31,7 +34,9 @@ export function storeErrorOf(error: unknown, doing: string, shown: string): Erro
   const hint = code === undefined ? undefined : hints[code];
   const said = message === "" ? (code ?? "no reason given") : message;
   const text = hint === undefined ? said : `${hint} (${said})`;
-  return new StoreError(`${doing} in PostgreSQL at ${shown}: ${text}`, { cause: error });
+  const isSlow = code === tooSlow || message === answerTooLate;
+  const Kind = isSlow ? TooSlowError : StoreError;
+  return new Kind(`${doing} in PostgreSQL at ${shown}: ${text}`, { cause: error });
 }
 
 /** A host with several addresses fails once for each. */
