@@ -12,11 +12,12 @@ import { TooLargeError } from "../store/store-error.ts";
 import type { FrameItem } from "../streams/frame-item.ts";
 import type { StreamName } from "../streams/stored-stream.ts";
 import type { StreamItem, TurnItem } from "../streams/stream-reader.ts";
-import type { IncidentRow, Position, Rejection, Run } from "../types.ts";
+import type { IncidentRow, Position, Rejection } from "../types.ts";
 import type { Usage } from "../usage/usage.ts";
 import { AppliedStream } from "./applied-stream.ts";
 import { type Changes, noChanges } from "./changes.ts";
 import { LoopTurns } from "./loop-turns.ts";
+import { RunLog } from "./run-log.ts";
 
 interface ApplierParts {
   readonly lines: FrameLines;
@@ -73,7 +74,7 @@ export class Applier implements LineVisitor {
   readonly #streams = new Map<string, AppliedStream>();
   readonly #touched = new Set<AppliedStream>();
   #inFlight: readonly AppliedStream[] = [];
-  #runs: Run[] = [];
+  readonly #runs = new RunLog();
   #incidents: IncidentRow[] = [];
   /** Incidents of the store and of this run: a stream that stays stopped is told once. */
   #told = new Set<string>();
@@ -112,7 +113,7 @@ export class Applier implements LineVisitor {
     for (const stream of before.values()) stream.close();
     this.#touched.clear();
     this.#inFlight = [];
-    this.#runs = [];
+    this.#runs.take();
     this.#incidents = [];
     this.#told = new Set(incidents.map(keyOf));
     this.#isTurned = false;
@@ -178,7 +179,7 @@ export class Applier implements LineVisitor {
     this.#inFlight = [...this.#touched];
     const changes: Changes = {
       positions: this.#inFlight.map((stream) => stream.position()),
-      runs: this.#runs,
+      runs: this.#runs.take(),
       ...changed,
       ...usage.changes(),
       ...spikes.changes(),
@@ -186,7 +187,6 @@ export class Applier implements LineVisitor {
     };
     this.counts.rejected += changes.rejected.length;
     this.#touched.clear();
-    this.#runs = [];
     this.#incidents = [];
     return changes;
   }
@@ -267,13 +267,7 @@ export class Applier implements LineVisitor {
     stream.endFrame(frame);
     this.counts.frames++;
     this.#touched.add(stream);
-    const { stream: name, partition, epoch, sequence } = frame;
-    const at = this.#runs.findLastIndex((run) => run.partition === partition);
-    const last = this.#runs[at];
-    // A run has no gap: what was deleted before it was applied is not missed by a rebuild.
-    const goesOn = last?.stream === name && last.epoch === epoch && last.to === sequence - 1;
-    if (goesOn) this.#runs[at] = { ...last, to: sequence };
-    else this.#runs.push({ stream: name, partition, epoch, from: sequence, to: sequence });
+    this.#runs.add(frame);
   }
 
   #streamOf({ stream: name, lane, partition }: StreamName): AppliedStream {
