@@ -11,12 +11,21 @@ import type { Config } from "../settings/config.ts";
 
 /** Throws a CommandError where the folder that was named is not there. */
 export function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
+  requireNamedFolder(config);
+  if (folderOf(config) === path.resolve(config.dataDir)) makeFolder(config.dataDir);
+}
+
+/** As `readyFolder`, where somebody else makes the data folder. */
+export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
+  const folder = folderOf(config);
+  if (folder === undefined || folder === path.resolve(config.dataDir) || !isAbsent(folder)) return;
+  throw new CommandError(
+    `open the effects' database: there is no folder ${folder}: make it, or name another file in PENSTOCK_EFFECTS_URL (--effects-url)`,
+  );
+}
+
+/** Undefined where the database is no file. */
+function folderOf(config: Pick<Config, "effectsUrl" | "dataDir">): string | undefined {
   const place = storePlace(config);
-  if (place.kind !== "sqlite") return;
-  const folder = path.dirname(place.file);
-  if (folder === path.resolve(config.dataDir)) makeFolder(folder);
-  else if (isAbsent(folder))
-    throw new CommandError(
-      `open ${place.file}: there is no folder ${folder}: make it, or name another file in PENSTOCK_EFFECTS_URL (--effects-url)`,
-    );
+  return place.kind === "sqlite" ? path.dirname(place.file) : undefined;
 }

@@ -14,7 +14,7 @@ import { lanes } from "../nats/names.ts";
 import { ensureDemoProject } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
 import { type EffectsBeside, startBeside } from "./effects-beside.ts";
-import { readyFolder } from "./effects-folder.ts";
+import { requireNamedFolder } from "./effects-folder.ts";
 import { defaultEffectsPort, givenEffectsPort, requireEffectsPort } from "./effects-port.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { startWorkers } from "./workers.ts";
@@ -42,7 +42,7 @@ export async function up(
       usageExitCode,
     );
   }
-  readyFolder(config);
+  requireNamedFolder(config);
   if (isEffectsPortGiven) await requireEffectsPort(config);
   const effectsPort = isEffectsPortGiven ? givenEffectsPort : defaultEffectsPort;
   await run(config, context, { prepare: demoProject, effectsPort });
