@@ -8,6 +8,7 @@ import type { LineVisitor, StoredFrame, StoredLine } from "../lines/line.ts";
 import type { People } from "../people/people.ts";
 import type { Spikes } from "../spikes/spikes.ts";
 import type { EffectsStore } from "../store/port.ts";
+import { noRows } from "../store/rows/pieces.ts";
 import { TooLargeError } from "../store/store-error.ts";
 import type { FrameItem } from "../streams/frame-item.ts";
 import type { StreamName } from "../streams/stored-stream.ts";
@@ -15,7 +16,7 @@ import type { StreamItem, TurnItem } from "../streams/stream-reader.ts";
 import type { IncidentRow, Position, Rejection } from "../types.ts";
 import type { Usage } from "../usage/usage.ts";
 import { AppliedStream } from "./applied-stream.ts";
-import { type Changes, noChanges } from "./changes.ts";
+import type { Changes } from "./changes.ts";
 import { LoopTurns } from "./loop-turns.ts";
 import { RunLog } from "./run-log.ts";
 
@@ -56,7 +57,7 @@ export interface Memory {
   readonly duplicatesCoveredMs: number;
 }
 
-/** Rows of people and groups in one commit: all of them are handed over in one turn. */
+/** Rows of people and groups in one commit. */
 const changedRowsMax = 20_000;
 /** What they may weigh: each comes to be in memory several times on its way to the store. */
 const changedBytesDefault = 64 * 1_048_576;
@@ -170,17 +171,16 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * What is to be written, as it is now: until it is told, nothing is applied. Before the next
-   * call, `committed` or `begin` is called.
+   * What is to be written. Until it is told nothing is applied; before the next call `committed`
+   * or `begin` is called.
    */
   async changes(): Promise<Changes> {
     const { people, usage, spikes } = this.#options;
-    const changed = await this.#turns.through(people.changes());
     this.#inFlight = [...this.#touched];
     const changes: Changes = {
+      ...(await this.#turns.through(people.changes())),
       positions: this.#inFlight.map((stream) => stream.position()),
       runs: this.#runs.take(),
-      ...changed,
       ...usage.changes(),
       ...spikes.changes(),
       incidents: this.#incidents,
@@ -308,7 +308,7 @@ export class Applier implements LineVisitor {
     await writePart(async () => {
       const changes = await this.#turns.through(people.changes());
       this.counts.rejected += changes.rejected.length;
-      return { ...noChanges, ...changes };
+      return { ...noRows, ...changes };
     });
     people.committed();
   }

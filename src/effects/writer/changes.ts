@@ -4,9 +4,3 @@ import type { Commit } from "../types.ts";
 
 /** All of a commit but its place among the others. */
 export type Changes = Omit<Commit, "after" | "number" | "isPart">;
-
-export const noChanges: Changes = {
-  ...{ positions: [], runs: [], members: [], links: [], groups: [], groupTypes: [] },
-  ...{ groupMembers: [], rejected: [], usage: [], activeIds: [], spikes: [], activity: [] },
-  ...{ incidents: [], outbox: [] },
-};

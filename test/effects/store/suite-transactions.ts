@@ -34,6 +34,20 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.lastCommit()).toBe(1);
   });
 
+  test("a commit that goes in several pieces is there in whole or not at all", async () => {
+    const { store } = now.rig;
+    const members = Array.from({ length: 4_500 }, (_, n) => personRow(`id-${n}`));
+    const broken = rejectedRow(1, { detail: null as never });
+    const failing = store.commit(commitOf(0, { members, rejected: [broken] }));
+    await expect(failing).rejects.toThrow(StoreError);
+    expect(await store.lastCommit()).toBe(0);
+    expect(await store.members(project, ["id-0", "id-4499"])).toEqual([]);
+    await store.commit(commitOf(0, { members, positions: [positionRow(1)] }));
+    expect((await store.reader.totals()).persons).toBe(4_500);
+    expect(await store.members(project, ["id-4499"])).toEqual([members[4_499]]);
+    expect(await store.positions()).toEqual([positionRow(1)]);
+  });
+
   test("a commit follows only the one whose number it names, not as many commits", async () => {
     await now.rig.store.commit(commitOf(0, { number: 2 ** 47 }));
     expect(await now.rig.store.lastCommit()).toBe(2 ** 47);

@@ -179,6 +179,7 @@ interface LastRun {
 
 /** A run that goes on where the last one of its partition ended makes that one longer. */
 async function writeRuns(client: ClientBase, values: readonly Value[]): Promise<void> {
+  if (values.length === 0) return;
   const given = rowsOf(tables.runs, values).map(runOf);
   const last = await lastRuns(client, [...new Set(given.map(({ partition }) => partition))]);
   const lengthened = new Map<number, number>();

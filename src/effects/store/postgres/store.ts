@@ -17,6 +17,7 @@ import type {
 import { lookupBytesMax, trimOutboxSql } from "../bounds.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
 import { flatCommit } from "../rows/flat-commit.ts";
+import { piecesOf } from "../rows/pieces.ts";
 import {
   activeIdsOf,
   activityOf,
@@ -37,6 +38,8 @@ import { PostgresReader } from "./reader.ts";
 import { selectRows } from "./select-rows.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
+/** Rows of a kind that one statement has: those of some milliseconds. */
+const pieceRowsMax = 2_000;
 const tooLarge = "look up rows: their properties are too large";
 
 export class PostgresStore implements EffectsStore {
@@ -156,13 +159,16 @@ export class PostgresStore implements EffectsStore {
       this.#trails = undefined;
       const { shown } = this.#address;
       const { number, isPart = false } = commit;
-      const isFirst = this.#begun?.number !== number;
+      let isFirst = this.#begun?.number !== number;
       if (isFirst) await this.#undo(client);
       else if (this.#begun?.of !== client)
         throw new StoreError(`commit in PostgreSQL at ${shown}: its first part is undone`);
       this.#begun = undefined;
-      const part = { shown, isFirst, isLast: !isPart };
-      await writeCommit(client, flatCommit(commit, byStream), part);
+      for (const piece of piecesOf(commit, pieceRowsMax)) {
+        const part = { shown, isFirst, isLast: piece.isPart !== true };
+        await writeCommit(client, flatCommit(piece, byStream), part);
+        isFirst = false;
+      }
       if (isPart) this.#begun = { of: client, number };
       for (const { stream, trail } of commit.positions) byStream.set(stream, trail);
       this.#trails = { of: client, byStream };

@@ -60,7 +60,7 @@ const writeSpike = rowWriter(tables.spikes);
 const writeTrail = rowWriter(tables.trail);
 const writeUsage = rowWriter(tables.usage);
 
-/** `before`: the trails as they are stored, by stream. */
+/** `before`: the trails as they are stored, by stream. Members are best in order of their uuids. */
 export function flatCommit(
   commit: Commit,
   before: ReadonlyMap<string, Position["trail"]>,
@@ -118,8 +118,7 @@ type FlatMembers = Pick<FlatCommit, "newPersons" | "addedPersons" | "members" | 
 function flatMembers(rows: readonly MemberRow[]): FlatMembers {
   const flat: FlatMembers = { newPersons: [], addedPersons: [], members: [], mergedMembers: [] };
   const { newPersons, mergedMembers } = flat;
-  for (const at of inOrderOfUuids(rows)) {
-    const row = rows[at]!;
+  for (const row of rows) {
     const { projectId, uuid, distinctId, first, mergedInto, person } = row;
     if (person === undefined) {
       mergedMembers.push(projectId, uuid, distinctId, first.timeMs, first.rank);
@@ -138,15 +137,15 @@ function flatMembers(rows: readonly MemberRow[]): FlatMembers {
 }
 
 /**
- * The rows' places in the order of their uuids, by the first 32 bits: that of the index, so that
- * neighbours are written to one page, one after another. As numbers, because comparing so many
- * texts takes longer than writing them.
+ * The rows in the order of their uuids, by the first 32 bits: that of the index, so that neighbours
+ * are written to one page, one after another. As numbers, because comparing so many texts takes
+ * longer than writing them.
  */
-function inOrderOfUuids(rows: readonly MemberRow[]): number[] {
+export function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   const keys = new Float64Array(rows.length);
   // Reads the digits before the first hyphen.
   for (const [at, { uuid }] of rows.entries()) keys[at] = Number.parseInt(uuid, 16) * rowsMax + at;
-  return Array.from(keys.sort(), (key) => key % rowsMax);
+  return Array.from(keys.sort(), (key) => rows[key % rowsMax]!);
 }
 
 /** Whether all there is to say about the person is in the columns of new persons. */

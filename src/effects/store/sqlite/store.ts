@@ -13,6 +13,7 @@ import type {
 } from "../../types.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
 import { flatCommit } from "../rows/flat-commit.ts";
+import { piecesOf } from "../rows/pieces.ts";
 import {
   activeIdsOf,
   activityOf,
@@ -26,6 +27,9 @@ import type { SqliteLookups } from "./lookups.ts";
 import { SqliteReader } from "./reader.ts";
 import { ThreadLink } from "./thread-link.ts";
 import type { SqliteWriter } from "./writer.ts";
+
+/** Rows of a kind that are handed over in one turn: some milliseconds. */
+const pieceRowsMax = 1_000;
 
 type RowLookups = Pick<SqliteLookups, "members" | "groups" | "groupTypes">;
 
@@ -100,9 +104,17 @@ export class SqliteStore implements EffectsStore {
     // Where the commit fails in a way that leaves its outcome open, they are read again.
     this.#trails = undefined;
     const { number, isPart = false } = commit;
-    const part = { isFirst: this.#begun !== number, isLast: !isPart };
+    let isFirst = this.#begun !== number;
     this.#begun = undefined;
-    await this.#thread.call("commit", flatCommit(commit, before), part);
+    let written: Promise<void> | undefined;
+    for (const piece of piecesOf(commit, pieceRowsMax)) {
+      // The next piece is made ready while the thread writes the one before.
+      const rows = flatCommit(piece, before);
+      await written;
+      written = this.#thread.call("commit", rows, { isFirst, isLast: piece.isPart !== true });
+      isFirst = false;
+    }
+    await written;
     if (isPart) this.#begun = number;
     for (const { stream, trail } of commit.positions) before.set(stream, trail);
     this.#trails = before;
