@@ -51,7 +51,7 @@ const everythingButApp = [
   "nats",
   "projects",
   "publish",
-].concat(["scan", "settings", "streams", "workers"]);
+].concat(["scan", "settings", "sinks", "streams", "workers"]);
 const mayImport: Record<string, string[]> = {
   base: [],
   nats: ["base"],
@@ -68,6 +68,13 @@ const mayImport: Record<string, string[]> = {
   embedded: ["base"],
   // The process beside the gateway: reads what the data path has written, with the same scanner.
   effects: ["base", "nats", "scan", "events"],
+  // Another process beside it, which reads the streams as the effects do, and whose target in
+  // PostgreSQL is reached as theirs is.
+  sinks: ["base", "nats", "scan", "events"].concat(
+    ["closed-sets.ts", "lines", "rules/json-members.ts", "store", "streams", "types.ts"].map(
+      (place) => `effects/${place}`,
+    ),
+  ),
   // The settings as a type, and the table of metrics that a supervisor sums up.
   workers: ["base", "settings", "admin/metrics/metric-table.ts"],
   admin: everythingButApp,

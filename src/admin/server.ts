@@ -4,7 +4,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Log } from "../base/log.ts";
-import { portFault } from "../base/port-fault.ts";
+import { type PortName, portFault } from "../base/port-fault.ts";
 
 /** How long the result of a readiness check is used again. */
 const READINESS_CACHED_MS = 500;
@@ -36,6 +36,8 @@ interface AdminServerOptions {
   readonly publicPort?: () => number | undefined;
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
+  /** The setting that names the port; default: that of the gateway's. */
+  readonly portName?: PortName;
 }
 
 interface WorkersReadiness {
@@ -72,7 +74,7 @@ export class AdminServer {
     const server = this.#server;
     return new Promise((resolve, reject) => {
       const failed = (error: Error): void => {
-        const fault = portFault(error, port, "ADMIN_PORT");
+        const fault = portFault(error, port, this.#options.portName ?? "ADMIN_PORT");
         reject(
           new Error(`Listen for metrics and health on ${host} port ${port}: ${fault}`, {
             cause: error,

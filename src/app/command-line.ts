@@ -35,6 +35,7 @@ import { burstBytesMin, burstEventsMin } from "../projects/quota/meter.ts";
 import { burstSecondsDefault, isPositive } from "../projects/quota/quota.ts";
 import { workerCommand } from "../workers/worker-process.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
+import { addSinks } from "./sink-commands.ts";
 import { version } from "./version.ts";
 
 export function commandLine(context: CommandContext): Command {
@@ -49,6 +50,7 @@ export function commandLine(context: CommandContext): Command {
   addReading(program, context);
   addEffects(program, context);
   addEffectsReading(program, context);
+  addSinks(program, context);
   return program;
 }
 

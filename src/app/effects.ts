@@ -5,7 +5,6 @@
 import { createLog, type Log } from "../base/log.ts";
 import { retryWithWarning, SparseWarning } from "../base/retry.ts";
 import { type CommandContext, CommandError } from "../cli/context.ts";
-import { findNats } from "../cli/nats.ts";
 import { EffectsHttp } from "../effects/http/server.ts";
 import type { ProcessStatus } from "../effects/http/status.ts";
 import { countedStore } from "../effects/metrics/counted-store.ts";
@@ -14,10 +13,11 @@ import { shownPlace, storeAt, storePlace } from "../effects/store/open.ts";
 import type { EffectsReader, EffectsStore } from "../effects/store/port.ts";
 import { FencedError } from "../effects/store/port.ts";
 import { EffectsWriter } from "../effects/writer/effects-writer.ts";
-import { type NatsAccess, shownUrls } from "../nats/access.ts";
+import { shownUrls } from "../nats/access.ts";
 import { connectNats } from "../nats/link.ts";
 import type { Config } from "../settings/config.ts";
 import { readyFolder } from "./effects-folder.ts";
+import { aborted, findAccess } from "./find-access.ts";
 
 interface ServeOptions {
   readonly host: CommandContext["host"];
@@ -158,26 +158,5 @@ async function openStore(config: Config, { log, signal }: ServeOptions): Promise
       fields: { reason: (error as Error).message },
       message: "waiting for the database",
     }),
-  });
-}
-
-/** Waits for an embedded nats-server, where the settings name no other. */
-async function findAccess(config: Config, options: ServeOptions): Promise<NatsAccess> {
-  const { host, log, signal } = options;
-  return await retryWithWarning(async () => findNats(config, host), {
-    pauseMs: againMs,
-    signal,
-    warning: new SparseWarning(log, sayAgainMs),
-    explain: (error) => ({
-      fields: { reason: (error as Error).message },
-      message: "waiting for NATS",
-    }),
-  });
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
   });
 }

@@ -5,9 +5,10 @@ const hostOf = {
   PORT: "HOST",
   ADMIN_PORT: "ADMIN_HOST",
   EFFECTS_PORT: "EFFECTS_HOST",
+  SINK_PORT: "SINK_HOST",
 } as const;
 
-type PortName = keyof typeof hostOf;
+export type PortName = keyof typeof hostOf;
 
 /** `error` is what Node's listen ended with. */
 export function portFault(error: NodeJS.ErrnoException, port: number, name: PortName): string {

@@ -17,6 +17,7 @@ import {
   wholeNumber,
 } from "./parsers.ts";
 import { type Setting, setting } from "./setting.ts";
+import { sinkSettings } from "./sink-settings.ts";
 
 const MIB = 1_048_576;
 
@@ -283,6 +284,7 @@ export const settings = {
     why: "the npm package posthog-js, whose scripts are served at /static/ for pages with the HTML snippet; off: none; unset: the one in node_modules, else that of the bundle",
   }),
   ...effectsSettings,
+  ...sinkSettings,
   logLevel: setting({
     parse: oneOf("trace", "debug", "info", "warn", "error", "fatal"),
     fallback: "info",

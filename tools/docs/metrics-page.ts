@@ -2,6 +2,7 @@
 
 import { type MetricRow, metricTable } from "../../src/admin/metrics/metric-table.ts";
 import { effectsMetricTable } from "../../src/effects/metrics/metric-table.ts";
+import { sinkMetricTable } from "../../src/sinks/metrics/metric-table.ts";
 import { generatedFrom, marked } from "./words.ts";
 
 const introduction = `# Metrics
@@ -18,13 +19,32 @@ const effectsIntroduction = `## Of the effects
 
 \`penstock effects\` has its own \`/metrics\`, at \`PENSTOCK_EFFECTS_HOST\` and \`PENSTOCK_EFFECTS_PORT\`, with the Node defaults on top. Counters are of what its database has taken since the process started.`;
 
+const sinkIntroduction = `## Of a sink
+
+\`penstock sink\` has its own \`/metrics\`, at \`PENSTOCK_SINK_HOST\` and \`PENSTOCK_SINK_PORT\`, with the Node defaults on top. Counters are of what its target has taken since the process started.`;
+
+interface OwnRow {
+  readonly type: string;
+  readonly help: string;
+}
+
+/** The table of a process that is never several. */
+function ownTable(introduction: string, table: Readonly<Record<string, OwnRow>>): string {
+  const rows = Object.entries(table).map(
+    ([name, { type, help }]) => `| \`${name}\` | ${type} | ${marked(help)} |`,
+  );
+  return `${introduction}
+
+| Metric | Type | What |
+|---|---|---|
+${rows.join("\n")}
+`;
+}
+
 export function metricsPage(): string {
   const rows = Object.entries(metricTable).map(
     ([name, row]: [string, MetricRow]) =>
       `| \`${name}\` | ${row.type} | ${marked(row.help)} | ${row.across ?? "sum"} |`,
-  );
-  const effectsRows = Object.entries(effectsMetricTable).map(
-    ([name, { type, help }]) => `| \`${name}\` | ${type} | ${marked(help)} |`,
   );
   return `${introduction}
 
@@ -32,10 +52,6 @@ export function metricsPage(): string {
 |---|---|---|---|
 ${rows.join("\n")}
 
-${effectsIntroduction}
-
-| Metric | Type | What |
-|---|---|---|
-${effectsRows.join("\n")}
-`;
+${ownTable(effectsIntroduction, effectsMetricTable)}
+${ownTable(sinkIntroduction, sinkMetricTable)}`;
 }

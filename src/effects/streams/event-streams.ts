@@ -9,7 +9,7 @@ import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
 import type { Lane } from "../../base/types.ts";
 import { managerOf } from "../../nats/api.ts";
 import { BytesInHand } from "./bytes-in-hand.ts";
-import type { Place } from "./resume.ts";
+import type { Place, ReaderWords } from "./resume.ts";
 import { findStreams, storedStream } from "./stored-stream.ts";
 import { type StreamItem, StreamReader } from "./stream-reader.ts";
 
@@ -23,6 +23,10 @@ interface EventStreamsOptions {
   readonly bytesMax: number;
   /** Goes on behind messages that have left a stream unread. */
   readonly acceptExpired: boolean;
+  /** Streams of other lanes are left alone. Default: both. */
+  readonly lanes?: readonly Lane[] | undefined;
+  /** What it says of the program that reads; default: of the effects. */
+  readonly words?: ReaderWords | undefined;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
@@ -147,8 +151,9 @@ export class EventStreams {
   }
 
   async #look(manager: JetStreamManager): Promise<void> {
-    const { prefix, places, ...shared } = this.#options;
-    const names = await findStreams(manager, prefix);
+    const { prefix, places, lanes, ...shared } = this.#options;
+    const found = await findStreams(manager, prefix);
+    const names = found.filter(({ lane }) => lanes?.includes(lane) ?? true);
     this.#fault = undefined;
     for (const name of names) {
       if (this.#ended.signal.aborted) return;

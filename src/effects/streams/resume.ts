@@ -55,12 +55,28 @@ interface Doubt {
   readonly isNewer: boolean;
 }
 
+/** What the texts say of the program that reads. */
+export interface ReaderWords {
+  /** Whoever calls this goes on. */
+  readonly wayOut: string;
+  /** What is true of messages that were read, and are no longer in the stream. */
+  readonly stays: string;
+  /** What comes of messages that are read a second time. */
+  readonly twice: string;
+}
+
 interface ResumeOptions {
   /** Goes on behind messages that have left the stream unread, or that may have been read. */
   readonly acceptExpired: boolean;
+  /** Default: those of the effects. */
+  readonly words?: ReaderWords | undefined;
 }
 
-const wayOut = "`penstock effects run --accept-expired` goes on";
+const effectsWords: ReaderWords = {
+  wayOut: "`penstock effects run --accept-expired` goes on",
+  stays: "their effects stay",
+  twice: "usage and spikes count those twice that were read; people stay right",
+};
 
 /** Rejects when NATS does not answer. Without a place, the stream was never read. */
 export async function resume(
@@ -87,7 +103,7 @@ interface Facts extends ResumeOptions {
 
 /** The rules alone. */
 export function decide(place: Place, state: StreamState, facts: Facts): Resume {
-  const { comparison, doubt } = facts;
+  const { comparison, doubt, words = effectsWords } = facts;
   const at = comparison.at ?? -1;
   const isAnother = place.created !== state.created && at < 0;
   const isInDoubt = at < 0 && doubt.held + doubt.gone > 0;
@@ -120,7 +136,7 @@ export function decide(place: Place, state: StreamState, facts: Facts): Resume {
     epoch: back.epoch,
     sequence,
     messages,
-    detail: `the stream has lost ${messages} messages that were read, from ${sequence + 1} to ${place.sequence}; their effects stay`,
+    detail: `the stream has lost ${messages} messages that were read, from ${sequence + 1} to ${place.sequence}; ${words.stays}`,
   } as const;
   return checkExpired(back, state, facts, [incident]);
 }
@@ -143,7 +159,11 @@ function begin(epoch: number, state: StreamState, before: readonly Incident[]): 
 }
 
 /** Going on too late would leave messages out in silence, so somebody else has to decide. */
-function inDoubt(place: Place, state: StreamState, { acceptExpired, doubt }: Facts): Resume {
+function inDoubt(
+  place: Place,
+  state: StreamState,
+  { acceptExpired, doubt, words: { wayOut, twice } = effectsWords }: Facts,
+): Resume {
   const { created, firstSequence } = state;
   const { held, gone } = doubt;
   const epoch = place.epoch + 1;
@@ -153,7 +173,6 @@ function inDoubt(place: Place, state: StreamState, { acceptExpired, doubt }: Fac
     ...(gone > 0 ? [`the ${gone} that have left it`] : []),
   ].join(" and ");
   const what = `the stream was read up to ${place.sequence} and has none of the newest messages that were read: it is an older copy, or another one, and whether ${those} were read cannot be told`;
-  const twice = "usage and spikes count those twice that were read; people stay right";
   const fault = `${what}: ${wayOut} from message ${firstSequence}; ${twice}`;
   const incident = {
     ...({ kind: "place_unknown", epoch, sequence, messages: held + gone } as const),
@@ -174,7 +193,7 @@ function lostFrom(place: Place, state: StreamState, { at, newest }: Comparison):
 function checkExpired(
   place: Place,
   { firstSequence }: StreamState,
-  { acceptExpired }: ResumeOptions,
+  { acceptExpired, words: { wayOut } = effectsWords }: ResumeOptions,
   incidents: readonly Incident[],
 ): Resume {
   const messages = firstSequence - 1 - place.sequence;

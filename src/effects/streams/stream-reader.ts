@@ -10,7 +10,7 @@ import type { TrailEntry } from "../types.ts";
 import type { BytesInHand } from "./bytes-in-hand.ts";
 import { type FrameItem, type FrameOrigin, frameItem } from "./frame-item.ts";
 import { Pull, type PulledMessage } from "./pull.ts";
-import { type Incident, type Place, resume } from "./resume.ts";
+import { type Incident, type Place, type ReaderWords, resume } from "./resume.ts";
 import {
   type AskedStream,
   type StreamName,
@@ -29,6 +29,7 @@ interface StreamReaderOptions {
   readonly rememberFrom: number | undefined;
   readonly bytes: BytesInHand;
   readonly acceptExpired: boolean;
+  readonly words?: ReaderWords | undefined;
   readonly log: Pick<Log, "info" | "warn">;
   /** Called when there is something to take. */
   readonly onReady: () => void;
@@ -186,11 +187,14 @@ export class StreamReader {
 
   /** Finds out where to go on, and tells it where that is not just behind the last message. */
   async #check(): Promise<StreamState> {
-    const { acceptExpired, log, name } = this.#options;
+    const { acceptExpired, words, log, name } = this.#options;
     const state = await this.#asked.state();
     if (state === undefined) throw new Error("the stream is not there");
     const before = this.#place;
-    const { place, incidents, fault } = await resume(before, this.#asked, state, { acceptExpired });
+    const { place, incidents, fault } = await resume(before, this.#asked, state, {
+      acceptExpired,
+      words,
+    });
     this.#lastSequence = state.lastSequence;
     this.#isKnown = true;
     if (before === undefined) {

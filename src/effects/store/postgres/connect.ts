@@ -20,6 +20,8 @@ interface ConnectOptions {
   /** Shown in the server's list of connections. */
   readonly name: string;
   readonly statementMsMax: number;
+  /** Where tables are looked for; default: the schema of the effects. */
+  readonly schema?: string;
 }
 
 /** Object identifiers of types, which never change. */
@@ -66,11 +68,11 @@ async function tried(
 ): Promise<{ client: Client; config: ClientConfig }> {
   const config = configOf(address, options);
   try {
-    return { client: await connected(config), config };
+    return { client: await connected(config, options), config };
   } catch (error) {
     if (!address.mayBePlain || (error as Error).message !== noTls) throw error;
     const plain = { ...config, ssl: false };
-    return { client: await connected(plain), config: plain };
+    return { client: await connected(plain, options), config: plain };
   }
 }
 
@@ -89,13 +91,16 @@ function configOf({ config }: PostgresAddress, options: ConnectOptions): ClientC
   };
 }
 
-async function connected(config: ClientConfig): Promise<Client> {
+async function connected(
+  config: ClientConfig,
+  { schema = schemaName }: ConnectOptions,
+): Promise<Client> {
   const client = new Client(config);
   // Without a listener a connection that is lost while nothing is asked would end the process.
   client.on("error", () => {});
   try {
     await client.connect();
-    await prepare(client);
+    await prepare(client, schema);
     return client;
   } catch (error) {
     void client.end().catch(() => {});
@@ -107,6 +112,13 @@ async function connected(config: ClientConfig): Promise<Client> {
  * What is set once a connection, and not in its start-up message, which poolers refuse. Compiling a
  * statement takes longer here than running it.
  */
-export async function prepare(client: ClientBase): Promise<void> {
-  await client.query(`SET search_path = ${schemaName}, pg_catalog; SET jit = off`);
+export async function prepare(client: ClientBase, schema = schemaName): Promise<void> {
+  await client.query(`SET search_path = "${schema}", pg_catalog; SET jit = off`);
+}
+
+/** Closes the connection at once: it may be waiting for an answer that never comes. */
+export function destroy(client: Client): void {
+  const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
+    .connection;
+  stream.destroy();
 }

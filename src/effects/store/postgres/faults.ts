@@ -27,11 +27,19 @@ const hints: Readonly<Record<string, string>> = {
 /** How the server, and how the client, says that a statement took too long. */
 const [tooSlow, answerTooLate] = ["57014", "Query read timeout"];
 
-/** `doing`: what was tried, as "commit". */
-export function storeErrorOf(error: unknown, doing: string, shown: string): Error {
+interface Failed {
+  /** What was tried, as "commit". */
+  readonly doing: string;
+  readonly shown: string;
+  /** In place of what is said to users of the effects. */
+  readonly hints?: Readonly<Record<string, string>>;
+}
+
+export function storeErrorOf(error: unknown, failed: Failed): Error {
+  const { doing, shown, hints: others = {} } = failed;
   if (error instanceof StoreError || error instanceof FencedError) return error;
   const { message, code } = firstOf(error);
-  const hint = code === undefined ? undefined : hints[code];
+  const hint = code === undefined ? undefined : (others[code] ?? hints[code]);
   const said = message === "" ? (code ?? "no reason given") : message;
   const text = hint === undefined ? said : `${hint} (${said})`;
   const isSlow = code === tooSlow || message === answerTooLate;

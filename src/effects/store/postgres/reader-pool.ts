@@ -45,7 +45,7 @@ export class ReaderPool {
         client.release(fault !== undefined && !leavesConnection(fault));
       }
     } catch (error) {
-      throw storeErrorOf(error, "read", this.#address.shown);
+      throw storeErrorOf(error, { doing: "read", shown: this.#address.shown });
     }
   }
 
@@ -68,7 +68,7 @@ export class ReaderPool {
         await client.query("CLOSE batches");
       }
     } catch (error) {
-      throw storeErrorOf(error, "read", this.#address.shown);
+      throw storeErrorOf(error, { doing: "read", shown: this.#address.shown });
     } finally {
       await client?.end().catch(() => {});
     }

@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "pg";
 import { StoreError } from "../store-error.ts";
 import type { PostgresAddress } from "./address.ts";
-import { connect } from "./connect.ts";
+import { connect, destroy } from "./connect.ts";
 import { leavesConnection, storeErrorOf } from "./faults.ts";
 import { bringUpToDate } from "./migrate.ts";
 import { selectRows } from "./select-rows.ts";
@@ -76,14 +76,13 @@ export class WriterSession {
       return await work(this.#client);
     } catch (error) {
       if (!leavesConnection(error)) this.#letGo();
-      throw storeErrorOf(error, doing, this.#address.shown);
+      throw storeErrorOf(error, { doing, shown: this.#address.shown });
     }
   }
 
   #letGo(): void {
     const client = this.#client;
     this.#client = undefined;
-    // It may be waiting for an answer that never comes, so it is not asked to end well.
     if (client !== undefined) destroy(client);
   }
 
@@ -130,11 +129,4 @@ export class WriterSession {
     }
     return undefined;
   }
-}
-
-/** Closes the connection at once. */
-function destroy(client: Client): void {
-  const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
-    .connection;
-  stream.destroy();
 }

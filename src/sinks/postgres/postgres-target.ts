@@ -1,0 +1,256 @@
+// PostgreSQL as a target: events, what is put aside and how far each stream is read, in one
+// transaction. The uuids of a batch are written first, and those that are there already are left
+// out; the other events are copied straight into their table. Where the server does not take the
+// JSON of an event, that event is put aside and the rest is written.
+
+import { type Client, DatabaseError } from "pg";
+import { type PostgresAddress, readAddress } from "../../effects/store/postgres/address.ts";
+import { arrayOf } from "../../effects/store/postgres/arrays.ts";
+import { selectRows } from "../../effects/store/postgres/select-rows.ts";
+import { StoreError } from "../../effects/store/store-error.ts";
+import type {
+  RejectedLine,
+  SinkBatch,
+  SinkPosition,
+  SinkRecord,
+  SinkTarget,
+  WriteOutcome,
+} from "../sink-target.ts";
+import { copyIn } from "./copy-in.ts";
+import { copyChunks } from "./copy-rows.ts";
+import { readPositions, writePositions } from "./positions.ts";
+import { SinkSession } from "./session.ts";
+import { eventColumns, partSql, tablesSql, tablesVersion } from "./tables.ts";
+
+interface PostgresTargetOptions {
+  readonly url: string;
+  readonly schema: string;
+}
+
+const textNames = ["event", "distinctId", "ip", "kind"] as const;
+const copySql = `COPY events (${eventColumns.join(", ")}) FROM STDIN (FORMAT binary)`;
+/** Those that are new; several of one uuid are one. */
+const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
+  SELECT uuid, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
+  FROM unnest($1::uuid[], $2::text[], $3::float8[]) AS new (uuid, project_id, ms)
+  ON CONFLICT DO NOTHING`;
+const knownKeysSql = `SELECT uuid, project_id FROM event_keys
+  JOIN unnest($1::uuid[], $2::text[]) AS wanted (uuid, project_id) USING (uuid, project_id)`;
+const faultsSql = `SELECT at, fault FROM (
+    SELECT at, coalesce(json_fault(a), json_fault(b), json_fault(c), json_fault(d)) AS fault
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS row (a, b, c, d, at)
+  ) AS looked WHERE fault IS NOT NULL`;
+const rejectedSql = `INSERT INTO rejected
+  (stream, sequence, line, stored_at, project_id, reason, detail, record)
+  SELECT stream, sequence, line, to_timestamp(ms / 1000.0), project_id, reason, detail, record
+  FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::float8[], $5::text[], $6::text[],
+    $7::text[], $8::text[])
+    AS new (stream, sequence, line, ms, project_id, reason, detail, record)`;
+const incidentsSql = `INSERT INTO incidents (stream, epoch, sequence, kind, messages, detail)
+  SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])`;
+
+export class PostgresTarget implements SinkTarget {
+  readonly shown: string;
+  readonly #schema: string;
+  readonly #session: SinkSession;
+  /** Days whose part is there for certain. */
+  #days = new Set<string>();
+  /** The newest message of each stream's trail in the database. */
+  #trailEnds = new Map<string, SinkPosition>();
+
+  /** Throws a StoreError where the URL is none. Connects with the first call. */
+  constructor({ url, schema }: PostgresTargetOptions) {
+    const address: PostgresAddress = readAddress(url);
+    this.shown = `${address.shown}, schema ${schema}`;
+    this.#schema = schema;
+    this.#session = new SinkSession(address, schema);
+  }
+
+  open(): Promise<readonly SinkPosition[]> {
+    this.#days.clear();
+    return this.#session.run("open", async (client) => {
+      // What failed before may have left a transaction open.
+      await client.query("ROLLBACK");
+      await this.#makeTables(client);
+      const positions = await readPositions(client);
+      this.#trailEnds = new Map(positions.map((one) => [one.stream, one]));
+      return positions;
+    });
+  }
+
+  async write(batch: SinkBatch): Promise<WriteOutcome> {
+    return await this.#session.run("write", async (client) => {
+      const refused = new Map<SinkRecord, string>();
+      let events = single(batch.events);
+      for (;;) {
+        try {
+          return await this.#transaction(client, { ...batch, events }, { batch, refused });
+        } catch (error) {
+          if (!isOfValue(error)) throw error;
+          await client.query("ROLLBACK");
+          const found = await faultsOf(client, events);
+          if (found.size === 0) throw error;
+          for (const [event, fault] of found) refused.set(event, fault);
+          events = events.filter((event) => !found.has(event));
+        }
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#session.close();
+  }
+
+  async #makeTables(client: Client): Promise<void> {
+    const [there] = await selectRows(client, "SELECT to_regclass($1) IS NOT NULL", [
+      `"${this.#schema}".sink_version`,
+    ]);
+    if (there?.[0] === 1) {
+      const [row] = await selectRows(client, "SELECT version FROM sink_version");
+      if (row?.[0] === tablesVersion) return;
+      throw new StoreError(
+        `open PostgreSQL at ${this.shown}: its tables are of version ${row?.[0]}, and this release knows ${tablesVersion}: run a newer release`,
+      );
+    }
+    const [encoding] = await selectRows(client, "SHOW server_encoding");
+    if (encoding?.[0] !== "UTF8")
+      throw new StoreError(
+        `open PostgreSQL at ${this.shown}: the database is in ${encoding?.[0]}: make one in UTF8`,
+      );
+    await client.query("BEGIN");
+    const schema = await selectRows(client, "SELECT to_regnamespace($1) IS NOT NULL", [
+      `"${this.#schema}"`,
+    ]);
+    // Where the schema is there, nobody needs the right to make it.
+    const [, ...tables] = tablesSql(this.#schema);
+    for (const sql of schema[0]?.[0] === 1 ? tables : tablesSql(this.#schema))
+      await client.query(sql);
+    await client.query("COMMIT");
+  }
+
+  async #transaction(
+    client: Client,
+    { events, rejected, incidents, before, positions }: SinkBatch,
+    { batch, refused }: { batch: SinkBatch; refused: ReadonlyMap<SinkRecord, string> },
+  ): Promise<WriteOutcome> {
+    await client.query("BEGIN");
+    await writePositions(client, { before, positions, trailEnds: this.#trailEnds });
+    const days = await this.#makeParts(client, events);
+    const fresh = await freshOf(client, events);
+    if (fresh.length > 0) await copyIn(client, copySql, copyChunks(fresh));
+    const aside = [...refused].map(([event, fault]) => refusedLine(event, fault));
+    await insertRejected(client, [...rejected, ...aside]);
+    if (incidents.length > 0) {
+      const columns = ["stream", "epoch", "sequence", "kind", "messages", "detail"] as const;
+      const values = columns.map((name) => arrayOf(incidents.map((one) => one[name])));
+      await client.query(incidentsSql, values);
+    }
+    await client.query("COMMIT");
+    for (const day of days) this.#days.add(day);
+    for (const position of positions) this.#trailEnds.set(position.stream, position);
+    const written = fresh.length;
+    const duplicates = batch.events.length - written - refused.size;
+    return { written, duplicates, refused: refused.size };
+  }
+
+  /** Gives the days whose part is there once the transaction is committed. */
+  async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
+    const days: string[] = [];
+    let dayMs = Number.NaN;
+    for (const { storedAtMs } of events) {
+      if (Math.floor(storedAtMs / 86_400_000) === dayMs) continue;
+      dayMs = Math.floor(storedAtMs / 86_400_000);
+      const day = new Date(storedAtMs).toISOString().slice(0, 10);
+      if (this.#days.has(day) || days.includes(day)) continue;
+      const [make, attach] = partSql(day) as [string, string];
+      const name = `events_${day.replaceAll("-", "")}`;
+      const [there] = await selectRows(client, "SELECT to_regclass($1) IS NOT NULL", [name]);
+      if (there?.[0] !== 1) {
+        await client.query(make);
+        await client.query(attach);
+      }
+      days.push(day);
+    }
+    return days;
+  }
+}
+
+/** The first event of each uuid. */
+function single(events: readonly SinkRecord[]): SinkRecord[] {
+  const seen = new Set<string>();
+  return events.filter(({ uuid, projectId }) => {
+    const key = `${uuid}${projectId}`;
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
+}
+
+/** Notes the uuids of those that are not in the database, and gives these events. */
+async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<SinkRecord[]> {
+  if (events.length === 0) return [];
+  const noted = async (some: readonly SinkRecord[]): Promise<number> => {
+    const ms = `{${some.map(({ storedAtMs }) => storedAtMs).join(",")}}`;
+    return (await client.query(keysSql, [...keysOf(some), ms])).rowCount ?? 0;
+  };
+  await client.query("SAVEPOINT before_keys");
+  if ((await noted(events)) === events.length) return [...events];
+  await client.query("ROLLBACK TO SAVEPOINT before_keys");
+  const rows = await selectRows(client, knownKeysSql, keysOf(events));
+  const known = new Set(rows.map(([uuid, project]) => `${uuid}${project}`));
+  const fresh = events.filter(({ uuid, projectId }) => !known.has(`${uuid}${projectId}`));
+  if (fresh.length > 0 && (await noted(fresh)) !== fresh.length)
+    throw new StoreError("somebody else writes into event_keys");
+  return fresh;
+}
+
+function keysOf(events: readonly SinkRecord[]): [string, string] {
+  return [
+    `{${events.map(({ uuid }) => uuid).join(",")}}`,
+    arrayOf(events.map(({ projectId }) => projectId)),
+  ];
+}
+
+/** A value that the server does not take, and not a fault of its own. */
+function isOfValue(error: unknown): boolean {
+  return error instanceof DatabaseError && /^(22|54)/.test(error.code ?? "");
+}
+
+/** Which events the server does not take, and why. */
+async function faultsOf(
+  client: Client,
+  events: readonly SinkRecord[],
+): Promise<Map<SinkRecord, string>> {
+  const found = new Map<SinkRecord, string>();
+  for (const event of events) {
+    const name = textNames.find((one) => event[one].includes("\0"));
+    if (name !== undefined) found.set(event, `its ${name} has the character U+0000`);
+  }
+  const texts = (["properties", "set", "setOnce", "unset"] as const).map((name) =>
+    arrayOf(events.map(({ [name]: json }) => (json === undefined ? null : textOf(json)))),
+  );
+  for (const [at, fault] of await selectRows(client, faultsSql, texts)) {
+    const event = events[(at as number) - 1];
+    if (event !== undefined) found.set(event, String(fault));
+  }
+  return found;
+}
+
+function refusedLine(event: SinkRecord, detail: string): RejectedLine {
+  const { stream, sequence, line, storedAtMs, projectId, text } = event;
+  return { stream, sequence, line, storedAtMs, projectId, reason: "value", detail, text };
+}
+
+async function insertRejected(client: Client, lines: readonly RejectedLine[]): Promise<void> {
+  if (lines.length === 0) return;
+  const columns = ["stream", "sequence", "line", "storedAtMs", "projectId", "reason"] as const;
+  await client.query(rejectedSql, [
+    ...columns.map((name) => arrayOf(lines.map((line) => line[name]))),
+    arrayOf(lines.map(({ detail }) => detail.replaceAll("\0", "\ufffd"))),
+    arrayOf(lines.map(({ text }) => textOf(text).replaceAll("\0", "\ufffd"))),
+  ]);
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
+}

@@ -1,0 +1,97 @@
+// A sink's one connection to PostgreSQL: it holds the lock by which one sink at a time writes to a
+// schema, and is made anew when it is lost. While another sink has the lock it stays connected and
+// asks again.
+
+import type { Client } from "pg";
+import type { PostgresAddress } from "../../effects/store/postgres/address.ts";
+import { connect, destroy } from "../../effects/store/postgres/connect.ts";
+import { leavesConnection, storeErrorOf } from "../../effects/store/postgres/faults.ts";
+import { selectRows } from "../../effects/store/postgres/select-rows.ts";
+import { MovedError, StandbyError } from "../sink-target.ts";
+
+/** The first of the two numbers of the lock, freely chosen; the other one is of the schema. */
+const lockClass = 1_885_695_604;
+const tryLockSql = `SELECT pg_try_advisory_lock(${lockClass}, hashtext($1))`;
+/** So that a server soon sees that the host of a sink is gone, and gives the lock to another. */
+const keepAliveSql = `SELECT set_config(name, wanted, false) FROM pg_settings JOIN (VALUES
+    ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'),
+    ('client_connection_check_interval', '250')
+  ) AS wanted (setting, wanted) ON name = setting`;
+/** Also how long an answer is waited for. */
+const statementMsMax = 120_000;
+const notTheTables =
+  "the tables are not there: let the user make them, or make them by `penstock sink postgres --ddl`";
+const hints = {
+  "42501": "the user may not do this: let it own the schema, or make the tables by --ddl",
+  "42P01": notTheTables,
+  "3F000": notTheTables,
+};
+
+export class SinkSession {
+  readonly #address: PostgresAddress;
+  readonly #schema: string;
+  #client: Client | undefined;
+  #holdsLock = false;
+  #isBusy = false;
+
+  constructor(address: PostgresAddress, schema: string) {
+    this.#address = address;
+    this.#schema = schema;
+  }
+
+  /**
+   * Does `work` on the connection, with the lock; one at a time. Rejects with a StandbyError while
+   * another one has the lock, else with a StoreError, or a MovedError of `work`.
+   */
+  async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
+    this.#isBusy = true;
+    try {
+      const client = this.#client ?? (await this.#connect());
+      if (!this.#holdsLock) await this.#takeLock(client);
+      return await work(client);
+    } catch (error) {
+      if (error instanceof StandbyError || error instanceof MovedError) throw error;
+      if (!leavesConnection(error)) this.#letGo();
+      throw storeErrorOf(error, { doing, shown: this.#address.shown, hints });
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  /** Gives the lock back. What is still under way is given up. */
+  async close(): Promise<void> {
+    if (this.#isBusy) this.#letGo();
+    const client = this.#client;
+    this.#client = undefined;
+    if (client === undefined) return;
+    // The server ends the connection a moment later than the client.
+    if (this.#holdsLock) await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
+    await client.end().catch(() => {});
+  }
+
+  async #connect(): Promise<Client> {
+    const schema = this.#schema;
+    const client = await connect(this.#address, { name: "penstock sink", statementMsMax, schema });
+    client.on("error", () => {
+      if (this.#client === client) this.#letGo();
+    });
+    this.#client = client;
+    this.#holdsLock = false;
+    await selectRows(client, keepAliveSql);
+    return client;
+  }
+
+  async #takeLock(client: Client): Promise<void> {
+    const [row] = await selectRows(client, tryLockSql, [this.#schema]);
+    if (row?.[0] !== 1)
+      throw new StandbyError(`another sink writes to ${this.#address.shown}, ${this.#schema}`);
+    this.#holdsLock = true;
+  }
+
+  #letGo(): void {
+    const client = this.#client;
+    this.#client = undefined;
+    this.#holdsLock = false;
+    if (client !== undefined) destroy(client);
+  }
+}

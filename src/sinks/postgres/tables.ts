@@ -1,0 +1,112 @@
+// The tables of the sink in PostgreSQL. They are an interface that people query. An event is there
+// once: event_keys has the uuid of each, because no unique key of a table in parts can span its
+// parts. The parts are by the day on which the stream stored the event, so that there are as many
+// as days, whatever times events claim.
+
+import { rejectReasons } from "../sink-target.ts";
+
+const text = 'text COLLATE "C"';
+
+/** A statement each. `"schema"` may be there already. */
+export function tablesSql(schema: string): string[] {
+  return [
+    `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
+    `CREATE TABLE "${schema}".events (
+  project_id ${text} NOT NULL,
+  uuid uuid NOT NULL,
+  event text NOT NULL,
+  distinct_id text NOT NULL,
+  timestamp timestamptz NOT NULL,
+  received_at timestamptz NOT NULL,
+  stored_at timestamptz NOT NULL,
+  timestamp_sent timestamptz,
+  sent_at timestamptz,
+  ip text,
+  kind text NOT NULL,
+  person_profile boolean NOT NULL,
+  historical boolean NOT NULL,
+  properties jsonb NOT NULL,
+  set jsonb,
+  set_once jsonb,
+  unset jsonb
+) PARTITION BY RANGE (stored_at)`,
+    `CREATE INDEX events_by_time ON "${schema}".events (project_id, timestamp)`,
+    `CREATE TABLE "${schema}".event_keys (
+  uuid uuid NOT NULL,
+  project_id ${text} NOT NULL,
+  day date NOT NULL,
+  PRIMARY KEY (uuid, project_id)
+)`,
+    `CREATE TABLE "${schema}".rejected (
+  stream ${text} NOT NULL,
+  sequence bigint NOT NULL,
+  line integer NOT NULL,
+  stored_at timestamptz NOT NULL,
+  project_id ${text} NOT NULL,
+  reason text NOT NULL CHECK (reason IN (${rejectReasons.map((one) => `'${one}'`).join(", ")})),
+  detail text NOT NULL,
+  record text NOT NULL
+)`,
+    `CREATE TABLE "${schema}".incidents (
+  noted_at timestamptz NOT NULL DEFAULT now(),
+  stream ${text} NOT NULL,
+  epoch integer NOT NULL,
+  sequence bigint NOT NULL,
+  kind text NOT NULL,
+  messages bigint NOT NULL,
+  detail text NOT NULL
+)`,
+    `CREATE TABLE "${schema}".positions (
+  stream ${text} PRIMARY KEY,
+  lane text NOT NULL,
+  partition integer NOT NULL,
+  epoch integer NOT NULL,
+  created text NOT NULL,
+  sequence bigint NOT NULL,
+  written_at timestamptz NOT NULL DEFAULT now()
+)`,
+    `CREATE TABLE "${schema}".trails (
+  stream ${text} NOT NULL,
+  sequence bigint NOT NULL,
+  message_id text NOT NULL,
+  stored_at_ms bigint NOT NULL,
+  PRIMARY KEY (stream, sequence)
+)`,
+    `CREATE FUNCTION "${schema}".json_fault(value text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM value::jsonb;
+  RETURN NULL;
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+  RETURN SQLERRM;
+END $$`,
+    `CREATE TABLE "${schema}".sink_version AS SELECT ${tablesVersion} AS version`,
+  ];
+}
+
+export const tablesVersion = 1;
+
+/** For people, to be made by somebody with more rights than the sink is to have. */
+export function ddl(schema: string): string {
+  return tablesSql(schema)
+    .map((one) => `${one};\n`)
+    .join("\n");
+}
+
+/** In the order in which they are copied. */
+export const eventColumns = [
+  ...["project_id", "uuid", "event", "distinct_id", "timestamp", "received_at", "stored_at"],
+  ...["timestamp_sent", "sent_at", "ip", "kind", "person_profile", "historical"],
+  ...["properties", "set", "set_once", "unset"],
+] as const;
+
+/** The part of the events that were stored on a day, such as 2026-11-22. */
+export function partSql(day: string): string[] {
+  const part = `events_${day.replaceAll("-", "")}`;
+  const next = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
+  // In this way neither who reads the other parts waits, nor do we for them.
+  return [
+    `CREATE TABLE ${part} (LIKE events INCLUDING DEFAULTS)`,
+    `ALTER TABLE events ATTACH PARTITION ${part}
+      FOR VALUES FROM ('${day} 00:00:00+00') TO ('${next} 00:00:00+00')`,
+  ];
+}

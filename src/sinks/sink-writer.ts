@@ -1,0 +1,248 @@
+// The writer of a sink: takes frames from all streams, and writes their events to the target in
+// batches, each together with how far the streams are read. One batch is put together while the one
+// before is being written. Whatever fails, it forgets all it has in memory and goes on from what
+// the target has. While another sink has the target, it stands by, and takes over when that one is
+// gone.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
+import { EventStreams } from "../effects/streams/event-streams.ts";
+import { BatchBuilder, type BuiltBatch } from "./batch-builder.ts";
+import type { SinkCounts } from "./sink-counts.ts";
+import {
+  MovedError,
+  type SinkFilter,
+  type SinkPosition,
+  type SinkTarget,
+  StandbyError,
+} from "./sink-target.ts";
+import { type UnreadStream, UnreadWatch } from "./unread-watch.ts";
+
+interface BatchLimits {
+  readonly eventsMax: number;
+  readonly bytesMax: number;
+  /** How long the first event of a batch waits for others. */
+  readonly ageMsMax: number;
+}
+
+export interface SinkWriterOptions {
+  readonly connection: NatsConnection;
+  /** What the names of the streams begin with. */
+  readonly prefix: string;
+  /** It stays the caller's to close. */
+  readonly target: SinkTarget;
+  readonly filter: SinkFilter;
+  readonly limits: BatchLimits;
+  /** Goes on behind messages that have left a stream unread. */
+  readonly acceptExpired: boolean;
+  readonly counts: SinkCounts;
+  readonly log: Log;
+}
+
+export interface SinkStatus {
+  readonly state: "starting" | "standing by" | "writing" | "hindered";
+  /** Why nothing is being written; empty when all is well. */
+  readonly reasons: readonly string[];
+  /** Empty while it does not have the target. */
+  readonly streams: readonly UnreadStream[];
+}
+
+/** One batch is on its way, one is being put together, and as much is read ahead. */
+const batchesInHand = 4;
+const stepEvents = 2_000;
+const stepBytes = 2_097_152;
+const againMsMin = 100;
+const againMsMax = 5_000;
+const standbyMs = 500;
+const sayAgainMs = 30_000;
+/** How long an end waits for the target. */
+const closeMsMax = 10_000;
+const words = {
+  wayOut: "`penstock sink` with --accept-expired goes on",
+  stays: "what they brought into the target stays there",
+  twice: "where the target tells events by their uuid, none is there twice",
+};
+
+export class SinkWriter {
+  readonly #options: SinkWriterOptions;
+  readonly #ended = new AbortController();
+  readonly #warning: SparseWarning;
+  readonly #watch: UnreadWatch;
+  #running: Promise<void> | undefined;
+  #streams: EventStreams | undefined;
+  #inFlight: Promise<void> = Promise.resolve();
+  #fault: string | undefined = "it is starting";
+  #isStandby = false;
+  /** How far the target is for certain. */
+  #written = new Map<string, SinkPosition>();
+
+  constructor(options: SinkWriterOptions) {
+    this.#options = options;
+    const { connection, log } = options;
+    this.#warning = new SparseWarning(log, sayAgainMs);
+    this.#watch = new UnreadWatch({ connection, written: () => [...this.#written.values()] });
+  }
+
+  get framesBytes(): number {
+    return this.#streams?.bytesInHand ?? 0;
+  }
+
+  start(): void {
+    void this.#followConnection();
+    void this.#watch.run(this.#ended.signal);
+    this.#running = this.#run();
+  }
+
+  /** Writes what is in hand and ends. Gives up on a target that does not answer. */
+  async close(): Promise<void> {
+    this.#ended.abort();
+    this.#streams?.close();
+    const late = new AbortController();
+    await Promise.race([this.#running, pauseUntilAborted(closeMsMax, late.signal)]);
+    late.abort();
+  }
+
+  status(nowMs: number): SinkStatus {
+    if (this.#isStandby) return { state: "standing by", reasons: [], streams: [] };
+    const readers = this.#streams?.readers ?? [];
+    const faults = readers.flatMap(({ name, fault }) =>
+      fault === undefined ? [] : [`${name.stream}: ${fault}`],
+    );
+    const whole = this.#fault ?? this.#streams?.fault;
+    const reasons = whole === undefined ? faults : [whole, ...faults];
+    const state = reasons.length === 0 ? "writing" : "hindered";
+    return { state, reasons, streams: this.#watch.streams(nowMs) };
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#ended;
+    const { log, counts, target } = this.#options;
+    let pauseMs = againMsMin;
+    while (!signal.aborted) {
+      const before = counts.commits;
+      try {
+        await this.#session();
+      } catch (error) {
+        this.#note(error as Error);
+      } finally {
+        this.#streams?.close();
+      }
+      if (this.#isStandby) {
+        pauseMs = standbyMs;
+      } else {
+        pauseMs = counts.commits > before ? againMsMin : Math.min(2 * pauseMs, againMsMax);
+      }
+      await pauseUntilAborted(pauseMs, signal);
+    }
+    log.info({ target: target.shown }, "the sink has ended");
+  }
+
+  #note(error: Error): void {
+    const { log, target, counts } = this.#options;
+    const { message: reason } = error;
+    this.#written.clear();
+    if (error instanceof StandbyError) {
+      if (!this.#isStandby) log.info({ reason }, "standing by: another sink writes to the target");
+      this.#isStandby = true;
+      return;
+    }
+    this.#isStandby = false;
+    this.#fault = reason;
+    counts.failed();
+    if (error instanceof MovedError)
+      log.warn({ reason }, "somebody else has written; beginning again from what the target has");
+    else this.#warning.warn({ reason, target: target.shown }, "writing failed; beginning again");
+  }
+
+  /** Works until the end, or until everything has to begin anew. Nothing is in flight then. */
+  async #session(): Promise<void> {
+    const { target, log, prefix, connection, acceptExpired, filter, limits } = this.#options;
+    const positions = await target.open();
+    if (this.#ended.signal.aborted) return;
+    this.#isStandby = false;
+    this.#inFlight = Promise.resolve();
+    this.#written = new Map(positions.map((one) => [one.stream, one]));
+    const places = positions.map(
+      (one) => [one.stream, { ...one, rememberFrom: Number.POSITIVE_INFINITY }] as const,
+    );
+    const builder = new BatchBuilder(filter, positions);
+    const { lanes } = filter;
+    const bytesMax = batchesInHand * limits.bytesMax;
+    const streams = new EventStreams({
+      ...{
+        connection,
+        prefix,
+        places: new Map(places),
+        bytesMax,
+        acceptExpired,
+        lanes,
+        words,
+        log,
+      },
+    });
+    this.#streams = streams;
+    this.#fault = undefined;
+    log.info({ target: target.shown }, "writing events");
+    try {
+      while (!this.#ended.signal.aborted) await this.#batch(streams, builder);
+    } finally {
+      streams.close();
+      await this.#inFlight;
+    }
+  }
+
+  /** Puts a batch together while the one before is on its way; then writes it. */
+  async #batch(streams: EventStreams, builder: BatchBuilder): Promise<void> {
+    // Where nothing comes, a write that fails is heard of at once.
+    await Promise.race([streams.ready(), this.#failed()]);
+    await this.#gather(streams, builder);
+    await this.#inFlight;
+    if (builder.isEmpty) return;
+    this.#inFlight = this.#write(builder.take());
+    // It is awaited before the next one.
+    this.#inFlight.catch(() => {});
+  }
+
+  async #gather(streams: EventStreams, builder: BatchBuilder): Promise<void> {
+    const { eventsMax, bytesMax, ageMsMax } = this.#options.limits;
+    const late = new AbortController();
+    const waited = pauseUntilAborted(ageMsMax, AbortSignal.any([late.signal, this.#ended.signal]));
+    let isLate = false;
+    const end = waited.then(() => {
+      isLate = true;
+    });
+    try {
+      while (!isLate && builder.events < eventsMax && builder.bytes < bytesMax) {
+        await Promise.race([streams.ready(), end, this.#failed()]);
+        const room = [eventsMax - builder.events, bytesMax - builder.bytes] as const;
+        const items = streams.take(Math.min(stepEvents, room[0]), Math.min(stepBytes, room[1]));
+        for (const item of items) builder.add(item);
+        // Others have the event loop in between.
+        await new Promise(setImmediate);
+      }
+    } finally {
+      late.abort();
+    }
+  }
+
+  /** Never fulfilled: rejects when the write under way does. */
+  #failed(): Promise<never> {
+    return this.#inFlight.then(() => new Promise<never>(() => {}));
+  }
+
+  async #write(batch: BuiltBatch): Promise<void> {
+    const { target, counts } = this.#options;
+    const sinceMonotonicMs = performance.now();
+    const outcome = await target.write(batch);
+    counts.written(batch, outcome, (performance.now() - sinceMonotonicMs) / 1_000);
+    for (const position of batch.positions) this.#written.set(position.stream, position);
+    batch.release();
+  }
+
+  async #followConnection(): Promise<void> {
+    for await (const { type } of this.#options.connection.status()) {
+      if (type === "disconnect" || type === "staleConnection") this.#streams?.interrupt();
+    }
+  }
+}
