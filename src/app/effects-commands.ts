@@ -2,7 +2,7 @@
 // read what has come of it. Their modules are imported only when they run.
 
 import { Argument, type Command, InvalidArgumentError } from "commander";
-import type { CommandContext } from "../cli/context.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
 import type { EffectsCommand } from "../cli/effects/command.ts";
 import type { RebuildCommandOptions } from "../cli/effects/rebuild.ts";
 import type { UsageOptions } from "../cli/effects/usage.ts";
@@ -37,7 +37,10 @@ export function addEffects(program: Command, context: CommandContext): void {
       "go on behind events that left their stream before they were applied; where an older copy of a stream leaves open which were applied, apply all of it",
       false,
     )
+    // What stands behind `effects` and is no command of it comes here, to the default one.
+    .allowExcessArguments(true)
     .action(async (options: { acceptExpired: boolean }, command: Command) => {
+      refuseWords(command.args, effects);
       const { runEffects } = await import("./effects.ts");
       await runEffects(configOf(command, context), context, options);
     });
@@ -52,6 +55,13 @@ export function addEffects(program: Command, context: CommandContext): void {
     await status(commandOf(command, context), options.json);
   });
   addRebuilding(effects, context);
+}
+
+function refuseWords([word]: readonly string[], effects: Command): void {
+  if (word === undefined) return;
+  const names = effects.commands.map((one) => one.name()).filter((name) => name !== besideCommand);
+  const message = `there is no command effects ${word}: there are ${names.join(", ")}`;
+  throw new CommandError(message, usageExitCode);
 }
 
 function addRebuilding(effects: Command, context: CommandContext): void {

@@ -42,6 +42,7 @@ test.each([
   [["gather", "a b"], "JetStream domain must match"],
   [["doctor", "--monitor", "nats-1"], "--monitor must be"],
   [["up", "--nats-url", "nats://127.0.0.1:1"], "brings a NATS of its own"],
+  [["effects", "stauts"], "no command effects stauts: there are run, status, rebuild, verify"],
   [["worker"], "cannot run by itself"],
 ])("%j", async (args, why) => {
   const { exitCode, message } = await faultOf(args);

@@ -7,7 +7,7 @@ import { StoreError } from "../store-error.ts";
 export function mustBeReadable(file: string): void {
   if (isAbsent(file))
     throw new StoreError(
-      `read ${file}: there is no such file: \`penstock effects\` makes it when it first runs`,
+      `read ${file}: there is no such file: \`penstock effects\` makes it when it first runs, and PENSTOCK_EFFECTS_URL (--effects-url) names another`,
     );
   try {
     accessSync(file, constants.R_OK);
