@@ -35,6 +35,10 @@ async function main(): Promise<number> {
     host: process,
     mainFile: import.meta.filename,
     channel: process,
+    // Not before it is asked for: opening it would keep the process waiting.
+    get stdin() {
+      return process.stdin;
+    },
     stdout,
     stderr,
     stop: stop.signal,

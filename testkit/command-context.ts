@@ -1,7 +1,7 @@
 // The outside world of a command that runs in the test's own process: what it prints is kept, and
 // the test says when it is to stop.
 
-import { Writable } from "node:stream";
+import { Readable, Writable } from "node:stream";
 import type { CommandContext } from "../src/cli/context.ts";
 
 interface CommandWorld {
@@ -11,7 +11,10 @@ interface CommandWorld {
   readonly stop: AbortController;
 }
 
-export function commandWorld(env: CommandContext["env"] = {}): CommandWorld {
+export function commandWorld(
+  env: CommandContext["env"] = {},
+  stdin: Readable = Readable.from([]),
+): CommandWorld {
   const said = { out: "", err: "", all: "" };
   const stop = new AbortController();
   const into = (stream: "out" | "err"): Writable =>
@@ -27,6 +30,7 @@ export function commandWorld(env: CommandContext["env"] = {}): CommandWorld {
     host: process,
     mainFile: "",
     channel: process,
+    stdin,
     stdout: into("out"),
     stderr: into("err"),
     stop: stop.signal,

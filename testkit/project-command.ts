@@ -1,6 +1,6 @@
 // Runs `penstock project` in the test's own process, as main.ts would.
 
-import { Writable } from "node:stream";
+import { Readable, Writable } from "node:stream";
 import { commandLine } from "../src/app/command-line.ts";
 
 /**
@@ -20,6 +20,7 @@ export async function projectCommand(natsUrl: string, args: readonly string[]): 
     host: process,
     mainFile: "",
     channel: { connected: false, on: () => {} },
+    stdin: Readable.from([]),
     stdout,
     stderr: stdout,
     stop: new AbortController().signal,

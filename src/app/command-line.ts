@@ -2,7 +2,7 @@
 // docs/reference/commands.md is generated from this tree. This file does not touch `process`: what
 // a command needs from outside comes with the context.
 
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
 import type { Lane } from "../base/types.ts";
 import type { CommandContext } from "../cli/context.ts";
 import { gather } from "../cli/gather.ts";
@@ -32,9 +32,11 @@ import {
 import { tail } from "../cli/tail.ts";
 import { lanes } from "../nats/names.ts";
 import { burstBytesMin, burstEventsMin } from "../projects/quota/meter.ts";
-import { burstSecondsDefault, isPositive } from "../projects/quota/quota.ts";
+import { burstSecondsDefault } from "../projects/quota/quota.ts";
 import { workerCommand } from "../workers/worker-process.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
+import { addImport } from "./import-command.ts";
+import { positiveNumber } from "./positive-number.ts";
 import { addSinks } from "./sink-commands.ts";
 import { version } from "./version.ts";
 
@@ -48,6 +50,7 @@ export function commandLine(context: CommandContext): Command {
   addDoctor(program, context);
   addProjects(program, context);
   addReading(program, context);
+  addImport(program, context);
   addEffects(program, context);
   addEffectsReading(program, context);
   addSinks(program, context);
@@ -205,10 +208,4 @@ function withAll(command: Command): Command {
 
 function withNats(command: Command): Command {
   return withSettings(command, natsSettings);
-}
-
-function positiveNumber(text: string): number {
-  const value = Number(text);
-  if (!isPositive(value)) throw new InvalidArgumentError("must be a number above 0");
-  return value;
 }

@@ -1,7 +1,7 @@
 // What main.ts lends to a command: the outside world as arguments, so that a command never touches
 // `process`.
 
-import type { Writable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import type { ProcessHost } from "../embedded/process-identity.ts";
 import type { SupervisorChannel } from "../workers/worker.ts";
 
@@ -12,6 +12,8 @@ export interface CommandContext {
   readonly mainFile: string;
   /** The channel to the process that forked this one. */
   readonly channel: SupervisorChannel;
+  /** What a command may be given to read. */
+  readonly stdin: Readable;
   /** Where a command prints its results. */
   readonly stdout: Writable;
   /** Where status lines and the log go. */

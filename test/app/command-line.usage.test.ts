@@ -1,7 +1,7 @@
 // A wrong argument of any command ends with 2 and is told before NATS is looked for: there is none
 // here.
 
-import { Writable } from "node:stream";
+import { Readable, Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { commandLine } from "../../src/app/command-line.ts";
 import { type CommandContext, CommandError } from "../../src/cli/context.ts";
@@ -15,6 +15,7 @@ async function faultOf(args: readonly string[]): Promise<CommandError> {
     host: process,
     mainFile: "",
     channel: { connected: false, on: () => {} },
+    stdin: Readable.from([]),
     stdout: nobody,
     stderr: nobody,
     stop: new AbortController().signal,

@@ -1,0 +1,54 @@
+// The command `import` in the tree. Its modules are imported only when it runs.
+
+import { type Command, Option } from "commander";
+import type { CommandContext } from "../cli/context.ts";
+import { formatNames } from "../cli/import/formats/detect.ts";
+import type { ImportOptions } from "../cli/import/import.ts";
+import { positiveNumber } from "./positive-number.ts";
+
+const batchBytesDefault = 4_194_304;
+const lineBytesMaxDefault = 8_388_608;
+
+export function addImport(program: Command, context: CommandContext): void {
+  program
+    .command("import <file...>")
+    .description(
+      "send files of events to a gateway as history: NDJSON, also gzip or zstd; - is standard input. Run again, it goes on behind what is stored",
+    )
+    .option("--url <url>", "where the gateway is, such as http://127.0.0.1:8000")
+    .option("--key <key>", "the API key of the project")
+    .addOption(
+      new Option("--format <name>", "auto: told by the first lines")
+        .choices(formatNames)
+        .default("auto"),
+    )
+    .option("--dry-run", "send nothing: only say what would not be stored, line by line", false)
+    .option("--restart", "from the beginning, whatever an earlier run has done", false)
+    .option(
+      "--state <file>",
+      "where it notes how far it is; default: beside the file, as <file>.penstock-import, and for standard input nowhere",
+    )
+    .option(
+      "--give-up-after <seconds>",
+      "end when the gateway has taken nothing for so long; default: never",
+      positiveNumber,
+    )
+    .option("--group-type <name>", "of Segment's group calls that do not say theirs", "company")
+    .option("--gzip", "compress requests: for a gateway that is far away", false)
+    .option(
+      "--batch-bytes <number>",
+      "how many bytes of lines go into a request",
+      positiveNumber,
+      batchBytesDefault,
+    )
+    .option(
+      "--line-bytes-max <number>",
+      "a longer line is left out",
+      positiveNumber,
+      lineBytesMaxDefault,
+    )
+    .action(async (files: string[], options: ImportOptions) => {
+      const { importFiles } = await import("../cli/import/import.ts");
+      await importFiles(files, options, context);
+    });
+}

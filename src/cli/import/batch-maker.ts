@@ -1,0 +1,272 @@
+// Makes the body of a request out of a block of lines. Lines that are events as they stand go
+// through as bytes: the gateway's scanner says where they are, and which have no uuid. Others are
+// parsed and converted.
+
+import { typeAt } from "../../events/item-view.ts";
+import { UuidForm, unescapedUuid, uuidForm } from "../../events/uuid.ts";
+import {
+  FieldShift,
+  Header,
+  MoreShift,
+  Row,
+  type Scanner,
+  ScanStatus,
+  TokenType,
+} from "../../scan/table.ts";
+import { type Batch, bodyTail, type LineNote, paddingOf } from "./batch.ts";
+import { isUuid, uuidOfSource } from "./event-uuid.ts";
+import { type Format, type FormatOptions, isObject } from "./formats/format.ts";
+import { ItemWriter } from "./item-writer.ts";
+import { parseJson } from "./json-text.ts";
+import type { LineBlock } from "./line-block.ts";
+import type { LineHash } from "./line-hash.ts";
+
+interface BatchMakerOptions {
+  readonly head: Buffer;
+  readonly format: Format;
+  readonly formatOptions: FormatOptions;
+  readonly hash: LineHash;
+  readonly createScanner: (rows?: number) => Scanner;
+  /** Memory of at least so many bytes; what was in it is lost. */
+  readonly takeBuffer: () => Buffer;
+  readonly giveBuffer: (buffer: Buffer) => void;
+}
+
+/** One line as the scanner found it: an item of `body`, in the row of its table. */
+interface Item {
+  body: Buffer;
+  table: Uint32Array;
+  row: number;
+  start: number;
+  end: number;
+}
+
+const lineHead = Buffer.from('{"batch":[');
+
+export class BatchMaker {
+  readonly #options: BatchMakerOptions;
+  readonly #scanner: Scanner;
+  readonly #lineScanner: Scanner;
+  readonly #item: Item;
+
+  constructor(options: BatchMakerOptions) {
+    this.#options = options;
+    this.#scanner = options.createScanner();
+    this.#lineScanner = options.createScanner(1);
+    const { table } = this.#lineScanner;
+    this.#item = { body: Buffer.alloc(0), table, row: 0, start: 0, end: 0 };
+  }
+
+  /**
+   * `block` is closed and given away. `notes` are those of lines that are not in it, `lastLine` is
+   * the last one read.
+   */
+  make(block: LineBlock, notes: LineNote[], lastLine: number): Batch {
+    const work = new BlockWork(block, notes, this.#options);
+    block.close();
+    const { needsConversion } = this.#options.format;
+    const isScanned = needsConversion !== undefined && this.#scansWhole(block);
+    for (let index = 0; index < block.count; index++) {
+      const [start, end] = [block.starts[index]!, block.ends[index]!];
+      this.#options.hash.add(block.buffer, start, end);
+      if (needsConversion === undefined || needsConversion(block.buffer, start, end)) {
+        this.#convert(work, index);
+      } else if (isScanned) {
+        const item = this.#item;
+        item.body = block.buffer;
+        item.table = this.#scanner.table;
+        item.row = Header.Words + index * Row.Words;
+        item.start = start;
+        item.end = end;
+        this.#pass(work, index);
+      } else if (this.#scansAlone(work, index)) this.#pass(work, index);
+    }
+    return work.finish(lastLine, this.#options.hash.fingerprint());
+  }
+
+  /** Whether every line of the block is one JSON value, and stands in the table as such. */
+  #scansWhole({ buffer, length, starts, ends, count }: LineBlock): boolean {
+    if (count === 0) return false;
+    const scanner = this.#scanner;
+    if (scanner.scanAtOnce(buffer.subarray(0, length)) !== ScanStatus.Ok) return false;
+    const { table } = scanner;
+    if (table[Header.RowCount] !== count || table[Header.ItemCount] !== count) return false;
+    for (let index = 0; index < count; index++) {
+      const row = Header.Words + index * Row.Words;
+      if (table[row + Row.ItemStart] !== starts[index] || table[row + Row.ItemEnd] !== ends[index])
+        return false;
+    }
+    return true;
+  }
+
+  /** Scans a line by itself; notes what is wrong with it, and is false then. */
+  #scansAlone(work: BlockWork, index: number): boolean {
+    const { buffer, starts, ends } = work.block;
+    const line = buffer.subarray(starts[index]!, ends[index]!);
+    let body = Buffer.concat([lineHead, line, bodyTail]);
+    const { table } = this.#lineScanner;
+    let status = this.#lineScanner.scan(body);
+    if (status === ScanStatus.InvalidUtf8) {
+      // As the gateway does it: U+FFFD stands for what is malformed.
+      body = Buffer.concat([lineHead, Buffer.from(line.toString("utf8")), bodyTail]);
+      status = this.#lineScanner.scan(body);
+      if (status === ScanStatus.Ok) {
+        const detail = "bytes that are not UTF-8: stored with U+FFFD in their place";
+        work.note(index, "invalid_utf8", { detail, isStored: true });
+      }
+    }
+    const end = body.length - bodyTail.length;
+    const row = Header.Words;
+    const isOne =
+      status === ScanStatus.Ok &&
+      table[Header.ItemCount] === 1 &&
+      table[row + Row.ItemStart] === lineHead.length &&
+      table[row + Row.ItemEnd] === end;
+    if (isOne) {
+      Object.assign(this.#item, { body, table, row, start: lineHead.length, end });
+      return true;
+    }
+    const column =
+      status === ScanStatus.InvalidJson ? table[Header.ErrorOffset]! - lineHead.length + 1 : 0;
+    const where = column > 0 ? ` from its byte ${column} on` : "";
+    work.note(index, "not_json", { detail: `the line is no JSON${where}`, isStored: false });
+    return false;
+  }
+
+  /** Sends the item as it stands, or with a uuid where it has none. */
+  #pass(work: BlockWork, index: number): void {
+    const { body, table, row, start, end } = this.#item;
+    const fields = table[row + Row.FieldTypes]!;
+    const isObjectItem = typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
+    // An object of which no field is known is no event, and may be empty.
+    if (!isObjectItem || fields === 0 || hasUuid(this.#item)) {
+      work.keep(index, body, start, end);
+      return;
+    }
+    const type = typeAt(fields, FieldShift.Uuid);
+    if (type !== TokenType.Absent && type !== TokenType.Null && type !== TokenType.EmptyString)
+      work.note(index, "invalid_uuid", invalidUuid);
+    work.keepWithUuid(index, body, [start, end], this.#options.hash.uuid());
+  }
+
+  #convert(work: BlockWork, index: number): void {
+    const { format, formatOptions, hash } = this.#options;
+    const { buffer, starts, ends } = work.block;
+    let line: unknown;
+    try {
+      line = parseJson(buffer.toString("utf8", starts[index]!, ends[index]!));
+    } catch (error) {
+      const detail = `the line is no JSON: ${(error as Error).message}`;
+      work.note(index, "not_json", { detail, isStored: false });
+      return;
+    }
+    if (!isObject(line)) {
+      work.note(index, "not_an_object", { detail: "the line is no JSON object", isStored: false });
+      return;
+    }
+    const converted = format.convert(line, formatOptions);
+    if ("leftOut" in converted) {
+      work.note(index, converted.leftOut, { detail: converted.detail, isStored: false });
+      return;
+    }
+    const { event, uuid, source } = converted;
+    const own = isUuid(uuid) ? uuid : source === undefined ? hash.uuid() : uuidOfSource(source);
+    const isWrong = !isUuid(uuid) && source === undefined && (uuid ?? "") !== "";
+    if (isWrong) work.note(index, "invalid_uuid", invalidUuid);
+    work.replace(index, JSON.stringify({ ...event, uuid: own }));
+  }
+}
+
+const invalidUuid = {
+  detail: "uuid is not a UUID: stored with one made of the line",
+  isStored: true,
+} as const;
+
+function hasUuid({ body, table, row }: Item): boolean {
+  const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Uuid);
+  const [start, end] = [table[row + Row.UuidStart]!, table[row + Row.UuidEnd]!];
+  if (type === TokenType.PlainString) return uuidForm(body, start + 1, end - 1) !== UuidForm.None;
+  return type === TokenType.EscapedString && unescapedUuid(body, start, end) !== undefined;
+}
+
+/** The body of one block as it is made. It is the block's own until an item is to be otherwise. */
+class BlockWork {
+  readonly block: LineBlock;
+  readonly #notes: LineNote[];
+  readonly #options: BatchMakerOptions;
+  #writer: ItemWriter | undefined = undefined;
+
+  constructor(block: LineBlock, notes: LineNote[], options: BatchMakerOptions) {
+    this.block = block;
+    this.#notes = notes;
+    this.#options = options;
+  }
+
+  /** An item that is left out is not in the body. */
+  note(
+    index: number,
+    code: string,
+    { detail, isStored }: Pick<LineNote, "detail" | "isStored">,
+  ): void {
+    this.#notes.push({ line: this.block.numbers[index]!, code, detail, isStored });
+    if (!isStored) this.#writerFrom(index);
+  }
+
+  keep(index: number, body: Buffer, start: number, end: number): void {
+    if (this.#writer === undefined && body === this.block.buffer) return;
+    this.#writerFrom(index).copy(body, start, end, this.block.numbers[index]!);
+  }
+
+  keepWithUuid(index: number, body: Buffer, span: readonly [number, number], uuid: string): void {
+    this.#writerFrom(index).copyWithUuid(body, span, uuid, this.block.numbers[index]!);
+  }
+
+  replace(index: number, text: string): void {
+    this.#writerFrom(index).writeText(text, this.block.numbers[index]!);
+  }
+
+  finish(lastLine: number, fingerprint: string): Batch {
+    const { giveBuffer } = this.#options;
+    const writer = this.#writer;
+    const { block } = this;
+    if (writer === undefined) {
+      const { starts, ends, numbers: lines, buffer, length } = block;
+      const body = padded(buffer, length, starts.length);
+      return {
+        ...{ body, starts, ends, lines, notes: this.#notes, lastLine, fingerprint },
+        release: () => giveBuffer(buffer),
+      };
+    }
+    giveBuffer(block.buffer);
+    writer.close();
+    const { starts, ends, lines, buffer, length } = writer;
+    const body = padded(buffer, length, starts.length);
+    return {
+      ...{ body, starts, ends, lines, notes: this.#notes, lastLine, fingerprint },
+      release: () => giveBuffer(buffer),
+    };
+  }
+
+  /** The writer, with all items before this one. */
+  #writerFrom(index: number): ItemWriter {
+    if (this.#writer !== undefined) return this.#writer;
+    const { takeBuffer, head } = this.#options;
+    const writer = new ItemWriter(takeBuffer(), head);
+    const { buffer, starts, ends, numbers } = this.block;
+    for (let before = 0; before < index; before++)
+      writer.copy(buffer, starts[before]!, ends[before]!, numbers[before]!);
+    this.#writer = writer;
+    return writer;
+  }
+}
+
+/** The body with what blanks it needs; empty where it has no event. */
+function padded(buffer: Buffer, length: number, events: number): Buffer {
+  if (events === 0) return buffer.subarray(0, 0);
+  const body = buffer.subarray(0, length);
+  const blanks = paddingOf(length, events);
+  if (blanks === 0) return body;
+  if (length + blanks > buffer.length) return Buffer.concat([body, Buffer.alloc(blanks, " ")]);
+  buffer.fill(" ", length, length + blanks);
+  return buffer.subarray(0, length + blanks);
+}

@@ -1,0 +1,25 @@
+// Uuids that are made of something, so that the same gets the same one each time: version 8 of RFC
+// 9562, section 5.8, the version for ids that are made in a way of one's own.
+
+import { hash } from "node:crypto";
+
+/** Made of the first 16 bytes of a hash, but for the six bits of version and variant. */
+export function uuidOfHash(digest: Buffer): string {
+  const bytes = Buffer.from(digest.subarray(0, 16));
+  bytes[6] = (bytes[6]! & 0x0f) | 0x80;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = bytes.toString("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** The uuid of what the parts name. */
+export function uuidOfSource(parts: readonly unknown[]): string {
+  return uuidOfHash(hash("sha256", `penstock import ${JSON.stringify(parts)}`, "buffer"));
+}
+
+const canonicalForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Whether the gateway takes it for a UUID. */
+export function isUuid(value: unknown): value is string {
+  return typeof value === "string" && canonicalForm.test(value);
+}

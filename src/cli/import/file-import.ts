@@ -1,0 +1,302 @@
+// Imports one file: sends its batches in order, and notes after each answer how far it is.
+
+import { stat } from "node:fs/promises";
+import type { Readable } from "node:stream";
+import type { ItemNote } from "../../base/types.ts";
+import { dropTable } from "../../base/warnings.ts";
+import type { BackgroundScanner } from "../../scan/table.ts";
+import { CommandError } from "../context.ts";
+import type { Answer } from "./answer.ts";
+import {
+  type Batch,
+  type BatchPart,
+  bodyHead,
+  bodyOfPart,
+  type LineNote,
+  paddingOf,
+} from "./batch.ts";
+import { Batches } from "./batches.ts";
+import { Counts, grouped } from "./counts.ts";
+import { EventCheck, removed } from "./event-check.ts";
+import { formatNamed } from "./formats/detect.ts";
+import type { Format, FormatOptions } from "./formats/format.ts";
+import { type ImportState, type StateFile, targetOf } from "./import-state.ts";
+import { inputChunks } from "./input.ts";
+import type { BlockLimits } from "./line-block.ts";
+import type { Progress } from "./progress.ts";
+import { type Sender, Stopped } from "./sender.ts";
+
+export interface FileImportOptions {
+  /** A path, or "-" for standard input. */
+  readonly file: string;
+  readonly url: URL;
+  readonly key: string;
+  readonly format: Format | undefined;
+  readonly formatOptions: FormatOptions;
+  readonly limits: BlockLimits;
+  readonly lineBytesMax: number;
+  readonly restart: boolean;
+  readonly stateFile: StateFile | undefined;
+  /** Undefined in a dry run. */
+  readonly sender: Sender | undefined;
+  readonly createScanner: (rows?: number) => BackgroundScanner;
+  readonly progress: Progress;
+  readonly stdin: () => Readable;
+  readonly stop: AbortSignal;
+}
+
+type DoneAnswer = Extract<Answer, { readonly kind: "done" }>;
+
+const noBytes: Buffer = Buffer.alloc(0);
+/** So many lines are named for each reason; the others are counted. */
+const toldPerCode = 10;
+
+export class FileImport {
+  readonly #options: FileImportOptions;
+  readonly #name: string;
+  readonly #input = { bytesRead: 0 };
+  readonly #told = new Map<string, number>();
+  #bytesTotal: number | undefined = undefined;
+  #check: EventCheck | undefined = undefined;
+  #last: Batch | undefined = undefined;
+  #sending: Promise<void> | undefined = undefined;
+  #saved: Promise<void> = Promise.resolve();
+  /** Whether small bodies get blanks; a gateway may have a cap that is smaller than these make them. */
+  #isPadded = true;
+  #hasSaidHalves = false;
+  #formatName = "";
+  counts = new Counts();
+  /** Told to stop before the end. */
+  isStopped = false;
+  /** An earlier run had come to the end, and there is nothing new. */
+  isDoneBefore = false;
+
+  constructor(options: FileImportOptions) {
+    this.#options = options;
+    this.#name = options.file === "-" ? "standard input" : options.file;
+  }
+
+  /** Rejects with a CommandError where it cannot go on; what is done is in the state file then. */
+  async run(): Promise<void> {
+    const { file, progress, stop } = this.#options;
+    const before = await this.#stateBefore();
+    this.#bytesTotal = file === "-" ? undefined : await bytesOf(file);
+    this.counts = new Counts(before?.counts);
+    progress.begin(this.#standing());
+    const batches = this.#batches(before);
+    let isAtEnd = false;
+    try {
+      for (;;) {
+        // The next batch is made while the one before it is on its way.
+        const { done, value: batch } = await batches.next();
+        await this.#settle();
+        isAtEnd = done === true;
+        if (isAtEnd || stop.aborted) break;
+        this.#last = batch!;
+        this.#sending = this.#take(batch!);
+        // A rejection is heard when the batch is settled.
+        this.#sending.catch(() => {});
+      }
+    } catch (error) {
+      // What is on its way may still be acknowledged, when the file cannot be read any further.
+      await this.#settle().catch(() => {});
+      if (!(error instanceof Stopped)) throw error;
+    } finally {
+      await batches.return();
+      await this.#saved;
+    }
+    this.isStopped = !isAtEnd;
+    if (isAtEnd && this.#last !== undefined) await this.#save(this.#last, true);
+    this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
+  }
+
+  /** Waits for the batch that is on its way, and notes that it is done. */
+  async #settle(): Promise<void> {
+    const sending = this.#sending;
+    this.#sending = undefined;
+    if (sending === undefined) return;
+    await sending;
+    // The next batch need not wait for the disk: whatever is not noted is sent again, and known.
+    this.#saved = this.#save(this.#last!, false);
+    this.#saved.catch(() => {});
+  }
+
+  async #stateBefore(): Promise<ImportState | undefined> {
+    const { stateFile, restart, url, key, format, progress } = this.#options;
+    if (stateFile === undefined) return undefined;
+    if (restart) {
+      await stateFile.remove();
+      return undefined;
+    }
+    const state = await stateFile.read();
+    if (state === undefined) return undefined;
+    if (state.target !== targetOf(url, key)) {
+      throw new CommandError(
+        `import ${this.#name}: by ${stateFile.name} it goes to another gateway or project: name another file with --state, or begin anew with --restart`,
+      );
+    }
+    if (format !== undefined && format.name !== state.format) {
+      throw new CommandError(
+        `import ${this.#name}: by ${stateFile.name} its format is ${state.format}: to begin anew: --restart`,
+      );
+    }
+    if (!state.finished)
+      progress.say(`${this.#name}: ${grouped(state.lines)} lines are done, going on behind them`);
+    return state;
+  }
+
+  #batches(before: ImportState | undefined): AsyncGenerator<Batch, void, void> {
+    const { file, stdin, key, format, formatOptions, limits, lineBytesMax } = this.#options;
+    const { createScanner, progress } = this.#options;
+    const batches = new Batches({
+      ...{ name: this.#name, key, formatOptions, limits, lineBytesMax, createScanner },
+      ...{ done: before, format: format ?? formatNamed(before?.format) },
+      begun: ({ name, title }) => {
+        this.#formatName = name;
+        if (format === undefined && before === undefined)
+          progress.say(`${this.#name}: ${title} (--format ${name})`);
+      },
+    });
+    return batches.of(inputChunks(file, { stdin, progress: this.#input }));
+  }
+
+  /** Sends one batch, or only judges it. */
+  async #take(batch: Batch): Promise<void> {
+    for (const note of batch.notes) this.#note(note);
+    const { sender } = this.#options;
+    if (sender === undefined) {
+      const { accepted, notes } = this.#checked(batch);
+      this.counts.stored += accepted;
+      for (const note of notes) this.#note(note);
+    } else if (batch.lines.length > 0) {
+      await this.#send(sender, batch, { from: 0, to: batch.lines.length }, batch.body);
+    }
+    batch.release();
+    this.#options.progress.update(this.#standing());
+  }
+
+  /** Sends a part of the batch; in halves, where it is too much for one request. */
+  async #send(sender: Sender, batch: Batch, part: BatchPart, whole?: Buffer): Promise<void> {
+    const head = bodyHead(this.#options.key);
+    const isPadded = this.#isPadded;
+    const body = whole ?? bodyOfPart(batch, part, { head, isPadded });
+    const { from, to } = part;
+    const answer = await sender.send(body, to - from);
+    const lines = batch.lines.slice(from, to);
+    switch (answer.kind) {
+      case "done":
+        this.#count(answer, { body, lines });
+        return;
+      case "tooLarge":
+        await this.#sendLess(sender, batch, part, answer.why);
+        return;
+      case "refused":
+        throw new CommandError(
+          `import ${this.#name}: lines ${lines[0]} to ${lines.at(-1)} were refused, and nothing of them is stored: ${answer.why}`,
+        );
+      default:
+        answer satisfies never;
+    }
+  }
+
+  async #sendLess(
+    sender: Sender,
+    batch: Batch,
+    { from, to }: BatchPart,
+    why: string,
+  ): Promise<void> {
+    const bare = bodyOfPart(batch, { from, to }, { head: noBytes, isPadded: false });
+    if (this.#isPadded && paddingOf(bare.length, to - from) > 0) {
+      this.#isPadded = false;
+      await this.#send(sender, batch, { from, to });
+      return;
+    }
+    if (to - from === 1) {
+      this.#note({ line: batch.lines[from]!, code: "too_large", detail: why, isStored: false });
+      return;
+    }
+    if (!this.#hasSaidHalves) {
+      this.#hasSaidHalves = true;
+      this.#options.progress.say(`sending less at a time (see --batch-bytes): ${why}`);
+    }
+    const middle = (from + to) >>> 1;
+    await this.#send(sender, batch, { from, to: middle });
+    await this.#send(sender, batch, { from: middle, to });
+  }
+
+  #count(answer: DoneAnswer, { body, lines }: Pick<Batch, "body" | "lines">): void {
+    const { accepted, dropped, namesSome } = answer;
+    this.counts.stored += accepted;
+    const named = namedNotes(answer, lines);
+    const notes = namesSome ? completed(this.#checked({ body, lines }).notes, named) : named;
+    for (const note of notes) this.#note(note);
+    const told = notes.filter(({ isStored, code }) => !isStored && code !== removed.code).length;
+    if (dropped > told) this.counts.note({ code: "not_named", isStored: false }, dropped - told);
+    const gone = lines.length - accepted - dropped;
+    const removedTold = notes.filter(({ code }) => code === removed.code).length;
+    if (gone > removedTold)
+      this.counts.note({ code: removed.code, isStored: false }, gone - removedTold);
+  }
+
+  #checked(batch: Pick<Batch, "body" | "lines">): { accepted: number; notes: readonly LineNote[] } {
+    const { createScanner, lineBytesMax } = this.#options;
+    this.#check ??= new EventCheck({ createScanner, recordBytesMax: lineBytesMax });
+    return this.#check.check(batch);
+  }
+
+  #note(note: LineNote): void {
+    this.counts.note(note);
+    const told = (this.#told.get(note.code) ?? 0) + 1;
+    this.#told.set(note.code, told);
+    if (told > toldPerCode) return;
+    const fate = note.isStored ? "stored" : "not stored";
+    const more = told === toldPerCode ? "; more of these are only counted" : "";
+    this.#options.progress.say(
+      `${this.#name}:${note.line}: ${fate}: ${note.code}: ${note.detail}${more}`,
+    );
+  }
+
+  async #save({ lastLine, fingerprint }: Batch, finished: boolean): Promise<void> {
+    const { stateFile, url, key } = this.#options;
+    await stateFile?.save({
+      ...{ version: 1, target: targetOf(url, key), format: this.#formatName },
+      ...{ lines: lastLine, fingerprint, finished, counts: this.counts.text() },
+    });
+  }
+
+  #standing() {
+    return {
+      name: this.#name,
+      events: this.counts.stored,
+      bytesRead: this.#input.bytesRead,
+      bytesTotal: this.#bytesTotal,
+    };
+  }
+}
+
+/** What the answer names, by the lines of the file. */
+function namedNotes({ errors, warnings }: DoneAnswer, lines: readonly number[]): LineNote[] {
+  const noteOf = ({ index, code, detail }: ItemNote, isStored: boolean): LineNote => ({
+    ...{ line: lines[index] ?? 0, code, detail, isStored },
+  });
+  return [
+    ...errors.map((note) => noteOf(note, false)),
+    ...warnings.map((note) => noteOf(note, !(note.code in dropTable))),
+  ];
+}
+
+/** What the rules say of all events, and what only the gateway could say. */
+function completed(all: readonly LineNote[], named: readonly LineNote[]): readonly LineNote[] {
+  const known = new Set(all.map(({ line, code }) => `${line} ${code}`));
+  return [...all, ...named.filter(({ line, code }) => !known.has(`${line} ${code}`))];
+}
+
+/** Undefined where nobody knows: then it is a pipe, or not there, which the reading will tell. */
+async function bytesOf(file: string): Promise<number | undefined> {
+  try {
+    const { size } = await stat(file);
+    return size > 0 ? size : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,137 @@
+// The formats of lines that are events as they stand, or nearly: the gateway's own record, what
+// PostHog's capture takes, and PostHog's exports. What the gateway reads of an event stands in them
+// at the same place, and what else there is it ignores.
+
+import { Ascii } from "../../../base/ascii.ts";
+import { parseJson } from "../json-text.ts";
+import { type Converted, type Format, idOf, isObject, objectOf, present } from "./format.ts";
+
+/**
+ * The record that the gateway stores, as `penstock tail` prints it and docs/guides/reading.md has
+ * it. `ip`, `received_at` and `sent_at` are those of the import then.
+ */
+export const penstock: Format = {
+  name: "penstock",
+  title: "Penstock's record",
+  recognises: (line) =>
+    typeof line["project_id"] === "string" &&
+    typeof line["received_at"] === "string" &&
+    typeof line["event"] === "string",
+  needsConversion: () => false,
+  convert: (line) => eventOf(line),
+};
+
+/**
+ * A row of the events model, as JSONLines
+ * (https://posthog.com/docs/cdp/batch-exports/s3#events-model). `$set` and `$set_once` stand in
+ * its `properties`. In Parquet `properties` is text, and stays so where that is made JSON of.
+ * What `person_id` and `person_properties` say comes of all events.
+ */
+export const posthogBatchExport: Format = {
+  name: "posthog-batch-export",
+  title: "PostHog's batch export",
+  recognises: (line) =>
+    typeof line["event"] === "string" &&
+    "distinct_id" in line &&
+    ["_inserted_at", "created_at", "person_properties", "elements_chain", "team_id"].some(
+      (name) => name in line,
+    ) &&
+    !("person" in line) &&
+    !("elements" in line),
+  needsConversion: (text, start, end) =>
+    hasElements(text, start, end) || hasTextProperties(text, start, end),
+  convert: (line) => withElements(eventOf(line), line),
+};
+
+/**
+ * An event as PostHog's capture takes it (https://posthog.com/docs/api/capture), and as its events
+ * API gives it (https://posthog.com/docs/api/events): there the uuid is called `id`.
+ */
+export const posthog: Format = {
+  name: "posthog",
+  title: "PostHog's events",
+  recognises: (line) =>
+    typeof line["event"] === "string" &&
+    (["distinct_id", "$distinct_id"].some((name) => name in line) ||
+      ["uuid", "timestamp"].some((name) => name in line)) &&
+    !("time" in objectOf(line["properties"]) && !("distinct_id" in line)),
+  needsConversion: (text, start, end) =>
+    hasOnlyId(text.subarray(start, end)) ||
+    hasElements(text, start, end) ||
+    hasTextProperties(text, start, end),
+  convert: (line) => withElements({ ...eventOf(line), uuid: line["uuid"] ?? line["id"] }, line),
+};
+
+const idName = Buffer.from('"id"');
+const uuidName = Buffer.from('"uuid"');
+const elementsName = Buffer.from('"elements_chain"');
+const emptyValues = [Buffer.from(':""'), Buffer.from(":null"), Buffer.from(': ""')];
+const propertiesName = Buffer.from('"properties"');
+
+/** Whether the line may have an `id`, and has no `uuid`. */
+function hasOnlyId(line: Buffer): boolean {
+  return !line.includes(uuidName) && line.includes(idName);
+}
+
+/** Whether there may be a chain of elements that is not empty. */
+function hasElements(text: Buffer, start: number, end: number): boolean {
+  const at = text.subarray(start, end).indexOf(elementsName);
+  if (at < 0) return false;
+  const valueAt = start + at + elementsName.length;
+  return !emptyValues.some(
+    (value) => text.compare(value, 0, value.length, valueAt, valueAt + value.length) === 0,
+  );
+}
+
+/** Whether `properties` may be text that has the object in it. */
+function hasTextProperties(text: Buffer, start: number, end: number): boolean {
+  const at = text.subarray(start, end).indexOf(propertiesName);
+  if (at < 0) return false;
+  let valueAt = start + at + propertiesName.length;
+  while (text[valueAt] === Ascii.Space || text[valueAt] === Ascii.Colon) valueAt++;
+  return text[valueAt] === Ascii.Quote;
+}
+
+type ConvertedEvent = Extract<Converted, { readonly event: unknown }>;
+
+/** All that the gateway reads, under its name. */
+function eventOf(line: Readonly<Record<string, unknown>>): ConvertedEvent {
+  const { event, timestamp, $set, $set_once, $unset, uuid } = line;
+  const properties = propertiesOf(line["properties"]);
+  const distinctId = idOf(line["distinct_id"]) ?? line["$distinct_id"];
+  const sent = { event, distinct_id: distinctId, timestamp, properties, $set, $set_once, $unset };
+  // What is of another type than the gateway wants is sent all the same: it says so by its rules.
+  return { event: sent as ConvertedEvent["event"], uuid };
+}
+
+function propertiesOf(value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  try {
+    const parsed = parseJson(value);
+    return isObject(parsed) ? parsed : value;
+  } catch {
+    return value;
+  }
+}
+
+/**
+ * Puts the clicked elements into the properties, where PostHog's own clients send them
+ * (`$elements_chain`, posthog-js since 1.91; `$elements` before).
+ */
+function withElements(
+  converted: ConvertedEvent,
+  line: Readonly<Record<string, unknown>>,
+): ConvertedEvent {
+  const { event } = converted;
+  const chain = line["elements_chain"];
+  const { elements } = line;
+  if (!isObject(event.properties)) return converted;
+  const own = present({
+    $elements_chain: typeof chain === "string" && chain !== "" ? chain : undefined,
+    $elements:
+      (chain === undefined || chain === "") && Array.isArray(elements) && elements.length > 0
+        ? elements
+        : undefined,
+  });
+  return { ...converted, event: { ...event, properties: { ...own, ...event.properties } } };
+}

@@ -1,0 +1,171 @@
+// The calls of Segment and RudderStack (https://segment.com/docs/connections/spec/). What becomes
+// of each call is what RudderStack's PostHog destination makes of it (rudder-transformer,
+// src/v0/destinations/posthog), but where a comment says otherwise.
+
+import type { JsonObject } from "../json-text.ts";
+import { type Converted, type Format, idOf, objectOf, present, textOf } from "./format.ts";
+
+const calls = ["track", "identify", "page", "screen", "group", "alias"];
+
+export const segment: Format = {
+  name: "segment",
+  title: "calls of Segment or RudderStack",
+  recognises: ({ type, event_type: amplitudeName, ...line }) =>
+    calls.includes(String(type)) &&
+    amplitudeName === undefined &&
+    ["messageId", "anonymousId", "userId"].some((name) => name in line),
+  convert(line, { groupType }) {
+    const converted = eventOf(line, groupType);
+    if (converted === undefined) {
+      return { leftOut: "unknown_call", detail: `no call of this type: ${String(line["type"])}` };
+    }
+    // Segment tells repeats by it, so two lines with one messageId are one event.
+    const messageId = textOf(line["messageId"]);
+    return {
+      event: { timestamp: timeOf(line), ...converted },
+      uuid: messageId,
+      source: messageId === undefined ? undefined : ["segment", messageId],
+    };
+  },
+};
+
+/** Segment's `timestamp` is `originalTimestamp`, corrected by the client's clock. */
+function timeOf(line: JsonObject): unknown {
+  return line["timestamp"] ?? line["originalTimestamp"] ?? line["sentAt"] ?? line["receivedAt"];
+}
+
+type SegmentEvent = Extract<Converted, { readonly event: unknown }>["event"];
+
+function eventOf(line: JsonObject, groupType: string): SegmentEvent | undefined {
+  const userId = idOf(line["userId"]);
+  const anonymousId = idOf(line["anonymousId"]);
+  const distinct_id = userId ?? anonymousId;
+  const context = objectOf(line["context"]);
+  const traits = objectOf(context["traits"]);
+  const base = { ...contextProperties(line, context), ...objectOf(line["properties"]) };
+  const $set = Object.keys(traits).length > 0 ? traits : undefined;
+  switch (line["type"]) {
+    case "track":
+      return { event: line["event"], distinct_id, properties: base, $set };
+    case "page":
+      return { event: "$pageview", distinct_id, properties: pageProperties(line, base), $set };
+    case "screen": {
+      const $screen_name = textOf(line["name"]) ?? textOf(line["event"]) ?? base["name"];
+      return { event: "$screen", distinct_id, properties: { ...base, $screen_name }, $set };
+    }
+    case "identify":
+      return identified({ userId, anonymousId, base, traits: { ...traits, ...traitsOf(line) } });
+    case "group":
+      return grouped({ distinct_id, base, groupType, line });
+    case "alias":
+      // The other way round than RudderStack: the event is of the id that stays, and `alias` is the
+      // one that was used before (https://posthog.com/docs/api/capture#alias).
+      return {
+        event: "$create_alias",
+        distinct_id: userId,
+        properties: { ...base, alias: idOf(line["previousId"]) ?? anonymousId },
+      };
+    default:
+      return undefined;
+  }
+}
+
+function traitsOf(line: JsonObject): JsonObject {
+  return objectOf(line["traits"]);
+}
+
+function pageProperties(line: JsonObject, base: JsonObject): JsonObject {
+  const own = present({
+    $current_url: base["url"],
+    $pathname: base["path"],
+    $referrer: base["referrer"],
+    title: base["title"] ?? line["name"],
+  });
+  return { ...base, ...own };
+}
+
+interface Identified {
+  readonly userId: unknown;
+  readonly anonymousId: unknown;
+  readonly base: JsonObject;
+  readonly traits: JsonObject;
+}
+
+/**
+ * A call without a user id says something of a visitor, and links nothing: it is `$set`, which
+ * makes nobody known. With both ids the visitor becomes the user, as in posthog-js.
+ */
+function identified({ userId, anonymousId, base, traits }: Identified): SegmentEvent {
+  if (userId === undefined) {
+    return { event: "$set", distinct_id: anonymousId, properties: base, $set: traits };
+  }
+  const isLink = anonymousId !== undefined && anonymousId !== userId;
+  const properties = isLink ? { ...base, $anon_distinct_id: anonymousId } : base;
+  return { event: "$identify", distinct_id: userId, properties, $set: traits };
+}
+
+interface Grouped {
+  readonly distinct_id: unknown;
+  readonly base: JsonObject;
+  readonly groupType: string;
+  readonly line: JsonObject;
+}
+
+function grouped({ distinct_id, base, groupType, line }: Grouped): SegmentEvent {
+  const { groupType: ownType, ...set } = traitsOf(line);
+  const type = textOf(ownType) ?? groupType;
+  const key = idOf(line["groupId"]);
+  const properties = {
+    ...base,
+    $group_type: type,
+    $group_key: key,
+    $group_set: set,
+    ...(key === undefined ? {} : { $groups: { [type]: key } }),
+  };
+  return { event: "$groupidentify", distinct_id, properties };
+}
+
+/** What a call's context says, by the names that PostHog has for it. */
+function contextProperties(line: JsonObject, context: JsonObject): JsonObject {
+  const part = (name: string): JsonObject => objectOf(context[name]);
+  const page = part("page");
+  const device = part("device");
+  const os = part("os");
+  const app = part("app");
+  const screen = part("screen");
+  const campaign = part("campaign");
+  return present({
+    $current_url: page["url"],
+    $pathname: page["path"],
+    $referrer: page["referrer"],
+    $host: hostOf(page["url"]),
+    $os: os["name"],
+    $os_version: os["version"],
+    $screen_height: screen["height"],
+    $screen_width: screen["width"],
+    $lib: part("library")["name"],
+    $lib_version: part("library")["version"],
+    $device_id: device["id"],
+    $device_manufacturer: device["manufacturer"],
+    $device_model: device["model"],
+    $device_name: device["name"],
+    $ip: context["ip"] ?? line["request_ip"],
+    $timezone: context["timezone"],
+    $locale: context["locale"],
+    $useragent: context["userAgent"],
+    $app_name: app["name"],
+    $app_version: app["version"],
+    $app_build: app["build"],
+    $app_namespace: app["namespace"],
+    $network_carrier: part("network")["carrier"],
+    utm_source: campaign["source"],
+    utm_medium: campaign["medium"],
+    utm_campaign: campaign["name"],
+    utm_content: campaign["content"],
+    utm_term: campaign["term"],
+  });
+}
+
+function hostOf(url: unknown): string | undefined {
+  return typeof url === "string" && URL.canParse(url) ? new URL(url).host : undefined;
+}

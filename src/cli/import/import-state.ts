@@ -1,0 +1,122 @@
+// How far an import has come, in a file beside what is imported: what was acknowledged is written
+// there before it counts as done, so an import that was killed goes on behind it.
+
+import { createHash } from "node:crypto";
+import { open, readFile, rename, rm } from "node:fs/promises";
+import path from "node:path";
+import { CommandError } from "../context.ts";
+import type { CountsText } from "./counts.ts";
+
+export interface ImportState {
+  readonly version: 1;
+  /** Where it went, so that it does not go on elsewhere. */
+  readonly target: string;
+  readonly format: string;
+  /** Lines of the file that are done. */
+  readonly lines: number;
+  /** Tells these lines from those of another file. */
+  readonly fingerprint: string;
+  readonly finished: boolean;
+  readonly counts: CountsText;
+}
+
+/** Names the gateway and the project, without the key. */
+export function targetOf(url: URL, key: string): string {
+  const project = createHash("sha256").update(key).digest("hex").slice(0, 16);
+  return `${url.href} ${project}`;
+}
+
+/** Keeps the newest of the states that it is given, and writes one at a time. */
+export class StateFile {
+  readonly #file: string;
+  #next: ImportState | undefined = undefined;
+  #writing: Promise<void> | undefined = undefined;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  get name(): string {
+    return this.#file;
+  }
+
+  /** Undefined where there is no file. Throws a CommandError where it holds something else. */
+  async read(): Promise<ImportState | undefined> {
+    let text: string;
+    try {
+      text = await readFile(this.#file, "utf8");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw new CommandError(`read ${this.#file}: ${(error as Error).message}`);
+    }
+    const state = parsed(text);
+    if (state === undefined) {
+      throw new CommandError(
+        `read ${this.#file}: it holds no state of an import: remove it, or import with --restart`,
+      );
+    }
+    return state;
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.#file, { force: true });
+  }
+
+  /**
+   * Fulfilled when this state or a newer one is on disk, also after a power cut. Rejects with a
+   * CommandError where it cannot be written.
+   */
+  async save(state: ImportState): Promise<void> {
+    this.#next = state;
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = undefined;
+    });
+    await this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#next !== undefined) {
+      const state = this.#next;
+      this.#next = undefined;
+      try {
+        await writeWhole(this.#file, `${JSON.stringify(state, undefined, 2)}\n`);
+      } catch (error) {
+        throw new CommandError(`write ${this.#file}: ${(error as Error).message}`);
+      }
+    }
+  }
+}
+
+function parsed(text: string): ImportState | undefined {
+  try {
+    const value = JSON.parse(text) as Partial<ImportState>;
+    const isState =
+      value.version === 1 &&
+      typeof value.target === "string" &&
+      Number.isInteger(value.lines) &&
+      typeof value.fingerprint === "string" &&
+      typeof value.counts === "object";
+    return isState ? (value as ImportState) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The file has the old text or the new one, whatever happens meanwhile. */
+async function writeWhole(file: string, text: string): Promise<void> {
+  const temporary = `${file}.new`;
+  const handle = await open(temporary, "w");
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, file);
+  const folder = await open(path.dirname(path.resolve(file)), "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

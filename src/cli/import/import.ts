@@ -1,0 +1,151 @@
+// `import` sends files of events to a gateway as history: ours, PostHog's, Segment's, Mixpanel's and
+// Amplitude's. It talks HTTP alone, so it runs anywhere. docs/guides/importing.md is about it.
+
+import { createNativeScanner, loadAddon } from "../../scan/native.ts";
+import { createReferenceScanner } from "../../scan/reference.ts";
+import type { BackgroundScanner } from "../../scan/table.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
+import { forTerminal } from "../terminal.ts";
+import { FileImport } from "./file-import.ts";
+import { formatNamed } from "./formats/detect.ts";
+import { StateFile } from "./import-state.ts";
+import { durationText, Progress } from "./progress.ts";
+import { Sender } from "./sender.ts";
+
+export interface ImportOptions {
+  readonly url?: string;
+  readonly key?: string;
+  readonly format: string;
+  readonly groupType: string;
+  readonly dryRun: boolean;
+  readonly restart: boolean;
+  readonly state?: string;
+  /** Seconds. */
+  readonly giveUpAfter?: number;
+  readonly gzip: boolean;
+  readonly batchBytes: number;
+  readonly lineBytesMax: number;
+}
+
+/** What a file's state is called beside it. */
+const stateEnding = ".penstock-import";
+/** As many rows as a table of the scanner has, at the most. */
+const linesMax = 32_768;
+
+/**
+ * Imports the files one after another. Rejects with a CommandError where one cannot go on; and in a
+ * dry run where something would not be stored.
+ */
+export async function importFiles(
+  files: readonly string[],
+  options: ImportOptions,
+  context: CommandContext,
+): Promise<void> {
+  const { stderr, stop } = context;
+  const { url, key } = checked(files, options);
+  const progress = new Progress({ stderr, monotonicMs: () => performance.now() });
+  const createScanner = scannerFactory(progress);
+  const sender = options.dryRun ? undefined : senderOf(url, options, { progress, stop });
+  let notStored = 0;
+  try {
+    for (const file of files) {
+      const one = new FileImport({
+        ...{ file, url, key, createScanner, sender, progress, stop },
+        ...{ lineBytesMax: options.lineBytesMax, restart: options.restart },
+        format: formatNamed(options.format),
+        formatOptions: { groupType: options.groupType },
+        limits: { bytesMax: options.batchBytes, linesMax },
+        stateFile: stateFileOf(file, options),
+        // Taken only where it is read: it would keep the process alive.
+        stdin: () => context.stdin,
+      });
+      await runOne(file, one, options, context);
+      notStored += one.counts.notStored;
+      if (one.isStopped) return;
+    }
+  } finally {
+    sender?.close();
+  }
+  if (options.dryRun && notStored > 0) throw new CommandError("");
+}
+
+async function runOne(
+  file: string,
+  one: FileImport,
+  { dryRun }: ImportOptions,
+  { stdout, stderr }: CommandContext,
+): Promise<void> {
+  const name = file === "-" ? "standard input" : file;
+  const beganMs = performance.now();
+  const say = (): void => {
+    const seconds = (performance.now() - beganMs) / 1_000;
+    const [first = "", ...more] = one.counts.summary(dryRun ? "would be stored" : "stored");
+    const lines = [`${name}: ${first}, in ${durationText(seconds)}`, ...more];
+    stdout.write(`${forTerminal(lines.join("\n"))}\n`);
+  };
+  try {
+    await one.run();
+  } catch (error) {
+    say();
+    throw error;
+  }
+  say();
+  if (one.isDoneBefore)
+    stderr.write(`import: ${name} was imported before: --restart does it again\n`);
+  if (one.isStopped) stderr.write("import: stopped; the same command goes on from here\n");
+}
+
+function checked(files: readonly string[], options: ImportOptions): { url: URL; key: string } {
+  const { url, key, dryRun, state } = options;
+  const usage = (message: string): never => {
+    throw new CommandError(`import: ${message}`, usageExitCode);
+  };
+  if (state !== undefined && files.length > 1) usage("--state is for one file");
+  if (files.filter((file) => file === "-").length > 1) usage("standard input is there once");
+  if (dryRun) return { url: new URL("http://localhost/"), key: "dry" };
+  if (url === undefined || key === undefined) return usage("--url and --key say where it goes to");
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
+    return usage(`--url must be the address of a gateway, as http://127.0.0.1:8000: got "${url}"`);
+  return { url: parsed, key };
+}
+
+function stateFileOf(file: string, { state, dryRun }: ImportOptions): StateFile | undefined {
+  if (dryRun) return undefined;
+  if (state !== undefined) return new StateFile(state);
+  return file === "-" ? undefined : new StateFile(`${file}${stateEnding}`);
+}
+
+interface SenderParts {
+  readonly progress: Progress;
+  readonly stop: AbortSignal;
+}
+
+function senderOf(
+  url: URL,
+  { gzip, giveUpAfter }: ImportOptions,
+  { progress, stop }: SenderParts,
+): Sender {
+  let said = "";
+  return new Sender({
+    ...{ url, gzip, stop },
+    giveUpAfterMs: giveUpAfter === undefined ? Number.POSITIVE_INFINITY : giveUpAfter * 1_000,
+    trouble: (why) => {
+      if (why === undefined && said !== "") progress.say("the gateway answers again");
+      // What is as before is not said again.
+      else if (why !== undefined && why !== said) progress.say(`${why}: trying again`);
+      said = why ?? "";
+    },
+  });
+}
+
+/** Scanners of the addon; where it is not built, those that stand in for it. */
+function scannerFactory(progress: Progress): (rows?: number) => BackgroundScanner {
+  try {
+    loadAddon();
+    return createNativeScanner;
+  } catch {
+    progress.say("the native scanner is not built: reading with JSON.parse, many times slower");
+    return createReferenceScanner;
+  }
+}

@@ -1,0 +1,102 @@
+// Opens what is imported, a file or standard input, and hands out its bytes, decompressed. How it
+// is compressed shows in its first bytes. Holds one chunk at a time.
+
+import { createReadStream } from "node:fs";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGunzip, createZstdDecompress } from "node:zlib";
+import { CommandError } from "../context.ts";
+
+const chunkBytes = 1_048_576;
+
+/** Bytes read as they stand in the file, for the progress. */
+export interface InputProgress {
+  bytesRead: number;
+}
+
+interface Codec {
+  readonly magic: readonly number[];
+  /** What is in it cannot be read here; what to do instead. */
+  readonly instead?: string;
+  readonly create?: () => NodeJS.ReadWriteStream;
+}
+
+const codecs: readonly Codec[] = [
+  { magic: [0x1f, 0x8b], create: () => createGunzip({ chunkSize: chunkBytes }) },
+  {
+    magic: [0x28, 0xb5, 0x2f, 0xfd],
+    create: () => createZstdDecompress({ chunkSize: chunkBytes }),
+  },
+  { magic: [0x50, 0x4b, 0x03, 0x04], instead: "is a zip archive: unzip it, and import its files" },
+  { magic: [0x42, 0x5a, 0x68], instead: "is compressed by bzip2: bzcat it into standard input" },
+  { magic: [0xfd, 0x37, 0x7a, 0x58], instead: "is compressed by xz: xzcat it into standard input" },
+  { magic: [0x50, 0x41, 0x52, 0x31], instead: "is Parquet: export it as JSON lines" },
+  { magic: [0xff, 0xfe], instead: "is UTF-16: convert it to UTF-8" },
+  { magic: [0xfe, 0xff], instead: "is UTF-16: convert it to UTF-8" },
+];
+
+const magicBytesMax = 4;
+
+/**
+ * The decompressed bytes, chunk by chunk. Throws a CommandError where there is no such file, where
+ * it is no text, and where it ends in the middle of its compression.
+ */
+export async function* inputChunks(
+  name: string,
+  { stdin, progress }: { readonly stdin: () => Readable; readonly progress: InputProgress },
+): AsyncGenerator<Buffer, void, void> {
+  const source = name === "-" ? stdin() : createReadStream(name, { highWaterMark: chunkBytes });
+  try {
+    const raw = counted(source, progress);
+    const first = await firstBytes(raw);
+    const codec = codecs.find(({ magic }) => magic.every((byte, at) => first[at] === byte));
+    if (codec?.instead !== undefined) throw new CommandError(`read ${name}: it ${codec.instead}`);
+    const rest = continued(first, raw);
+    if (codec?.create === undefined) yield* rest;
+    else yield* unpacked(rest, codec.create());
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(`read ${name}: ${(error as Error).message}`);
+  } finally {
+    source.destroy();
+  }
+}
+
+async function* counted(
+  source: AsyncIterable<unknown>,
+  progress: InputProgress,
+): AsyncGenerator<Buffer, void, void> {
+  for await (const chunk of source) {
+    const bytes = chunk as Buffer;
+    progress.bytesRead += bytes.length;
+    yield bytes;
+  }
+}
+
+async function firstBytes(raw: AsyncGenerator<Buffer, void, void>): Promise<Buffer> {
+  let first: Buffer = Buffer.alloc(0);
+  while (first.length < magicBytesMax) {
+    const { done, value } = await raw.next();
+    if (done === true) break;
+    first = first.length === 0 ? value : Buffer.concat([first, value]);
+  }
+  return first;
+}
+
+async function* continued(
+  first: Buffer,
+  raw: AsyncGenerator<Buffer, void, void>,
+): AsyncGenerator<Buffer, void, void> {
+  if (first.length > 0) yield first;
+  yield* raw;
+}
+
+async function* unpacked(
+  rest: AsyncGenerator<Buffer, void, void>,
+  unpack: NodeJS.ReadWriteStream,
+): AsyncGenerator<Buffer, void, void> {
+  // The iterator below rejects with what the pipeline is rejected with.
+  const flowing = pipeline(Readable.from(rest, { objectMode: false }), unpack).catch(() => {});
+  for await (const chunk of unpack) yield chunk as Buffer;
+  await flowing;
+}

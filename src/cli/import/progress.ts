@@ -1,0 +1,98 @@
+// Tells how an import gets on: on a terminal in one line that is written anew, else in a line every
+// few seconds.
+
+import type { Writable } from "node:stream";
+import { forTerminal } from "../terminal.ts";
+import { grouped } from "./counts.ts";
+
+interface ProgressOptions {
+  readonly stderr: Writable;
+  readonly monotonicMs: () => number;
+}
+
+/** How far it is; `bytesTotal` is undefined where nobody knows. */
+export interface Standing {
+  readonly name: string;
+  readonly events: number;
+  readonly bytesRead: number;
+  readonly bytesTotal: number | undefined;
+}
+
+interface Sample {
+  readonly atMs: number;
+  readonly events: number;
+  readonly bytesRead: number;
+}
+
+const terminalEveryMs = 250;
+const linesEveryMs = 5_000;
+/** The rate is that of so much time. */
+const rateMs = 15_000;
+
+export class Progress {
+  readonly #options: ProgressOptions;
+  readonly #isTerminal: boolean;
+  #samples: Sample[] = [];
+  #toldMs: number;
+  #hasLine = false;
+
+  constructor(options: ProgressOptions) {
+    this.#options = options;
+    this.#isTerminal = "isTTY" in options.stderr && options.stderr.isTTY === true;
+    this.#toldMs = options.monotonicMs();
+  }
+
+  /** Begins a file. What was done before does not count for the rate. */
+  begin(standing: Standing): void {
+    this.#samples = [this.#sample(standing)];
+  }
+
+  /** To be called whenever something is done; tells it when it is time. */
+  update(standing: Standing): void {
+    const sample = this.#sample(standing);
+    this.#samples.push(sample);
+    while (this.#samples.length > 2 && sample.atMs - this.#samples[1]!.atMs > rateMs)
+      this.#samples.shift();
+    const everyMs = this.#isTerminal ? terminalEveryMs : linesEveryMs;
+    if (sample.atMs - this.#toldMs < everyMs) return;
+    this.#toldMs = sample.atMs;
+    const text = `import: ${this.#textOf(standing, sample)}`;
+    this.#options.stderr.write(
+      this.#isTerminal ? `\r\u001b[2K${forTerminal(text)}` : `${forTerminal(text)}\n`,
+    );
+    this.#hasLine = this.#isTerminal;
+  }
+
+  /** Writes a line of its own, above the one that is written anew. */
+  say(line: string): void {
+    const clear = this.#hasLine ? "\r\u001b[2K" : "";
+    this.#hasLine = false;
+    this.#options.stderr.write(`${clear}import: ${forTerminal(line)}\n`);
+  }
+
+  #sample({ events, bytesRead }: Standing): Sample {
+    return { atMs: this.#options.monotonicMs(), events, bytesRead };
+  }
+
+  #textOf({ name, events, bytesRead, bytesTotal }: Standing, now: Sample): string {
+    const first = this.#samples[0]!;
+    const seconds = Math.max(0.001, (now.atMs - first.atMs) / 1_000);
+    const rate = (events - first.events) / seconds;
+    const parts = [`${name}: ${grouped(events)} events`, `${grouped(Math.round(rate))}/s`];
+    if (bytesTotal !== undefined && bytesTotal > 0) {
+      parts.push(`${Math.min(100, Math.floor((100 * bytesRead) / bytesTotal))} %`);
+      const bytesRate = (bytesRead - first.bytesRead) / seconds;
+      if (bytesRate > 0)
+        parts.push(`${durationText(Math.max(0, bytesTotal - bytesRead) / bytesRate)} left`);
+    }
+    return parts.join(", ");
+  }
+}
+
+/** 42s, 3m 5s, 2h 10m. */
+export function durationText(seconds: number): string {
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole}s`;
+  if (whole < 3_600) return `${Math.floor(whole / 60)}m ${whole % 60}s`;
+  return `${Math.floor(whole / 3_600)}h ${Math.floor((whole % 3_600) / 60)}m`;
+}

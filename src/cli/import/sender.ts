@@ -1,0 +1,128 @@
+// Sends the requests of an import, one after another: the next one leaves when the one before it is
+// answered. That keeps the order of the file, also where a request has to be sent again.
+
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { promisify } from "node:util";
+import { constants, gzip } from "node:zlib";
+import { pauseUntilAborted } from "../../base/retry.ts";
+import { CommandError } from "../context.ts";
+import { type Answer, type RawAnswer, readAnswer } from "./answer.ts";
+
+interface SenderOptions {
+  /** Where the gateway is; events go to `batch/` below it. */
+  readonly url: URL;
+  readonly gzip: boolean;
+  /** No answer for so long, however often it was asked, ends the import; Infinity for never. */
+  readonly giveUpAfterMs: number;
+  readonly stop: AbortSignal;
+  /** Told when a request has to be sent again, and when an answer comes after that. */
+  readonly trouble: (why: string | undefined) => void;
+}
+
+const pauseMsMin = 200;
+const pauseMsMax = 10_000;
+/** A gateway answers within PENSTOCK_REQUEST_TIMEOUT_MS, once it has the body. */
+const silentMsMax = 120_000;
+const answerBytesMax = 1_048_576;
+
+/** The import was told to stop before the request was answered. */
+export class Stopped extends Error {}
+
+type FinalAnswer = Exclude<Answer, { readonly kind: "again" }>;
+
+export class Sender {
+  readonly #options: SenderOptions;
+  readonly #agent: HttpAgent | HttpsAgent;
+  readonly #target: URL;
+
+  constructor(options: SenderOptions) {
+    this.#options = options;
+    const { url } = options;
+    const Agent = url.protocol === "https:" ? HttpsAgent : HttpAgent;
+    this.#agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    this.#target = new URL("batch/", url.href.endsWith("/") ? url : `${url.href}/`);
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  /**
+   * Sends the body until it is answered with more than "again". Rejects with Stopped when told to
+   * stop in a pause, and with a CommandError when it gives up.
+   */
+  async send(body: Buffer, events: number): Promise<FinalAnswer> {
+    const { stop, giveUpAfterMs, trouble } = this.#options;
+    const sent = this.#options.gzip ? await packed(body) : body;
+    const beganMs = performance.now();
+    let pauseMs = pauseMsMin;
+    for (let tries = 1; ; tries++) {
+      const answer = await this.#try(sent, events);
+      if (answer.kind !== "again") {
+        if (tries > 1) trouble(undefined);
+        return answer;
+      }
+      if (performance.now() - beganMs > giveUpAfterMs) {
+        throw new CommandError(
+          `gave up after ${Math.round(giveUpAfterMs / 1_000)} s: ${answer.why}`,
+        );
+      }
+      // A gateway that has closed an idle connection is no trouble: the first retry is silent.
+      if (tries > 1 || answer.afterMs !== undefined) trouble(answer.why);
+      await pauseUntilAborted(answer.afterMs ?? pauseMs, stop);
+      if (stop.aborted) throw new Stopped();
+      pauseMs = Math.min(2 * pauseMs, pauseMsMax);
+    }
+  }
+
+  async #try(body: Buffer, events: number): Promise<Answer> {
+    try {
+      return readAnswer(await this.#post(body), events);
+    } catch (error) {
+      const { message, code } = error as NodeJS.ErrnoException;
+      return { kind: "again", afterMs: undefined, why: message || (code ?? "no answer") };
+    }
+  }
+
+  #post(body: Buffer): Promise<RawAnswer> {
+    const { protocol } = this.#target;
+    const request = protocol === "https:" ? httpsRequest : httpRequest;
+    return new Promise((resolve, reject) => {
+      const headers = {
+        "content-type": "application/json",
+        "content-length": body.length,
+        ...(this.#options.gzip ? { "content-encoding": "gzip" } : {}),
+      };
+      const asked = request(
+        this.#target,
+        { method: "POST", agent: this.#agent, headers, timeout: silentMsMax },
+        (response) =>
+          textOf(response).then((text) => {
+            const retryAfter = response.headers["retry-after"];
+            resolve({ status: response.statusCode ?? 0, retryAfter, text });
+          }, reject),
+      );
+      asked.on("timeout", () => asked.destroy(new Error(`no answer for ${silentMsMax / 1_000} s`)));
+      asked.on("error", reject);
+      asked.end(body);
+    });
+  }
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response) {
+    bytes += (chunk as Buffer).length;
+    if (bytes <= answerBytesMax) chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+const gzipAsync = promisify(gzip);
+
+/** The fastest level: a gateway has to unpack it, too. */
+async function packed(body: Buffer): Promise<Buffer> {
+  return await gzipAsync(body, { level: constants.Z_BEST_SPEED });
+}
