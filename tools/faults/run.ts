@@ -14,6 +14,8 @@ import { type NetworkKind, networkKinds } from "./cluster-network.ts";
 import { runEffectsScenario } from "./effects/run-effects-scenario.ts";
 import type { EffectsResult, EffectsScenario } from "./effects/scenario.ts";
 import { effectsScenarios } from "./effects/scenarios.ts";
+import { importKilled } from "./import/import-killed.ts";
+import { runImports } from "./import/run-imports.ts";
 import { whyNoNamespaces } from "./namespaces.ts";
 import { type RunResult, runScenario } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
@@ -21,7 +23,7 @@ import { clusterRandomWalk } from "./scenarios/cluster-random-walk.ts";
 import { scenarios } from "./scenarios.ts";
 import type { LoadName } from "./senders.ts";
 import { soak } from "./soak.ts";
-import { effectsTableOf, tableOf } from "./table.ts";
+import { effectsTableOf, importTableOf, tableOf } from "./table.ts";
 
 interface Options {
   readonly natsServer: readonly string[];
@@ -136,12 +138,12 @@ async function main(): Promise<number> {
   refuseNpmOptions(program, { args: argv.slice(2), env, script: "faults.mjs" });
   program.parse();
   const options = program.opts<Options>();
-  const { named, effects } =
+  const chosenNow =
     options.walk === undefined
       ? chosen(program, program.args)
-      : { named: [clusterRandomWalk], effects: [] };
+      : { named: [clusterRandomWalk], effects: [], imports: [] };
   if (options.list) {
-    const all = [...scenarios, ...effectsScenarios];
+    const all = allScenarios();
     const width = Math.max(...all.map(({ name }) => name.length)) + 2;
     for (const { name, title } of all) process.stdout.write(`${name.padEnd(width)}${title}\n`);
     return 0;
@@ -167,22 +169,38 @@ async function main(): Promise<number> {
   }
   const faultMs =
     options.walk === undefined ? undefined : durationMs(program, options.walk, "--walk");
-  return await runAll(named, { ...options, binaries, faultMs, network, effects });
+  return await runAll({ ...options, ...chosenNow, binaries, faultMs, network });
 }
 
 interface Chosen {
   readonly named: readonly Scenario[];
   readonly effects: readonly EffectsScenario[];
+  readonly imports: readonly Named[];
+}
+
+interface Named {
+  readonly name: string;
+  readonly title: string;
+}
+
+const importScenarios = [importKilled];
+
+function allScenarios(): readonly Named[] {
+  return [...scenarios, ...effectsScenarios, ...importScenarios];
 }
 
 function chosen(program: Command, names: readonly string[]): Chosen {
-  const all = [...scenarios, ...effectsScenarios].map(({ name }) => name);
+  const all = allScenarios().map(({ name }) => name);
   const unknown = names.filter((name) => !all.includes(name));
   if (unknown.length > 0)
     program.error(`no such scenario: ${unknown.join(", ")} (--list shows them all)`);
   const isNamed = ({ name }: { readonly name: string }): boolean =>
     names.length === 0 || names.includes(name);
-  return { named: scenarios.filter(isNamed), effects: effectsScenarios.filter(isNamed) };
+  return {
+    named: scenarios.filter(isNamed),
+    effects: effectsScenarios.filter(isNamed),
+    imports: importScenarios.filter(isNamed),
+  };
 }
 
 /**
@@ -215,15 +233,15 @@ function durationMs(program: Command, text: string, option: string): number {
   return Number(match[1]) * { s: 1_000, m: 60_000, h: 3_600_000 }[match[2] as "s" | "m" | "h"];
 }
 
-interface Plan extends Options {
+interface Plan extends Options, Chosen {
   readonly binaries: readonly string[];
   readonly faultMs: number | undefined;
   readonly network: NetworkKind;
-  readonly effects: readonly EffectsScenario[];
 }
 
-async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
+async function runAll(plan: Plan): Promise<number> {
   const {
+    named,
     binaries,
     faultMs,
     short,
@@ -263,12 +281,17 @@ async function runAll(named: readonly Scenario[], plan: Plan): Promise<number> {
     }
   }
   const effects = await runEffects(plan, failures);
+  const imports = await runImports(plan, failures, versionOf);
   if (results.length > 0) process.stdout.write(`\n${tableOf(results)}`);
   if (effects.length > 0) process.stdout.write(`\n${effectsTableOf(effects)}`);
+  if (imports.length > 0) process.stdout.write(`\n${importTableOf(imports)}`);
   for (const failure of failures) process.stdout.write(`not run to its end: ${failure}\n`);
   if (json !== undefined)
-    writeFileSync(json, `${JSON.stringify({ seed, results, effects, failures }, undefined, 2)}\n`);
-  const isKept = [...results, ...effects].every(({ faults }) => faults.length === 0);
+    writeFileSync(
+      json,
+      `${JSON.stringify({ seed, results, effects, imports, failures }, undefined, 2)}\n`,
+    );
+  const isKept = [...results, ...effects, ...imports].every(({ faults }) => faults.length === 0);
   return failures.length === 0 && isKept ? 0 : 1;
 }
 

@@ -1,6 +1,7 @@
 // The tables of the results, as Markdown: one row a run. Computes nothing but widths.
 
 import type { EffectsResult } from "./effects/scenario.ts";
+import type { ImportResult } from "./import/import-killed.ts";
 import type { RunResult } from "./run-scenario.ts";
 
 const loadHeadings = [
@@ -17,6 +18,7 @@ const loadHeadings = [
   "verdict",
 ];
 const effectsHeadings = ["scenario", "database", "nats-server", "took", "verdict"];
+const importHeadings = ["scenario", "file", "nats-server", "took", "verdict"];
 const textColumns = 3;
 
 export function tableOf(results: readonly RunResult[]): string {
@@ -44,6 +46,14 @@ export function effectsTableOf(results: readonly EffectsResult[]): string {
     faults.length === 0 ? "kept" : "BROKEN",
   ]);
   return markdown(effectsHeadings, rows);
+}
+
+export function importTableOf(results: readonly ImportResult[]): string {
+  const rows = results.map(({ scenario, natsVersion, seconds, faults }) => [
+    ...[scenario, "NDJSON", natsVersion, `${whole(seconds)} s`],
+    faults.length === 0 ? "kept" : "BROKEN",
+  ]);
+  return markdown(importHeadings, rows);
 }
 
 function markdown(headings: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -1,0 +1,14 @@
+// An import that is killed twice: every line is stored once, in the order of the file.
+
+import { randomInt } from "node:crypto";
+import { expect, test } from "vitest";
+import { findNatsServer } from "../../../testkit/nats-server.ts";
+import { runImportKilled } from "../../../tools/faults/import/import-killed.ts";
+
+test("an import that is killed and started again stores every line once, in order", async () => {
+  const seed = randomInt(2 ** 32);
+  const result = await runImportKilled({
+    ...{ form: "short", binary: findNatsServer(), natsVersion: "", seed },
+  });
+  expect(result.faults, `seed ${seed}\n${result.notes.join("\n")}`).toEqual([]);
+});
