@@ -6,6 +6,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { CommandError } from "../context.ts";
+import { type FramePiece, ZstdFrames } from "./zstd-frames.ts";
 
 const chunkBytes = 1_048_576;
 
@@ -14,18 +15,23 @@ export interface InputProgress {
   bytesRead: number;
 }
 
+type Chunks = AsyncGenerator<Buffer, void, void>;
+
 interface Codec {
   readonly magic: readonly number[];
   /** What is in it cannot be read here; what to do instead. */
   readonly instead?: string;
-  readonly create?: () => NodeJS.ReadWriteStream;
+  readonly unpack?: (rest: Chunks) => Chunks;
 }
 
 const codecs: readonly Codec[] = [
-  { magic: [0x1f, 0x8b], create: () => createGunzip({ chunkSize: chunkBytes }) },
+  {
+    magic: [0x1f, 0x8b],
+    unpack: (rest) => unpacked(rest, createGunzip({ chunkSize: chunkBytes })),
+  },
   {
     magic: [0x28, 0xb5, 0x2f, 0xfd],
-    create: () => createZstdDecompress({ chunkSize: chunkBytes }),
+    unpack: unpackedZstd,
   },
   { magic: [0x50, 0x4b, 0x03, 0x04], instead: "is a zip archive: unzip it, and import its files" },
   { magic: [0x42, 0x5a, 0x68], instead: "is compressed by bzip2: bzcat it into standard input" },
@@ -44,7 +50,7 @@ const magicBytesMax = 4;
 export async function* inputChunks(
   name: string,
   { stdin, progress }: { readonly stdin: () => Readable; readonly progress: InputProgress },
-): AsyncGenerator<Buffer, void, void> {
+): Chunks {
   const source = name === "-" ? stdin() : createReadStream(name, { highWaterMark: chunkBytes });
   try {
     const raw = counted(source, progress);
@@ -52,8 +58,7 @@ export async function* inputChunks(
     const codec = codecs.find(({ magic }) => magic.every((byte, at) => first[at] === byte));
     if (codec?.instead !== undefined) throw new CommandError(`read ${name}: it ${codec.instead}`);
     const rest = continued(first, raw);
-    if (codec?.create === undefined) yield* rest;
-    else yield* unpacked(rest, codec.create());
+    yield* codec?.unpack?.(rest) ?? rest;
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(`read ${name}: ${(error as Error).message}`);
@@ -62,10 +67,7 @@ export async function* inputChunks(
   }
 }
 
-async function* counted(
-  source: AsyncIterable<unknown>,
-  progress: InputProgress,
-): AsyncGenerator<Buffer, void, void> {
+async function* counted(source: AsyncIterable<unknown>, progress: InputProgress): Chunks {
   for await (const chunk of source) {
     const bytes = chunk as Buffer;
     progress.bytesRead += bytes.length;
@@ -73,7 +75,7 @@ async function* counted(
   }
 }
 
-async function firstBytes(raw: AsyncGenerator<Buffer, void, void>): Promise<Buffer> {
+async function firstBytes(raw: Chunks): Promise<Buffer> {
   let first: Buffer = Buffer.alloc(0);
   while (first.length < magicBytesMax) {
     const { done, value } = await raw.next();
@@ -83,18 +85,41 @@ async function firstBytes(raw: AsyncGenerator<Buffer, void, void>): Promise<Buff
   return first;
 }
 
-async function* continued(
-  first: Buffer,
-  raw: AsyncGenerator<Buffer, void, void>,
-): AsyncGenerator<Buffer, void, void> {
+async function* continued(first: Buffer, raw: Chunks): Chunks {
   if (first.length > 0) yield first;
   yield* raw;
 }
 
-async function* unpacked(
-  rest: AsyncGenerator<Buffer, void, void>,
-  unpack: NodeJS.ReadWriteStream,
-): AsyncGenerator<Buffer, void, void> {
+/** Frame by frame. */
+async function* unpackedZstd(rest: Chunks): Chunks {
+  const frames = new ZstdFrames();
+  const pieces = piecesOf(rest, frames);
+  for (;;) {
+    const first = await pieces.next();
+    if (first.done === true) break;
+    const frame = oneFrame(first.value, pieces);
+    yield* unpacked(frame, createZstdDecompress({ chunkSize: chunkBytes }));
+  }
+  if (!frames.isBetween) throw new Error("unexpected end of file");
+}
+
+type Pieces = AsyncGenerator<FramePiece, void, void>;
+
+async function* piecesOf(rest: Chunks, frames: ZstdFrames): Pieces {
+  for await (const chunk of rest) yield* frames.pieces(chunk);
+}
+
+async function* oneFrame(first: FramePiece, pieces: Pieces): Chunks {
+  yield first.bytes;
+  for (let isEnd = first.isEnd; !isEnd; ) {
+    const { done, value } = await pieces.next();
+    if (done === true) return;
+    yield value.bytes;
+    isEnd = value.isEnd;
+  }
+}
+
+async function* unpacked(rest: Chunks, unpack: NodeJS.ReadWriteStream): Chunks {
   // The iterator below rejects with what the pipeline is rejected with.
   const flowing = pipeline(Readable.from(rest, { objectMode: false }), unpack).catch(() => {});
   for await (const chunk of unpack) yield chunk as Buffer;

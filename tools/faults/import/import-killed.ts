@@ -7,9 +7,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as delay } from "node:timers/promises";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { addProject } from "../../../src/projects/registry/commands.ts";
-import { readFrames } from "../../../testkit/gateway.ts";
+import type { StoredEvent } from "../../../testkit/gateway.ts";
 import { startNatsServer } from "../../../testkit/nats-server.ts";
 import { type Child, startChild } from "../../bench/harness/child.ts";
 import { startGatewayProcess } from "../gateway-process.ts";
@@ -43,6 +44,8 @@ const events = { short: 20_000, full: 1_000_000 };
 const batchBytes = { short: 400_000, full: 4_194_304 };
 const kills = 2;
 const project = { id: "history", key: "phc_history" };
+const stream = "PENSTOCK_HISTORICAL_0";
+const messagesAhead = 16;
 const storeBytesMax = 4 * 2 ** 30;
 const importMsMax = 600_000;
 const lookAgainMs = 1;
@@ -136,14 +139,22 @@ async function killed(child: Child, { file, from, random }: KillOptions): Promis
 }
 
 async function faultsOf(connection: NatsConnection, count: number): Promise<string[]> {
-  const frames = await readFrames(connection, `penstock.historical.*.${project.id}`);
+  const manager = await jetstreamManager(connection);
+  const { state } = await manager.streams.info(stream);
   const uuids = new Set<unknown>();
   let stored = 0;
   let outOfOrder = 0;
-  for (const event of frames.flatMap((frame) => frame.events)) {
-    uuids.add(event["uuid"]);
-    if (event.properties["n"] !== Math.floor(stored / 2)) outOfOrder++;
-    stored++;
+  if (state.messages > 0) {
+    const consumer = await jetstream(connection).consumers.get(stream);
+    for await (const message of await consumer.consume({ max_messages: messagesAhead })) {
+      for (const line of message.string().split("\n").slice(0, -1)) {
+        const { uuid, properties } = JSON.parse(line) as StoredEvent;
+        uuids.add(uuid);
+        if (properties["n"] !== Math.floor(stored / 2)) outOfOrder++;
+        stored++;
+      }
+      if (message.seq >= state.last_seq) break;
+    }
   }
   const faults: string[] = [];
   if (stored !== count) faults.push(`${stored} events are stored, of ${count} lines`);

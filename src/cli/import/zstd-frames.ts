@@ -1,0 +1,101 @@
+// Tells where Zstandard frames end (RFC 8878), by their block headers alone. A file may have many
+// frames, one after another. Node 22 decompresses the first one, or one that is cut short, and says
+// nothing; so each frame gets a decompressor of its own.
+
+const frameMagic = 0xfd2fb528;
+/** A frame of any content, which is to be passed over: 16 numbers from this one on. */
+const skippableMagic = 0x184d2a50;
+const blockHeaderBytes = 3;
+const checksumBytes = 4;
+const rleBlock = 1;
+const contentSizeBytes = [0, 2, 4, 8] as const;
+const dictionaryIdBytes = [0, 1, 2, 4] as const;
+
+/** A part of a frame. */
+export interface FramePiece {
+  readonly bytes: Buffer;
+  /** The frame ends with it. */
+  readonly isEnd: boolean;
+}
+
+export class ZstdFrames {
+  /** Bytes of the header that is being read: a frame's, or a block's. */
+  #header: number[] = [];
+  #isInBlocks = false;
+  #hasChecksum = false;
+  /** Bytes to be passed before the next header. */
+  #left = 0;
+  #isLastBlock = false;
+  #isSkippable = false;
+
+  /** Whether all frames so far are whole. */
+  get isBetween(): boolean {
+    return !this.#isInBlocks && this.#left === 0 && this.#header.length === 0;
+  }
+
+  /** The pieces of the frames in the next bytes. Throws where these are no frame. */
+  *pieces(chunk: Buffer): Generator<FramePiece, void, void> {
+    let from = 0;
+    for (let at = 0; at < chunk.length; ) {
+      if (this.#left > 0) {
+        const passed = Math.min(this.#left, chunk.length - at);
+        this.#left -= passed;
+        at += passed;
+      } else {
+        this.#header.push(chunk[at]!);
+        at++;
+        if (this.#isInBlocks) this.#readBlockHeader();
+        else this.#readFrameHeader();
+      }
+      if (!this.#isLastBlock || this.#left > 0) continue;
+      const bytes = chunk.subarray(from, at);
+      from = at;
+      if (!this.#isSkippable) yield { bytes, isEnd: true };
+      this.#isInBlocks = false;
+      this.#isLastBlock = false;
+      this.#isSkippable = false;
+    }
+    if (from < chunk.length && !this.#isSkippable)
+      yield { bytes: chunk.subarray(from), isEnd: false };
+  }
+
+  #readFrameHeader(): void {
+    const header = this.#header;
+    if (header.length < 5) return;
+    const magic = littleEndian(header, 0);
+    if (magic >= skippableMagic && magic < skippableMagic + 16) {
+      if (header.length < 8) return;
+      this.#isSkippable = true;
+      this.#isLastBlock = true;
+      this.#left = littleEndian(header, 4);
+      this.#header = [];
+      return;
+    }
+    if (magic !== frameMagic) throw new Error("incorrect header check");
+    const descriptor = header[4]!;
+    const isSingleSegment = (descriptor & 0x20) !== 0;
+    const sizeFlag = (descriptor >> 6) as 0 | 1 | 2 | 3;
+    const sizeBytes = sizeFlag === 0 && isSingleSegment ? 1 : contentSizeBytes[sizeFlag];
+    const idBytes = dictionaryIdBytes[(descriptor & 0x03) as 0 | 1 | 2 | 3];
+    if (header.length < 5 + (isSingleSegment ? 0 : 1) + idBytes + sizeBytes) return;
+    this.#hasChecksum = (descriptor & 0x04) !== 0;
+    this.#isInBlocks = true;
+    this.#header = [];
+  }
+
+  #readBlockHeader(): void {
+    if (this.#header.length < blockHeaderBytes) return;
+    const [low, middle, high] = this.#header as [number, number, number];
+    const header = low | (middle << 8) | (high << 16);
+    this.#header = [];
+    this.#isLastBlock = (header & 1) === 1;
+    this.#left = ((header >> 1) & 0x03) === rleBlock ? 1 : header >> 3;
+    if (this.#isLastBlock && this.#hasChecksum) this.#left += checksumBytes;
+  }
+}
+
+function littleEndian(bytes: readonly number[], at: number): number {
+  return (
+    (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
+  );
+}
