@@ -45,7 +45,12 @@ export class ZstdFrames {
         this.#header.push(chunk[at]!);
         at++;
         if (this.#isInBlocks) this.#readBlockHeader();
-        else this.#readFrameHeader();
+        else {
+          // Held back until it shows whether the frame is to be passed over.
+          from = at;
+          const header = this.#readFrameHeader();
+          if (header !== undefined) yield { bytes: header, isEnd: false };
+        }
       }
       if (!this.#isLastBlock || this.#left > 0) continue;
       const bytes = chunk.subarray(from, at);
@@ -59,17 +64,18 @@ export class ZstdFrames {
       yield { bytes: chunk.subarray(from), isEnd: false };
   }
 
-  #readFrameHeader(): void {
+  /** The header, when it is whole; undefined also for that of a frame to be passed over. */
+  #readFrameHeader(): Buffer | undefined {
     const header = this.#header;
-    if (header.length < 5) return;
+    if (header.length < 5) return undefined;
     const magic = littleEndian(header, 0);
     if (magic >= skippableMagic && magic < skippableMagic + 16) {
-      if (header.length < 8) return;
+      if (header.length < 8) return undefined;
       this.#isSkippable = true;
       this.#isLastBlock = true;
       this.#left = littleEndian(header, 4);
       this.#header = [];
-      return;
+      return undefined;
     }
     if (magic !== frameMagic) throw new Error("incorrect header check");
     const descriptor = header[4]!;
@@ -77,10 +83,11 @@ export class ZstdFrames {
     const sizeFlag = (descriptor >> 6) as 0 | 1 | 2 | 3;
     const sizeBytes = sizeFlag === 0 && isSingleSegment ? 1 : contentSizeBytes[sizeFlag];
     const idBytes = dictionaryIdBytes[(descriptor & 0x03) as 0 | 1 | 2 | 3];
-    if (header.length < 5 + (isSingleSegment ? 0 : 1) + idBytes + sizeBytes) return;
+    if (header.length < 5 + (isSingleSegment ? 0 : 1) + idBytes + sizeBytes) return undefined;
     this.#hasChecksum = (descriptor & 0x04) !== 0;
     this.#isInBlocks = true;
     this.#header = [];
+    return Buffer.from(header);
   }
 
   #readBlockHeader(): void {
