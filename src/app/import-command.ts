@@ -38,17 +38,21 @@ export function addImport(program: Command, context: CommandContext): void {
     .option(
       "--batch-bytes <number>",
       "how many bytes of lines go into a request",
-      positiveNumber,
+      positiveBytes,
       batchBytesDefault,
     )
     .option(
       "--line-bytes-max <number>",
       "a longer line is left out",
-      positiveNumber,
+      positiveBytes,
       lineBytesMaxDefault,
     )
     .action(async (files: string[], options: ImportOptions) => {
       const { importFiles } = await import("../cli/import/import.ts");
       await importFiles(files, options, context);
     });
+}
+
+function positiveBytes(text: string): number {
+  return Math.ceil(positiveNumber(text));
 }

@@ -20,7 +20,7 @@ export interface Batch {
   readonly lines: readonly number[];
   /** What was found wrong before it was sent. */
   readonly notes: readonly LineNote[];
-  /** The last line of the file that this batch answers for, whether or not it has an event of it. */
+  /** The last line that this batch answers for, whether or not it has an event of it. */
   readonly lastLine: number;
   /** Tells the lines up to the last one from others. */
   readonly fingerprint: string;

@@ -26,7 +26,7 @@ import type { BlockLimits } from "./line-block.ts";
 import type { Progress } from "./progress.ts";
 import { type Sender, Stopped } from "./sender.ts";
 
-export interface FileImportOptions {
+interface FileImportOptions {
   /** A path, or "-" for standard input. */
   readonly file: string;
   readonly url: URL;
@@ -61,7 +61,7 @@ export class FileImport {
   #last: Batch | undefined = undefined;
   #sending: Promise<void> | undefined = undefined;
   #saved: Promise<void> = Promise.resolve();
-  /** Whether small bodies get blanks; a gateway may have a cap that is smaller than these make them. */
+  /** Whether small bodies get blanks. A gateway may have a smaller cap than these make them. */
   #isPadded = true;
   #hasSaidHalves = false;
   #formatName = "";

@@ -1,5 +1,5 @@
-// `import` sends files of events to a gateway as history: ours, PostHog's, Segment's, Mixpanel's and
-// Amplitude's. It talks HTTP alone, so it runs anywhere. docs/guides/importing.md is about it.
+// `import` sends files of events to a gateway as history: ours, PostHog's, Segment's, Mixpanel's
+// and Amplitude's. It talks HTTP alone, so it runs anywhere. docs/guides/importing.md is about it.
 
 import { createNativeScanner, loadAddon } from "../../scan/native.ts";
 import { createReferenceScanner } from "../../scan/reference.ts";

@@ -11,7 +11,7 @@ import { type FramePiece, ZstdFrames } from "./zstd-frames.ts";
 const chunkBytes = 1_048_576;
 
 /** Bytes read as they stand in the file, for the progress. */
-export interface InputProgress {
+interface InputProgress {
   bytesRead: number;
 }
 

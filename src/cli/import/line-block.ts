@@ -46,8 +46,8 @@ export class LineBlock {
   }
 
   /**
-   * Closes the batch. Carriage returns between tokens become blanks, as the scanner would make them:
-   * then the lines are hashed alike before a scan and without one.
+   * Closes the batch. Carriage returns between tokens become blanks, as the scanner would make
+   * them: then the lines are hashed alike before a scan and without one.
    */
   close(): void {
     this.length += bodyTail.copy(this.buffer, this.length);

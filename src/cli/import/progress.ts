@@ -11,7 +11,7 @@ interface ProgressOptions {
 }
 
 /** How far it is; `bytesTotal` is undefined where nobody knows. */
-export interface Standing {
+interface Standing {
   readonly name: string;
   readonly events: number;
   readonly bytesRead: number;

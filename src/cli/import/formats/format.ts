@@ -4,7 +4,7 @@
 import type { JsonObject } from "../json-text.ts";
 
 /** An event as the gateway takes it, without its uuid. */
-export interface SentEvent {
+interface SentEvent {
   readonly event: unknown;
   readonly distinct_id: unknown;
   /** ISO 8601; absent where the line says no time that can be read. */
@@ -41,8 +41,8 @@ export interface Format {
   /** Whether the object, a line of the file, is in this format. */
   recognises(line: JsonObject): boolean;
   /**
-   * Whether the line has to be converted; if not, its bytes are an event as they stand. Absent where
-   * all have to be.
+   * Whether the line has to be converted; if not, its bytes are an event as they stand. Absent
+   * where all have to be.
    */
   needsConversion?(text: Buffer, start: number, end: number): boolean;
   convert(line: JsonObject, options: FormatOptions): Converted;
