@@ -50,7 +50,7 @@ const core = [
     "json_walk",
     "name_set",
   ],
-  ...["normalise", "utf8_repair"],
+  ...["normalise", "stored_lines", "utf8_repair"],
 ];
 // Small windows: short texts are to cross from one to the next.
 const coreDefines = ["-DPENSTOCK_WINDOW_BYTES=64"];
@@ -62,6 +62,7 @@ const oracles = [
   "table_oracle",
   "key_oracle",
   "fault_oracle",
+  "stored_lines_oracle",
   "lexer",
 ];
 

@@ -1,6 +1,6 @@
 // The fuzz target: scans the input as a body in every way there is, and compares what comes out
-// among itself and with simdjson's own parsers. The input is the body, byte for byte. Whatever
-// engine calls it, a find is an abort.
+// among itself and with simdjson's own parsers; then reads it as a frame of stored records. The
+// input is the body, or the frame, byte for byte. Whatever engine calls it, a find is an abort.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "plain_form.h"
 #include "scan_run.h"
 #include "simdjson.h"
+#include "stored_lines_oracle.h"
 
 namespace {
 
@@ -101,6 +102,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* text, size_t length) {
   else check_refused(run, text, length);
 
   fuzz::check_any_text_is_safe(text, length);
+  fuzz::check_stored_lines(*best.scanner, text, length);
   check_same(run, fuzz::run_scan(*best.scanner, text, length, 1));
   check_same(run, fuzz::run_scan(*best.scanner, text, length,
                                  run.table[penstock::kItemCount] + size_t{1}));

@@ -1,0 +1,15 @@
+// Reads the input as a frame of stored records, as the reader of frames does, and holds what comes
+// of it against the bytes.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "event_scan.h"
+
+namespace fuzz {
+
+void check_stored_lines(penstock::EventScanner& scanner, const uint8_t* frame, size_t length);
+
+}  // namespace fuzz
