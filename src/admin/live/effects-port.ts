@@ -2,13 +2,15 @@
 // browser ask the admin port and no other. What is asked for is bounded in time and in size, and
 // nothing is remembered here.
 
+import { totalLag } from "../../effects/streams/lag.ts";
+
 /** What the effects are at, and what they have made. */
 export interface EffectsSnapshot {
   readonly state: string;
   readonly reasons: readonly string[];
   /** Undefined while their database does not answer. */
   readonly totals?: Totals;
-  /** How far the stream that is furthest behind is behind; null: not known. */
+  /** How far all streams together are behind; null: not known. */
   readonly lagSeconds: number | null;
   readonly lagMessages: number | null;
   /** The usage of today (UTC), of the projects that are watched. */
@@ -53,7 +55,8 @@ interface Answer {
 
 const snapshotMsMax = 900;
 const personMsMax = 2_000;
-const nothingKnown = { lagSeconds: null, lagMessages: null, usage: [] } as const;
+const unknownLag = { lagSeconds: null, lagMessages: null } as const;
+const nothingKnown = { ...unknownLag, usage: [] } as const;
 const notAnswering: EffectsSnapshot = {
   state: "not answering",
   reasons: [`no answer within ${snapshotMsMax / 1_000} s`],
@@ -121,20 +124,22 @@ function snapshotOf(
   usage: readonly ProjectUsage[],
 ): EffectsSnapshot {
   const { persons, groups, open_spikes, rejected, incidents } = totals;
+  const lag = totalLag(
+    streams.map((one) => ({
+      messages: one.lag_messages ?? undefined,
+      seconds: one.lag_seconds ?? undefined,
+    })),
+  );
+  const isKnown = lag.isKnown && streams.length > 0;
   return {
     ...{ state, reasons, totals: { persons, groups, open_spikes, rejected, incidents }, usage },
-    lagSeconds: greatest(streams.map((stream) => stream.lag_seconds)),
-    lagMessages: greatest(streams.map((stream) => stream.lag_messages)),
+    ...(isKnown ? { lagSeconds: lag.seconds, lagMessages: lag.messages } : unknownLag),
   };
 }
 
 function unavailable({ detail }: { readonly detail?: unknown }): EffectsSnapshot | undefined {
   if (typeof detail !== "string") return undefined;
   return { state: "waiting", reasons: [detail], ...nothingKnown };
-}
-
-function greatest(lags: readonly (number | null)[]): number | null {
-  return lags.length === 0 || lags.includes(null) ? null : Math.max(...lags.map(Number));
 }
 
 async function ask(url: string, signal: AbortSignal): Promise<Answer> {

@@ -1,6 +1,7 @@
 // Asks the process of the effects how it is, where one answers on the port of the settings. None is
 // needed, so a port that is free is well. What the database says is another check's.
 
+import { totalLag } from "../../effects/streams/lag.ts";
 import { counted } from "../terminal.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 import { fieldOf, get, type PortCheck, type PortQuestion, taken, unusedPort } from "./ports.ts";
@@ -9,8 +10,8 @@ const effectsPort: PortCheck = {
   ...{ name: "effects port", portSetting: "PENSTOCK_EFFECTS_PORT" },
   ...{ hostSetting: "PENSTOCK_EFFECTS_HOST", usualHost: "127.0.0.1" },
 };
-/** A process that works is seconds behind; this one cannot keep up. */
-const lagSecondsMax = 60;
+/** A process that works is seconds behind; beyond it, it is down or cannot keep up. */
+export const lagSecondsMax = 60;
 
 /**
  * `noted`: where the effects of the `up` that runs on the data folder answer. That is another port
@@ -66,11 +67,16 @@ function appliedOf(body: string): Applied {
     readonly lag_seconds?: number | null;
   }[];
   const totals = (fieldOf(body, "totals") ?? {}) as { incidents?: number; rejected?: number };
-  const isKnown = streams.every((one) => typeof one.lag_messages === "number");
+  const lag = totalLag(
+    streams.map((one) => ({
+      messages: one.lag_messages ?? undefined,
+      seconds: one.lag_seconds ?? undefined,
+    })),
+  );
   return {
     state: String(fieldOf(body, "state")),
-    messages: isKnown ? streams.reduce((sum, one) => sum + Number(one.lag_messages), 0) : undefined,
-    seconds: Math.max(0, ...streams.map((one) => Number(one.lag_seconds ?? 0))),
+    messages: lag.isKnown ? lag.messages : undefined,
+    seconds: lag.seconds,
     incidents: Number(totals.incidents ?? 0),
     rejected: Number(totals.rejected ?? 0),
   };

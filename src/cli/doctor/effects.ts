@@ -15,17 +15,16 @@ import {
 import type { Totals } from "../../effects/store/port.ts";
 import { isAbsent } from "../../effects/store/sqlite/file-access.ts";
 import { StoreError } from "../../effects/store/store-error.ts";
-import { lagMessages, type StreamStatus, streamStatuses } from "../../effects/streams/lag.ts";
+import { lagOf, type StreamStatus, streamStatuses } from "../../effects/streams/lag.ts";
 import type { Position } from "../../effects/types.ts";
 import type { Config } from "../../settings/config.ts";
 import type { CommandContext } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
+import { lagSecondsMax } from "./effects-port.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 const databaseTimeoutMs = 5_000;
-/** A process that works is seconds behind; this is one that is down, or that cannot keep up. */
-const lagSecondsMax = 60;
 
 /** Never rejects. */
 export async function checkEffects(config: Config, context: CommandContext): Promise<Finding[]> {
@@ -107,16 +106,14 @@ async function checkLag(
     // What is wrong with NATS is told by its own checks.
     return [];
   }
-  const worst = streams.toSorted((one, other) => lagOf(other) - lagOf(one))[0];
-  const behind = streams.reduce((sum, stream) => sum + (lagMessages(stream) ?? 0), 0);
-  if (worst === undefined || lagOf(worst) < lagSecondsMax)
-    return [check.ok(behind === 0 ? "all is applied" : `${counted(behind, "message")}, coming in`)];
-  const found = `not applied: ${counted(behind, "message")}, the oldest of ${worst.stream} for ${Math.round(lagOf(worst))} s`;
+  const { messages, seconds } = lagOf(streams);
+  const worst = streams.find(({ lagSeconds }) => lagSeconds === seconds);
+  if (worst === undefined || seconds < lagSecondsMax)
+    return [
+      check.ok(messages === 0 ? "all is applied" : `${counted(messages, "message")}, coming in`),
+    ];
+  const found = `not applied: ${counted(messages, "message")}, the oldest of ${worst.stream} for ${Math.round(seconds)} s`;
   return [check.warn(found, "start `penstock effects`, or see its log and /status")];
-}
-
-function lagOf({ lagSeconds = 0 }: StreamStatus): number {
-  return lagSeconds;
 }
 
 function checkTrouble({ incidents, rejected }: Totals): Finding[] {

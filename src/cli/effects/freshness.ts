@@ -3,7 +3,7 @@
 
 import type { OpenReader } from "../../effects/store/open.ts";
 import type { AppliedStream } from "../../effects/store/port.ts";
-import { lagMessages, type StreamStatus, streamStatuses } from "../../effects/streams/lag.ts";
+import { lagOf, type StreamStatus, streamStatuses } from "../../effects/streams/lag.ts";
 import type { Position } from "../../effects/types.ts";
 import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
@@ -16,13 +16,13 @@ const lagSecondsMax = 5;
 /** Says nothing where a process applies events and keeps up. */
 export async function noteAge(command: EffectsCommand, reader: OpenReader): Promise<void> {
   const [applied, hasWriter] = await Promise.all([reader.applied(), reader.hasWriter()]);
-  const streams = await lagOf(command, await reader.positions()).catch(() => undefined);
+  const streams = await askedStreams(command, await reader.positions()).catch(() => undefined);
   const text = ageText({ applied, hasWriter, streams });
   if (text !== undefined) note(command, text);
 }
 
 /** The streams as NATS has them, beside what is applied. Rejects where it does not answer. */
-export async function lagOf(
+export async function askedStreams(
   { config, context }: EffectsCommand,
   applied: readonly Position[],
 ): Promise<StreamStatus[]> {
@@ -43,10 +43,10 @@ interface Age {
 }
 
 function ageText({ applied, hasWriter, streams }: Age): string | undefined {
-  const lagSeconds = Math.max(0, ...(streams ?? []).map((one) => one.lagSeconds ?? 0));
-  if (hasWriter && lagSeconds < lagSecondsMax) return undefined;
+  const lag = lagOf(streams ?? []);
+  if (hasWriter && lag.seconds < lagSecondsMax) return undefined;
   const asOf = asOfText(applied);
-  const behind = behindText(streams, lagSeconds);
+  const behind = streams === undefined ? "NATS does not say what has come since" : behindText(lag);
   return hasWriter
     ? `${asOf}; ${behind}`
     : `${asOf}; nothing is applied at present, as no \`penstock effects\` runs on this database; ${behind}`;
@@ -60,10 +60,8 @@ function asOfText(applied: readonly AppliedStream[]): string {
   return `this is as of ${at}${places}`;
 }
 
-function behindText(streams: readonly StreamStatus[] | undefined, lagSeconds: number): string {
-  if (streams === undefined) return "NATS does not say what has come since";
-  const messages = streams.reduce((sum, one) => sum + (lagMessages(one) ?? 0), 0);
+function behindText({ messages, seconds }: ReturnType<typeof lagOf>): string {
   if (messages === 0) return "no more is stored";
-  const since = `the oldest for ${Math.round(lagSeconds)} s`;
+  const since = `the oldest for ${Math.round(seconds)} s`;
   return `not applied yet: ${counted(messages, "message")}, ${since}`;
 }

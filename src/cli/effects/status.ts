@@ -14,7 +14,7 @@ import type { Position } from "../../effects/types.ts";
 import { counted, table } from "../terminal.ts";
 import { type EffectsCommand, note, say } from "./command.ts";
 import { withReader } from "./database.ts";
-import { lagOf } from "./freshness.ts";
+import { askedStreams } from "./freshness.ts";
 
 const shownMax = 20;
 
@@ -63,7 +63,7 @@ async function withLag(
   applied: readonly Position[],
 ): Promise<StreamStatus[]> {
   try {
-    return await lagOf(command, applied);
+    return await askedStreams(command, applied);
   } catch (error) {
     note(command, `how far that is behind is not known: ${(error as Error).message}`);
     return applied.map(withoutLag);

@@ -5,13 +5,14 @@ import { usageClasses } from "../../effects/closed-sets.ts";
 import { spikeJson, usageMembers } from "../../effects/http/shapes.ts";
 import type { OpenReader } from "../../effects/store/open.ts";
 import { type UsageDay, usageRowsMax } from "../../effects/store/port.ts";
+import { lagOf } from "../../effects/streams/lag.ts";
 import type { SpikeRow } from "../../effects/types.ts";
 import { usageExport } from "../../effects/usage/usage-export.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import { table } from "../terminal.ts";
 import { type EffectsCommand, note, say } from "./command.ts";
 import { readProject } from "./database.ts";
-import { lagOf } from "./freshness.ts";
+import { askedStreams } from "./freshness.ts";
 import { requireKnown } from "./known-project.ts";
 import { shownTime } from "./shown.ts";
 
@@ -93,8 +94,7 @@ async function appliedUntilMs(
   if (unchecked) return nowMs;
   const applied = await reader.positions();
   try {
-    const lags = (await lagOf(command, applied)).map(({ lagSeconds = 0 }) => lagSeconds);
-    return nowMs - Math.max(0, ...lags) * 1_000;
+    return nowMs - lagOf(await askedStreams(command, applied)).seconds * 1_000;
   } catch (error) {
     throw new CommandError(
       `which days are applied in full is not known, so none is exported: ${(error as Error).message}; --unchecked exports by the clock alone`,

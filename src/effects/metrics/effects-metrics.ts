@@ -5,7 +5,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import { lanes } from "../../nats/names.ts";
 import { incidentKinds, linkOutcomes, rejectedReasons, usageClasses } from "../closed-sets.ts";
 import type { Totals } from "../store/port.ts";
-import { lagMessages, type StreamStatus } from "../streams/lag.ts";
+import { lagOf, type StreamStatus } from "../streams/lag.ts";
 import type { Commit } from "../types.ts";
 import type { EffectsWriter } from "../writer/effects-writer.ts";
 import { type EffectsMetricName, effectsMetricTable } from "./metric-table.ts";
@@ -100,10 +100,10 @@ export class EffectsMetrics {
       }
     };
     this.#gauge("penstock_effects_lag_messages", (gauge) =>
-      ofLanes(gauge, (own) => own.reduce((sum, one) => sum + (lagMessages(one) ?? 0), 0)),
+      ofLanes(gauge, (own) => lagOf(own).messages),
     );
     this.#gauge("penstock_effects_lag_seconds", (gauge) =>
-      ofLanes(gauge, (own) => Math.max(0, ...own.map(({ lagSeconds }) => lagSeconds ?? 0))),
+      ofLanes(gauge, (own) => lagOf(own).seconds),
     );
     this.#watchTotals(once(totals));
   }

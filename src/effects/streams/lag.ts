@@ -24,11 +24,46 @@ export interface StreamStatus extends StreamName {
   readonly lagSeconds: number | undefined;
 }
 
+/** How far something is behind; undefined: not known. */
+interface Lag {
+  readonly messages: number | undefined;
+  readonly seconds: number | undefined;
+}
+
+/** How far several streams are behind together. */
+interface TotalLag {
+  /** The sum of all streams, where what is not known counts as nothing. */
+  readonly messages: number;
+  /** How long the oldest of these messages has been stored; 0: all are applied. */
+  readonly seconds: number;
+  /** Whether it is known of every stream. */
+  readonly isKnown: boolean;
+}
+
 const questionMs = 2_000;
 
 /** Undefined: not known. */
 export function lagMessages({ sequence, lastSequence }: StreamStatus): number | undefined {
   return lastSequence === undefined ? undefined : Math.max(0, lastSequence - sequence);
+}
+
+export function totalLag(lags: readonly Lag[]): TotalLag {
+  return {
+    messages: lags.reduce((sum, { messages = 0 }) => sum + messages, 0),
+    seconds: Math.max(0, ...lags.map(({ seconds = 0 }) => seconds)),
+    isKnown: lags.every(({ messages }) => messages !== undefined),
+  };
+}
+
+export function lagOf(streams: readonly StreamStatus[]): TotalLag {
+  return totalLag(
+    streams.map((one) => ({ messages: lagMessages(one), seconds: one.lagSeconds })), //
+  );
+}
+
+/** How long something has been stored, where the clocks agree; never below 0. */
+export function lagSecondsSince(storedAtMs: number, nowMs: number): number {
+  return Math.max(0, nowMs - storedAtMs) / 1_000;
 }
 
 /** The streams that there are, and those that were applied. Rejects when NATS does not answer. */
@@ -50,8 +85,8 @@ export async function streamStatuses(
       const { lastSequence } = state;
       const isBehind = lastSequence > place.sequence;
       const next = isBehind ? await asked.messageFrom(place.sequence + 1) : undefined;
-      const lagMs = next === undefined ? 0 : Math.max(0, nowMs - next.storedAtMs);
-      return { ...name, ...place, lastSequence, lagSeconds: lagMs / 1_000 };
+      const lagSeconds = next === undefined ? 0 : lagSecondsSince(next.storedAtMs, nowMs);
+      return { ...name, ...place, lastSequence, lagSeconds };
     }),
   );
   return [...found, ...gone.map(withoutLag)];

@@ -1,20 +1,10 @@
 // How far the store is behind a stream, in messages and in time.
 
-import type { StreamName } from "../streams/stored-stream.ts";
+import { lagSecondsSince, type StreamStatus } from "../streams/lag.ts";
 import type { StreamReader } from "../streams/stream-reader.ts";
 import type { Reached } from "./reached.ts";
 
-export interface StreamProgress extends StreamName {
-  readonly epoch: number;
-  /** The last frame that is applied in the store. */
-  readonly sequence: number;
-  /** The last frame of the stream; undefined while NATS does not say. */
-  readonly lastSequence: number | undefined;
-  /**
-   * For how long the oldest frame that is not applied has been stored; 0 when all are, undefined
-   * while NATS does not say.
-   */
-  readonly lagSeconds: number | undefined;
+export interface StreamProgress extends StreamStatus {
   /** Why it is not read at the moment. */
   readonly fault: string | undefined;
 }
@@ -32,5 +22,5 @@ export function streamProgress(
   // What was not read came after what is applied: no more is known of it.
   const appliedMs = watermarkMs === 0 ? nowMs : watermarkMs;
   const sinceMs = reader.storedAtBehind(sequence) ?? appliedMs;
-  return { ...common, lagSeconds: Math.max(0, nowMs - sinceMs) / 1_000 };
+  return { ...common, lagSeconds: lagSecondsSince(sinceMs, nowMs) };
 }

@@ -1,7 +1,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
-import { lagMessages, streamStatuses } from "../../../src/effects/streams/lag.ts";
+import { lagMessages, streamStatuses, totalLag } from "../../../src/effects/streams/lag.ts";
 import type { Position } from "../../../src/effects/types.ts";
 import { startNatsServer } from "../../../testkit/nats-server.ts";
 import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
@@ -41,4 +41,16 @@ test("all of a stream that was made anew is behind, whatever sequence was applie
   expect(await status({ ...position, ...old })).toEqual({ epoch: 2, messages: 2, isLate: true });
   // A copy that still has all that was applied.
   expect(await status({ ...position, created: old.created })).toMatchObject({ messages: 0 });
+});
+
+test("several streams are behind by all their messages, and for as long as the oldest of them", () => {
+  const lags = [
+    { messages: 3, seconds: 2 },
+    { messages: 0, seconds: 0 },
+    { messages: 4, seconds: 60 },
+  ];
+  expect(totalLag(lags)).toEqual({ messages: 7, seconds: 60, isKnown: true });
+  const unknown = { messages: undefined, seconds: undefined };
+  expect(totalLag([...lags, unknown])).toEqual({ messages: 7, seconds: 60, isKnown: false });
+  expect(totalLag([])).toEqual({ messages: 0, seconds: 0, isKnown: true });
 });
