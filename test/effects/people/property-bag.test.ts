@@ -1,52 +1,106 @@
+// The properties of one person or group: joins, so that the order of writes does not matter.
+
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { PropertyBag, Refused } from "../../../src/effects/people/property-bag.ts";
 import type { PropertyWrites, Stamp } from "../../../src/effects/types.ts";
 
-function stampOf(timeMs: number): Stamp {
-  return { timeMs, rank: `r${timeMs}` };
+function room(bytesMax = 1e6, countMax = 1e3) {
+  return { bytesMax, countMax, refused: new Refused() };
 }
 
-function setting(...names: string[]): PropertyWrites {
-  return { once: [], set: names.map((name) => [name, "1"] as const), unset: [] };
+function stampOf(n: number): Stamp {
+  return { timeMs: Math.floor(n / 3), rank: String(n).padStart(4, "0") };
 }
 
-test("it has so many properties, of which those that are unset count too", () => {
-  const bag = new PropertyBag();
-  const refused = new Refused();
-  const room = { bytesMax: 10_000, countMax: 2, refused };
-  bag.write(setting("b", "a", "c"), stampOf(1), room);
-  expect(refused).toEqual({ count: 1, first: "c" });
-  bag.write({ once: [], set: [], unset: ["a"] }, stampOf(2), room);
-  bag.write(setting("c"), stampOf(3), room);
-  expect(refused.count).toBe(2);
-  bag.write(setting("a"), stampOf(4), room);
-  expect(refused.count).toBe(2);
-  expect(bag.columns().json).toBe('{"a":1,"b":1}');
-});
+function writesOf(parts: Partial<PropertyWrites>): PropertyWrites {
+  return { once: [], set: [], unset: [], ...parts };
+}
 
-test("what columns it gave stays, and it goes on from them as another one would", () => {
-  const room = { bytesMax: 10_000, countMax: 10, refused: new Refused() };
-  const bag = new PropertyBag();
-  bag.write(setting("a"), stampOf(2), room);
-  const before = bag.columns();
-  const other = new PropertyBag(before, bag.bytes);
-  for (const one of [bag, other]) {
-    expect(one.write(setting("a"), stampOf(1), room)).toBe(false);
-    expect(one.columns()).toEqual(before);
-    expect(one.write(setting("b"), stampOf(3), room)).toBe(true);
-  }
-  expect(before.json).toBe('{"a":1}');
-  expect(other.columns()).toEqual(bag.columns());
-  expect(other.bytes).toBe(bag.bytes);
+const name = fc.constantFrom("a", "b", "plan", "é", '"');
+const json = fc.constantFrom("1", "1.0", '"x"', "null", "{}");
+const named = fc.tuple(name, json);
+const writes: fc.Arbitrary<PropertyWrites> = fc.record({
+  once: fc.array(named, { maxLength: 2 }),
+  set: fc.array(named, { maxLength: 2 }),
+  unset: fc.array(name, { maxLength: 1 }),
 });
+/** Events in the order of their stamps; each name comes once among the writes of a kind. */
+const events = fc.array(writes, { maxLength: 12 }).map((some) =>
+  some.map((one, n) => ({
+    stamp: stampOf(n),
+    writes: { once: [...new Map(one.once)], set: [...new Map(one.set)], unset: one.unset },
+  })),
+);
 
-test("it weighs little more than its text until somebody writes to it", () => {
-  const names = Array.from({ length: 100 }, (_, at) => `name ${at}`);
-  const room = { bytesMax: 100_000, countMax: 100, refused: new Refused() };
+function bagOf(some: readonly { writes: PropertyWrites; stamp: Stamp }[]): PropertyBag {
   const bag = new PropertyBag();
-  bag.write(setting(...names), stampOf(1), room);
-  const written = bag.weight;
+  for (const one of some) bag.write(one.writes, one.stamp, room());
+  return bag;
+}
+
+function said(bag: PropertyBag) {
   const { json, state } = bag.columns();
-  expect(bag.weight).toBe(json.length + state.length);
-  expect(written).toBeGreaterThan(5 * bag.weight);
+  return { json, again: new PropertyBag({ json, state }, bag.bytes).size, bytes: bag.bytes };
+}
+
+test("the order in which events come does not matter", () => {
+  const shuffled = events.chain((some) =>
+    fc.record({
+      some: fc.constant(some),
+      other: fc.shuffledSubarray(some, { minLength: some.length }),
+    }),
+  );
+  fc.assert(
+    fc.property(shuffled, ({ some, other }) => {
+      expect(said(bagOf(other))).toEqual(said(bagOf(some)));
+    }),
+  );
+});
+
+test("two that are joined have what one would have that all was written to", () => {
+  fc.assert(
+    fc.property(events, fc.array(fc.boolean()), (some, sides) => {
+      const [ours, theirs] = [true, false].map((side) =>
+        bagOf(some.filter((_, at) => (sides[at] ?? true) === side)),
+      );
+      ours!.join(theirs!, room());
+      expect(said(ours!)).toEqual(said(bagOf(some)));
+    }),
+  );
+});
+
+test("one that is read from its columns goes on as if it had not been", () => {
+  fc.assert(
+    fc.property(events, fc.nat({ max: 12 }), (some, at) => {
+      const begun = bagOf(some.slice(0, at));
+      const read = new PropertyBag(begun.columns(), begun.bytes);
+      for (const one of some.slice(at)) read.write(one.writes, one.stamp, room());
+      expect(said(read)).toEqual(said(bagOf(some)));
+    }),
+  );
+});
+
+test("the newest $set counts, the oldest $set_once where there is none, and $unset beats $set", () => {
+  const bag = new PropertyBag();
+  const write = (n: number, parts: Partial<PropertyWrites>) =>
+    bag.write(writesOf(parts), stampOf(n), room());
+  expect(write(5, { once: [["first", "5"]], set: [["plan", '"pro"']] })).toBe(true);
+  expect(write(3, { once: [["first", "3"]], set: [["plan", '"free"']] })).toBe(true);
+  expect(write(4, { once: [["first", "4"]], set: [["plan", '"trial"']] })).toBe(false);
+  expect(bag.columns().json).toBe('{"first":3,"plan":"pro"}');
+  expect(write(6, { set: [["plan", "1"]], unset: ["plan"] })).toBe(true);
+  expect(bag.columns().json).toBe('{"first":3}');
+});
+
+test("a name without room is refused and named, and changes nothing", () => {
+  const bag = new PropertyBag();
+  const bounded = room(400);
+  expect(bag.write(writesOf({ set: [["a", "1"]] }), stampOf(1), bounded)).toBe(true);
+  const before = { ...bag.columns(), bytes: bag.bytes };
+  const long = JSON.stringify("x".repeat(300));
+  expect(bag.write(writesOf({ set: [["long", long]] }), stampOf(2), bounded)).toBe(false);
+  expect(bag.write(writesOf({ set: [["b", "2"]] }), stampOf(3), room(400, 1))).toBe(false);
+  expect(bounded.refused).toMatchObject({ count: 1, first: "long" });
+  expect({ ...bag.columns(), bytes: bag.bytes }).toEqual(before);
 });
