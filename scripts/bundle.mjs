@@ -1,7 +1,7 @@
 // Puts what running Penstock takes, and nothing else, into a new folder: the compiled gateway with
-// its addons, the packages it imports, the scripts that it serves of posthog-js, its documents, and
-// the pinned Node. The container image and the systemd unit run from such a folder. nats-server is
-// not in it.
+// its addons, the packages it imports, the scripts that it serves of posthog-js, its documents, the
+// package for programs that read events, and the pinned Node. The container image and the systemd
+// unit run from such a folder. nats-server is not in it.
 
 import {
   chmodSync,
@@ -21,6 +21,7 @@ import { constants } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { addonBuilds, addonsNotBuilt, compilersMax } from "./lib/addon.mjs";
+import { packConsumer } from "./lib/consumer-package.mjs";
 import { buildDist, installPackages } from "./lib/install.mjs";
 import { noteGroups, takeLock } from "./lib/lock.mjs";
 import { placesFor } from "./lib/packages.mjs";
@@ -58,6 +59,7 @@ async function bundle(target) {
     await buildAll();
     mkdirSync(dirname(folder), { recursive: true });
     await fill(next);
+    await packConsumer(runner, next);
     renameSync(next, folder);
   } finally {
     rmSync(next, { recursive: true, force: true });

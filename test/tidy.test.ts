@@ -43,6 +43,7 @@ const everythingButApp = [
   "admin",
   "base",
   "cli",
+  "consumer",
   "effects",
   "embedded",
   "events",
@@ -75,6 +76,8 @@ const mayImport: Record<string, string[]> = {
       (place) => `effects/${place}`,
     ),
   ),
+  // What a program reads events with; its files go to whoever installs it.
+  consumer: ["base", "nats", "effects/streams/resume.ts", "effects/streams/stored-stream.ts"],
   // The settings as a type, and the table of metrics that a supervisor sums up.
   workers: ["base", "settings", "admin/metrics/metric-table.ts"],
   admin: everythingButApp,

@@ -25,6 +25,7 @@ export const apiCodes = {
   clusterNotAssigned: 10_007,
   clusterNotAvailable: 10_008,
   clusterNotLeader: 10_009,
+  consumerNotFound: 10_014,
   insufficientResources: 10_023,
   maximumConsumersLimit: 10_026,
   memoryResourcesExceeded: 10_028,

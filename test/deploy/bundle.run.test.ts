@@ -110,6 +110,7 @@ describe("the bundle runs by itself", () => {
         "node_modules",
         "openapi.yaml",
         "package.json",
+        "penstock-0.1.0.tgz",
         "posthog-js",
       ],
     ]);

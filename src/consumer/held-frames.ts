@@ -1,0 +1,106 @@
+// The frames of one stream that are in hand: received and not acknowledged, delivered or not. Those
+// that were acknowledged are remembered until the server is known to have it. Knows nothing of
+// NATS.
+
+import type { JsMsg } from "@nats-io/jetstream";
+
+export interface HeldFrame {
+  /** Tells it from every other frame of this process. */
+  readonly id: number;
+  readonly sequence: number;
+  /** As the server sent it last. */
+  message: JsMsg;
+  /** When it was delivered, or last said to be worked on; undefined: it waits to be. */
+  outSinceMs: number | undefined;
+  deliveries: number;
+  /** The stream no longer has it under its sequence, so it cannot be acknowledged there. */
+  isOrphan: boolean;
+}
+
+let lastId = 0;
+
+export class HeldFrames {
+  readonly #held = new Map<number, HeldFrame>();
+  readonly #acked = new Set<number>();
+  /** The gate: while messages up to here are missing, none behind them is delivered. */
+  #missing = 0;
+  #missingUpTo = 0;
+  bytes = 0;
+
+  get size(): number {
+    return this.#held.size;
+  }
+
+  /** How many are delivered. */
+  get out(): number {
+    return this.all.filter(({ outSinceMs }) => outSinceMs !== undefined).length;
+  }
+
+  get all(): HeldFrame[] {
+    return [...this.#held.values()];
+  }
+
+  get isComplete(): boolean {
+    return this.#missing <= 0;
+  }
+
+  /** How many there are up to that sequence. */
+  upTo(sequence: number): number {
+    return this.all.filter((held) => held.sequence <= sequence).length;
+  }
+
+  /** The lowest sequence that is not acknowledged; undefined: all that were received are. */
+  get lowest(): number | undefined {
+    return this.size === 0 ? undefined : Math.min(...this.#held.keys());
+  }
+
+  get(sequence: number): HeldFrame | undefined {
+    return this.#held.get(sequence);
+  }
+
+  isAcked(sequence: number): boolean {
+    return this.#acked.has(sequence);
+  }
+
+  /** The server has sent so many messages up to that sequence that are not in hand. */
+  expect(count: number, upTo: number): void {
+    this.#missing = count;
+    this.#missingUpTo = upTo;
+  }
+
+  add(message: JsMsg): HeldFrame {
+    const { seq: sequence } = message;
+    const fresh = { outSinceMs: undefined, deliveries: 0, isOrphan: false };
+    const held: HeldFrame = { id: ++lastId, sequence, message, ...fresh };
+    this.#held.set(sequence, held);
+    this.bytes += message.data.length;
+    if (sequence <= this.#missingUpTo) this.#missing--;
+    return held;
+  }
+
+  /** False: it was acknowledged before. */
+  ack(held: HeldFrame): boolean {
+    if (this.#held.get(held.sequence) !== held) return false;
+    this.#held.delete(held.sequence);
+    this.#acked.add(held.sequence);
+    this.bytes -= held.message.data.length;
+    return true;
+  }
+
+  /** What the stream has behind that sequence is not what was received. */
+  cutBack(sequence: number): void {
+    this.expect(0, 0);
+    for (const held of this.all) {
+      if (held.sequence <= sequence) continue;
+      held.isOrphan = true;
+      this.#held.delete(held.sequence);
+      this.bytes -= held.message.data.length;
+    }
+    for (const one of this.#acked) if (one > sequence) this.#acked.delete(one);
+  }
+
+  /** The server knows that everything up to there is acknowledged. */
+  forgetAcked(upTo: number): void {
+    for (const sequence of this.#acked) if (sequence <= upTo) this.#acked.delete(sequence);
+  }
+}

@@ -1,0 +1,279 @@
+// Reads one stream through its durable consumer, in order, whatever happens to the connection, the
+// server, the consumer or the stream. Each time before it reads on, it checks whether the stream is
+// still the one that it was, and says so where it is not.
+
+import { type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
+import { pauseUntilAborted } from "../base/retry.ts";
+import type { StreamName } from "../effects/streams/stored-stream.ts";
+import { ConsumeError } from "./consume-error.ts";
+import { type Ack, acks, answerSubject, type DurableOptions, durableInfo } from "./durable.ts";
+import { type HeldFrame, HeldFrames } from "./held-frames.ts";
+import { ChangedError, type Link, StreamPlace } from "./stream-place.ts";
+import type { Notice } from "./types.ts";
+
+interface StreamConsumerOptions extends DurableOptions {
+  readonly name: StreamName;
+  readonly processingTimeoutMs: number;
+  /** How many bytes the stream may have in hand now. */
+  readonly bytesMax: () => number;
+  readonly tell: (notice: Notice) => void;
+  readonly fail: (error: unknown) => void;
+  /** Called when there is a frame to take. */
+  readonly onReady: () => void;
+}
+
+/** A frame that is taken, and what can be said of it. */
+export interface TakenFrame {
+  readonly held: HeldFrame;
+  readonly ack: () => void;
+  readonly nak: () => void;
+  readonly working: () => void;
+}
+
+const fetchMs = 10_000;
+const heartbeatMs = 2_000;
+const pauseMsMin = 50;
+const pauseMsMax = 1_000;
+const completeAgainMs = 250;
+const frameBytesLikely = 65_536;
+const schemaHeader = "Penstock-Schema";
+const schema = "1";
+
+/** So often reading must fail, without anything read between, before it is told. */
+const failuresTold = 3;
+
+export class StreamConsumer {
+  readonly name: StreamName;
+  readonly #options: StreamConsumerOptions;
+  readonly #ended = new AbortController();
+  readonly #place: StreamPlace;
+  #link: Link | undefined;
+  readonly #hand = new HeldFrames();
+  /** In order; what an earlier stream of that name has left comes first. */
+  #ready: HeldFrame[] = [];
+  /** Ends the reading under way. */
+  #interrupt: (error: Error) => void = () => {};
+  #wake: () => void = () => {};
+  #frameBytes = frameBytesLikely;
+  #failures = 0;
+
+  constructor(options: StreamConsumerOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.#place = new StreamPlace(options);
+  }
+
+  /** Frames that are delivered and not acknowledged. */
+  get out(): number {
+    return this.#hand.out;
+  }
+
+  get bytes(): number {
+    return this.#hand.bytes;
+  }
+
+  /** Reads until the connection is lost or the reader is closed. Never rejects. */
+  async run(link: Link): Promise<void> {
+    this.#link = link;
+    const js = jetstream(link.connection);
+    let pauseMs = pauseMsMin;
+    while (!this.#ended.signal.aborted && !link.connection.isClosed()) {
+      const before = this.#place.sequence;
+      try {
+        await this.#read(link, js);
+      } catch (error) {
+        if (error instanceof ConsumeError) this.#options.fail(error);
+        else if (!(error instanceof ChangedError)) this.#failed(error as Error);
+      }
+      pauseMs = this.#place.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
+      await pauseUntilAborted(pauseMs, this.#ended.signal);
+    }
+  }
+
+  take(): TakenFrame | undefined {
+    const held = this.#ready.shift();
+    if (held === undefined) return undefined;
+    held.outSinceMs = performance.now();
+    held.deliveries++;
+    return {
+      held,
+      ack: () => this.#ack(held),
+      nak: () => this.#rewind(held),
+      working: () => {
+        if (held.outSinceMs !== undefined) held.outSinceMs = performance.now();
+      },
+    };
+  }
+
+  /** To be called every now and then: the stream and the consumer may change unseen. */
+  async look(): Promise<void> {
+    const link = this.#link;
+    if (link === undefined) return;
+    this.#checkTimeouts();
+    try {
+      await this.#place.look(link.manager, this.#hand);
+    } catch (error) {
+      this.#interrupt(error as Error);
+    }
+  }
+
+  /** Tells the server that what is in hand is worked on. */
+  keep(): void {
+    for (const { message } of this.#hand.all) this.#answer(message, acks.working);
+  }
+
+  /** What is delivered can still be acknowledged. */
+  close(): void {
+    this.#ended.abort();
+    this.#ready = [];
+    this.#interrupt(new ChangedError("the reading was ended"));
+    this.#wake();
+  }
+
+  async #read(link: Link, js: JetStreamClient): Promise<void> {
+    await this.#place.open(link, this.#hand);
+    if (this.#hand.isComplete) this.#open();
+    const consumer = await js.consumers.get(this.name.stream, this.#options.durable);
+    this.#place.check(await consumer.info(true));
+    const ended = new Promise<never>((_, reject) => {
+      this.#interrupt = reject;
+    });
+    ended.catch(() => {});
+    const completing = this.#completeAgain(link, ended);
+    try {
+      while (!this.#ended.signal.aborted) {
+        const count = await Promise.race([this.#room(), ended]);
+        if (count === 0) return;
+        const options = { max_messages: count, expires: fetchMs, idle_heartbeat: heartbeatMs };
+        const messages = await consumer.fetch(options);
+        ended.catch((error: Error) => messages.stop(error));
+        for await (const message of messages) this.#receive(message);
+        this.#failures = 0;
+      }
+    } finally {
+      this.#interrupt(new ChangedError("the reading has ended"));
+      this.#interrupt = () => {};
+      await completing;
+    }
+  }
+
+  /** How many messages to ask for, at least one; waits until there is room. 0: the end. */
+  async #room(): Promise<number> {
+    const { maxAckPending, bytesMax } = this.#options;
+    while (!this.#ended.signal.aborted) {
+      const hand = this.#hand;
+      const free = maxAckPending - hand.size;
+      const fitting = Math.floor((bytesMax() - hand.bytes) / this.#frameBytes);
+      const room = hand.size === 0 ? Math.max(1, fitting) : fitting;
+      const count = Math.min(free, room);
+      // A few at a time would cost a question each, but whoever waits for a frame gets it.
+      if (count >= maxAckPending / 4 || (count > 0 && this.#ready.length === 0)) return count;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    return 0;
+  }
+
+  #receive(message: JsMsg): void {
+    const hand = this.#hand;
+    const { seq, data } = message;
+    if (hand.isAcked(seq)) {
+      this.#answer(message, acks.ack);
+      return;
+    }
+    const known = hand.get(seq);
+    if (known !== undefined) {
+      known.message = message;
+      this.#answer(message, acks.working);
+      return;
+    }
+    const found = message.headers?.get(schemaHeader) ?? "";
+    if (found !== "" && found !== schema) {
+      throw new ConsumeError(
+        `read message ${seq} of ${this.name.stream}: it has the schema "${found.slice(0, 40)}", this version knows ${schema} alone: use a newer Penstock for it`,
+      );
+    }
+    const wasComplete = hand.isComplete;
+    const held = hand.add(message);
+    this.#frameBytes += (data.length - this.#frameBytes) / 16;
+    this.#place.received(message);
+    this.#failures = 0;
+    if (!hand.isComplete) return;
+    if (wasComplete) this.#ready.push(held);
+    else this.#open();
+    this.#options.onReady();
+  }
+
+  /** All that came while earlier messages were missing is delivered, in order. */
+  #open(): void {
+    this.#hand.expect(0, 0);
+    const known = new Set(this.#ready);
+    const isNew = (one: HeldFrame) => one.outSinceMs === undefined && !known.has(one);
+    this.#queue(this.#hand.all.filter(isNew));
+  }
+
+  #queue(some: readonly HeldFrame[]): void {
+    this.#ready.push(...some);
+    this.#ready.sort((a, b) => Number(b.isOrphan) - Number(a.isOrphan) || a.sequence - b.sequence);
+    this.#options.onReady();
+  }
+
+  /** A message that the server had sent may have left the stream: then it never comes. */
+  async #completeAgain(link: Link, ended: Promise<never>): Promise<void> {
+    const hand = this.#hand;
+    const pause = new AbortController();
+    ended.catch(() => pause.abort());
+    while (!hand.isComplete && !pause.signal.aborted) {
+      await pauseUntilAborted(completeAgainMs, pause.signal);
+      if (hand.isComplete || pause.signal.aborted) return;
+      const { stream } = this.name;
+      const info = await durableInfo(link.manager, stream, this.#options.durable).catch(() => {});
+      if (info && info.num_ack_pending <= hand.size && !pause.signal.aborted) this.#open();
+    }
+  }
+
+  #ack(held: HeldFrame): void {
+    if (!this.#hand.ack(held)) return;
+    if (held.outSinceMs === undefined) this.#ready = this.#ready.filter((one) => one !== held);
+    this.#answer(held.message, acks.ack);
+    this.#wake();
+  }
+
+  /** From that frame on, all that is delivered and not acknowledged waits again. */
+  #rewind({ sequence, isOrphan }: HeldFrame): void {
+    if (this.#ended.signal.aborted || isOrphan) return;
+    const isBehind = (one: HeldFrame) => one.outSinceMs !== undefined && one.sequence >= sequence;
+    const out = this.#hand.all.filter(isBehind);
+    for (const held of out) held.outSinceMs = undefined;
+    this.#queue(out);
+  }
+
+  #checkTimeouts(): void {
+    const nowMs = performance.now();
+    const { processingTimeoutMs, tell } = this.#options;
+    const isLate = ({ outSinceMs = nowMs }: HeldFrame) => nowMs - outSinceMs > processingTimeoutMs;
+    const late = this.#hand.all.filter(isLate).sort((a, b) => a.sequence - b.sequence);
+    const [first] = late;
+    if (first === undefined || this.#ended.signal.aborted) return;
+    tell({ type: "processing_timed_out", stream: this.name.stream, sequence: first.sequence });
+    this.#rewind(first);
+  }
+
+  #answer({ seq: sequence, info: { deliverySequence } }: JsMsg, answer: Ack): void {
+    const { stream } = this.name;
+    const { durable } = this.#options;
+    try {
+      const subject = answerSubject({ stream, durable, sequence, deliverySequence });
+      this.#link?.connection.publish(subject, answer);
+    } catch {
+      // The connection is lost: it is said again over the next one.
+    }
+  }
+
+  #failed({ message: reason }: Error): void {
+    if (this.#ended.signal.aborted || this.#link?.connection.isClosed()) return;
+    if (++this.#failures === failuresTold)
+      this.#options.tell({ type: "trouble", stream: this.name.stream, reason });
+  }
+}

@@ -1,0 +1,107 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { expect, test } from "vitest";
+import { natsServerForFile } from "../../testkit/for-file.ts";
+import { storedLine } from "../../testkit/stored-events.ts";
+import { frameOf, framesOf, freshStreams, idsOf, reader, stored, types } from "./consumer-kit.ts";
+
+const nats = await natsServerForFile({ syncInterval: "2m" });
+const live = "PENSTOCK_LIVE_0";
+
+test("after stop, what was delivered can still be acknowledged, and then it ends", async () => {
+  const connection = await freshStreams(nats);
+  await stored(connection, framesOf(10));
+  const { take, consumer } = reader(nats, { durable: "stopped" });
+  const frames = await take(4);
+  let isStopped = false;
+  const stopped = consumer.stop().then(() => {
+    isStopped = true;
+  });
+  expect(await consumer.next()).toEqual({ done: true, value: undefined });
+  expect(isStopped).toBe(false);
+  for (const frame of frames) frame.ack();
+  await stopped;
+  const manager = await jetstreamManager(connection);
+  const { ack_floor: floor } = await manager.consumers.info(live, "stopped");
+  expect(floor.stream_seq).toBe(4);
+});
+
+test("a reader that waits is ended by stop", async () => {
+  await freshStreams(nats);
+  const { consumer, notices } = reader(nats);
+  await expect.poll(() => types(notices)).toContain("consumer_created");
+  const next = consumer.next();
+  await consumer.stop();
+  expect(await next).toEqual({ done: true, value: undefined });
+});
+
+test("a reader that never reached NATS is ended by stop", async () => {
+  const { consumer, notices } = reader(nats, { nats: { servers: "127.0.0.1:1" } });
+  await expect.poll(() => types(notices)).toEqual(["disconnected"]);
+  await consumer.stop();
+  expect(await consumer.next()).toEqual({ done: true, value: undefined });
+});
+
+test("a frame that is not acknowledged in time comes again, and it is told", async () => {
+  const connection = await freshStreams(nats);
+  const ids = await stored(connection, framesOf(3));
+  const { take, takeAndAck, notices } = reader(nats, { processingTimeoutMs: 500 });
+  const [first] = await take(3);
+  first!.ack();
+  const again = await takeAndAck(2);
+  expect(idsOf(again)).toEqual(ids.slice(1));
+  const told = { type: "processing_timed_out", stream: live, sequence: 2 };
+  expect(notices).toContainEqual(told);
+});
+
+test("while a frame is worked on, the server gives it to nobody else", async () => {
+  const connection = await freshStreams(nats);
+  await stored(connection, framesOf(2));
+  const { take, notices } = reader(nats, { durable: "slow", ackWaitMs: 1_000 });
+  const [held] = await take(2);
+  const manager = await jetstreamManager(connection);
+  const info = () => manager.consumers.info(live, "slow");
+  const started = performance.now();
+  await expect.poll(() => performance.now() - started).toBeGreaterThan(3_000);
+  expect((await info()).num_redelivered).toBe(0);
+  held!.ack();
+  await expect.poll(async () => (await info()).num_ack_pending).toBe(1);
+  expect(types(notices)).not.toContain("processing_timed_out");
+});
+
+test("a line that is no event is told with its place, and stops none of the others", async () => {
+  const connection = await freshStreams(nats);
+  const line = (uuid: string) =>
+    storedLine({ uuid, distinctId: "d", receivedAtMs: 0 }, "shop", "live");
+  const text = `${line("a")}\n{"uuid":\n[]\n${line("b")}\n`;
+  const [, own] = await stored(connection, [frameOf("shop", { text }), frameOf("shop")]);
+  await stored(connection, [frameOf("shop", { text: "no JSON\n" })]);
+  const { takeAndAck, notices, consumer } = reader(nats, { durable: "poison" });
+  expect(idsOf(await takeAndAck(2))).toEqual(["a", "b", own]);
+  const told = () => notices.filter((one) => one.type === "unreadable_line");
+  const waiting = consumer.next();
+  await expect.poll(() => told().length).toBe(3);
+  expect(told().map(({ sequence, line: at }) => [sequence, at])).toEqual([
+    [1, 2],
+    [1, 3],
+    [3, 1],
+  ]);
+  const manager = await jetstreamManager(connection);
+  const floor = async () => (await manager.consumers.info(live, "poison")).ack_floor.stream_seq;
+  await expect.poll(floor).toBe(3);
+  await consumer.stop();
+  await waiting;
+});
+
+test("an event that comes again within the window is left out", async () => {
+  const connection = await freshStreams(nats);
+  const one = frameOf("shop");
+  const again = { ...one, messageId: `${one.messageId}-again` };
+  const beside = frameOf("other", { events: one.events });
+  const twice = frameOf("shop", { events: [...frameOf("shop").events, ...one.events] });
+  await stored(connection, [one, again, beside, twice]);
+  const { takeAndAck } = reader(nats);
+  const frames = await takeAndAck(3);
+  const uuid = one.messageId;
+  expect(idsOf(frames)).toEqual([uuid, uuid, twice.events[0]!.uuid]);
+  expect(frames.map(({ duplicates }) => duplicates)).toEqual([0, 0, 1]);
+});
