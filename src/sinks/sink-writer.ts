@@ -61,7 +61,7 @@ const closeMsMax = 10_000;
 const words = {
   wayOut: "`penstock sink` with --accept-expired goes on",
   stays: "what they brought into the target stays there",
-  twice: "where the target tells events by their uuid, none is there twice",
+  twice: () => "where the target tells events by their uuid, none is there twice",
 };
 
 export class SinkWriter {

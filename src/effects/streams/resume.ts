@@ -53,6 +53,8 @@ interface Doubt {
   readonly gone: number;
   /** All that is there was stored after what was read, if the servers' clocks are right. */
   readonly isNewer: boolean;
+  /** The last of those held that was stored before the last that was read; 0: none. */
+  readonly olderTo: number;
 }
 
 /** What the texts say of the program that reads. */
@@ -61,8 +63,11 @@ export interface ReaderWords {
   readonly wayOut: string;
   /** What is true of messages that were read, and are no longer in the stream. */
   readonly stays: string;
-  /** What comes of messages that are read a second time. */
-  readonly twice: string;
+  /**
+   * What comes of messages that are read a second time: those up to `olderTo` are as old as what
+   * was read; 0: none.
+   */
+  readonly twice: (olderTo: number) => string;
 }
 
 interface ResumeOptions {
@@ -75,7 +80,8 @@ interface ResumeOptions {
 const effectsWords: ReaderWords = {
   wayOut: "`penstock effects run --accept-expired` goes on",
   stays: "their effects stay",
-  twice: "usage and spikes count those twice that were read; people stay right",
+  twice: (olderTo) =>
+    `usage and spikes count ${olderTo === 0 ? "all of it" : `what is behind message ${olderTo}, the last that is as old as what was read`}`,
 };
 
 /** Rejects when NATS does not answer. Without a place, the stream was never read. */
@@ -165,7 +171,7 @@ function inDoubt(
   { acceptExpired, doubt, words: { wayOut, twice } = effectsWords }: Facts,
 ): Resume {
   const { created, firstSequence } = state;
-  const { held, gone } = doubt;
+  const { held, gone, olderTo } = doubt;
   const epoch = place.epoch + 1;
   const sequence = firstSequence - 1;
   const those = [
@@ -173,10 +179,13 @@ function inDoubt(
     ...(gone > 0 ? [`the ${gone} that have left it`] : []),
   ].join(" and ");
   const what = `the stream was read up to ${place.sequence} and has none of the newest messages that were read: it is an older copy, or another one, and whether ${those} were read cannot be told`;
-  const fault = `${what}: ${wayOut} from message ${firstSequence}; ${twice}`;
+  const again = twice(olderTo);
+  const fault = `${what}: ${wayOut} from message ${firstSequence}; ${again}`;
   const incident = {
-    ...({ kind: "place_unknown", epoch, sequence, messages: held + gone } as const),
-    detail: acceptExpired ? `${what}; gone on from ${firstSequence}, as told; ${twice}` : what,
+    ...({ kind: "place_unknown", epoch, messages: held + gone } as const),
+    // What is not counted again goes by this, whenever the process ends.
+    sequence: acceptExpired ? Math.max(sequence, olderTo) : sequence,
+    detail: acceptExpired ? `${what}; gone on from ${firstSequence}, as told; ${again}` : what,
   };
   return {
     place: acceptExpired ? { epoch, created, sequence, trail: [] } : place,
@@ -249,7 +258,7 @@ interface Look {
   readonly isSame: boolean;
 }
 
-const noDoubt: Doubt = { held: 0, gone: 0, isNewer: false };
+const noDoubt: Doubt = { held: 0, gone: 0, isNewer: false, olderTo: 0 };
 
 /**
  * A copy that shares nothing with the trail parts from what was read before the trail begins, and
@@ -265,5 +274,23 @@ async function doubtOf(trail: Trail, stream: AskedStream, state: StreamState): P
     held: isNewer ? 0 : Math.max(0, last - firstSequence + 1),
     gone: firstSequence - beginsAt,
     isNewer,
+    olderTo: isNewer ? 0 : await olderTo(newestMs, stream, { from: firstSequence, to: last }),
   };
+}
+
+/** The last message between these that was stored by then; 0: none. */
+async function olderTo(
+  ms: number,
+  stream: AskedStream,
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<number> {
+  let [older, newer] = [from - 1, to + 1];
+  while (newer - older > 1) {
+    const middle = Math.floor((older + newer) / 2);
+    const found = await stream.messageFrom(middle);
+    const isOlder = found !== undefined && found.sequence < newer && found.storedAtMs <= ms;
+    if (isOlder) older = found.sequence;
+    else newer = middle;
+  }
+  return older < from ? 0 : older;
 }

@@ -7,10 +7,12 @@ import type { StoredFrame, StoredLine } from "../lines/line.ts";
 import type { Place, Trail } from "../streams/resume.ts";
 import type { StreamName } from "../streams/stored-stream.ts";
 import { trailLength } from "../streams/stream-reader.ts";
-import type { Position } from "../types.ts";
+import type { IncidentRow, Position } from "../types.ts";
 
 export class AppliedStream {
   readonly name: StreamName;
+  /** Usage and spikes have counted the frames up to here, under an epoch before. */
+  readonly countedTo: number;
   readonly #duplicates: Duplicates;
   #epoch: number;
   #created: string;
@@ -24,8 +26,13 @@ export class AppliedStream {
   /** Takes the place of what the memory of duplicates says, where the stream became another one. */
   #turned: Position | undefined = undefined;
 
-  constructor(name: StreamName, budget: DuplicatesBudget, position: Position | undefined) {
+  constructor(
+    name: StreamName,
+    budget: DuplicatesBudget,
+    { position, countedTo = 0 }: { position?: Position; countedTo?: number } = {},
+  ) {
     this.name = name;
+    this.countedTo = countedTo;
     this.#duplicates = new Duplicates({ budget, lane: name.lane, position });
     this.#epoch = position?.epoch ?? 1;
     this.#created = position?.created ?? "";
@@ -144,4 +151,17 @@ export class AppliedStream {
       trail: this.#trail.slice(-trailLength),
     };
   }
+}
+
+/**
+ * Where an older copy is read once more, as told, its messages are counted already as far as this.
+ * The incident of when nobody had told so yet names a sequence that is no greater.
+ */
+export function countedBefore(
+  { stream, epoch }: Position,
+  incidents: readonly IncidentRow[],
+): number {
+  const isThis = (one: IncidentRow): boolean =>
+    one.kind === "place_unknown" && one.stream === stream && one.epoch === epoch;
+  return Math.max(0, ...incidents.filter(isThis).map(({ sequence }) => sequence));
 }

@@ -15,7 +15,7 @@ import type { StreamName } from "../streams/stored-stream.ts";
 import type { StreamItem, TurnItem } from "../streams/stream-reader.ts";
 import type { IncidentRow, Position, Rejection } from "../types.ts";
 import type { Usage } from "../usage/usage.ts";
-import { AppliedStream } from "./applied-stream.ts";
+import { AppliedStream, countedBefore } from "./applied-stream.ts";
 import type { Changes } from "./changes.ts";
 import { LoopTurns } from "./loop-turns.ts";
 import { RunLog } from "./run-log.ts";
@@ -108,7 +108,8 @@ export class Applier implements LineVisitor {
         this.#streams.set(stream, known);
       } else {
         const name = { stream, lane, partition };
-        this.#streams.set(stream, new AppliedStream(name, budget, position));
+        const countedTo = countedBefore(position, incidents);
+        this.#streams.set(stream, new AppliedStream(name, budget, { position, countedTo }));
       }
     }
     for (const stream of before.values()) stream.close();
@@ -208,8 +209,10 @@ export class Applier implements LineVisitor {
     }
     const { people, usage, spikes } = this.#options;
     const isDuplicate = stream.isDuplicate(line);
-    usage.count(line, isDuplicate);
-    spikes.count(line, isDuplicate, stream.watermarkMs);
+    if (line.frame.sequence > stream.countedTo) {
+      usage.count(line, isDuplicate);
+      spikes.count(line, isDuplicate, stream.watermarkMs);
+    }
     if (isDuplicate) {
       this.counts.duplicates++;
       return;
@@ -274,7 +277,7 @@ export class Applier implements LineVisitor {
     let stream = this.#streams.get(name);
     if (stream === undefined) {
       const { budget } = this.#options;
-      stream = new AppliedStream({ stream: name, lane, partition }, budget, undefined);
+      stream = new AppliedStream({ stream: name, lane, partition }, budget);
       this.#streams.set(name, stream);
     }
     return stream;

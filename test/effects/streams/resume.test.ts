@@ -156,21 +156,25 @@ describe("a stream that has none of the newest messages that were read", () => {
   const isCopy =
     "the stream was read up to 6 and has none of the newest messages that were read: it is an older copy, or another one, and whether";
   const way = "`penstock effects run --accept-expired` goes on from message";
-  const twice = "usage and spikes count those twice that were read; people stay right";
+  const counts = "usage and spikes count";
 
+  // By the clock u and v are as old as f, or they are not: then they are counted.
   test.each([
-    ["monday", 0],
-    ["friday", 0],
-    ["monday", 9_000],
+    ["monday", 0, 4],
+    ["friday", 0, 4],
+    ["monday", 9_000, 2],
   ])(
     "stops, whatever the clock says, until somebody accepts it: %s, %d ms",
-    async (created, laterMs) => {
+    async (created, laterMs, countedTo) => {
       const asked = stream({ created, ids: letters("abuv"), shared: 2, laterMs });
       const incidents = [["place_unknown", 4]];
       expect(await resumed(place, asked)).toEqual({
         ...{ epoch: 1, sequence: 6, incidents },
-        fault: `${isCopy} its 4 messages from 1 to 4 were read cannot be told: ${way} 1; ${twice}`,
+        fault: `${isCopy} its 4 messages from 1 to 4 were read cannot be told: ${way} 1; ${counts} what is behind message ${countedTo}, the last that is as old as what was read`,
       });
+      const state = (await asked.state())!;
+      const accepted = await resume(place, asked, state, { acceptExpired: true });
+      expect(accepted.incidents[0]).toMatchObject({ epoch: 2, sequence: countedTo });
       expect(await resumed(place, asked, true)).toEqual({
         ...{ epoch: 2, sequence: 0, incidents, fault: undefined },
       });
@@ -191,7 +195,7 @@ describe("a stream that has none of the newest messages that were read", () => {
     const asked = stream({ from: 4, ids: letters("v"), shared: 0, laterMs: 9_000 });
     expect(await resumed(place, asked)).toEqual({
       ...{ epoch: 1, sequence: 6, incidents: [["place_unknown", 3]] },
-      fault: `${isCopy} the 3 that have left it were read cannot be told: ${way} 4; ${twice}`,
+      fault: `${isCopy} the 3 that have left it were read cannot be told: ${way} 4; ${counts} all of it`,
     });
   });
 });

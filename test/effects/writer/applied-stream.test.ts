@@ -8,7 +8,7 @@ const name = { stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0 } as const;
 
 function begun(): AppliedStream {
   const budget = new DuplicatesBudget({ bytesMax: 1e6 });
-  const stream = new AppliedStream(name, budget, undefined);
+  const stream = new AppliedStream(name, budget);
   stream.turnTo(place);
   return stream;
 }
@@ -50,7 +50,7 @@ test("what has not read all again has no memory to keep", () => {
   apply(stream, 1, 10);
   const position = stream.position();
   const budget = new DuplicatesBudget({ bytesMax: 1e6 });
-  const restarted = new AppliedStream(name, budget, position);
+  const restarted = new AppliedStream(name, budget, { position });
   expect(restarted.isWhole).toBe(false);
   expect(restarted.returnTo(position)).toBe(false);
 });

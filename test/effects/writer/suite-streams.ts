@@ -29,6 +29,11 @@ export function streamTests(rig: WriterRig): void {
     return incidents.map(({ stream, kind, messages }) => [stream, kind, messages]);
   }
 
+  async function epochsOf(store: EffectsStore): Promise<Record<string, number>> {
+    const applied = await store.reader.applied();
+    return Object.fromEntries(applied.map(({ stream, epoch }) => [stream, epoch]));
+  }
+
   /** What comes of these in streams of their own, where nothing happens. */
   async function apartFromWhole(store: EffectsStore, frames: TestFrame[]): Promise<string[]> {
     const dump = await dumpOf(store.reader);
@@ -99,6 +104,44 @@ export function streamTests(rig: WriterRig): void {
     const { missing, messages } = await rebuild({ ...rebuilding, into, acceptMissing: true });
     expect({ missing, messages }).toEqual({ missing: lostCount, messages: 62 });
     expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
+  });
+
+  test("an older copy that is read once more, as told, is not counted again", async () => {
+    const store = await rig.openStore();
+    const random = numbersFrom(18);
+    const before = randomFrames(random, { count: 40 });
+    // More than are remembered.
+    const lost = liveFrames(random, 800);
+    const later = randomFrames(random, { count: 40 });
+    expect(lost.length).toBeGreaterThan(1_000);
+    await storeFrames(connection, before);
+    const copy = goneAfterTest(mkdtempSync(path.join(tmpdir(), "penstock-test-copy-")));
+    await nats.stop();
+    cpSync(nats.storeDir, copy, { recursive: true });
+    await nats.restart();
+    const writer = rig.startWriter({ store });
+    await storeFrames(connection, lost);
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    await nats.stop();
+    rmSync(nats.storeDir, { recursive: true });
+    cpSync(copy, nats.storeDir, { recursive: true });
+    await nats.restart();
+    const stopped = rig.startWriter({ store });
+    await expect.poll(() => stopped.status(0).reasons.join()).toContain("cannot be told");
+    const unknown = [live, "place_unknown", expect.any(Number)];
+    await expect.poll(() => incidentsOf(store)).toContainEqual(unknown);
+    await stopped.close();
+    // It goes on counting where the next process begins in between.
+    const accepting = rig.startWriter({ store, acceptExpired: true, batchEventsMax: 5 });
+    await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
+    await accepting.close();
+    await storeFrames(connection, later);
+    const last = rig.startWriter({ store });
+    await untilApplied(store.reader, connection);
+    await last.close();
+    const found = await apartFromWhole(store, [...before, ...lost, ...later]);
+    expect(found.filter((line) => line.includes('"usage_daily"'))).toEqual([]);
   });
 
   test("messages that left by age or limit unread stop it, until somebody accepts that", async () => {
