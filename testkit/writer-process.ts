@@ -1,5 +1,6 @@
-// Starts a writer of the effects as a process of its own (effects-process.ts), for tests and fault
-// scenarios that kill it and freeze it. Hears what it says of its commits.
+// Starts a writer of the effects (effects-process.ts), or a sink (sink-process.ts), as a process of
+// its own, for tests and fault scenarios that kill it and freeze it. Hears what it says of its
+// commits.
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,8 +10,6 @@ import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import type { StorePlace } from "../src/effects/store/open.ts";
 import { urlOf } from "./effects-databases.ts";
-
-const program = path.resolve(import.meta.dirname, "effects-process.ts");
 
 export interface WriterProcess {
   readonly child: ChildProcessByStdio<null, Readable, null>;
@@ -34,17 +33,32 @@ interface WriterProcessOptions {
 /** It says nothing for so long when there is nothing left to apply. */
 const idleMs = 10_000;
 
+interface SinkProcessOptions {
+  readonly natsUrl: string;
+  readonly url: string;
+  readonly batchEvents: number;
+}
+
 export function startWriterProcess({
   natsUrl,
   place,
   batchEvents,
   changedBytes,
 }: WriterProcessOptions): WriterProcess {
-  const args = [
-    "--disable-warning=ExperimentalWarning",
-    ...[program, natsUrl, urlOf(place), String(batchEvents), String(changedBytes ?? "")],
-  ];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  return start("effects-process.ts", [
+    ...[natsUrl, urlOf(place), String(batchEvents), String(changedBytes ?? "")],
+  ]);
+}
+
+export function startSinkProcess({ natsUrl, url, batchEvents }: SinkProcessOptions): WriterProcess {
+  return start("sink-process.ts", [natsUrl, url, String(batchEvents)]);
+}
+
+function start(program: string, args: readonly string[]): WriterProcess {
+  const file = path.resolve(import.meta.dirname, program);
+  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", file, ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const lines = createInterface({ input: child.stdout });
   let isClosed = false;
   lines.once("close", () => {

@@ -12,7 +12,7 @@ import { refuseNpmOptions } from "../../src/cli/npm-options.ts";
 import { findNatsServer, oldestNatsServer } from "../../testkit/nats-server.ts";
 import { type NetworkKind, networkKinds } from "./cluster-network.ts";
 import { runEffectsScenario } from "./effects/run-effects-scenario.ts";
-import type { EffectsResult, EffectsScenario } from "./effects/scenario.ts";
+import { databasesOf, type EffectsResult, type EffectsScenario } from "./effects/scenario.ts";
 import { effectsScenarios } from "./effects/scenarios.ts";
 import { importKilled } from "./import/import-killed.ts";
 import { runImports } from "./import/run-imports.ts";
@@ -304,7 +304,7 @@ async function runEffects(
   for (const binary of binaries) {
     const natsVersion = versionOf(binary);
     for (const scenario of effects) {
-      for (const database of ["SQLite", "PostgreSQL"] as const) {
+      for (const database of databasesOf(scenario)) {
         const what = `${scenario.name}, ${database}, nats-server ${natsVersion}`;
         process.stderr.write(`${what}: ${scenario.title}\n`);
         try {

@@ -4,6 +4,7 @@ import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { findNatsServer, oldestNatsServer } from "../../../testkit/nats-server.ts";
 import { runEffectsScenario } from "../../../tools/faults/effects/run-effects-scenario.ts";
+import { databasesOf } from "../../../tools/faults/effects/scenario.ts";
 import { effectsScenarios } from "../../../tools/faults/effects/scenarios.ts";
 
 // A nats-server of each version that is supported has its turn.
@@ -11,7 +12,7 @@ const servers = { SQLite: findNatsServer, PostgreSQL: oldestNatsServer };
 
 test.each(
   effectsScenarios.flatMap((scenario) =>
-    (["SQLite", "PostgreSQL"] as const).map((database) => ({ scenario, database })),
+    databasesOf(scenario).map((database) => ({ scenario, database })),
   ),
 )("$scenario.name on $database keeps its promise", async ({ scenario, database }) => {
   const binary = servers[database]();

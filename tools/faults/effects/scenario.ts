@@ -1,5 +1,5 @@
 // What a fault scenario of the effects is: events in the streams, something that goes wrong while
-// they are applied, and in the end the dump of an undisturbed run. Holds types only.
+// they are applied, and in the end the dump of an undisturbed run.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { DatabaseKind, EffectsDatabases } from "../../../testkit/effects-databases.ts";
@@ -16,10 +16,18 @@ export interface EffectsContext {
   note(text: string): void;
 }
 
+const kinds: readonly DatabaseKind[] = ["SQLite", "PostgreSQL"];
+
+export function databasesOf({ databases = kinds }: EffectsScenario): readonly DatabaseKind[] {
+  return databases;
+}
+
 export interface EffectsScenario {
-  /** In kebab-case; begins with `effects-`. */
+  /** In kebab-case; begins with `effects-`, or with `sink-` where it is about a sink. */
   readonly name: string;
   readonly title: string;
+  /** On which it is run; default: on each kind. */
+  readonly databases?: readonly DatabaseKind[];
   /** The streams are there, and empty. Gives what broke a promise. */
   run(context: EffectsContext): Promise<readonly string[]>;
 }

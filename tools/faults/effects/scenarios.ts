@@ -1,7 +1,12 @@
-// Every scenario of the effects, in the order in which they are run.
+// Every scenario of the effects and of sinks, in the order in which they are run.
 
 import type { EffectsScenario } from "./scenario.ts";
 import { effectsBacklog } from "./scenarios/effects-backlog.ts";
 import { effectsKilled } from "./scenarios/effects-killed.ts";
+import { sinkKilled } from "./scenarios/sink-killed.ts";
 
-export const effectsScenarios: readonly EffectsScenario[] = [effectsKilled, effectsBacklog];
+export const effectsScenarios: readonly EffectsScenario[] = [
+  effectsKilled,
+  effectsBacklog,
+  sinkKilled,
+];

@@ -1,0 +1,42 @@
+// A sink as a process of its own, which tests kill: `node testkit/sink-process.ts <NATS url>
+// <target's url> <events of a batch>`. Says each begin and end of a commit in a line of standard
+// output, and what it warns of. Runs until it is told to stop.
+
+import { connect } from "@nats-io/transport-node";
+import { PostgresTarget } from "../src/sinks/postgres/postgres-target.ts";
+import { SinkCounts } from "../src/sinks/sink-counts.ts";
+import { SinkWriter } from "../src/sinks/sink-writer.ts";
+import { sinkSchema } from "./sink-events.ts";
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+const [natsUrl = "", url = "", batchEvents = ""] = process.argv.slice(2);
+const log = {
+  info: () => {},
+  warn: ({ reason }: { reason?: unknown }) => say(`warned: ${String(reason)}`),
+  error: () => {},
+};
+const target = new PostgresTarget({ url, schema: sinkSchema });
+const write = target.write.bind(target);
+target.write = async (batch) => {
+  say("begin");
+  const outcome = await write(batch);
+  say("committed");
+  return outcome;
+};
+const connection = await connect({ servers: natsUrl, maxReconnectAttempts: -1 });
+const writer = new SinkWriter({
+  ...{ connection, target, log, prefix: "penstock", acceptExpired: false },
+  filter: { projects: undefined, lanes: undefined },
+  limits: { eventsMax: Number(batchEvents), bytesMax: 1_048_576, ageMsMax: 10 },
+  counts: new SinkCounts(),
+});
+writer.start();
+say("started");
+process.once("SIGTERM", async () => {
+  await writer.close();
+  await target.close();
+  await connection.close();
+});

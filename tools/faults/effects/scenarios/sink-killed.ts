@@ -1,0 +1,125 @@
+// A sink dies at random points while events come, and now and then nats-server or PostgreSQL with
+// it: each event is in the database once. Each message has a line that is no record, too: nothing
+// tells it from itself, so that what is written twice is there twice.
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { findStreams, storedStream } from "../../../../src/effects/streams/stored-stream.ts";
+import { managerOf } from "../../../../src/nats/api.ts";
+import { urlOf } from "../../../../testkit/effects-databases.ts";
+import { randomFrames } from "../../../../testkit/random-events.ts";
+import {
+  eventsAt,
+  eventsIn,
+  positionsAt,
+  rowsAt,
+  sinkSchema,
+} from "../../../../testkit/sink-events.ts";
+import { storedLine, storeFrames, type TestFrame } from "../../../../testkit/stored-events.ts";
+import { startSinkProcess } from "../../../../testkit/writer-process.ts";
+import type { EffectsContext, EffectsScenario } from "../scenario.ts";
+
+const kills = { short: 20, full: 200 };
+const framesOfKill = 25;
+const batchEvents = 12;
+/** It is killed after so many lines of its own at most, and so much later. */
+const linesMax = 14;
+const delayMsMax = 8;
+/** Once in so many deaths of the sink, a server dies with it, or stands still for a moment. */
+const shared = { nats: 5, postgres: 7, frozen: 9 };
+const frozenMs = 50;
+/** nats-server may have been killed a moment ago. */
+const questionMs = 10_000;
+const writtenMsMax = 120_000;
+
+export const sinkKilled: EffectsScenario = {
+  name: "sink-killed",
+  title: "a sink in PostgreSQL is killed (SIGKILL) at random points, at times with its servers",
+  databases: ["PostgreSQL"],
+  async run(context) {
+    const { connection, databases, form, note, nats } = context;
+    const url = urlOf(await databases.newDatabase());
+    const frames: TestFrame[] = [];
+    let said = 0;
+    for (let nth = 1; nth <= kills[form]; nth++)
+      said += await oneDeath(context, { url, nth, frames });
+    // What is left is written by one that lives, while another one stands by.
+    const both = [1, 2].map(() => startSinkProcess({ natsUrl: nats.url, url, batchEvents }));
+    try {
+      await untilWritten(connection, url);
+    } finally {
+      for (const { child } of both) child.kill("SIGKILL");
+    }
+    const expected = eventsIn(frames);
+    const found = await eventsAt(url);
+    const [rejected] = await rowsAt(
+      url,
+      `SELECT count(*)::int AS count, count(DISTINCT (stream, sequence, line))::int AS places
+        FROM ${sinkSchema}.rejected`,
+    );
+    note(
+      `${kills[form]} kills, ${said} begins and ends of commits before them, ${found.length} events`,
+    );
+    const lines = `${rejected?.["count"]} lines put aside, of ${rejected?.["places"]} places; ${frames.length} were sent`;
+    const isRight = rejected?.["count"] === frames.length && rejected?.["places"] === frames.length;
+    return [
+      ...(isRight ? [] : [lines]),
+      ...(found.length === expected.length ? [] : [`${found.length} of ${expected.length} events`]),
+      ...apartAt(expected, found),
+    ];
+  },
+};
+
+/** Gives how often a commit was said to begin or to end. */
+async function oneDeath(
+  { connection, databases, nats, random }: EffectsContext,
+  {
+    url,
+    nth,
+    frames,
+  }: { readonly url: string; readonly nth: number; readonly frames: TestFrame[] },
+): Promise<number> {
+  const some = randomFrames(random, { count: framesOfKill });
+  await storeFrames(connection, some.map(withBrokenLine));
+  frames.push(...some);
+  const sink = startSinkProcess({ natsUrl: nats.url, url, batchEvents });
+  const killed = sink.killedAfter(1 + Math.floor(random() * linesMax), random() * delayMsMax);
+  const { postgres } = databases;
+  const begun = (): Promise<void> => sink.said(/begin/).catch(() => {});
+  if (nth % shared.postgres === 0) await begun().then(() => postgres?.restart());
+  if (nth % shared.nats === 0) await begun().then(() => nats.restart());
+  if (nth % shared.frozen === 0) {
+    await begun();
+    postgres?.freeze();
+    await delay(frozenMs);
+    postgres?.thaw();
+  }
+  return await killed;
+}
+
+function withBrokenLine(frame: TestFrame): TestFrame {
+  const { events, projectId, lane, messageId } = frame;
+  const lines = events.map((event) => storedLine(event, projectId, lane));
+  return { ...frame, text: [...lines, `broken ${messageId}`, ""].join("\n") };
+}
+
+async function untilWritten(connection: NatsConnection, url: string): Promise<void> {
+  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const last: Record<string, number> = {};
+  for (const { stream } of await findStreams(manager, "penstock"))
+    last[stream] = (await storedStream(manager, stream).state())?.lastSequence ?? 0;
+  const deadline = performance.now() + writtenMsMax;
+  for (;;) {
+    const there = await positionsAt(url).catch(() => undefined);
+    if (Object.entries(last).every(([stream, sequence]) => there?.[stream] === sequence)) return;
+    if (performance.now() > deadline)
+      throw new Error(`not written: ${JSON.stringify({ there, last })}`);
+    await delay(20);
+  }
+}
+
+/** The first place where they differ. */
+function apartAt(expected: readonly string[], found: readonly string[]): string[] {
+  const at = expected.findIndex((line, index) => line !== found[index]);
+  return at < 0 ? [] : [`expected ${expected[at]}, found ${found[at]}`];
+}
