@@ -7,6 +7,7 @@ import path from "node:path";
 import { effectsRows } from "./effects-rows.ts";
 import { datasource, layOut } from "./panels.ts";
 import { requestRows } from "./request-rows.ts";
+import { sinkRows } from "./sink-rows.ts";
 import { storeRows } from "./store-rows.ts";
 
 const jsonFile = path.join(import.meta.dirname, "dashboards", "penstock.json");
@@ -62,7 +63,7 @@ export function dashboardText(): string {
     },
     annotations: { list: [] },
     links: [],
-    panels: layOut([...requestRows, ...storeRows, ...effectsRows]),
+    panels: layOut([...requestRows, ...storeRows, ...effectsRows, ...sinkRows]),
   };
   return `${JSON.stringify(dashboard, undefined, 2)}\n`;
 }

@@ -3,11 +3,7 @@
 // say nothing of them.
 
 import { type Row, timeSeries } from "./panels.ts";
-
-function sumRate(metric: string, by = ""): string {
-  const summed = by === "" ? "sum" : `sum by (${by})`;
-  return `${summed} (rate(${metric}[$__rate_interval]))`;
-}
+import { sumRateOfAll } from "./queries.ts";
 
 /** A series that appears only with its first count: 0 until then. */
 function orNone(expr: string): string {
@@ -40,9 +36,12 @@ export const effectsRows: readonly Row[] = [
         description: "By class, as usage counts them; and duplicates, which have no effect.",
         unit: "ops",
         queries: [
-          { expr: sumRate("penstock_effects_events_total", "class"), legend: "{{class}}" },
-          { expr: sumRate("penstock_effects_duplicates_total"), legend: "duplicates" },
-          { expr: sumRate("penstock_effects_frames_total", "lane"), legend: "messages {{lane}}" },
+          { expr: sumRateOfAll("penstock_effects_events_total", "class"), legend: "{{class}}" },
+          { expr: sumRateOfAll("penstock_effects_duplicates_total"), legend: "duplicates" },
+          {
+            expr: sumRateOfAll("penstock_effects_frames_total", "lane"),
+            legend: "messages {{lane}}",
+          },
         ],
       }),
       timeSeries({
@@ -51,11 +50,11 @@ export const effectsRows: readonly Row[] = [
         unit: "s",
         queries: [
           ...[0.5, 0.99].map((quantile) => ({
-            expr: `histogram_quantile(${quantile}, ${sumRate("penstock_effects_commit_seconds_bucket", "le")})`,
+            expr: `histogram_quantile(${quantile}, ${sumRateOfAll("penstock_effects_commit_seconds_bucket", "le")})`,
             legend: `p${quantile * 100}`,
           })),
           {
-            expr: sumRate('penstock_effects_commits_total{outcome="failed"}'),
+            expr: sumRateOfAll('penstock_effects_commits_total{outcome="failed"}'),
             legend: "failed a second",
           },
         ],
@@ -77,15 +76,15 @@ export const effectsRows: readonly Row[] = [
         unit: "short",
         queries: [
           {
-            expr: orNone(sumRate("penstock_effects_rejected_total", "reason")),
+            expr: orNone(sumRateOfAll("penstock_effects_rejected_total", "reason")),
             legend: "rejected {{reason}}",
           },
           {
-            expr: orNone(sumRate("penstock_effects_incidents_total", "kind")),
+            expr: orNone(sumRateOfAll("penstock_effects_incidents_total", "kind")),
             legend: "incident {{kind}}",
           },
           {
-            expr: orNone(sumRate("penstock_effects_links_total", "outcome")),
+            expr: orNone(sumRateOfAll("penstock_effects_links_total", "outcome")),
             legend: "link {{outcome}}",
           },
           { expr: "penstock_effects_waits", legend: "waiting requests" },

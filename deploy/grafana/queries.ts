@@ -1,5 +1,5 @@
-// The shapes that the dashboard's queries are made of. Everything is of the gateways chosen at its
-// top.
+// The shapes that the dashboard's queries are made of. What does not say otherwise is of the
+// gateways chosen at its top.
 
 import type { Query } from "./panels.ts";
 
@@ -16,6 +16,12 @@ export function rate(metric: string, labels = ""): string {
 
 export function sumRate(metric: string, by = "", labels = ""): string {
   return by === "" ? `sum(${rate(metric, labels)})` : `sum by (${by}) (${rate(metric, labels)})`;
+}
+
+/** Summed over every process that has the metric: those beside the gateways. */
+export function sumRateOfAll(metric: string, by = ""): string {
+  const summed = by === "" ? "sum" : `sum by (${by})`;
+  return `${summed} (rate(${metric}[$__rate_interval]))`;
 }
 
 /** p50, p90 and p99 of a histogram, for each value of a label if given. */

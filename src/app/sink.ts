@@ -27,7 +27,7 @@ const waiting: SinkStatus = { state: "starting", reasons: ["waiting for NATS"], 
 /** Runs until `stop`. */
 export async function runSink(
   config: Config,
-  { host, stop: signal }: CommandContext,
+  { host, stop: signal }: Pick<CommandContext, "host" | "stop">,
   { target, projects, lanes, acceptExpired }: SinkRun,
 ): Promise<void> {
   const log = createLog(config.logLevel);

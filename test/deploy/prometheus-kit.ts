@@ -75,14 +75,18 @@ interface TestPrometheus {
  */
 export async function startPrometheus(
   adminUrl: string,
-  effectsAddress: string,
+  beside: { readonly effects: string; readonly sink: string },
 ): Promise<TestPrometheus> {
   const binary = path.join(await testProgram("prometheus"), "prometheus");
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-prometheus-"));
   const configFile = path.join(folder, "prometheus.yml");
   writeFileSync(
     configFile,
-    configText({ penstock: new URL(adminUrl).host, "penstock-effects": effectsAddress }),
+    configText({
+      penstock: new URL(adminUrl).host,
+      "penstock-effects": beside.effects,
+      "penstock-sink": beside.sink,
+    }),
   );
   const where = [`--config.file=${configFile}`, `--storage.tsdb.path=${folder}/data`];
   const child = spawn(binary, [...where, "--web.listen-address=127.0.0.1:0"], {

@@ -8,10 +8,15 @@ import { parse } from "yaml";
 import { dashboardText } from "../../deploy/grafana/dashboard.ts";
 import { metricTable as gatewayMetrics } from "../../src/admin/metrics/metric-table.ts";
 import { effectsMetricTable } from "../../src/effects/metrics/metric-table.ts";
+import { sinkMetricTable } from "../../src/sinks/metrics/metric-table.ts";
 import { type DashboardPanel, dashboardPanels, dashboardQueries } from "./dashboard-kit.ts";
 import { readRules, root } from "./prometheus-kit.ts";
 
-const metrics = Object.entries({ ...gatewayMetrics, ...effectsMetricTable });
+const metrics = Object.entries({
+  ...gatewayMetrics,
+  ...effectsMetricTable,
+  ...sinkMetricTable,
+});
 const grafanaDir = path.join(root, "deploy/grafana");
 const rules = readRules();
 const expressions = [

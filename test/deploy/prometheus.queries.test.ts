@@ -5,8 +5,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { serveEffects } from "../../src/app/effects.ts";
+import { runSink } from "../../src/app/sink.ts";
+import { freePort } from "../../src/embedded/free-port.ts";
+import type { SinkTarget } from "../../src/sinks/sink-target.ts";
 import { startTestGateway, type TestGateway, type TestProject } from "../../testkit/gateway.ts";
 import { silent } from "../../testkit/processes.ts";
 import { testProgram } from "../../testkit/test-program.ts";
@@ -15,6 +19,8 @@ import { settingsOf } from "./files-kit.ts";
 import { fetchMsMax, readRules, startPrometheus } from "./prometheus-kit.ts";
 
 const ackTimeoutMs = 300;
+/** How long the target of a sink takes for a batch. */
+const batchMs = 200;
 // This gateway has no TLS, and then there is no such series.
 const onlyWithTls = "penstock_tls_certificate_expiry_seconds";
 
@@ -91,6 +97,35 @@ async function startEffects(gateway: TestGateway): Promise<string> {
   return `127.0.0.1:${await promise}`;
 }
 
+/** Address and port of a sink whose target is slow, so that something always waits. */
+async function startSink(gateway: TestGateway): Promise<string> {
+  const port = await freePort();
+  const config = settingsOf({
+    PENSTOCK_NATS_URL: gateway.nats.url,
+    PENSTOCK_SINK_PORT: String(port),
+    PENSTOCK_SINK_BATCH_AGE_MS: "10",
+    PENSTOCK_LOG_LEVEL: "fatal",
+  });
+  const ended = new AbortController();
+  const target: SinkTarget = {
+    shown: "nowhere",
+    open: async () => [],
+    async write({ events }) {
+      await delay(batchMs);
+      return { written: events.length, duplicates: 0, refused: 0 };
+    },
+    close: async () => {},
+  };
+  const context = { host: process, stop: ended.signal };
+  const run = { target, projects: undefined, lanes: undefined, acceptExpired: false };
+  const served = runSink(config, context, run);
+  onTestFinished(async () => {
+    ended.abort();
+    await served;
+  });
+  return `127.0.0.1:${port}`;
+}
+
 test("a real Prometheus has an answer to every query: queries, rules, alerts", {
   timeout: fetchMsMax,
 }, async () => {
@@ -99,7 +134,8 @@ test("a real Prometheus has an answer to every query: queries, rules, alerts", {
   const gateway = await startTestGateway({ env });
   onTestFinished(() => gateway.stop());
   startLoad(gateway, await gateway.project());
-  const prometheus = await startPrometheus(gateway.adminUrl, await startEffects(gateway));
+  const beside = { effects: await startEffects(gateway), sink: await startSink(gateway) };
+  const prometheus = await startPrometheus(gateway.adminUrl, beside);
   const numbers = async (expr: string) =>
     (await prometheus.query(expr)).map(({ value }) => Number(value[1])).filter(Number.isFinite);
   const within = { timeout: 30_000, interval: 200 };
