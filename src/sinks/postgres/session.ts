@@ -16,7 +16,7 @@ const tryLockSql = `SELECT pg_try_advisory_lock(${lockClass}, hashtext($1))`;
 const keepAliveSql = `SELECT set_config(name, wanted, false) FROM pg_settings JOIN (VALUES
     ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'),
     ('client_connection_check_interval', '250')
-  ) AS wanted (setting, wanted) ON name = setting`;
+  ) AS wanted (setting, wanted) ON name = wanted.setting`;
 /** Also how long an answer is waited for. */
 const statementMsMax = 120_000;
 const notTheTables =
@@ -75,9 +75,14 @@ export class SinkSession {
     client.on("error", () => {
       if (this.#client === client) this.#letGo();
     });
+    try {
+      await selectRows(client, keepAliveSql);
+    } catch (error) {
+      destroy(client);
+      throw error;
+    }
     this.#client = client;
     this.#holdsLock = false;
-    await selectRows(client, keepAliveSql);
     return client;
   }
 

@@ -7,6 +7,7 @@ import { afterAll, beforeEach, expect, test } from "vitest";
 import { PostgresTarget } from "../../../src/sinks/postgres/postgres-target.ts";
 import { findNatsServer, startNatsServer } from "../../../testkit/nats-server.ts";
 import { startPostgres } from "../../../testkit/postgres.ts";
+import { silent } from "../../../testkit/processes.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
 import {
   eventsAt,
@@ -53,10 +54,14 @@ async function untilWritten(url: string, streams = 4): Promise<void> {
 test("every event of every stream is there once, with all that its record has", async () => {
   const url = await newDatabase(postgres);
   const frames = randomFrames(numbersFrom(1), { count: 60, partitions: 2 });
-  const { counts } = startSink(connection, new PostgresTarget({ url, schema }));
+  const warned: unknown[] = [];
+  const { counts } = startSink(connection, new PostgresTarget({ url, schema }), {
+    log: { ...silent, warn: (...said: unknown[]) => void warned.push(said) },
+  });
   await storeFrames(connection, frames);
   await untilWritten(url);
   expect(await eventsAt(url)).toEqual(eventsIn(frames));
+  expect(warned).toEqual([]);
   const sent = frames.reduce((sum, { events }) => sum + events.length, 0);
   expect(counts.events).toBe(eventsIn(frames).length);
   expect(counts.duplicates).toBe(sent - counts.events);
