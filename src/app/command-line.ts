@@ -5,6 +5,7 @@
 import { Command, Option } from "commander";
 import type { Lane } from "../base/types.ts";
 import type { CommandContext } from "../cli/context.ts";
+import { compressions, type ExportOptions, exportEvents } from "../cli/export/export.ts";
 import { gather } from "../cli/gather.ts";
 import {
   add,
@@ -198,6 +199,27 @@ function addReading(program: Command, context: CommandContext): void {
         const wanted = options.lane === undefined ? lanes : [options.lane];
         const which = { project: options.project, lanes: wanted, fromStart: options.fromStart };
         await tail(configOf(command, context), which, context);
+      },
+    );
+  withNats(
+    program
+      .command("export <project>")
+      .description("write a project's events as they are stored, one JSON object a line, and end"),
+  )
+    .addOption(new Option("--lane <lane>", "only this lane's").choices(lanes))
+    .option("--from <time>", "received at this day or time (UTC), or later")
+    .option("--to <time>", "received before it; now: before the export began")
+    .option("--out <file>", "into this file, which appears when it is whole")
+    .addOption(new Option("--compress <form>", "compress it").choices(compressions))
+    .action(
+      async (
+        project: string,
+        options: Omit<ExportOptions, "lanes"> & { readonly lane?: Lane },
+        command: Command,
+      ) => {
+        const wanted = options.lane === undefined ? lanes : [options.lane];
+        const which = { ...options, project, lanes: wanted };
+        await exportEvents(configOf(command, context), which, context);
       },
     );
 }

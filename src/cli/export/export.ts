@@ -1,0 +1,199 @@
+// `penstock export` writes one project's events as they are stored, one JSON object a line, and
+// ends at the last message that was there when it began. It only reads.
+
+import { createWriteStream } from "node:fs";
+import { rename, rm } from "node:fs/promises";
+import { Readable, type Writable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGzip, createZstdCompress } from "node:zlib";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Lane } from "../../base/types.ts";
+import { findStreams, storedStream } from "../../effects/streams/stored-stream.ts";
+import { managerOf } from "../../nats/api.ts";
+import { isProjectId } from "../../projects/registry/bucket.ts";
+import { listProjects } from "../../projects/registry/commands.ts";
+import type { Config } from "../../settings/config.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
+import { findNats, openNats } from "../nats.ts";
+import { type Choice, chosenLines } from "./chosen-lines.ts";
+import { messagesOf, type StreamExport } from "./stream-export.ts";
+
+export const compressions = ["gzip", "zstd"] as const;
+
+export interface ExportOptions {
+  readonly lanes: readonly Lane[];
+  /** Texts of times: received then or later, and before. `now`: when the export begins. */
+  readonly from?: string;
+  readonly to?: string;
+  /** Standard output when undefined. */
+  readonly out?: string;
+  readonly compress?: (typeof compressions)[number];
+}
+
+interface Counts {
+  events: number;
+  /** Before compression. */
+  bytes: number;
+  messages: number;
+  unreadable: number;
+}
+
+interface Export {
+  readonly connection: NatsConnection;
+  readonly prefix: string;
+  readonly choice: Choice;
+  readonly counts: Counts;
+  readonly stop: AbortSignal;
+  readonly say: (line: string) => void;
+}
+
+const questionMs = 5_000;
+const progressMs = 10_000;
+/**
+ * An event is stored after it was received, as far as clocks agree. How long after is not known: a
+ * hub stores what its leaf nodes have kept through an outage.
+ */
+const clocksApartMsMax = 600_000;
+/** Lines go out in pieces of about this many characters. */
+const pieceLength = 65_536;
+
+/** Throws a CommandError when the export is not whole. */
+export async function exportEvents(
+  config: Config,
+  { project, ...options }: ExportOptions & { readonly project: string },
+  context: CommandContext,
+): Promise<void> {
+  const nowMs = Date.now();
+  const choice = choiceOf(project, options, nowMs);
+  const say = (line: string) => context.stderr.write(`export: ${line}\n`);
+  const connection = await openNats(findNats(config, context.host));
+  const counts = { events: 0, bytes: 0, messages: 0, unreadable: 0 };
+  const sinceMonotonicMs = performance.now();
+  const progress = setInterval(() => say(progressOf(counts, sinceMonotonicMs)), progressMs);
+  try {
+    await requireProject(connection, { config, project });
+    const { subjectPrefix: prefix } = config;
+    const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
+    const { stop } = context;
+    const own: Export = { connection, prefix, choice, counts, stop, say };
+    await write(Readable.from(pieces(own, streams)), options, context);
+  } finally {
+    clearInterval(progress);
+    await connection.close();
+  }
+  if (counts.unreadable > 0) say(`${counts.unreadable} lines are no events, and were left out`);
+  say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
+}
+
+function choiceOf(
+  project: string,
+  { from, to }: Pick<ExportOptions, "from" | "to">,
+  nowMs: number,
+): Choice {
+  const wrong = (what: string) => new CommandError(`export: ${what}`, usageExitCode);
+  if (!isProjectId(project))
+    throw wrong(`a project's id matches [A-Za-z0-9_-]{1,64}: got "${project}"`);
+  const time = (name: string, text: string | undefined): string | undefined => {
+    if (text === undefined) return undefined;
+    const ms = text === "now" ? nowMs : timeOf(text);
+    if (Number.isNaN(ms))
+      throw wrong(`${name} is a day or a time such as 2026-01-31T10:00:00Z: got "${text}"`);
+    return new Date(ms).toISOString();
+  };
+  const choice = { project, from: time("--from", from), to: time("--to", to) };
+  if (choice.from !== undefined && choice.to !== undefined && choice.from >= choice.to)
+    throw wrong("--from must be before --to");
+  return choice;
+}
+
+/** A day begins in UTC; a time says its zone. NaN for anything else. */
+function timeOf(text: string): number {
+  const form = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/;
+  return form.test(text) ? Date.parse(text) : Number.NaN;
+}
+
+async function requireProject(
+  connection: NatsConnection,
+  { config, project }: { readonly config: Config; readonly project: string },
+): Promise<void> {
+  const { subjectPrefix: prefix, replicas, hubDomain } = config;
+  const projects = await listProjects(connection, { prefix, replicas, hubDomain });
+  if (!projects.some(({ id }) => id === project))
+    throw new CommandError(`export: there is no project ${project}`);
+}
+
+async function streamsOf(
+  connection: NatsConnection,
+  { prefix, lanes }: { readonly prefix: string; readonly lanes: readonly Lane[] },
+): Promise<StreamExport[]> {
+  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const names = await findStreams(manager, prefix);
+  const found: StreamExport[] = [];
+  for (const name of names.filter(({ lane }) => lanes.includes(lane))) {
+    const state = await storedStream(manager, name.stream).state();
+    if (state !== undefined) found.push({ name, state });
+  }
+  if (found.length === 0) throw new CommandError("export: there are no streams yet");
+  return found;
+}
+
+async function* pieces(own: Export, streams: readonly StreamExport[]): AsyncGenerator<string> {
+  const { connection, prefix, choice, counts, stop, say } = own;
+  const { project, from } = choice;
+  let piece = "";
+  for (const one of streams) {
+    const { firstSequence, beginsAt } = one.state;
+    const { stream } = one.name;
+    if (firstSequence > beginsAt)
+      say(`${stream} begins with message ${firstSequence}: what was before has left it`);
+    const lost = (first: number, last: number) =>
+      say(
+        `messages ${first} to ${last} left ${stream} while it was read: what was not read by then is missing`,
+      );
+    const storedFromMs = from === undefined ? undefined : Date.parse(from) - clocksApartMsMax;
+    const options = { prefix, project, storedFromMs, stop, lost };
+    for await (const message of messagesOf(connection, one, options)) {
+      const { text, events, unreadable } = chosenLines(message.subject, message.string(), choice);
+      counts.messages++;
+      counts.events += events;
+      counts.unreadable += unreadable;
+      counts.bytes += Buffer.byteLength(text);
+      piece += text;
+      if (piece.length < pieceLength) continue;
+      yield piece;
+      piece = "";
+    }
+    stop.throwIfAborted();
+  }
+  yield piece;
+}
+
+/** A file appears whole or not at all. */
+async function write(
+  lines: Readable,
+  { out, compress }: Pick<ExportOptions, "out" | "compress">,
+  { stdout, stop }: CommandContext,
+): Promise<void> {
+  const next = out === undefined ? undefined : `${out}.part`;
+  const target: Writable = next === undefined ? stdout : createWriteStream(next);
+  const through = compress === undefined ? [] : [compressor(compress)];
+  try {
+    await pipeline([lines, ...through, target], { signal: stop, end: next !== undefined });
+    if (next !== undefined && out !== undefined) await rename(next, out);
+  } catch (error) {
+    if (next !== undefined) await rm(next, { force: true });
+    if (stop.aborted) throw new CommandError("export: it was interrupted, and is not whole");
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(`export: ${(error as Error).message}`);
+  }
+}
+
+function compressor(compress: (typeof compressions)[number]) {
+  return compress === "gzip" ? createGzip() : createZstdCompress();
+}
+
+function progressOf({ events, bytes, messages }: Counts, sinceMonotonicMs: number): string {
+  const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
+  const perSecond = Math.round(events / Math.max(seconds, 0.001));
+  return `${events} events, ${bytes} bytes of ${messages} messages, in ${seconds.toFixed(1)} s: ${perSecond} events/s`;
+}

@@ -1,0 +1,132 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { gunzipSync, zstdDecompressSync } from "node:zlib";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ExportOptions, exportEvents } from "../../../src/cli/export/export.ts";
+import { lanes } from "../../../src/nats/names.ts";
+import { commandWorld } from "../../../testkit/command-context.ts";
+import { gatewayForFile } from "../../../testkit/for-file.ts";
+import { temporaryFolder } from "../../../testkit/processes.ts";
+import { storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
+
+const gateway = await gatewayForFile({ env: { PENSTOCK_FRAME_SCOPE: "partition" } });
+const alpha = await gateway.project();
+const beta = await gateway.project();
+const connection = await connect({ servers: gateway.config.natsUrl! });
+afterAll(() => connection.close());
+const hourMs = 3_600_000;
+const hours = 40;
+
+/** One event an hour of its time of receipt, stored now: the range is not that of the storing. */
+function frame(projectId: string, hour: number): TestFrame {
+  const messageId = `${projectId}-${hour}`;
+  const receivedAtMs = Date.now() - hour * hourMs;
+  return {
+    ...{ lane: "historical", projectId, messageId },
+    events: [{ uuid: messageId, distinctId: "d", receivedAtMs, properties: { big: "é" } }],
+  };
+}
+
+async function send(key: string, event: string): Promise<void> {
+  const batch = [{ event, distinct_id: "u" }];
+  const { status } = await gateway.post("/batch/", { api_key: key, batch });
+  expect(status).toBe(200);
+}
+
+beforeAll(async () => {
+  await Promise.all([send(alpha.key, "alpha first"), send(beta.key, "beta first")]);
+  await send(alpha.key, "alpha last");
+  await storeFrames(
+    connection,
+    Array.from({ length: hours }, (_, hour) => frame(alpha.id, hour)),
+  );
+});
+
+interface Exported {
+  readonly lines: string[];
+  readonly err: string;
+}
+
+async function exported(options: Partial<ExportOptions>, project = alpha.id): Promise<Exported> {
+  const { context, said } = commandWorld();
+  await exportEvents(gateway.config, { project, lanes, ...options }, context);
+  return { lines: said.out.split("\n").slice(0, -1), err: said.err };
+}
+
+function ids(lines: readonly string[]): unknown[] {
+  return lines.map((line) => {
+    const { uuid, event, historical } = JSON.parse(line) as Record<string, unknown>;
+    return historical === true ? uuid : event;
+  });
+}
+
+test("a project's events are written as they are stored, and it ends", async () => {
+  const { lines, err } = await exported({});
+  const past = Array.from({ length: hours }, (_, hour) => `${alpha.id}-${hour}`);
+  expect(ids(lines)).toEqual(["alpha first", "alpha last", ...past]);
+  expect(err).toContain(`done: ${hours + 2} events, `);
+  expect(ids((await exported({}, beta.id)).lines)).toEqual(["beta first"]);
+  expect(ids((await exported({ lanes: ["live"] })).lines)).toEqual(["alpha first", "alpha last"]);
+});
+
+test("a range is that of the times of receipt", async () => {
+  const at = (hour: number) => new Date(Date.now() - hour * hourMs).toISOString();
+  const middle = { lanes: ["historical"] as const, from: at(9.5), to: at(4.5) };
+  const some = [5, 6, 7, 8, 9].map((hour) => `${alpha.id}-${hour}`);
+  expect(ids((await exported(middle)).lines)).toEqual(some);
+  const today = { lanes: ["historical"] as const, from: at(9.5), to: "now" };
+  const newer = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((hour) => `${alpha.id}-${hour}`);
+  expect(ids((await exported(today)).lines)).toEqual(newer);
+});
+
+test("what comes while it is exported is not waited for", async () => {
+  const { context, said } = commandWorld();
+  let isOver = false;
+  const sending = (async () => {
+    for (let nth = 0; !isOver; nth++) await send(beta.key, `beta ${nth}`);
+  })();
+  await exportEvents(gateway.config, { project: beta.id, lanes }, context);
+  isOver = true;
+  await sending;
+  expect(said.out.startsWith("{")).toBe(true);
+});
+
+test.each([
+  ["gzip", gunzipSync],
+  ["zstd", zstdDecompressSync],
+] as const)("a file may be compressed by %s, and appears whole", async (compress, unpack) => {
+  const folder = temporaryFolder();
+  const out = path.join(folder, "events");
+  const { lines } = await exported({ lanes: ["historical"] });
+  await exported({ lanes: ["historical"], out, compress });
+  expect(unpack(readFileSync(out)).toString().split("\n").slice(0, -1)).toEqual(lines);
+  expect(readdirSync(folder)).toEqual(["events"]);
+});
+
+test("one that is interrupted leaves no file", async () => {
+  const out = path.join(temporaryFolder(), "events");
+  const { context, stop } = commandWorld();
+  stop.abort();
+  const running = exportEvents(gateway.config, { project: alpha.id, lanes, out }, context);
+  await expect(running).rejects.toThrow("interrupted");
+  expect([existsSync(out), existsSync(`${out}.part`)]).toEqual([false, false]);
+});
+
+test("what cannot be meant is refused", async () => {
+  await expect(exported({}, "nosuch")).rejects.toThrow("there is no project nosuch");
+  await expect(exported({}, "*")).rejects.toThrow("[A-Za-z0-9_-]");
+  await expect(exported({ from: "yesterday" })).rejects.toThrow('got "yesterday"');
+  await expect(exported({ from: "2026-01-01T10:00" })).rejects.toThrow("--from");
+  const backwards = { from: "2026-01-02", to: "2026-01-01" };
+  await expect(exported(backwards)).rejects.toThrow("--from must be before --to");
+});
+
+test("what has left the stream is told", async () => {
+  const manager = await jetstreamManager(connection);
+  await manager.streams.purge("PENSTOCK_HISTORICAL_0", { seq: 11 });
+  const { lines, err } = await exported({ lanes: ["historical"] });
+  expect(lines).toHaveLength(hours - 10);
+  expect(err).toContain("PENSTOCK_HISTORICAL_0 begins with message 11");
+});
