@@ -3,13 +3,14 @@
 
 import { hash } from "node:crypto";
 
+/** The digits whose first two bits are the variant of RFC 9562. */
+const variants = "89ab";
+
 /** Made of the first 16 bytes of a hash, but for the six bits of version and variant. */
 export function uuidOfHash(digest: Buffer): string {
-  const bytes = Buffer.from(digest.subarray(0, 16));
-  bytes[6] = (bytes[6]! & 0x0f) | 0x80;
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-  const hex = bytes.toString("hex");
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+  const hex = digest.toString("hex", 0, 16);
+  const variant = variants[digest[8]! & 0x03]!;
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
 }
 
 /** The uuid of what the parts name. */

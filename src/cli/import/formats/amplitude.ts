@@ -18,7 +18,7 @@ export const amplitude: Format = {
     }
     const insertId = textOf(line["$insert_id"]);
     const event = {
-      event: eventNames[String(name)] ?? name,
+      event: eventNames.get(name) ?? name,
       distinct_id: idOf(line["user_id"]) ?? idOf(line["device_id"]),
       timestamp: timeOf(line["event_time"] ?? line["client_event_time"]),
       properties: propertiesOf(line),
@@ -30,11 +30,11 @@ export const amplitude: Format = {
   },
 };
 
-const eventNames: Readonly<Record<string, string>> = {
-  "[Amplitude] Page Viewed": "$pageview",
-  "[Amplitude] Element Clicked": "$autocapture",
-  "[Amplitude] Element Changed": "$autocapture",
-};
+const eventNames: ReadonlyMap<unknown, string> = new Map([
+  ["[Amplitude] Page Viewed", "$pageview"],
+  ["[Amplitude] Element Clicked", "$autocapture"],
+  ["[Amplitude] Element Changed", "$autocapture"],
+]);
 
 /** "2024-07-06 12:00:00.123000", which is UTC. */
 function timeOf(time: unknown): unknown {
@@ -44,12 +44,12 @@ function timeOf(time: unknown): unknown {
     : time;
 }
 
-const deviceTypes: Readonly<Record<string, string>> = {
-  Windows: "Desktop",
-  Linux: "Desktop",
-  iOS: "Mobile",
-  Android: "Mobile",
-};
+const deviceTypes: ReadonlyMap<unknown, string> = new Map([
+  ["Windows", "Desktop"],
+  ["Linux", "Desktop"],
+  ["iOS", "Mobile"],
+  ["Android", "Mobile"],
+]);
 
 /** What an event tells of itself and of its person alike. */
 function sharedOf(line: JsonObject): JsonObject {
@@ -58,7 +58,7 @@ function sharedOf(line: JsonObject): JsonObject {
     $os: line["device_type"],
     $browser: line["os_name"],
     $browser_version: line["os_version"],
-    $device_type: deviceTypes[String(line["device_type"])],
+    $device_type: deviceTypes.get(line["device_type"]),
     $current_url: own["[Amplitude] Page URL"],
     $pathname: own["[Amplitude] Page Path"],
     $referrer: own["referrer"],

@@ -3,7 +3,7 @@
 // (posthog, rust/batch-import-worker/src/parse/content/mixpanel.rs).
 
 import type { JsonObject } from "../json-text.ts";
-import { type Format, idOf, objectOf, textOf } from "./format.ts";
+import { type Format, idOf, objectOf, present, textOf } from "./format.ts";
 
 export const mixpanel: Format = {
   name: "mixpanel",
@@ -12,47 +12,41 @@ export const mixpanel: Format = {
     typeof event === "string" && ownId === undefined && "time" in objectOf(properties),
   convert(line) {
     const sent = objectOf(line["properties"]);
-    const { time, distinct_id: _, ...others } = sent;
+    const { time, distinct_id: sentId } = sent;
     const distinct_id = distinctIdOf(sent);
-    const event = eventNames[String(line["event"])] ?? line["event"];
-    const properties = Object.fromEntries(
-      Object.entries(others)
-        .filter(([name]) => !dropped.has(name))
-        .map(([name, value]) => [propertyNames[name] ?? name, value]),
-    );
+    const name = line["event"];
+    const event = name === "$mp_web_page_view" ? "$pageview" : name;
+    const properties = { ...propertiesOf(sent), ...linkOf(name, sent) };
     const insertId = idOf(sent["$insert_id"]);
     return {
       event: {
-        event,
-        timestamp: timeOf(time),
-        ...identityOf(line["event"], sent, distinct_id),
-        properties: { ...properties, ...linkOf(line["event"], sent) },
+        ...{ event, timestamp: timeOf(time), properties },
+        ...identityOf(name, sent, distinct_id),
       },
       // These four are what Mixpanel itself tells repeats by
       // (https://docs.mixpanel.com/reference/import-events#event-deduplication).
-      source:
-        insertId === undefined
-          ? undefined
-          : ["mixpanel", line["event"], time, sent["distinct_id"], insertId],
+      source: insertId === undefined ? undefined : ["mixpanel", name, time, sentId, insertId],
     };
   },
 };
 
-const eventNames: Readonly<Record<string, string>> = { $mp_web_page_view: "$pageview" };
-
-const propertyNames: Readonly<Record<string, string>> = {
-  $city: "$geoip_city_name",
-  $region: "$geoip_subdivision_1_name",
-  mp_country_code: "$geoip_country_code",
-};
-
-const dropped = new Set([
-  "$mp_api_endpoint",
-  "mp_processing_time_ms",
-  "$insert_id",
-  "$geo_source",
-  "$mp_api_timestamp_ms",
-]);
+function propertiesOf(sent: JsonObject): JsonObject {
+  const {
+    time: _time,
+    distinct_id: _distinctId,
+    $insert_id: _insertId,
+    $mp_api_endpoint: _endpoint,
+    $mp_api_timestamp_ms: _sentAt,
+    mp_processing_time_ms: _processedAt,
+    $geo_source: _geoSource,
+    $city: $geoip_city_name,
+    $region: $geoip_subdivision_1_name,
+    mp_country_code: $geoip_country_code,
+    ...others
+  } = sent;
+  const places = { $geoip_city_name, $geoip_subdivision_1_name, $geoip_country_code };
+  return { ...others, ...present(places) };
+}
 
 /** A number above this is milliseconds, as in PostHog's import. */
 const secondsMax = 10_000_000_000;

@@ -281,6 +281,17 @@ test.each(cases)("$format: $of", async ({ format, line, sent }) => {
   expect(batch).toEqual([expected]);
 });
 
+test.each([
+  ["mixpanel", { event: "constructor", properties: { time: 1, distinct_id: "u", toString: 1 } }],
+  ["amplitude", { event_type: "constructor", device_type: "toString", user_id: "u" }],
+  ["segment", { type: "track", event: "constructor", userId: "u", properties: { valueOf: 1 } }],
+])("%s: names that every object has are names like others", async (_, line) => {
+  const { bodies } = await bodiesOf([`${JSON.stringify(line)}\n`]);
+  const { batch } = JSON.parse(bodies[0]!) as { batch: JsonObject[] };
+  expect(batch[0]).toMatchObject({ event: "constructor", distinct_id: "u" });
+  expect(JSON.stringify(batch[0])).not.toContain("native code");
+});
+
 test("every format has its cases", () => {
   expect(["auto", ...new Set(cases.map(({ format }) => format))].sort()).toEqual(
     [...formatNames].sort(),
