@@ -64,6 +64,7 @@ export class FileImport {
   /** Whether small bodies get blanks. A gateway may have a smaller cap than these make them. */
   #isPadded = true;
   #hasSaidHalves = false;
+  #hasBegun = false;
   #formatName = "";
   counts = new Counts();
   /** Told to stop before the end. */
@@ -78,11 +79,10 @@ export class FileImport {
 
   /** Rejects with a CommandError where it cannot go on; what is done is in the state file then. */
   async run(): Promise<void> {
-    const { file, progress, stop } = this.#options;
+    const { file, stop } = this.#options;
     const before = await this.#stateBefore();
     this.#bytesTotal = file === "-" ? undefined : await bytesOf(file);
     this.counts = new Counts(before?.counts);
-    progress.begin(this.#standing());
     const batches = this.#batches(before);
     let isAtEnd = false;
     try {
@@ -162,6 +162,9 @@ export class FileImport {
 
   /** Sends one batch, or only judges it. */
   async #take(batch: Batch): Promise<void> {
+    // The rate is that of what is sent, not of reading what was done before.
+    if (!this.#hasBegun) this.#options.progress.begin(this.#standing());
+    this.#hasBegun = true;
     for (const note of batch.notes) this.#note(note);
     const { sender } = this.#options;
     if (sender === undefined) {

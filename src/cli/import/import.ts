@@ -59,7 +59,7 @@ export async function importFiles(
         // Taken only where it is read: it would keep the process alive.
         stdin: () => context.stdin,
       });
-      await runOne(file, one, options, context);
+      await runOne(file, one, { options, context, progress });
       notStored += one.counts.notStored;
       if (one.isStopped) return;
     }
@@ -69,15 +69,23 @@ export async function importFiles(
   if (options.dryRun && notStored > 0) throw new CommandError("");
 }
 
+interface RunParts {
+  readonly options: ImportOptions;
+  readonly context: CommandContext;
+  readonly progress: Progress;
+}
+
 async function runOne(
   file: string,
   one: FileImport,
-  { dryRun }: ImportOptions,
-  { stdout, stderr }: CommandContext,
+  { options, context, progress }: RunParts,
 ): Promise<void> {
+  const { dryRun } = options;
+  const { stdout, stderr } = context;
   const name = file === "-" ? "standard input" : file;
   const beganMs = performance.now();
   const say = (): void => {
+    progress.end();
     const seconds = (performance.now() - beganMs) / 1_000;
     const [first = "", ...more] = one.counts.summary(dryRun ? "would be stored" : "stored");
     const lines = [`${name}: ${first}, in ${durationText(seconds)}`, ...more];

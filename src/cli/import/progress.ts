@@ -24,6 +24,7 @@ interface Sample {
   readonly bytesRead: number;
 }
 
+const clearLine = "\r\u001b[2K";
 const terminalEveryMs = 250;
 const linesEveryMs = 5_000;
 /** The rate is that of so much time. */
@@ -42,7 +43,7 @@ export class Progress {
     this.#toldMs = options.monotonicMs();
   }
 
-  /** Begins a file. What was done before does not count for the rate. */
+  /** Begins a file. What is done and read by then does not count for the rate. */
   begin(standing: Standing): void {
     this.#samples = [this.#sample(standing)];
   }
@@ -58,16 +59,22 @@ export class Progress {
     this.#toldMs = sample.atMs;
     const text = `import: ${this.#textOf(standing, sample)}`;
     this.#options.stderr.write(
-      this.#isTerminal ? `\r\u001b[2K${forTerminal(text)}` : `${forTerminal(text)}\n`,
+      this.#isTerminal ? `${clearLine}${forTerminal(text)}` : `${forTerminal(text)}\n`,
     );
     this.#hasLine = this.#isTerminal;
   }
 
   /** Writes a line of its own, above the one that is written anew. */
   say(line: string): void {
-    const clear = this.#hasLine ? "\r\u001b[2K" : "";
+    const clear = this.#hasLine ? clearLine : "";
     this.#hasLine = false;
     this.#options.stderr.write(`${clear}import: ${forTerminal(line)}\n`);
+  }
+
+  /** Takes the line away that is written anew: what comes next stands in its place. */
+  end(): void {
+    if (this.#hasLine) this.#options.stderr.write(clearLine);
+    this.#hasLine = false;
   }
 
   #sample({ events, bytesRead }: Standing): Sample {

@@ -15,11 +15,21 @@ interface Ran {
   readonly error: (Error & { readonly exitCode?: number }) | undefined;
 }
 
-export async function runImport(args: readonly string[], stdin?: Buffer | string): Promise<Ran> {
-  const { context, said } = commandWorld(
+interface RunOptions {
+  readonly stdin?: string;
+  /** Called with what tells the command to stop. */
+  readonly stopper?: (stop: AbortController) => void;
+}
+
+export async function runImport(
+  args: readonly string[],
+  { stdin, stopper }: RunOptions = {},
+): Promise<Ran> {
+  const { context, said, stop } = commandWorld(
     {},
     Readable.from(stdin === undefined ? [] : [Buffer.from(stdin)]),
   );
+  stopper?.(stop);
   let error: Ran["error"];
   try {
     await commandLine(context).parseAsync(["import", ...args], { from: "user" });

@@ -196,10 +196,10 @@ test("standard input, with a state of its own", async () => {
   const project = await gateway.project();
   const state = fileWith("", "state.json");
   const args = [...to(project), "--restart", "--state", state, "-"];
-  await runImport(args, linesOf(20));
+  await runImport(args, { stdin: linesOf(20) });
   const { lines, finished } = JSON.parse(readFileSync(state, "utf8"));
   expect([lines, finished]).toEqual([20, true]);
-  const { out } = await runImport([...to(project), "--state", state, "-"], linesOf(25));
+  const { out } = await runImport([...to(project), "--state", state, "-"], { stdin: linesOf(25) });
   expect(out).toContain("standard input: 25 events stored");
   expect(numbers(await stored(project))).toEqual(upTo(25));
 });

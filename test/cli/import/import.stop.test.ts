@@ -1,0 +1,47 @@
+// An import that is told to stop: what is on its way is waited for and noted, and the next run goes
+// on behind it.
+
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { fileWith, linesOf, runImport } from "./import-kit.ts";
+
+interface TakenBatch {
+  readonly batch: readonly { readonly properties: { readonly n: number } }[];
+}
+
+test("it waits for the answer it is owed, and goes on behind it the next time", async () => {
+  const taken: number[] = [];
+  let stopping: AbortController | undefined;
+  const server = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => {
+      body += text;
+    });
+    request.on("end", () => {
+      const { batch } = JSON.parse(body) as TakenBatch;
+      taken.push(...batch.map(({ properties }) => properties.n));
+      // Told to stop before the second request is answered.
+      if (taken.length > 50) stopping?.abort();
+      response.end(JSON.stringify({ status: "Ok", accepted: batch.length, dropped: 0 }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const args = ["--url", url, "--key", "k", "--batch-bytes", "5000", fileWith(linesOf(500))];
+  const first = await runImport(args, {
+    stopper: (stop) => {
+      stopping = stop;
+    },
+  });
+  stopping = undefined;
+  expect(first.error).toBeUndefined();
+  expect(first.err).toContain("stopped; the same command goes on from here");
+  const before = taken.length;
+  expect(before).toBeLessThan(500);
+  expect(first.out).toContain(`${before} events stored`);
+  const { out } = await runImport(args);
+  expect(out).toContain("500 events stored");
+  expect(taken).toEqual([...Array(500).keys()]);
+});
