@@ -26,6 +26,7 @@ import { limits } from "./scenarios/limits.ts";
 import { neighbours } from "./scenarios/neighbours.ts";
 import { publish } from "./scenarios/publish.ts";
 import { scan } from "./scenarios/scan.ts";
+import { sinks } from "./scenarios/sinks.ts";
 import { projects, sizes, throughput, workers } from "./scenarios/throughput.ts";
 
 interface Options {
@@ -47,6 +48,7 @@ const scenarios = {
   latency,
   publish,
   effects,
+  sinks,
   sizes,
   projects,
   workers,
@@ -57,7 +59,7 @@ const names = Object.keys(scenarios) as ScenarioName[];
 /** Growth has a run of its own: with it the whole would take too long. */
 const usual = names.filter((name) => name !== "growth");
 const quickly = usual.filter(
-  (name) => !["neighbours", "effects", "sizes", "projects", "workers"].includes(name),
+  (name) => !["neighbours", "effects", "sinks", "sizes", "projects", "workers"].includes(name),
 );
 
 function wholeNumber(text: string): number {

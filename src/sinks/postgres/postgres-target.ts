@@ -33,6 +33,7 @@ const copySql = `COPY events (${eventColumns.join(", ")}) FROM STDIN (FORMAT bin
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT uuid, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
   FROM unnest($1::uuid[], $2::text[], $3::float8[]) AS new (uuid, project_id, ms)
+  ORDER BY uuid, project_id
   ON CONFLICT DO NOTHING`;
 const knownKeysSql = `SELECT uuid, project_id FROM event_keys
   JOIN unnest($1::uuid[], $2::text[]) AS wanted (uuid, project_id) USING (uuid, project_id)`;

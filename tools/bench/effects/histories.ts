@@ -9,6 +9,8 @@ export interface History {
   readonly events: number;
   /** Applied first, and not measured. */
   readonly warmUpEvents: number;
+  /** Default: as clients that draw them at random. */
+  readonly uuid?: (index: number) => string;
   readonly event: (index: number) => Pick<TestEvent, "distinctId" | "set" | "kind" | "event"> & {
     readonly properties?: Readonly<Record<string, unknown>>;
   };
@@ -74,13 +76,24 @@ export function frameText(history: History, frame: number, projectId: string): s
   for (let line = 0; line < eventsInFrame; line++) {
     const index = frame * eventsInFrame + line;
     const { properties, ...event } = history.event(index);
-    const whole = { uuid: uuidOf(index), receivedAtMs, ...event };
+    const uuid = (history.uuid ?? randomUuidOf)(index);
+    const whole = { uuid, receivedAtMs, ...event };
     text += `${storedLine({ ...whole, properties: { ...padding, ...properties } }, projectId, "live")}\n`;
   }
   return text;
 }
 
-function uuidOf(index: number): string {
-  const hex = createHash("md5").update(String(index)).digest("hex");
+function randomUuidOf(index: number): string {
+  return uuidText(createHash("md5").update(String(index)).digest("hex"));
+}
+
+/** Of version 7, as posthog-js and the gateway make them: they begin with the time. */
+export function timedUuidOf(index: number): string {
+  const time = (startMs + Math.floor(index / eventsInFrame)).toString(16).padStart(12, "0");
+  const rest = createHash("md5").update(String(index)).digest("hex");
+  return uuidText(`${time}7${rest.slice(13)}`);
+}
+
+function uuidText(hex: string): string {
   return [0, 8, 12, 16, 20].map((at, part) => hex.slice(at, [8, 12, 16, 20, 32][part])).join("-");
 }

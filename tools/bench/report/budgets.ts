@@ -4,6 +4,7 @@
 import { historyNames } from "../effects/histories.ts";
 import type { Row } from "../harness/bench.ts";
 import { ratioScenario } from "../scenarios/fairness.ts";
+import { sinkScenario } from "../scenarios/sinks.ts";
 import { medianAt, places, type Where } from "./statistics.ts";
 import { figure, textTable } from "./text-table.ts";
 
@@ -23,6 +24,7 @@ const effectsStores = [
   { name: "PostgreSQL", share: 0.5 },
 ] as const;
 const newPersonsPerSecond = 40_000;
+const sinkEventsPerSecond = 50_000;
 
 export function budgetsOf(rows: readonly Row[]): Budget[] {
   const at = (where: Where, value: string) =>
@@ -154,6 +156,18 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
         unit: "events/s",
       },
     ]),
+    {
+      ...least(
+        "sink in PostgreSQL",
+        sinkEventsPerSecond,
+        medianAt(
+          rows,
+          { group: "sinks", scenario: sinkScenario, variant: "sink postgres", sync: "" },
+          "eventsPerSecond",
+        ),
+      ),
+      unit: "events/s",
+    },
   ];
 }
 

@@ -19,7 +19,7 @@ const worker = join(import.meta.dirname, "..", "effects", "worker.ts");
 const workerMsMax = 300_000;
 const million = 1e6;
 const projectId = "bench";
-const stream = streamName("penstock", "live", 0);
+export const benchStream = streamName("penstock", "live", 0);
 /** Frames that wait for their acknowledgement at a time. */
 const ahead = 64;
 const quickEventsMin = 300_000;
@@ -70,7 +70,7 @@ async function applied(isPostgres: boolean, history: History): Promise<EffectsAn
     await fill(nats, history, to);
     if (isPostgres) postgres = await startPostgres({ durable: true });
     const database = postgres?.url ?? join(folder, "effects.sqlite");
-    const job: EffectsJob = { natsUrl: nats.url, database, stream, from, to };
+    const job: EffectsJob = { natsUrl: nats.url, database, stream: benchStream, from, to };
     const args = ["--disable-warning=ExperimentalWarning", worker, JSON.stringify(job)];
     const child = startChild({ program: process.execPath, args, ipc: true });
     const answer = await child.message<EffectsAnswer>(workerMsMax);
@@ -83,7 +83,8 @@ async function applied(isPostgres: boolean, history: History): Promise<EffectsAn
   }
 }
 
-async function fill(nats: BenchNats, history: History, frames: number): Promise<void> {
+/** Puts so many frames of the history into the stream. */
+export async function fill(nats: BenchNats, history: History, frames: number): Promise<void> {
   const js = jetstream(nats.connection);
   const waiting = new Set<Promise<unknown>>();
   for (let frame = 0; frame < frames; frame++) {

@@ -1,0 +1,70 @@
+// What a sink writes a second, of events that are in the stream already: the rate at which it works
+// off a backlog, which is also what it can keep up with. Beside it, in the same run, a reader that
+// inserts one row a line.
+
+import { join } from "node:path";
+import { startPostgres } from "../../../testkit/postgres.ts";
+import { eventsInFrame, type History, histories, timedUuidOf } from "../effects/histories.ts";
+import { type Bench, inOrder } from "../harness/bench.ts";
+import { startChild } from "../harness/child.ts";
+import { startNats } from "../harness/nats.ts";
+import type { SinkAnswer, SinkJob } from "../sinks/worker.ts";
+import { benchStream, fill } from "./effects.ts";
+
+const worker = join(import.meta.dirname, "..", "sinks", "worker.ts");
+const workerMsMax = 300_000;
+const million = 1e6;
+export const sinkScenario = "uuids of version 7";
+
+const scenarios = [
+  { scenario: sinkScenario, uuid: timedUuidOf },
+  { scenario: "random uuids", uuid: undefined },
+] as const;
+const variants = [
+  { variant: "sink postgres", isNaive: false, warmUpEvents: 50_000, events: 1_000_000 },
+  { variant: "naive reader", isNaive: true, warmUpEvents: 200, events: 4_000 },
+] as const;
+type SinkVariant = (typeof variants)[number];
+
+export async function sinks(bench: Bench): Promise<void> {
+  const rounds = bench.rounds(3);
+  const cells = scenarios.flatMap((one) => variants.map((variant) => ({ ...one, ...variant })));
+  for (let round = 1; round <= rounds; round++) {
+    for (const { scenario, uuid, ...one } of inOrder(cells, round)) {
+      const history = { ...histories[0]!, ...(uuid === undefined ? {} : { uuid }) };
+      const answer = await written(history, one, bench.quick ? one.events / 4 : one.events);
+      bench.note({
+        ...{ group: "sinks", scenario, variant: one.variant, sync: "", round },
+        values: {
+          eventsPerSecond: answer.events / answer.seconds,
+          serverCpuSecondsPerMillion: (answer.cpuSeconds / answer.events) * million,
+          peakBytes: answer.rssPeakBytes,
+        },
+      });
+    }
+  }
+}
+
+async function written(
+  history: History,
+  { isNaive, warmUpEvents }: SinkVariant,
+  events: number,
+): Promise<SinkAnswer> {
+  const nats = await startNats("lazy", 1);
+  const postgres = await startPostgres({ durable: true });
+  try {
+    await fill(nats, history, Math.ceil((warmUpEvents + events) / eventsInFrame));
+    const job: SinkJob = {
+      ...{ natsUrl: nats.url, to: postgres.url, stream: benchStream },
+      ...{ isNaive, warmUpEvents, events },
+    };
+    const args = ["--disable-warning=ExperimentalWarning", worker, JSON.stringify(job)];
+    const child = startChild({ program: process.execPath, args, ipc: true });
+    const answer = await child.message<SinkAnswer>(workerMsMax);
+    await child.end();
+    return answer;
+  } finally {
+    await postgres.remove();
+    await nats.end();
+  }
+}
