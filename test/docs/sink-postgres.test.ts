@@ -1,0 +1,72 @@
+// The guide to events in PostgreSQL: the command of the process with what it says of itself, and
+// each of the guide's queries, against a gateway and a PostgreSQL.
+
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { ddl } from "../../src/sinks/postgres/tables.ts";
+import { gatewayForFile, postgresForFile } from "../../testkit/for-file.ts";
+import { ended, penstock, penstockWith } from "../../testkit/processes.ts";
+import { rowsAt } from "../../testkit/sink-events.ts";
+import { root } from "./docs-kit.ts";
+
+const gateway = await gatewayForFile();
+const postgres = await postgresForFile();
+const guide = readFileSync(path.join(root, "docs/guides/sink-postgres.md"), "utf8");
+const queries = [...guide.matchAll(/^```sql\n([^`]+)```$/gm)].map(([, sql]) => sql ?? "");
+const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
+const slow = { timeout: 30_000 };
+
+test("events come into the tables, and the guide's queries answer", async () => {
+  const sink = penstock("sink", "postgres", "--to", postgres.url, ...nats);
+  const { id, key: api_key } = await gateway.project();
+  const event = { event: "signed up", distinct_id: "user-1", properties: { plan: "pro" } };
+  const answer = await gateway.post("/capture/", { api_key, ...event });
+  expect(answer.status).toBe(200);
+  const found = () => rowsAt(postgres.url, "SELECT event FROM penstock.events").catch(() => []);
+  await expect.poll(found, slow).toEqual([{ event: "signed up" }]);
+  expect(queries.length).toBe(2);
+  const answers = await Promise.all(
+    queries.map((sql) => rowsAt(postgres.url, sql.replace("'demo'", `'${id}'`))),
+  );
+  expect(answers[0]).toMatchObject([{ event: "signed up", count: "1" }]);
+  expect(answers[1]).toEqual([{ plan: "pro", ids: "1" }]);
+
+  const port = /"sinkPort":(\d+)/.exec(sink.said.err)?.[1];
+  const asked = async (page: string) =>
+    await (await fetch(`http://127.0.0.1:${port}${page}`)).text();
+  expect(await asked("/readyz")).toBe('{"status":"ready"}\n');
+  expect(await asked("/metrics")).toContain('penstock_sink_events_total{outcome="written"} 1');
+
+  // Another one, whose target is among its variables, stands by.
+  const other = penstockWith({ PENSTOCK_SINK_TO: postgres.url }, "sink", "postgres", ...nats);
+  await expect.poll(() => other.said.err, slow).toContain("standing by");
+  sink.kill("SIGTERM");
+  expect(await ended(sink)).toBe(0);
+  await expect.poll(() => other.said.err, slow).toContain("writing events");
+  expect(other.said.err).not.toContain(postgres.password);
+});
+
+test("the tables are printed, and can be made by that", async () => {
+  const printed = penstock("sink", "postgres", "--ddl", "--schema", "warehouse");
+  expect(await ended(printed)).toBe(0);
+  expect(printed.said.out).toBe(ddl("warehouse"));
+  await rowsAt(postgres.url, printed.said.out);
+  const sink = penstock("sink", "postgres", "--to", postgres.url, "--schema", "warehouse", ...nats);
+  await expect.poll(() => sink.said.err, slow).toContain("writing events");
+  const counted = () => rowsAt(postgres.url, "SELECT count(*) FROM warehouse.positions");
+  await expect.poll(counted, slow).toEqual([{ count: "2" }]);
+});
+
+test.each([
+  [[], /say where to write/],
+  [["--to", "mysql://me:hunter2@db/x"], /none of the form postgres:/],
+  [["--to", "postgres://db/x", "--projects", "a,,b"], /"" is none/],
+  [["--to", "postgres://db/x", "--lanes", "dead"], /"dead" is none/],
+  [["--to", "postgres://db/x", "--schema", 'x"; DROP'], /must match/],
+])("what cannot be meant is told: %j", async (args, said) => {
+  const sink = penstock("sink", "postgres", ...args);
+  expect(await ended(sink)).toBeGreaterThan(0);
+  expect(sink.said.err).toMatch(said);
+  expect(sink.said.err).not.toContain("hunter2");
+});
