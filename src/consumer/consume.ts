@@ -46,6 +46,7 @@ export function consume(options: ConsumeOptions): EventConsumer {
 class Consumption implements EventConsumer {
   readonly #options: ConsumeOptions;
   readonly #lanes: readonly Lane[];
+  readonly #projects: ReadonlySet<string> | undefined;
   readonly #window: UuidWindow;
   readonly #readers = new Map<string, StreamConsumer>();
   readonly #ended = new AbortController();
@@ -61,6 +62,7 @@ class Consumption implements EventConsumer {
   constructor(options: ConsumeOptions) {
     this.#options = checked(options);
     this.#lanes = options.lanes ?? allLanes;
+    this.#projects = options.projects && new Set(options.projects);
     const { maxUuids = 200_000, windowMs = 600_000 } = options.deduplication ?? {};
     const monotonicMs = () => performance.now();
     this.#window = new UuidWindow({ maxUuids, windowMs, monotonicMs });
@@ -129,8 +131,8 @@ class Consumption implements EventConsumer {
 
   #frame({ stream, lane, partition }: StreamName, { held, ack, nak, working }: TakenFrame): Frame {
     const { sequence, message, deliveries, id } = held;
-    const projects = this.#options.projects && new Set(this.#options.projects);
-    const found = frameEvents(message.data, { projects, window: this.#window, frame: id });
+    const [projects, window] = [this.#projects, this.#window];
+    const found = frameEvents(message.data, { projects, window, frame: id });
     for (const line of found.unreadable)
       this.#tell({ type: "unreadable_line", stream, sequence, ...line });
     const { events, lines, duplicates } = found;
@@ -173,6 +175,7 @@ class Consumption implements EventConsumer {
       }
     } finally {
       clearInterval(keeping);
+      for (const reader of this.#readers.values()) reader.interrupt();
       await connection.close();
     }
   }

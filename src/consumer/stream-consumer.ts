@@ -117,6 +117,11 @@ export class StreamConsumer {
     }
   }
 
+  /** The connection is lost: whatever waits for it ends. */
+  interrupt(): void {
+    this.#interrupt(new ChangedError("the connection is lost"));
+  }
+
   /** Tells the server that what is in hand is worked on. */
   keep(): void {
     for (const { message } of this.#hand.all) this.#answer(message, acks.working);

@@ -101,6 +101,19 @@ test("through restarts and a lost connection nothing is lost or doubled", async 
   expect(others).toEqual(["consumer_created"]);
 });
 
+test("a program that has all in hand that it may is not stuck by a lost connection", async () => {
+  const connection = await freshStreams(nats);
+  const ids = await stored(connection, framesOf(20));
+  const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });
+  const held = await take(5);
+  await nats.restart();
+  await expect.poll(() => notices.at(-1)?.type).toBe("connected");
+  await expect.poll(() => types(notices)).toContain("disconnected");
+  for (const frame of held) frame.ack();
+  const rest = await takeAndAck(15);
+  expect(idsOf([...held, ...rest])).toEqual(ids);
+});
+
 test("a frozen nats-server is told, and reading goes on when it is thawed", async () => {
   const connection = await freshStreams(nats);
   onTestFinished(() => nats.thaw());
