@@ -2,6 +2,7 @@
 // only when they run.
 
 import { type Command, InvalidArgumentError } from "commander";
+import { isProjectId } from "../base/forms.ts";
 import type { Lane } from "../base/types.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
 import { configOf, natsSettings, withSettings } from "../cli/settings.ts";
@@ -59,7 +60,7 @@ function withReading(command: Command): Command {
   return withSettings(command, processSettings)
     .option("--to <url>", "where to write; default: PENSTOCK_SINK_TO")
     .option("--projects <ids>", "only events of these, with commas between", (ids: string) =>
-      listOf(ids, (id) => /^[A-Za-z0-9_-]{1,64}$/.test(id)),
+      listOf(ids, isProjectId),
     )
     .option("--lanes <lanes>", `only these of ${lanes.join(",")}`, (names: string) =>
       listOf(names, (name) => lanes.some((lane) => lane === name)),

@@ -5,10 +5,10 @@
 import { once } from "node:events";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { isProjectId } from "../base/forms.ts";
 import { pauseUntilAborted } from "../base/retry.ts";
 import type { Lane } from "../base/types.ts";
 import { isOfManyProjects, manyProjects } from "../nats/names.ts";
-import { isProjectId } from "../projects/registry/bucket.ts";
 import { listProjects } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";

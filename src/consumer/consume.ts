@@ -4,6 +4,7 @@
 
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
+import { isProjectId } from "../base/forms.ts";
 import { pauseUntilAborted } from "../base/retry.ts";
 import type { Lane } from "../base/types.ts";
 import { findStreams, type StreamName } from "../effects/streams/stored-stream.ts";
@@ -271,7 +272,7 @@ function checked(options: ConsumeOptions): ConsumeOptions {
   };
   if (nats === undefined) wrong("nats says how NATS is reached");
   if (!/^[A-Za-z0-9_-]{1,128}$/.test(durable ?? "")) wrong("durable matches [A-Za-z0-9_-]{1,128}");
-  if (projects?.some((one) => !/^[A-Za-z0-9_-]{1,64}$/.test(one)) || projects?.length === 0)
+  if (projects?.some((one) => !isProjectId(one)) || projects?.length === 0)
     wrong("projects are ids, at least one");
   if (lanes?.some((one) => !allLanes.includes(one)) || lanes?.length === 0)
     wrong(`lanes are ${allLanes.join(" and ")}, at least one`);

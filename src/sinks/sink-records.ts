@@ -5,8 +5,8 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
+import { isProjectId } from "../base/forms.ts";
 import type { StoredFrame } from "../effects/lines/line.ts";
-import { isProjectId } from "../effects/lines/line-facts.ts";
 import { JsonMembers } from "../effects/rules/json-members.ts";
 import { isString, typeAt } from "../events/item-view.ts";
 import { timestampTokenMs } from "../events/timestamp.ts";

@@ -3,6 +3,7 @@
 // somebody watches is in watch.ts. Nothing here is reached from the public port.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { isProjectId } from "../../base/forms.ts";
 import { isOwnHost, isSameHost } from "../../base/own-host.ts";
 import { effectsPerson } from "./effects-port.ts";
 import { readPage } from "./page.ts";
@@ -25,7 +26,6 @@ const personsAtOnceMax = 16;
 const distinctIdCharsMax = 1_000;
 const streamPath = "/live";
 const personPath = "/live/person";
-const projectPattern = /^[A-Za-z0-9_-]{1,64}$/;
 const noEffects = "The process of the effects does not answer";
 const always = {
   "Cache-Control": "no-store",
@@ -75,7 +75,7 @@ export class LivePage {
   #answerQuery(path: string | undefined, { request, response, query }: Asked): void {
     const project = query.get("project") ?? "";
     const isOfPerson = path === personPath;
-    if ((isOfPerson || project !== "") && !projectPattern.test(project))
+    if ((isOfPerson || project !== "") && !isProjectId(project))
       refuse(response, 400, "There is no such project id");
     else if (isOfPerson) void this.#showPerson(response, project, query.get("distinct_id") ?? "");
     else this.#begin(request, response, project);

@@ -1,6 +1,7 @@
 // `penstock person` and `penstock group`: who somebody is, why two ids are one person, and what is
 // known of a group.
 
+import { isUuid } from "../../base/forms.ts";
 import { groupJson, linkJson, personJson } from "../../effects/http/shapes.ts";
 import type { OpenReader } from "../../effects/store/open.ts";
 import type { Link, Person } from "../../effects/store/port.ts";
@@ -90,8 +91,7 @@ async function findPerson(
 ): Promise<Person> {
   const byId = await reader.personByDistinctId(project, storedIdText(id));
   if (byId !== undefined) return byId;
-  const isUuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
-  const byUuid = isUuid ? await reader.personByUuid(project, id.toLowerCase()) : undefined;
+  const byUuid = isUuid(id) ? await reader.personByUuid(project, id.toLowerCase()) : undefined;
   if (byUuid !== undefined) return byUuid;
   await requireKnown(command, reader, project);
   throw new CommandError(`the project ${project} has no person "${id}", by distinct id or uuid`);

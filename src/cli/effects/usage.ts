@@ -3,6 +3,7 @@
 
 import { usageClasses } from "../../effects/closed-sets.ts";
 import { spikeJson, usageMembers } from "../../effects/http/shapes.ts";
+import { projectSubject } from "../../effects/spikes/project-activity.ts";
 import type { OpenReader } from "../../effects/store/open.ts";
 import { type UsageDay, usageRowsMax } from "../../effects/store/port.ts";
 import { lagOf } from "../../effects/streams/lag.ts";
@@ -174,7 +175,7 @@ function spikeTable(found: readonly SpikeRow[]): string[] {
     ...found.map((spike) => [
       shownTime(spike.startedAtMs),
       spike.endedAtMs === undefined ? "still on" : shownTime(spike.endedAtMs),
-      spike.subject === "project" ? "the project" : `id ${spike.subject}`,
+      spike.subject === projectSubject ? "the project" : `id ${spike.subject}`,
       ...[spike.peakPerMinute, spike.threshold, spike.baseline, spike.events].map((value) =>
         String(Math.round(value)),
       ),

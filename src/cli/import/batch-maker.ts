@@ -14,7 +14,7 @@ import {
   TokenType,
 } from "../../scan/table.ts";
 import { type Batch, bodyTail, type LineNote, paddingOf } from "./batch.ts";
-import { isUuid, uuidOfSource } from "./event-uuid.ts";
+import { isUuidText, uuidOfSource } from "./event-uuid.ts";
 import { type Format, type FormatOptions, isObject } from "./formats/format.ts";
 import { ItemWriter } from "./item-writer.ts";
 import { parseJson } from "./json-text.ts";
@@ -170,8 +170,8 @@ export class BatchMaker {
       return;
     }
     const { event, uuid, source } = converted;
-    const own = isUuid(uuid) ? uuid : source === undefined ? hash.uuid() : uuidOfSource(source);
-    const isWrong = !isUuid(uuid) && source === undefined && (uuid ?? "") !== "";
+    const own = isUuidText(uuid) ? uuid : source === undefined ? hash.uuid() : uuidOfSource(source);
+    const isWrong = !isUuidText(uuid) && source === undefined && (uuid ?? "") !== "";
     if (isWrong) work.note(index, "invalid_uuid", invalidUuid);
     work.replace(index, JSON.stringify({ ...event, uuid: own }));
   }

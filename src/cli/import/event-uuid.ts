@@ -2,6 +2,7 @@
 // 9562, section 5.8, the version for ids that are made in a way of one's own.
 
 import { hash } from "node:crypto";
+import { isUuid } from "../../base/forms.ts";
 
 /** The digits whose first two bits are the variant of RFC 9562. */
 const variants = "89ab";
@@ -18,9 +19,7 @@ export function uuidOfSource(parts: readonly unknown[]): string {
   return uuidOfHash(hash("sha256", `penstock import ${JSON.stringify(parts)}`, "buffer"));
 }
 
-const canonicalForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 /** Whether the gateway takes it for a UUID. */
-export function isUuid(value: unknown): value is string {
-  return typeof value === "string" && canonicalForm.test(value);
+export function isUuidText(value: unknown): value is string {
+  return typeof value === "string" && isUuid(value);
 }

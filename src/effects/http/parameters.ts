@@ -1,6 +1,7 @@
 // Reads the parameters of a request: each has one reader, and what a path does not know is refused
 // by its name, because a misspelt filter that is silently not in force would show something else.
 
+import { isLowerCaseUuid } from "../../base/forms.ts";
 import { problem, type ReadProblem } from "./problem.ts";
 
 /** What a path takes, by name. Each reader throws an Error that completes "<name>: …". */
@@ -36,7 +37,6 @@ export function badParameter(name: string, fault: string): ReadProblem {
 const pageLimitMax = 1_000;
 export const pageLimitDefault = 100;
 const cursorLengthMax = 4_096;
-export const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export function someText(text: string): string {
   if (text === "") throw new Error("must not be empty");
@@ -52,7 +52,7 @@ export function cursor(text: string): string {
 
 /** Pages of persons go by uuid. */
 export function uuidCursor(text: string): string {
-  if (!uuidPattern.test(text)) throw new Error("must be what `next` of the page before says");
+  if (!isLowerCaseUuid(text)) throw new Error("must be what `next` of the page before says");
   return text;
 }
 

@@ -1,6 +1,7 @@
 // The paths below /projects/<project>: what each takes, what it reads, and the text it becomes.
 // Each answers the members of an object, to which the server adds `as_of`. Nothing here writes.
 
+import { isLowerCaseUuid, isProjectId } from "../../base/forms.ts";
 import { storedIdText } from "../../events/distinct-id.ts";
 import { type EffectsReader, type Page, type PageOf, usageRowsMax } from "../store/port.ts";
 import {
@@ -14,7 +15,6 @@ import {
   readParameters,
   someText,
   uuidCursor,
-  uuidPattern,
   type Read as Values,
 } from "./parameters.ts";
 import { problem, type ReadProblem } from "./problem.ts";
@@ -33,7 +33,6 @@ type Route = (asked: Asked, query: URLSearchParams) => Promise<Members>;
 
 /** What properties of one page may come to; the page then ends early. */
 const pageBytesMax = 4_194_304;
-const projectPattern = /^[A-Za-z0-9_-]{1,64}$/;
 /** Days are compared as text, so these are before and after all others. */
 const everyDay = { from: "0000-01-01", to: "9999-12-31" } as const;
 
@@ -62,7 +61,7 @@ export function routeOf(
   path: string,
 ): ((reader: EffectsReader, query: URLSearchParams) => Promise<Members>) | undefined {
   const [, projects, projectId = "", ...below] = path.split("/");
-  if (projects !== "projects" || !projectPattern.test(projectId)) return undefined;
+  if (projects !== "projects" || !isProjectId(projectId)) return undefined;
   const hasUuid = below[0] === "persons" && below.length > 1;
   const uuid = hasUuid ? (below[1] ?? "").toLowerCase() : "";
   if (hasUuid) below[1] = "*";
@@ -95,12 +94,12 @@ async function personOrPersons(
 }
 
 async function person({ reader, projectId, uuid }: Asked): Promise<Members> {
-  const found = uuidPattern.test(uuid) ? await reader.personByUuid(projectId, uuid) : undefined;
+  const found = isLowerCaseUuid(uuid) ? await reader.personByUuid(projectId, uuid) : undefined;
   return found === undefined ? noSuchUuid(projectId) : membersOf(personJson(found));
 }
 
 async function links({ reader, projectId, uuid }: Asked): Promise<Members> {
-  const found = uuidPattern.test(uuid) ? await reader.links(projectId, uuid) : undefined;
+  const found = isLowerCaseUuid(uuid) ? await reader.links(projectId, uuid) : undefined;
   return found === undefined ? noSuchUuid(projectId) : `"links":[${found.map(linkJson).join(",")}]`;
 }
 

@@ -12,10 +12,6 @@ import type { UsageClass } from "../types.ts";
  */
 const aheadMsMax = 86_400_000;
 
-export function isProjectId(text: string): boolean {
-  return /^[A-Za-z0-9_-]{1,64}$/.test(text);
-}
-
 /** When the line was received; when its frame was stored, where it does not say so credibly. */
 export function boundReceivedMs(receivedAtMs: number, storedAtMs: number): number {
   return receivedAtMs <= storedAtMs + aheadMsMax ? receivedAtMs : storedAtMs;

@@ -2,6 +2,7 @@
 // the slow way, for the records of other programs, and gives the same facts as written-lines.ts.
 
 import { Buffer } from "node:buffer";
+import { isProjectId } from "../../base/forms.ts";
 import { isNothing, isString } from "../../events/item-view.ts";
 import { timestampTokenMs } from "../../events/timestamp.ts";
 import { stringBeginning } from "../../events/token-beginning.ts";
@@ -12,7 +13,7 @@ import { type EventFacts, Span, specialEventOf } from "../rules/event-facts.ts";
 import { idText } from "../rules/id-text.ts";
 import { JsonMembers } from "../rules/json-members.ts";
 import type { Rejection } from "../types.ts";
-import { boundReceivedMs, boundTimeMs, isProjectId, kindByName } from "./line-facts.ts";
+import { boundReceivedMs, boundTimeMs, kindByName } from "./line-facts.ts";
 import { viewed } from "./viewed-bytes.ts";
 
 /** No name that counts has more characters; each may be escaped as \uXXXX. */

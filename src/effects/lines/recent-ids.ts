@@ -4,6 +4,7 @@
 
 import type { Buffer } from "node:buffer";
 import { Line } from "../../scan/lines.ts";
+import { isText } from "../rules/recent-texts.ts";
 
 /** Two strings a set: some megabytes of those that came lately. */
 const sets = 32_768;
@@ -17,24 +18,17 @@ export class RecentIds {
   textOf(body: Buffer, words: Int32Array, at: number): string {
     const start = words[at + Line.IdStart]! + 1;
     const end = words[at + Line.IdEnd]! - 1;
-    if (end - start > keptBytesMax) return body.toString("latin1", start, end);
+    const length = end - start;
+    if (length > keptBytesMax) return body.toString("latin1", start, end);
     const texts = this.#texts;
     const place = 2 * (words[at + Line.IdLow]! & (sets - 1));
     const first = texts[place]!;
-    if (isText(first, body, start, end)) return first;
+    if (isText(first, body, start, length)) return first;
     const second = texts[place + 1]!;
-    if (isText(second, body, start, end)) return second;
+    if (isText(second, body, start, length)) return second;
     const text = body.toString("latin1", start, end);
     texts[place + 1] = first;
     texts[place] = text;
     return text;
   }
-}
-
-function isText(text: string, body: Buffer, start: number, end: number): boolean {
-  const { length } = text;
-  if (length !== end - start) return false;
-  for (let index = 0; index < length; index++)
-    if (text.charCodeAt(index) !== body[start + index]) return false;
-  return true;
 }

@@ -6,7 +6,7 @@ import { personUuid } from "./person-uuid.ts";
 import { PropertyBag } from "./property-bag.ts";
 import type { CachedRow } from "./row-cache.ts";
 
-const hourMs = 3_600_000;
+export const hourMs = 3_600_000;
 
 // What the objects of a row and a person weigh in V8, roughly, beside their texts.
 const memberBytes = 300;

@@ -7,11 +7,10 @@ import { isIllegalId } from "../rules/illegal-ids.ts";
 import { compareStamps, stampOfOtherId } from "../stamp.ts";
 import type { EventEffect, LinkOutcome, MemberRow, PropertyWrites, Stamp } from "../types.ts";
 import { type LinkSide, outcomeOfTwo } from "./link-check.ts";
-import { hourOf, type Member, memberOf, newMember, type Person } from "./member.ts";
+import { hourMs, hourOf, type Member, memberOf, newMember, type Person } from "./member.ts";
 import type { PropertyRoom, Refused } from "./property-bag.ts";
 import { RowCache } from "./row-cache.ts";
 
-const hourMs = 3_600_000;
 /** Members that are found by a hash of their ids; a power of two. */
 const recentMembers = 65_536;
 

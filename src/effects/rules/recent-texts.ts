@@ -36,7 +36,7 @@ export class RecentTexts {
 }
 
 /** Whether the text is the one of this length that begins at `start`. */
-function isText(text: string, body: Buffer, start: number, length: number): boolean {
+export function isText(text: string, body: Buffer, start: number, length: number): boolean {
   if (text.length !== length) return false;
   for (let index = 0; index < length; index++)
     if (text.charCodeAt(index) !== body[start + index]) return false;

@@ -5,7 +5,8 @@ const minutesKept = 60;
 const hoursBack = 168;
 /** The hour that is not over is one more. */
 const hoursKept = hoursBack + 1;
-const thresholdMin = 500;
+/** No threshold is below it, so a minute with no more events need not be looked at. */
+export const thresholdMin = 500;
 
 /** A usual minute, and the most that a minute may have without being above. */
 export interface Limits {

@@ -3,19 +3,17 @@
 // batched.
 
 import type { SpikeRow } from "../types.ts";
-import { History, type Limits } from "./history.ts";
+import { History, type Limits, thresholdMin } from "./history.ts";
 import { type HotIdCounter, HotIds } from "./hot-ids.ts";
 
 const minuteMs = 60_000;
-/** No threshold is below it, so a minute with fewer events need not be looked at. */
-const quietMax = 500;
 const quietMinutesToEnd = 5;
 const pauseMinutes = 10;
 const hotPerMinute = 6_000;
 const formatVersion = 1;
 
 /** The subject of a spike of the whole project. */
-const projectSubject = "project";
+export const projectSubject = "project";
 const idMark = "id:";
 
 /**
@@ -121,7 +119,7 @@ export class ProjectActivity {
    */
   get isInMotion(): boolean {
     if (this.#spike !== undefined || this.#lastAbove > 0 || this.#hotSpikes.size > 0) return true;
-    return this.#open.some(({ count }) => count > quietMax);
+    return this.#open.some(({ count }) => count > thresholdMin);
   }
 
   /** Before each event: judges what it has of minutes before `closed`. */
@@ -147,7 +145,7 @@ export class ProjectActivity {
     }
     const open = this.#openMinute(minute);
     open.count++;
-    if (open.count <= quietMax) return;
+    if (open.count <= thresholdMin) return;
     open.hot ??= new HotIds();
     open.hot.add(distinctId, idHash);
   }
@@ -177,7 +175,7 @@ export class ProjectActivity {
     const minute = history.next;
     const open = this.#open[0]?.minute === minute ? this.#open.shift() : undefined;
     const count = open?.count ?? 0;
-    const hasLimits = count > quietMax || this.#spike !== undefined;
+    const hasLimits = count > thresholdMin || this.#spike !== undefined;
     const limits = hasLimits ? history.limits() : undefined;
     history.add(limits === undefined ? count : Math.min(count, limits.threshold));
     this.#historyText = undefined;

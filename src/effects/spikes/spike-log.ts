@@ -5,6 +5,7 @@ import type { Log } from "../../base/log.ts";
 import { RateWindow } from "../../base/rate-window.ts";
 import type { OutboxRow } from "../types.ts";
 import type { SpikeNews } from "./announcement.ts";
+import { projectSubject } from "./project-activity.ts";
 
 /** Many ids can be hot at once, and a catch-up finds the spikes of days. */
 const linesAMinute = 30;
@@ -33,7 +34,7 @@ export class SpikeLog {
 
   #say({ project, subject, change, started_at, ended_at, ...figures }: SpikeNews): void {
     const { peak_per_minute: peakPerMinute, baseline, threshold, events } = figures;
-    const of = subject === "project" ? "the project" : "a distinct id";
+    const of = subject === projectSubject ? "the project" : "a distinct id";
     const times = { startedAt: started_at, ...(ended_at !== null && { endedAt: ended_at }) };
     // Told with the next line, so that nothing has to wake for it.
     const more = this.#unsaid === 0 ? {} : { beforeUnsaid: this.#unsaid };

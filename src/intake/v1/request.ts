@@ -3,6 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../base/errors.ts";
+import { isUuid } from "../../base/forms.ts";
 import type { ProjectLookup, V1Request } from "../../base/types.ts";
 import { timestampMs, timestampTokenMs } from "../../events/timestamp.ts";
 import { Header, TokenType } from "../../scan/table.ts";
@@ -28,7 +29,6 @@ interface V1Head {
  * event.
  */
 const sdkInfoCharactersMax = 200;
-const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
  * An absent header is no error. A header that does not have the form it should have is refused,
@@ -40,7 +40,7 @@ export function readV1Head({
   requestTimestamp,
   sdkInfo,
 }: V1Request): V1Head | Problem {
-  if (requestId !== "" && !uuidPattern.test(requestId))
+  if (requestId !== "" && !isUuid(requestId))
     return invalidHeader("PostHog-Request-Id must be a UUID");
   if (attempt !== "" && !/^[1-9]\d{0,8}$/.test(attempt))
     return invalidHeader("PostHog-Attempt must be 1, 2 and so on");

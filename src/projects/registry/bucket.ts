@@ -4,6 +4,7 @@
 import { jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { isProjectId } from "../../base/forms.ts";
 import type { Log } from "../../base/log.ts";
 import type { Project } from "../../base/types.ts";
 import { apiCodes, isApiError, managerOf } from "../../nats/api.ts";
@@ -165,10 +166,6 @@ export async function raiseConsumers(
 function limitsConsumers(version: string): boolean {
   const [major = 0, minor = 0] = version.split(".", 2).map(Number);
   return major > firstWithLimit[0] || (major === firstWithLimit[0] && minor >= firstWithLimit[1]);
-}
-
-export function isProjectId(id: string): boolean {
-  return /^[A-Za-z0-9_-]{1,64}$/.test(id);
 }
 
 /** Keys as clients send them: printable ASCII without spaces. */

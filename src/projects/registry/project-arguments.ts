@@ -2,7 +2,8 @@
 // check it, and the command line checks it before it looks for NATS, so that a wrong argument is
 // told as one whether or not NATS is there.
 
-import { isProjectId, isProjectKey, isProjectName } from "./bucket.ts";
+import { isProjectId } from "../../base/forms.ts";
+import { isProjectKey, isProjectName } from "./bucket.ts";
 
 /** An expected failure: the message is for the operator. */
 export class ProjectError extends Error {}

@@ -4,9 +4,9 @@
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { isProjectId } from "../../base/forms.ts";
 import { isFromLeader, managerOf, NoLeaderError } from "../../nats/api.ts";
 import { lanes } from "../../nats/names.ts";
-import { isProjectId } from "./bucket.ts";
 import { registryTimeoutMs } from "./bucket-state.ts";
 
 export interface StoredEvents {

@@ -5,10 +5,11 @@
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { isProjectId } from "../../base/forms.ts";
 import type { Log } from "../../base/log.ts";
 import { apiCodes, isApiError, managerOf } from "../../nats/api.ts";
 import { type Counts, noCounts } from "../quota/meter.ts";
-import { type BucketPlace, isProjectId, raiseReplicas } from "../registry/bucket.ts";
+import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
 /**
  * What one process says of one project. Counts are of the whole life of the process, so a value

@@ -6,6 +6,7 @@ import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
+import { isProjectId } from "../../../src/base/forms.ts";
 import {
   lanes,
   manyProjects,
@@ -13,7 +14,7 @@ import {
   streamSubject,
   subjectOf,
 } from "../../../src/nats/names.ts";
-import { bucketName, isProjectId, parseProject } from "../../../src/projects/registry/bucket.ts";
+import { bucketName, parseProject } from "../../../src/projects/registry/bucket.ts";
 import { addProject } from "../../../src/projects/registry/commands.ts";
 import { readConfig } from "../../../src/settings/read-config.ts";
 import { gatewayForFile } from "../../../testkit/for-file.ts";

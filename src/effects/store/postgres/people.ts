@@ -3,6 +3,7 @@
 // steps, whatever the number of ids.
 
 import type { ClientBase } from "pg";
+import { isUuid } from "../../../base/forms.ts";
 import { linksMax, linksReadMax } from "../bounds.ts";
 import { idBytes, type Link, type Page, type PageOf, type Person } from "../port.ts";
 import {
@@ -49,8 +50,6 @@ const linksSql = `${membersOfPerson}
      JOIN person_links AS l ON l.project_id = $1 AND l.b = ids.distinct_id LIMIT $4)
   ) AS links ORDER BY at_ms, ${placeColumns} LIMIT $3`;
 
-const pattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 export async function personByUuid(
   client: ClientBase,
   projectId: string,
@@ -65,7 +64,7 @@ export async function personsPage(
   projectId: string,
   { after, limit, bytesMax }: Page,
 ): Promise<PageOf<Person>> {
-  if (after !== undefined && !pattern.test(after)) return { results: [], next: undefined };
+  if (after !== undefined && !isUuid(after)) return { results: [], next: undefined };
   const where = `project_id = $1 AND merged_into IS NULL${after === undefined ? "" : " AND uuid > $4::uuid"}`;
   const sql = pageSql({ table: tables.members, where, key: "uuid" });
   const values = [projectId, limit + 1, bytesMax, ...(after === undefined ? [] : [after])];
@@ -97,7 +96,7 @@ async function personRow(
   uuid: string,
 ): Promise<Row | undefined> {
   // PostgreSQL takes other forms for a uuid too, which were never shown.
-  if (!pattern.test(uuid)) return undefined;
+  if (!isUuid(uuid)) return undefined;
   return (await selectRows(client, personRowSql, [projectId, uuid]))[0];
 }
 
