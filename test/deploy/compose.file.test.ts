@@ -24,6 +24,7 @@ interface Service {
   readonly image: string;
   readonly environment?: Env;
   readonly volumes?: string[];
+  readonly tmpfs?: string[];
   readonly networks: string[];
   readonly depends_on?: string[] | Record<string, unknown>;
   readonly ports?: string[];
@@ -121,7 +122,7 @@ describe("the compose file fits together", () => {
   });
 
   test("the effects have the gateways' NATS, and a database on a volume that their user may write to", () => {
-    const { environment = {}, volumes = [], healthcheck } = file.services["effects"]!;
+    const { environment = {}, volumes = [], tmpfs, healthcheck } = file.services["effects"]!;
     const { natsUrl, natsToken, effectsUrl, effectsPort } = settingsOf(environment);
     expect({ natsUrl, natsToken }).toEqual({
       natsUrl: config.natsUrl,
@@ -132,6 +133,7 @@ describe("the compose file fits together", () => {
     expect(readDeploy("container/Dockerfile")).toContain(
       `--chown=65532:65532 ${folderOfVolume} ${folderOfVolume}`,
     );
+    expect(tmpfs).toEqual([expect.stringMatching(/^\/tmp:/)]);
     expect(healthcheck?.test.at(-1)).toBe(String(effectsPort));
   });
 

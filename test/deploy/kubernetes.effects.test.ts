@@ -32,7 +32,7 @@ describe("the effects on Kubernetes", () => {
     expect(specOf("Service").selector).toEqual(label);
   });
 
-  test("listen where everything asks for them, and write to their volume alone", () => {
+  test("listen where everything asks for them, and write to their volume and to /tmp alone", () => {
     expect(container.ports).toEqual([{ name: "http", containerPort: config.effectsPort }]);
     expect(config.effectsHost).toBe("0.0.0.0");
     expect(specOf("Service").ports).toMatchObject([
@@ -41,7 +41,10 @@ describe("the effects on Kubernetes", () => {
     expect(config.effectsUrl).toBe("sqlite:/data/effects.sqlite");
     expect(container).toMatchObject({
       args: ["effects"],
-      volumeMounts: [{ name: "data", mountPath: "/data" }],
+      volumeMounts: [
+        { name: "data", mountPath: "/data" },
+        { name: "tmp", mountPath: "/tmp" },
+      ],
       securityContext: { readOnlyRootFilesystem: true },
     });
   });

@@ -64,5 +64,24 @@ async function writeTooMuch(): Promise<void> {
   await store.close();
 }
 
-const roles = { writeForEver, open, read, writeTooMuch };
+/**
+ * Ids lie in the index in no order, so a statement of a few of them changes so many pages that what
+ * it has to undo is not kept in memory.
+ */
+async function writeMany(): Promise<void> {
+  const store = new SqliteStore({ file });
+  await store.open();
+  try {
+    const members = Array.from({ length: 20_000 }, (_, n) => personRow(`id-${n}`));
+    await store.commit(commitOf(0, { members }));
+    const others = Array.from({ length: 200 }, (_, n) => personRow(`other-${n}`));
+    await store.commit(commitOf(1, { members: others }));
+    say(await store.reader.totals());
+  } catch (error) {
+    say(messageOf(error));
+  }
+  await store.close();
+}
+
+const roles = { writeForEver, open, read, writeTooMuch, writeMany };
 await roles[role as keyof typeof roles]();

@@ -46,6 +46,15 @@ function inProcess(role: string, file: string): unknown[] {
     .map((line) => JSON.parse(line) as unknown);
 }
 
+/** All folders that SQLite would take for temporary files may be read only, but for this one. */
+function inOneFolder(folder: string, command: readonly string[]): string[] {
+  const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
+  const script = `set -e; folder=$1; shift; mount --bind "$folder" /mnt
+    mount -t tmpfs -o ro none /var/tmp; mount -t tmpfs none /tmp; mkdir -p "$folder"
+    mount --bind /mnt "$folder"; mount -o remount,ro /tmp; cd /proc; exec "$@"`;
+  return [...unshare, "sh", "-c", script, "sh", folder, ...command];
+}
+
 test("another process may read beside the writer, and after it", async () => {
   const file = newFile();
   const store = await newStore(file);
@@ -106,6 +115,14 @@ test("a commit that there is no room for leaves nothing, and the next one works"
   const [fault, totals] = execFileSync("bash", args, { encoding: "utf8" }).split("\n");
   expect(fault).toContain(`StoreError: write to ${file}: the disk fails to read or write`);
   expect(JSON.parse(totals ?? "")).toMatchObject({ persons: 1 });
+});
+
+test("a large database is written where no folder but its own may be", () => {
+  const file = newFile();
+  const command = inOneFolder(path.dirname(file), [process.execPath, child, "writeMany", file]);
+  const { TMPDIR: _, SQLITE_TMPDIR: __, ...env } = process.env;
+  const printed = execFileSync(command[0]!, command.slice(1), { encoding: "utf8", env });
+  expect(JSON.parse(printed)).toMatchObject({ persons: 20_200 });
 });
 
 test("a writer whose thread has ended opens again by itself, with its lock", async () => {

@@ -2,6 +2,7 @@
 // no tables but that of the schema's version. Runs in threads of its own only, because node:sqlite
 // answers when it is done.
 
+import path from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { Value } from "../rows/table.ts";
 import { StoreError } from "../store-error.ts";
@@ -48,6 +49,7 @@ export class Database {
       makePrivate(file);
       const db = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
+        spillBeside(file, db);
         // Loss of power can take the last commits, never a part of one: what they applied is read
         // from the stream again.
         db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;
@@ -68,6 +70,7 @@ export class Database {
     return faults(`read ${file}`, () => {
       const db = new DatabaseSync(file, { readOnly: true, timeout: busyTimeoutMs });
       try {
+        spillBeside(file, db);
         db.exec(`PRAGMA mmap_size = 0; PRAGMA cache_size = -${cacheKiB};`);
         const version = schemaVersion(db);
         if (version !== steps.length) throw new StoreError(otherVersion(file, version));
@@ -175,6 +178,20 @@ class Prepared implements Statement {
 
   iterate(...values: readonly Value[]): IterableIterator<Value[]> {
     return this.#statement.iterate(...values) as unknown as IterableIterator<Value[]>;
+  }
+}
+
+/**
+ * What a statement has to undo, above 64 KiB, and what a sort does not hold in memory go to a file
+ * without a name in the database's folder: a container may have no other folder to write to, and
+ * there is no bound on a sort that would be in memory. It is for all connections of the process.
+ */
+function spillBeside(file: string, db: DatabaseSync): void {
+  const folder = path.dirname(path.resolve(file)).replaceAll("'", "''");
+  try {
+    db.exec(`PRAGMA temp_store_directory = '${folder}'`);
+  } catch {
+    // A folder that may only be read, as a backup's: SQLite looks for another one itself.
   }
 }
 
