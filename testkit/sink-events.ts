@@ -1,6 +1,6 @@
 // What should be in the target of a sink, and what is there, for tests and fault scenarios.
 
-import { Client } from "pg";
+import { asked } from "./postgres-rows.ts";
 import type { TestFrame } from "./stored-events.ts";
 
 export const sinkSchema = "penstock";
@@ -17,7 +17,7 @@ export function eventsIn(frames: readonly TestFrame[]): string[] {
 
 /** As `eventsIn` has them. */
 export async function eventsAt(url: string): Promise<string[]> {
-  const rows = await rowsAt(
+  const rows = await asked(
     url,
     `SELECT project_id, uuid, historical, event, properties FROM ${sinkSchema}.events`,
   );
@@ -33,20 +33,8 @@ export async function eventsAt(url: string): Promise<string[]> {
 
 /** How far each stream is. */
 export async function positionsAt(url: string): Promise<Record<string, number>> {
-  const rows = await rowsAt(url, `SELECT stream, sequence FROM ${sinkSchema}.positions`);
+  const rows = await asked(url, `SELECT stream, sequence FROM ${sinkSchema}.positions`);
   return Object.fromEntries(rows.map(({ stream, sequence }) => [stream, Number(sequence)]));
-}
-
-/** The rows that a client of its own is answered. */
-export async function rowsAt(url: string, sql: string): Promise<Record<string, unknown>[]> {
-  const client = new Client({ connectionString: url });
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    return (await client.query(sql)).rows;
-  } finally {
-    await client.end();
-  }
 }
 
 /** With its names in order, as a database that keeps no order may give it back in any. */

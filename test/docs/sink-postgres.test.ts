@@ -6,8 +6,8 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { ddl } from "../../src/sinks/postgres/tables.ts";
 import { gatewayForFile, postgresForFile } from "../../testkit/for-file.ts";
+import { asked } from "../../testkit/postgres-rows.ts";
 import { ended, penstock, penstockWith } from "../../testkit/processes.ts";
-import { rowsAt } from "../../testkit/sink-events.ts";
 import { root } from "./docs-kit.ts";
 
 const gateway = await gatewayForFile();
@@ -23,20 +23,20 @@ test("events come into the tables, and the guide's queries answer", async () => 
   const event = { event: "signed up", distinct_id: "user-1", properties: { plan: "pro" } };
   const answer = await gateway.post("/capture/", { api_key, ...event });
   expect(answer.status).toBe(200);
-  const found = () => rowsAt(postgres.url, "SELECT event FROM penstock.events").catch(() => []);
+  const found = () => asked(postgres.url, "SELECT event FROM penstock.events").catch(() => []);
   await expect.poll(found, slow).toEqual([{ event: "signed up" }]);
   expect(queries.length).toBe(2);
   const answers = await Promise.all(
-    queries.map((sql) => rowsAt(postgres.url, sql.replace("'demo'", `'${id}'`))),
+    queries.map((sql) => asked(postgres.url, sql.replace("'demo'", `'${id}'`))),
   );
   expect(answers[0]).toMatchObject([{ event: "signed up", count: "1" }]);
   expect(answers[1]).toEqual([{ plan: "pro", ids: "1" }]);
 
   const port = /"sinkPort":(\d+)/.exec(sink.said.err)?.[1];
-  const asked = async (page: string) =>
+  const shown = async (page: string) =>
     await (await fetch(`http://127.0.0.1:${port}${page}`)).text();
-  expect(await asked("/readyz")).toBe('{"status":"ready"}\n');
-  expect(await asked("/metrics")).toContain('penstock_sink_events_total{outcome="written"} 1');
+  expect(await shown("/readyz")).toBe('{"status":"ready"}\n');
+  expect(await shown("/metrics")).toContain('penstock_sink_events_total{outcome="written"} 1');
 
   // Another one, whose target is among its variables, stands by.
   const other = penstockWith({ PENSTOCK_SINK_TO: postgres.url }, "sink", "postgres", ...nats);
@@ -51,10 +51,10 @@ test("the tables are printed, and can be made by that", async () => {
   const printed = penstock("sink", "postgres", "--ddl", "--schema", "warehouse");
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("warehouse"));
-  await rowsAt(postgres.url, printed.said.out);
+  await asked(postgres.url, printed.said.out);
   const sink = penstock("sink", "postgres", "--to", postgres.url, "--schema", "warehouse", ...nats);
   await expect.poll(() => sink.said.err, slow).toContain("writing events");
-  const counted = () => rowsAt(postgres.url, "SELECT count(*) FROM warehouse.positions");
+  const counted = () => asked(postgres.url, "SELECT count(*) FROM warehouse.positions");
   await expect.poll(counted, slow).toEqual([{ count: "2" }]);
 });
 

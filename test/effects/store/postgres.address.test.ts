@@ -8,7 +8,8 @@ import { PostgresStore } from "../../../src/effects/store/postgres/store.ts";
 import { StoreError } from "../../../src/effects/store/store-error.ts";
 import { createAuthority } from "../../../testkit/certificates.ts";
 import { postgresForFile } from "../../../testkit/for-file.ts";
-import { asked, newDatabase } from "./postgres-rig.ts";
+import { asked } from "../../../testkit/postgres-rows.ts";
+import { newDatabase } from "./postgres-rig.ts";
 import { all, commitOf, personRow, project, propertiesOf } from "./row-kit.ts";
 
 const authority = await createAuthority();

@@ -14,6 +14,7 @@ import {
 } from "../../../testkit/effects-databases.ts";
 import { apart, dumpOf, untilApplied } from "../../../testkit/effects-dumps.ts";
 import { natsServerForFile } from "../../../testkit/for-file.ts";
+import { asked } from "../../../testkit/postgres-rows.ts";
 import { silent } from "../../../testkit/processes.ts";
 import {
   makeStreams,
@@ -23,7 +24,6 @@ import {
   type TestFrame,
 } from "../../../testkit/stored-events.ts";
 import { effectsHttp } from "../http/reader-kit.ts";
-import { asked } from "../store/postgres-rig.ts";
 import { deleteStreams } from "./writer-kit.ts";
 
 const nats = await natsServerForFile({ syncInterval: "2m" });

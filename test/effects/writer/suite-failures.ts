@@ -10,10 +10,10 @@ import type { EffectsWriterOptions } from "../../../src/effects/writer/effects-w
 import { urlOf } from "../../../testkit/effects-databases.ts";
 import { apart, dumpOf, untilApplied } from "../../../testkit/effects-dumps.ts";
 import { untilStopped } from "../../../testkit/nats-server.ts";
+import { asked } from "../../../testkit/postgres-rows.ts";
 import { silent } from "../../../testkit/processes.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
 import { storeFrames, type TestEvent, type TestFrame } from "../../../testkit/stored-events.ts";
-import { asked } from "../store/postgres-rig.ts";
 import { commitOf } from "../store/row-kit.ts";
 import type { WriterRig } from "./writer-kit.ts";
 import { writerProcess } from "./writer-process.ts";

@@ -5,8 +5,9 @@ import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { PostgresTarget } from "../../../src/sinks/postgres/postgres-target.ts";
 import { natsServerForFile, postgresForFile } from "../../../testkit/for-file.ts";
+import { asked } from "../../../testkit/postgres-rows.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
-import { eventsAt, eventsIn, rowsAt, sinkSchema as schema } from "../../../testkit/sink-events.ts";
+import { eventsAt, eventsIn, sinkSchema as schema } from "../../../testkit/sink-events.ts";
 import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
 import { newDatabase } from "../../effects/store/postgres-rig.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
@@ -34,7 +35,7 @@ async function stored(seed: number): Promise<TestFrame[]> {
 }
 
 async function kindsAt(url: string): Promise<unknown[]> {
-  return (await rowsAt(url, `SELECT kind FROM ${schema}.incidents`)).map(({ kind }) => kind);
+  return (await asked(url, `SELECT kind FROM ${schema}.incidents`)).map(({ kind }) => kind);
 }
 
 test("a stream that is made anew is read from its beginning, and an incident says so", async () => {

@@ -7,6 +7,7 @@ import { afterAll, beforeEach, expect, test } from "vitest";
 import { PostgresTarget } from "../../../src/sinks/postgres/postgres-target.ts";
 import { findNatsServer, startNatsServer } from "../../../testkit/nats-server.ts";
 import { startPostgres } from "../../../testkit/postgres.ts";
+import { asked } from "../../../testkit/postgres-rows.ts";
 import { silent } from "../../../testkit/processes.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
 import {
@@ -16,7 +17,7 @@ import {
   sinkSchema as schema,
 } from "../../../testkit/sink-events.ts";
 import { makeStreams, storedLine, storeFrames } from "../../../testkit/stored-events.ts";
-import { asked, newDatabase } from "../../effects/store/postgres-rig.ts";
+import { newDatabase } from "../../effects/store/postgres-rig.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
 

@@ -7,14 +7,9 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { findStreams, storedStream } from "../../../../src/effects/streams/stored-stream.ts";
 import { managerOf } from "../../../../src/nats/api.ts";
 import { urlOf } from "../../../../testkit/effects-databases.ts";
+import { asked } from "../../../../testkit/postgres-rows.ts";
 import { randomFrames } from "../../../../testkit/random-events.ts";
-import {
-  eventsAt,
-  eventsIn,
-  positionsAt,
-  rowsAt,
-  sinkSchema,
-} from "../../../../testkit/sink-events.ts";
+import { eventsAt, eventsIn, positionsAt, sinkSchema } from "../../../../testkit/sink-events.ts";
 import { storedLine, storeFrames, type TestFrame } from "../../../../testkit/stored-events.ts";
 import { startSinkProcess } from "../../../../testkit/writer-process.ts";
 import type { EffectsContext, EffectsScenario } from "../scenario.ts";
@@ -52,7 +47,7 @@ export const sinkKilled: EffectsScenario = {
     }
     const expected = eventsIn(frames);
     const found = await eventsAt(url);
-    const [rejected] = await rowsAt(
+    const [rejected] = await asked(
       url,
       `SELECT count(*)::int AS count, count(DISTINCT (stream, sequence, line))::int AS places
         FROM ${sinkSchema}.rejected`,

@@ -1,0 +1,15 @@
+// Questions to a test's PostgreSQL past whatever is tested.
+
+import { Client } from "pg";
+
+/** The rows that a client of its own is answered. */
+export async function asked(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
