@@ -41,7 +41,7 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
     const { project_id: projectId, uuid } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
     const key = `${projectId}/${uuid}`;
-    if (window.isDuplicate(projectId, uuid, frame) || (window.size > 0 && seen.has(key))) {
+    if (window.isDuplicate(key, frame) || (window.size > 0 && seen.has(key))) {
       found.duplicates++;
       continue;
     }

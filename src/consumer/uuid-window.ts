@@ -7,43 +7,49 @@ interface UuidWindowOptions {
   readonly monotonicMs: () => number;
 }
 
-interface Entry {
-  /** The frame that delivered the event. */
-  readonly frame: number;
+interface Noted {
+  readonly key: string;
   readonly atMs: number;
 }
 
 export class UuidWindow {
   readonly #options: UuidWindowOptions;
-  readonly #entries = new Map<string, Entry>();
+  /** The frame that delivered the event. */
+  readonly #frames = new Map<string, number>();
+  /** In order, from the oldest on: to look for that in a Map costs more the more it has lost. */
+  #order: Noted[] = [];
+  #oldest = 0;
 
   constructor(options: UuidWindowOptions) {
     this.#options = options;
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#frames.size;
   }
 
   /** Notes the event. True: another frame has delivered it within the window. */
-  isDuplicate(projectId: string, uuid: string, frame: number): boolean {
+  isDuplicate(key: string, frame: number): boolean {
     const { maxUuids, windowMs, monotonicMs } = this.#options;
     if (maxUuids === 0) return false;
     const nowMs = monotonicMs();
-    for (const [key, { atMs }] of this.#entries) {
-      if (nowMs - atMs < windowMs) break;
-      this.#entries.delete(key);
-    }
-    const key = `${projectId}/${uuid}`;
-    const known = this.#entries.get(key);
-    if (known !== undefined) return known.frame !== frame;
-    this.#entries.set(key, { frame, atMs: nowMs });
-    if (this.#entries.size > maxUuids) {
-      for (const oldest of this.#entries.keys()) {
-        this.#entries.delete(oldest);
-        break;
-      }
-    }
+    this.#forget(nowMs - windowMs);
+    const known = this.#frames.get(key);
+    if (known !== undefined) return known !== frame;
+    this.#frames.set(key, frame);
+    this.#order.push({ key, atMs: nowMs });
+    if (this.size > maxUuids) this.#forgetOldest();
     return false;
+  }
+
+  #forget(untilMs: number): void {
+    while (this.size > 0 && this.#order[this.#oldest]!.atMs <= untilMs) this.#forgetOldest();
+  }
+
+  #forgetOldest(): void {
+    this.#frames.delete(this.#order[this.#oldest++]!.key);
+    if (this.#oldest <= this.size) return;
+    this.#order = this.#order.slice(this.#oldest);
+    this.#oldest = 0;
   }
 }
