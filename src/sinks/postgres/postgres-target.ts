@@ -47,8 +47,13 @@ const rejectedSql = `INSERT INTO rejected
   FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::float8[], $5::text[], $6::text[],
     $7::text[], $8::text[])
     AS new (stream, sequence, line, ms, project_id, reason, detail, record)`;
+/** A stream that is stopped says so at each start; that is the same incident. */
 const incidentsSql = `INSERT INTO incidents (stream, epoch, sequence, kind, messages, detail)
-  SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])`;
+  SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
+    AS new (stream, epoch, sequence, kind, messages, detail)
+  WHERE NOT EXISTS (SELECT FROM incidents AS known
+    WHERE (known.stream, known.epoch, known.sequence, known.kind, known.detail)
+      = (new.stream, new.epoch, new.sequence, new.kind, new.detail))`;
 
 export class PostgresTarget implements SinkTarget {
   readonly shown: string;
