@@ -47,6 +47,12 @@ interface FileImportOptions {
 
 type DoneAnswer = Extract<Answer, { readonly kind: "done" }>;
 
+/** All of a batch, as it is sent the first time. */
+interface Whole {
+  readonly body: Buffer;
+  readonly handedOver: () => void;
+}
+
 const noBytes: Buffer = Buffer.alloc(0);
 /** So many lines are named for each reason; the others are counted. */
 const toldPerCode = 10;
@@ -93,9 +99,7 @@ export class FileImport {
         isAtEnd = done === true;
         if (isAtEnd || stop.aborted) break;
         this.#last = batch!;
-        this.#sending = this.#take(batch!);
-        // A rejection is heard when the batch is settled.
-        this.#sending.catch(() => {});
+        await this.#begin(batch!);
       }
     } catch (error) {
       // What is on its way may still be acknowledged, when the file cannot be read any further.
@@ -108,6 +112,14 @@ export class FileImport {
     this.isStopped = !isAtEnd;
     if (isAtEnd && this.#last !== undefined) await this.#save(this.#last, true);
     this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
+  }
+
+  /** Puts the batch on its way. The next one is made when this one needs no more of our time. */
+  async #begin(batch: Batch): Promise<void> {
+    const { promise: handedOver, resolve } = Promise.withResolvers<void>();
+    this.#sending = this.#take(batch, resolve);
+    // A rejection is heard when the batch is settled.
+    await Promise.race([handedOver, this.#sending.catch(() => {})]);
   }
 
   /** Waits for the batch that is on its way, and notes that it is done. */
@@ -161,7 +173,7 @@ export class FileImport {
   }
 
   /** Sends one batch, or only judges it. */
-  async #take(batch: Batch): Promise<void> {
+  async #take(batch: Batch, handedOver: () => void): Promise<void> {
     // The rate is that of what is sent, not of reading what was done before.
     if (!this.#hasBegun) this.#options.progress.begin(this.#standing());
     this.#hasBegun = true;
@@ -172,19 +184,20 @@ export class FileImport {
       this.counts.stored += accepted;
       for (const note of notes) this.#note(note);
     } else if (batch.lines.length > 0) {
-      await this.#send(sender, batch, { from: 0, to: batch.lines.length }, batch.body);
+      const whole = { body: batch.body, handedOver };
+      await this.#send(sender, batch, { from: 0, to: batch.lines.length }, whole);
     }
     batch.release();
     this.#options.progress.update(this.#standing());
   }
 
   /** Sends a part of the batch; in halves, where it is too much for one request. */
-  async #send(sender: Sender, batch: Batch, part: BatchPart, whole?: Buffer): Promise<void> {
+  async #send(sender: Sender, batch: Batch, part: BatchPart, whole?: Whole): Promise<void> {
     const head = bodyHead(this.#options.key);
     const isPadded = this.#isPadded;
-    const body = whole ?? bodyOfPart(batch, part, { head, isPadded });
+    const body = whole?.body ?? bodyOfPart(batch, part, { head, isPadded });
     const { from, to } = part;
-    const answer = await sender.send(body, to - from);
+    const answer = await sender.send(body, to - from, whole?.handedOver);
     const lines = batch.lines.slice(from, to);
     switch (answer.kind) {
       case "done":

@@ -50,15 +50,20 @@ export class Sender {
 
   /**
    * Sends the body until it is answered with more than "again". Rejects with Stopped when told to
-   * stop in a pause, and with a CommandError when it gives up.
+   * stop in a pause, and with a CommandError when it gives up. `handedOver` is called when all of the
+   * body is with the kernel, each time it is sent: until then it needs this event loop.
    */
-  async send(body: Buffer, events: number): Promise<FinalAnswer> {
+  async send(
+    body: Buffer,
+    events: number,
+    handedOver: () => void = () => {},
+  ): Promise<FinalAnswer> {
     const { stop, giveUpAfterMs, trouble } = this.#options;
     const sent = this.#options.gzip ? await packed(body) : body;
     const beganMs = performance.now();
     let pauseMs = pauseMsMin;
     for (let tries = 1; ; tries++) {
-      const answer = await this.#try(sent, events);
+      const answer = await this.#try(sent, events, handedOver);
       if (answer.kind !== "again") {
         if (tries > 1) trouble(undefined);
         return answer;
@@ -76,16 +81,16 @@ export class Sender {
     }
   }
 
-  async #try(body: Buffer, events: number): Promise<Answer> {
+  async #try(body: Buffer, events: number, handedOver: () => void): Promise<Answer> {
     try {
-      return readAnswer(await this.#post(body), events);
+      return readAnswer(await this.#post(body, handedOver), events);
     } catch (error) {
       const { message, code } = error as NodeJS.ErrnoException;
       return { kind: "again", afterMs: undefined, why: message || (code ?? "no answer") };
     }
   }
 
-  #post(body: Buffer): Promise<RawAnswer> {
+  #post(body: Buffer, handedOver: () => void): Promise<RawAnswer> {
     const { protocol } = this.#target;
     const request = protocol === "https:" ? httpsRequest : httpRequest;
     return new Promise((resolve, reject) => {
@@ -105,6 +110,7 @@ export class Sender {
       );
       asked.on("timeout", () => asked.destroy(new Error(`no answer for ${silentMsMax / 1_000} s`)));
       asked.on("error", reject);
+      asked.on("finish", handedOver);
       asked.end(body);
     });
   }
