@@ -21,6 +21,7 @@ import { effects } from "./scenarios/effects.ts";
 import { fairness } from "./scenarios/fairness.ts";
 import { fsyncs } from "./scenarios/fsyncs.ts";
 import { growth } from "./scenarios/growth.ts";
+import { importing } from "./scenarios/import.ts";
 import { latency } from "./scenarios/latency.ts";
 import { limits } from "./scenarios/limits.ts";
 import { neighbours } from "./scenarios/neighbours.ts";
@@ -49,6 +50,7 @@ const scenarios = {
   publish,
   effects,
   sinks,
+  import: importing,
   sizes,
   projects,
   workers,
@@ -59,7 +61,8 @@ const names = Object.keys(scenarios) as ScenarioName[];
 /** Growth has a run of its own: with it the whole would take too long. */
 const usual = names.filter((name) => name !== "growth");
 const quickly = usual.filter(
-  (name) => !["neighbours", "effects", "sinks", "sizes", "projects", "workers"].includes(name),
+  (name) =>
+    !["neighbours", "effects", "sinks", "import", "sizes", "projects", "workers"].includes(name),
 );
 
 function wholeNumber(text: string): number {

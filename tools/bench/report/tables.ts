@@ -32,6 +32,7 @@ const titles: Readonly<Record<string, string>> = {
   publish: "Publishing alone: events acknowledged a second",
   effects: "Effects: events applied a second, of those that are in the stream",
   sinks: "Sinks: events written a second, of those that are in the stream",
+  import: "Import of a file: events stored a second; client is what sends it",
   limits: "Large bodies and those beside them (sync always)",
   fairness:
     "A project past its limit and the one beside it (sync always): ms from the time a request was due",
