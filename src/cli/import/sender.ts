@@ -50,8 +50,8 @@ export class Sender {
 
   /**
    * Sends the body until it is answered with more than "again". Rejects with Stopped when told to
-   * stop in a pause, and with a CommandError when it gives up. `handedOver` is called when all of the
-   * body is with the kernel, each time it is sent: until then it needs this event loop.
+   * stop in a pause, and with a CommandError when it gives up. `handedOver` is called when all of
+   * the body is with the kernel, each time it is sent: until then it needs this event loop.
    */
   async send(
     body: Buffer,
