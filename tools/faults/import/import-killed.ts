@@ -15,6 +15,7 @@ import { startNatsServer } from "../../../testkit/nats-server.ts";
 import { type Child, startChild } from "../../bench/harness/child.ts";
 import { startGatewayProcess } from "../gateway-process.ts";
 import { type Random, randomFrom } from "../random.ts";
+import type { GatewayProcess } from "../scenario.ts";
 
 interface ImportKilledOptions {
   readonly form: "short" | "full";
@@ -58,13 +59,16 @@ export async function runImportKilled(options: ImportKilledOptions): Promise<Imp
   const { form, binary, natsVersion, seed } = options;
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-faults-import-"));
   const nats = await startNatsServer({ binary, maxFileStore: storeBytesMax });
-  const gateway = await startGatewayProcess({
-    command: "serve",
-    env: { PENSTOCK_NATS_URL: nats.url, PENSTOCK_STREAM_BYTES_MAX: String(storeBytesMax / 4) },
-  });
-  const connection = await connect({ servers: nats.url });
   const notes: string[] = [];
+  let gateway: GatewayProcess | undefined;
+  let connection: NatsConnection | undefined;
   try {
+    gateway = await startGatewayProcess({
+      command: "serve",
+      env: { PENSTOCK_NATS_URL: nats.url, PENSTOCK_STREAM_BYTES_MAX: String(storeBytesMax / 4) },
+    });
+    const { url } = gateway;
+    connection = await connect({ servers: nats.url });
     await addProject(connection, { prefix: "penstock", replicas: 1, ...project });
     const file = path.join(folder, "events.ndjson");
     await pipeline(linesOf(events[form]), createWriteStream(file));
@@ -72,7 +76,7 @@ export async function runImportKilled(options: ImportKilledOptions): Promise<Imp
       startChild({
         program: process.execPath,
         args: [
-          ...["--disable-warning=ExperimentalWarning", main, "import", "--url", gateway.url],
+          ...["--disable-warning=ExperimentalWarning", main, "import", "--url", url],
           ...["--key", project.key, "--batch-bytes", String(batchBytes[form]), file],
         ],
       });
@@ -90,8 +94,8 @@ export async function runImportKilled(options: ImportKilledOptions): Promise<Imp
     const seconds = (performance.now() - begunMonotonicMs) / 1_000;
     return { scenario: importKilled.name, natsVersion, seconds, faults, notes };
   } finally {
-    await connection.close();
-    await gateway.kill("SIGKILL");
+    await connection?.close();
+    await gateway?.kill("SIGKILL");
     await nats.remove();
     rmSync(folder, { recursive: true });
   }
