@@ -19,7 +19,6 @@ export class Person {
   /** Undefined until a link names one. */
   main: { readonly id: string; readonly stamp: Stamp } | undefined = undefined;
   known = false;
-  createdAtMs: number;
   lastSeenAtMs: number;
   idsTotal = 1;
   version = 0;
@@ -29,9 +28,12 @@ export class Person {
     this.firstId = first.id;
     this.firstStamp = first.stamp;
     this.firstUuid = first.uuid;
-    this.createdAtMs = first.stamp.timeMs;
     this.lastSeenAtMs = hourOf(lastMs);
     this.properties = new PropertyBag();
+  }
+
+  get createdAtMs(): number {
+    return this.firstStamp.timeMs;
   }
 
   get bytes(): number {
@@ -121,7 +123,6 @@ export function memberOf(row: MemberRow): Member {
   const person = new Person(firstOfPerson, state.lastSeenAtMs);
   if (state.mainStamp !== undefined) person.main = { id: state.mainId, stamp: state.mainStamp };
   person.known = state.known;
-  person.createdAtMs = state.createdAtMs;
   person.idsTotal = state.idsTotal;
   person.version = state.version;
   person.properties = new PropertyBag(state.properties, state.propertyBytes);

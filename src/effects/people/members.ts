@@ -125,7 +125,6 @@ export class Members {
       person.firstStamp = stamp;
       person.firstId = member.id;
       person.firstUuid = member.uuid;
-      person.createdAtMs = stamp.timeMs;
       this.rows.changed(root);
     }
     const hour = hourOf(lastMs);
@@ -271,7 +270,6 @@ function joinPersons(theirs: Person, ours: Person): void {
     ours.main = other;
   }
   ours.known ||= theirs.known;
-  ours.createdAtMs = Math.min(ours.createdAtMs, theirs.createdAtMs);
   ours.lastSeenAtMs = Math.max(ours.lastSeenAtMs, theirs.lastSeenAtMs);
   ours.idsTotal += theirs.idsTotal;
 }
