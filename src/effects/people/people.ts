@@ -60,7 +60,8 @@ export class People {
   readonly #groups: Groups;
   readonly #groupTypesMax: number;
   readonly #wanted = new Wanted();
-  #effects: EventEffect[] = [];
+  /** Effects, and lines that cannot be read, in the order of the lines. */
+  #queue: (EventEffect | RejectedRow)[] = [];
   /** How many of them are applied. */
   #applied = 0;
   #links: LinkRow[] = [];
@@ -134,7 +135,7 @@ export class People {
 
   /** Queues what a line does that is not plain. */
   add(effect: EventEffect): void {
-    this.#effects.push(effect);
+    this.#queue.push(effect);
     const { projectId, distinctId, link, group } = effect;
     if (distinctId !== undefined) this.#want(projectId, distinctId);
     if (link !== undefined) {
@@ -147,9 +148,14 @@ export class People {
     if (!this.#groups.areTypesHere(projectId)) this.#wanted.typesOf.add(projectId);
   }
 
+  /** Queues what is to be told of a line that cannot be read. */
+  reject(row: RejectedRow): void {
+    this.#queue.push(row);
+  }
+
   /** How many effects wait to be applied, and ids of plain lines. */
   get queued(): number {
-    return this.#effects.length + this.#wanted.size;
+    return this.#queue.length + this.#wanted.size;
   }
 
   /**
@@ -164,12 +170,15 @@ export class People {
           for (const [id, seen] of some) this.#touchAgain(projectId, id, seen);
         });
     }
-    for (const some of partsOf(this.#effects))
+    for (const some of partsOf(this.#queue))
       parts.push(() => {
-        for (const effect of some) this.add(effect);
+        for (const one of some) {
+          if (isRejected(one)) this.reject(one);
+          else this.add(one);
+        }
       });
     this.#wanted.clear();
-    this.#effects = [];
+    this.#queue = [];
     return parts;
   }
 
@@ -220,11 +229,15 @@ export class People {
       }
     }
     this.#wanted.clear();
-    const end = Math.min(this.#effects.length, this.#applied + effectsMax);
-    while (this.#applied < end) this.#apply(this.#effects[this.#applied++]!);
-    if (end < this.#effects.length) return false;
+    const end = Math.min(this.#queue.length, this.#applied + effectsMax);
+    while (this.#applied < end) {
+      const one = this.#queue[this.#applied++]!;
+      if (isRejected(one)) this.#rejected.push(one);
+      else this.#apply(one);
+    }
+    if (end < this.#queue.length) return false;
     this.#applied = 0;
-    this.#effects = [];
+    this.#queue = [];
     this.#frame = undefined;
     this.#members.rows.trim();
     this.#groups.trim();
@@ -263,7 +276,7 @@ export class People {
     this.#members.rows.clear();
     this.#groups.clear();
     this.#wanted.clear();
-    this.#effects = [];
+    this.#queue = [];
     this.#applied = 0;
     this.#links = [];
     this.#rejected = [];
@@ -340,4 +353,8 @@ export class People {
     }
     return { timeMs: line.timeMs, rank: lineRank(this.#frameRank, line.line) };
   }
+}
+
+function isRejected(queued: EventEffect | RejectedRow): queued is RejectedRow {
+  return "reason" in queued;
 }

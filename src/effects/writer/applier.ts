@@ -225,11 +225,8 @@ export class Applier implements LineVisitor {
   unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void {
     if (this.#isAgain) return;
     const { lane, partition, epoch, sequence, storedAtMs: atMs } = frame;
-    this.#options.people.add({
-      ...nothing,
-      ...{ projectId, place: { lane, partition, epoch, sequence, line } },
-      ...{ stamp: { timeMs: atMs, rank: "" }, receivedAtMs: atMs, rejections: [rejection] },
-    });
+    const place = { lane, partition, epoch, sequence, line };
+    this.#options.people.reject({ projectId, place, eventUuid: "", atMs, ...rejection });
   }
 
   #turn({ name, place, incidents }: TurnItem): void {
@@ -337,12 +334,6 @@ export class Applier implements LineVisitor {
       spikes.adopt(await store.activity(wanted));
   }
 }
-
-/** What a line does that cannot be read. */
-const nothing = {
-  ...{ eventUuid: "", distinctId: undefined, person: undefined },
-  ...{ link: undefined, group: undefined, memberOf: [] },
-} as const;
 
 function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
   return JSON.stringify([stream, kind, epoch, sequence, detail]);
