@@ -8,6 +8,7 @@ import { compareStamps, stampOfOtherId } from "../stamp.ts";
 import type { EventEffect, LinkOutcome, MemberRow, PropertyWrites, Stamp } from "../types.ts";
 import { type LinkSide, outcomeOfTwo } from "./link-check.ts";
 import { hourMs, hourOf, type Member, memberOf, newMember, type Person } from "./member.ts";
+import type { Seen } from "./plain-ids.ts";
 import type { PropertyRoom, Refused } from "./property-bag.ts";
 import { RowCache } from "./row-cache.ts";
 
@@ -26,12 +27,6 @@ interface MembersOptions {
 
 /** What `seen` is asked of; a StoredLine is one. */
 export type SeenLine = Pick<StoredLine, "projectId" | "distinctId" | "idHashHigh" | "timeMs">;
-
-/** First at `stamp`, last at `lastMs`. */
-interface Seen {
-  readonly stamp: Stamp;
-  readonly lastMs: number;
-}
 
 const newSide: LinkSide = { known: false, idsTotal: 1 };
 
@@ -101,8 +96,7 @@ export class Members {
     this.#put(memberOf(row));
   }
 
-  /** An id that has no row: it is seen for the first time. */
-  make(projectId: string, id: string, { stamp, lastMs }: Seen): Member {
+  #make(projectId: string, id: string, { stamp, lastMs }: Seen): Member {
     const member = newMember(projectId, id, stamp);
     member.person!.lastSeenAtMs = hourOf(lastMs);
     this.#put(member);
@@ -114,7 +108,7 @@ export class Members {
   touch(projectId: string, id: string, seen: Seen): Member {
     const { stamp, lastMs } = seen;
     const member = this.rows.get(projectId, id);
-    if (member === undefined) return this.make(projectId, id, seen);
+    if (member === undefined) return this.#make(projectId, id, seen);
     if (compareStamps(stamp, member.first) < 0) {
       member.first = stamp;
       this.rows.changed(member);

@@ -17,8 +17,9 @@ import type {
 import { Groups } from "./groups.ts";
 import type { Member } from "./member.ts";
 import { Members, type SeenLine } from "./members.ts";
+import { PlainIds, partsOf, type Seen } from "./plain-ids.ts";
 import { noRoom, Refused } from "./property-bag.ts";
-import { type Missing, partsOf, Wanted, type WantedId } from "./wanted.ts";
+import { type Missing, Wanted } from "./wanted.ts";
 
 export interface PeopleOptions {
   /** About how much the rows in memory may come to, beside those of the batches under way. */
@@ -60,6 +61,7 @@ export class People {
   readonly #groups: Groups;
   readonly #groupTypesMax: number;
   readonly #wanted = new Wanted();
+  readonly #plainIds = new PlainIds();
   /** Effects, and lines that cannot be read, in the order of the lines. */
   #queue: (EventEffect | RejectedRow)[] = [];
   /** How many of them are applied. */
@@ -126,11 +128,16 @@ export class People {
       this.#members.touch(projectId, distinctId, seen);
       return;
     }
-    const wanted = this.#wanted.id(projectId, distinctId, row);
-    if (timeMs > wanted.lastMs) wanted.lastMs = timeMs;
-    if (wanted.stamp !== undefined && wanted.stamp.timeMs < timeMs) return;
+    const seen = this.#plainIds.get(projectId, distinctId);
+    if (seen === undefined) {
+      this.#wanted.member(projectId, row);
+      this.#plainIds.add(projectId, distinctId, { stamp: this.#stampOf(line), lastMs: timeMs });
+      return;
+    }
+    if (timeMs > seen.lastMs) seen.lastMs = timeMs;
+    if (seen.stamp.timeMs < timeMs) return;
     const stamp = this.#stampOf(line);
-    if (wanted.stamp === undefined || compareStamps(stamp, wanted.stamp) < 0) wanted.stamp = stamp;
+    if (compareStamps(stamp, seen.stamp) < 0) seen.stamp = stamp;
   }
 
   /** Queues what a line does that is not plain. */
@@ -153,9 +160,9 @@ export class People {
     this.#queue.push(row);
   }
 
-  /** How many effects wait to be applied, and ids of plain lines. */
+  /** How many effects wait to be applied, and for how many rows or ids of plain lines. */
   get queued(): number {
-    return this.#queue.length + this.#wanted.size;
+    return this.#queue.length + Math.max(this.#wanted.memberRows, this.#plainIds.size);
   }
 
   /**
@@ -164,8 +171,8 @@ export class People {
    */
   takeParts(): (() => void)[] {
     const parts: (() => void)[] = [];
-    for (const [projectId, ids] of this.#wanted.ids) {
-      for (const some of partsOf([...ids].filter(([, { stamp }]) => stamp !== undefined)))
+    for (const [projectId, ids] of this.#plainIds.all()) {
+      for (const some of partsOf([...ids]))
         parts.push(() => {
           for (const [id, seen] of some) this.#touchAgain(projectId, id, seen);
         });
@@ -178,40 +185,24 @@ export class People {
         }
       });
     this.#wanted.clear();
+    this.#plainIds.clear();
     this.#queue = [];
     return parts;
   }
 
   /** What `adopt` is to be given before `apply`; undefined: nothing. */
   missing(): Missing | undefined {
-    if (this.#wanted.isEmpty) return undefined;
-    const members = new Map<string, readonly string[]>();
-    for (const [projectId, ids] of this.#wanted.ids) {
-      const rows = new Set<string>();
-      for (const { row } of ids.values()) rows.add(row);
-      members.set(projectId, [...rows]);
-    }
-    return {
-      members,
-      groups: [...this.#wanted.groups.values()],
-      groupTypes: [...this.#wanted.typesOf],
-    };
+    return this.#wanted.missing();
   }
 
   /** The stored rows of all that was missing. What is not among them is not in the store. */
   adopt(loaded: Loaded): void {
-    for (const row of loaded.members) {
-      this.#members.adopt(row);
-      this.#wanted.found(row.projectId, row.distinctId);
-    }
+    for (const row of loaded.members) this.#members.adopt(row);
     for (const row of loaded.groups) this.#groups.adopt(row);
     const types = Map.groupBy(loaded.groupTypes, ({ projectId }) => projectId);
     for (const projectId of this.#wanted.typesOf) {
-      const rows = types.get(projectId) ?? [];
-      this.#groups.adoptTypes(
-        projectId,
-        rows.map(({ type }) => type),
-      );
+      const rows = (types.get(projectId) ?? []).map(({ type }) => type);
+      this.#groups.adoptTypes(projectId, rows);
     }
   }
 
@@ -221,13 +212,9 @@ export class People {
    * everything is to be discarded.
    */
   apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
-    for (const [projectId, ids] of this.#wanted.ids) {
-      for (const [id, { stamp, lastMs, isFound }] of ids) {
-        if (stamp === undefined) continue;
-        if (isFound) this.#members.touch(projectId, id, { stamp, lastMs });
-        else this.#members.make(projectId, id, { stamp, lastMs });
-      }
-    }
+    for (const [projectId, ids] of this.#plainIds.all())
+      for (const [id, seen] of ids) this.#members.touch(projectId, id, seen);
+    this.#plainIds.clear();
     this.#wanted.clear();
     const end = Math.min(this.#queue.length, this.#applied + effectsMax);
     while (this.#applied < end) {
@@ -276,6 +263,7 @@ export class People {
     this.#members.rows.clear();
     this.#groups.clear();
     this.#wanted.clear();
+    this.#plainIds.clear();
     this.#queue = [];
     this.#applied = 0;
     this.#links = [];
@@ -331,19 +319,19 @@ export class People {
     this.#rejected.push({ projectId, place, eventUuid, atMs, reason, detail: short });
   }
 
-  #touchAgain(
-    projectId: string,
-    id: string,
-    { stamp, lastMs }: Pick<WantedId, "stamp" | "lastMs">,
-  ): void {
+  #touchAgain(projectId: string, id: string, seen: Seen): void {
     const row = this.#members.missing(projectId, id);
-    if (row !== undefined) Object.assign(this.#wanted.id(projectId, id, row), { stamp, lastMs });
-    else if (stamp !== undefined) this.#members.touch(projectId, id, { stamp, lastMs });
+    if (row === undefined) {
+      this.#members.touch(projectId, id, seen);
+      return;
+    }
+    this.#wanted.member(projectId, row);
+    this.#plainIds.add(projectId, id, seen);
   }
 
   #want(projectId: string, id: string): void {
     const row = this.#members.missing(projectId, id);
-    if (row !== undefined) this.#wanted.id(projectId, id, row);
+    if (row !== undefined) this.#wanted.member(projectId, row);
   }
 
   #stampOf(line: PlainLine): Stamp {

@@ -1,19 +1,7 @@
-// What a batch needs from the store before it can be applied, and what is known of the ids already:
-// when they were first and last seen. Each id, group and project is asked for once.
+// What a batch needs from the store before it can be applied: each row, group and project's group
+// types is asked for once.
 
 import type { GroupName } from "../store/port.ts";
-import type { Stamp } from "../types.ts";
-
-/** An id of the batch whose row, or whose person's row, is not in memory. */
-export interface WantedId {
-  /** The row to be read: that of the id, or one on the way to its person. */
-  readonly row: string;
-  /** The oldest of its plain events; undefined: it has none. */
-  stamp: Stamp | undefined;
-  lastMs: number;
-  /** Whether the store has a row for the id. */
-  isFound: boolean;
-}
 
 /** What to read, by project; each row once. */
 export interface Missing {
@@ -24,55 +12,45 @@ export interface Missing {
 }
 
 export class Wanted {
-  readonly ids = new Map<string, Map<string, WantedId>>();
-  readonly groups = new Map<string, GroupName>();
   readonly typesOf = new Set<string>();
+  readonly #members = new Map<string, Set<string>>();
+  readonly #groups = new Map<string, GroupName>();
+  #memberRows = 0;
 
-  /** How many ids are wanted. */
-  size = 0;
-
-  get isEmpty(): boolean {
-    return this.ids.size === 0 && this.groups.size === 0 && this.typesOf.size === 0;
+  /** How many rows of distinct ids are wanted. */
+  get memberRows(): number {
+    return this.#memberRows;
   }
 
-  id(projectId: string, id: string, row: string): WantedId {
-    let ids = this.ids.get(projectId);
-    if (ids === undefined) {
-      ids = new Map();
-      this.ids.set(projectId, ids);
+  /** The row of a distinct id. */
+  member(projectId: string, row: string): void {
+    let rows = this.#members.get(projectId);
+    if (rows === undefined) {
+      rows = new Set();
+      this.#members.set(projectId, rows);
     }
-    let wanted = ids.get(id);
-    if (wanted === undefined) {
-      wanted = { row, stamp: undefined, lastMs: Number.NEGATIVE_INFINITY, isFound: row !== id };
-      ids.set(id, wanted);
-      this.size++;
-    }
-    return wanted;
-  }
-
-  /** The store has a row for the id, which may be wanted. */
-  found(projectId: string, id: string): void {
-    const wanted = this.ids.get(projectId)?.get(id);
-    if (wanted !== undefined) wanted.isFound = true;
+    const { size } = rows;
+    rows.add(row);
+    this.#memberRows += rows.size - size;
   }
 
   group(name: GroupName): void {
-    this.groups.set(`${name.projectId}\0${name.type}\0${name.key}`, name);
+    this.#groups.set(`${name.projectId}\0${name.type}\0${name.key}`, name);
+  }
+
+  /** Undefined: nothing. */
+  missing(): Missing | undefined {
+    if (this.#members.size === 0 && this.#groups.size === 0 && this.typesOf.size === 0)
+      return undefined;
+    const members = new Map<string, readonly string[]>();
+    for (const [projectId, rows] of this.#members) members.set(projectId, [...rows]);
+    return { members, groups: [...this.#groups.values()], groupTypes: [...this.typesOf] };
   }
 
   clear(): void {
-    this.size = 0;
-    this.ids.clear();
-    this.groups.clear();
+    this.#memberRows = 0;
+    this.#members.clear();
+    this.#groups.clear();
     this.typesOf.clear();
   }
-}
-
-/** So few that the rows of a part are no more than 32. */
-const partLength = 16;
-
-export function partsOf<T>(all: readonly T[]): T[][] {
-  const parts: T[][] = [];
-  for (let at = 0; at < all.length; at += partLength) parts.push(all.slice(at, at + partLength));
-  return parts;
 }
