@@ -2,7 +2,7 @@
 // divided. Its bytes are held until the batch is written or given up.
 
 import type { FrameItem } from "../effects/streams/frame-item.ts";
-import type { StreamItem, TurnItem } from "../effects/streams/stream-reader.ts";
+import type { PlaceItem, StreamItem } from "../effects/streams/stream-reader.ts";
 import { SinkRecords } from "./sink-records.ts";
 import type {
   Before,
@@ -56,7 +56,7 @@ export class BatchBuilder {
   }
 
   add(item: StreamItem): void {
-    if (item.kind === "turn") this.#turn(item);
+    if (item.kind === "place") this.#moveTo(item);
     else this.#frame(item);
   }
 
@@ -87,11 +87,11 @@ export class BatchBuilder {
     return batch;
   }
 
-  #turn({ name, place, incidents }: TurnItem): void {
+  #moveTo({ name, place, incidents }: PlaceItem): void {
     const { stream } = name;
     const known = this.#positions.get(stream);
     if (known === undefined) this.#positions.set(stream, new StreamPosition(name, place));
-    else known.turnTo(place);
+    else known.moveTo(place);
     for (const incident of incidents) this.#incidents.push({ stream, ...incident });
     this.#changed.add(stream);
   }

@@ -18,7 +18,7 @@ export class StreamPosition {
     this.#trail = [...place.trail];
   }
 
-  turnTo(place: Place): void {
+  moveTo(place: Place): void {
     this.#place = place;
     this.#trail = [...place.trail];
   }

@@ -114,7 +114,7 @@ export function newMember(projectId: string, id: string, first: Stamp): Member {
   return member;
 }
 
-export function memberOf(row: MemberRow): Member {
+export function memberFrom(row: MemberRow): Member {
   const { projectId, distinctId: id, uuid, first, person: state } = row;
   const member = new Member({ projectId, id, uuid }, first);
   member.mergedInto = row.mergedInto;

@@ -7,7 +7,7 @@ import { isIllegalId } from "../rules/illegal-ids.ts";
 import { compareStamps, stampOfOtherId } from "../stamp.ts";
 import type { EventEffect, LinkOutcome, MemberRow, PropertyWrites, Stamp } from "../types.ts";
 import { type LinkSide, outcomeOfTwo } from "./link-check.ts";
-import { hourMs, hourOf, type Member, memberOf, newMember, type Person } from "./member.ts";
+import { hourMs, hourOf, type Member, memberFrom, newMember, type Person } from "./member.ts";
 import type { Seen } from "./plain-ids.ts";
 import type { PropertyRoom, Refused } from "./property-bag.ts";
 import { RowCache } from "./row-cache.ts";
@@ -93,7 +93,7 @@ export class Members {
   /** Takes a stored row, unless it is here already: then it is newer here. */
   adopt(row: MemberRow): void {
     if (this.rows.get(row.projectId, row.distinctId) !== undefined) return;
-    this.#put(memberOf(row));
+    this.#put(memberFrom(row));
   }
 
   #make(projectId: string, id: string, { stamp, lastMs }: Seen): Member {

@@ -36,14 +36,14 @@ interface StreamReaderOptions {
 }
 
 /** What comes after it, comes behind this place. */
-export interface TurnItem {
-  readonly kind: "turn";
+export interface PlaceItem {
+  readonly kind: "place";
   readonly name: StreamName;
   readonly place: Place;
   readonly incidents: readonly Incident[];
 }
 
-export type StreamItem = FrameItem | TurnItem;
+export type StreamItem = FrameItem | PlaceItem;
 
 /** How many messages are remembered, so that an older copy of the stream can be told. */
 export const trailLength = 1_000;
@@ -208,7 +208,7 @@ export class StreamReader {
       before.sequence !== place.sequence ||
       before.created !== place.created;
     this.#moveTo(place);
-    if (isMoved || incidents.length > 0) this.#push({ kind: "turn", name, place, incidents });
+    if (isMoved || incidents.length > 0) this.#push({ kind: "place", name, place, incidents });
     if (fault !== undefined) throw new StoppedError(fault);
     return state;
   }
@@ -261,7 +261,7 @@ export class StreamReader {
     const { epoch } = this.#place!;
     const incident = { kind: "unknown_schema", epoch, sequence, messages: 1, detail } as const;
     const { name } = this;
-    this.#push({ kind: "turn", name, place: this.#place!, incidents: [incident] });
+    this.#push({ kind: "place", name, place: this.#place!, incidents: [incident] });
     throw new StoppedError(detail);
   }
 
@@ -288,7 +288,7 @@ export class StreamReader {
     return { name: this.name, epoch: this.#place!.epoch };
   }
 
-  #push(item: TurnItem): void {
+  #push(item: PlaceItem): void {
     // The trail goes on growing here; whoever takes the item keeps it.
     this.#ready.push({
       ...item,

@@ -12,13 +12,13 @@ import { noRows } from "../store/rows/pieces.ts";
 import { TooLargeError } from "../store/store-error.ts";
 import type { FrameItem } from "../streams/frame-item.ts";
 import type { StreamName } from "../streams/stored-stream.ts";
-import type { StreamItem, TurnItem } from "../streams/stream-reader.ts";
+import type { PlaceItem, StreamItem } from "../streams/stream-reader.ts";
 import type { IncidentRow, Position, Rejection } from "../types.ts";
 import type { Usage } from "../usage/usage.ts";
-import { AppliedStream, countedBefore } from "./applied-stream.ts";
 import type { Changes } from "./changes.ts";
 import { LoopTurns } from "./loop-turns.ts";
 import { RunLog } from "./run-log.ts";
+import { countedBefore, StreamInMemory } from "./stream-in-memory.ts";
 
 interface ApplierParts {
   readonly lines: FrameLines;
@@ -72,17 +72,17 @@ export class Applier implements LineVisitor {
   readonly #options: ApplierOptions;
   readonly #turns = new LoopTurns();
   readonly #changedBytesMax: number;
-  readonly #streams = new Map<string, AppliedStream>();
-  readonly #touched = new Set<AppliedStream>();
-  #inFlight: readonly AppliedStream[] = [];
+  readonly #streams = new Map<string, StreamInMemory>();
+  readonly #touched = new Set<StreamInMemory>();
+  #inFlight: readonly StreamInMemory[] = [];
   readonly #runs = new RunLog();
   #incidents: IncidentRow[] = [];
   /** Incidents of the store and of this run: a stream that stays stopped is told once. */
   #told = new Set<string>();
   /** Whose lines are being visited. */
-  #stream: AppliedStream | undefined;
+  #stream: StreamInMemory | undefined;
   #isAgain = false;
-  #isTurned = false;
+  #isStreamReplaced = false;
 
   constructor(options: ApplierOptions) {
     this.#options = options;
@@ -109,7 +109,7 @@ export class Applier implements LineVisitor {
       } else {
         const name = { stream, lane, partition };
         const countedTo = countedBefore(position, incidents);
-        this.#streams.set(stream, new AppliedStream(name, budget, { position, countedTo }));
+        this.#streams.set(stream, new StreamInMemory(name, budget, { position, countedTo }));
       }
     }
     for (const stream of before.values()) stream.close();
@@ -118,7 +118,7 @@ export class Applier implements LineVisitor {
     this.#runs.take();
     this.#incidents = [];
     this.#told = new Set(incidents.map(keyOf));
-    this.#isTurned = false;
+    this.#isStreamReplaced = false;
   }
 
   /** The frames from here up to the position are to be given to it again. */
@@ -130,8 +130,8 @@ export class Applier implements LineVisitor {
    * A stream became another one. Once that is committed, everything begins anew from the store, so
    * that nothing in memory is of the old one; what was taken beside it will come again.
    */
-  get isTurned(): boolean {
-    return this.#isTurned;
+  get isStreamReplaced(): boolean {
+    return this.#isStreamReplaced;
   }
 
   /** What is held in memory between commits, for gauges. */
@@ -148,7 +148,11 @@ export class Applier implements LineVisitor {
   /** Nothing more should be applied before `changes` is asked for. */
   get isFull(): boolean {
     const { changedRows, changedBytes } = this.#options.people;
-    return changedRows >= changedRowsMax || changedBytes >= this.#changedBytesMax || this.#isTurned;
+    return (
+      changedRows >= changedRowsMax ||
+      changedBytes >= this.#changedBytesMax ||
+      this.#isStreamReplaced
+    );
   }
 
   get hasChanges(): boolean {
@@ -160,7 +164,7 @@ export class Applier implements LineVisitor {
     const { usage, spikes } = this.#options;
     this.#turns.begin();
     for (const item of items) {
-      if (item.kind === "turn") this.#turn(item);
+      if (item.kind === "place") this.#moveTo(item);
       else await this.#read(item);
       await this.#turns.breathe();
     }
@@ -229,9 +233,9 @@ export class Applier implements LineVisitor {
     this.#options.people.reject({ projectId, place, eventUuid: "", atMs, ...rejection });
   }
 
-  #turn({ name, place, incidents }: TurnItem): void {
+  #moveTo({ name, place, incidents }: PlaceItem): void {
     const stream = this.#streamOf(name);
-    if (stream.turnTo(place)) this.#isTurned = true;
+    if (stream.moveTo(place)) this.#isStreamReplaced = true;
     for (const incident of incidents) this.#tell({ stream: name.stream, ...incident });
     this.#touched.add(stream);
   }
@@ -244,8 +248,8 @@ export class Applier implements LineVisitor {
   }
 
   async #read({ frame, isAgain, release }: FrameItem): Promise<void> {
-    // Frames behind a turn are of a stream that this memory does not know.
-    if (!this.#isTurned) {
+    // Frames behind its new place are of a stream that this memory does not know.
+    if (!this.#isStreamReplaced) {
       const stream = this.#streamOf(frame);
       this.#stream = stream;
       this.#isAgain = isAgain;
@@ -263,18 +267,18 @@ export class Applier implements LineVisitor {
     release();
   }
 
-  #end(stream: AppliedStream, frame: StoredFrame): void {
+  #end(stream: StreamInMemory, frame: StoredFrame): void {
     stream.endFrame(frame);
     this.counts.frames++;
     this.#touched.add(stream);
     this.#runs.add(frame);
   }
 
-  #streamOf({ stream: name, lane, partition }: StreamName): AppliedStream {
+  #streamOf({ stream: name, lane, partition }: StreamName): StreamInMemory {
     let stream = this.#streams.get(name);
     if (stream === undefined) {
       const { budget } = this.#options;
-      stream = new AppliedStream({ stream: name, lane, partition }, budget);
+      stream = new StreamInMemory({ stream: name, lane, partition }, budget);
       this.#streams.set(name, stream);
     }
     return stream;

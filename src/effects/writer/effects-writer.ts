@@ -234,7 +234,8 @@ export class EffectsWriter {
     this.#streams = streams;
     this.#fault = undefined;
     try {
-      while (!this.#ended.signal.aborted && !this.#applier.isTurned) await this.#batch(streams);
+      while (!this.#ended.signal.aborted && !this.#applier.isStreamReplaced)
+        await this.#batch(streams);
     } finally {
       streams.close();
       await this.#inFlight;

@@ -152,13 +152,13 @@ class Rebuilding {
     try {
       const epochs = new Map<string, number>();
       for (const run of this.#runs) {
-        if (epochs.get(run.stream) !== run.epoch) await this.#turn(run, frames);
+        if (epochs.get(run.stream) !== run.epoch) await this.#moveTo(run, frames);
         epochs.set(run.stream, run.epoch);
         await this.#applyRun(run, frames);
       }
       this.#checkMissing();
       // What is gone behind the last message that was applied is not to be looked for again.
-      this.#step.push(...recording.positions.map((position) => turnTo(position, position)));
+      this.#step.push(...recording.positions.map((position) => placeItem(position, position)));
       await this.#commit(recording.incidents);
     } finally {
       frames.close();
@@ -177,16 +177,16 @@ class Rebuilding {
   }
 
   /** A stream comes for the first time, or became another one. */
-  async #turn(run: Run, frames: RecordedFrames): Promise<void> {
+  async #moveTo(run: Run, frames: RecordedFrames): Promise<void> {
     const position = this.#positions.get(run.stream);
     if (position === undefined)
       throw new RebuildError(`rebuild: there is no position of the stream ${run.stream}`);
     const { created } = position;
     const place = { epoch: run.epoch, created, sequence: run.from - 1, trail: [] };
     const { into } = this.#options;
-    this.#step.push(turnTo(position, place));
+    this.#step.push(placeItem(position, place));
     await this.#commit([]);
-    if (!this.#applier.isTurned) return;
+    if (!this.#applier.isStreamReplaced) return;
     const positions = await into.positions();
     this.#applier.begin(positions, []);
     for (const { stream, epoch, duplicatesFrom, sequence: to, ...rest } of positions) {
@@ -240,11 +240,11 @@ class Rebuilding {
   }
 }
 
-function turnTo(
+function placeItem(
   { stream, lane, partition }: StreamName,
   { epoch, created, sequence, trail }: Place,
 ): StreamItem {
   const name = { stream, lane, partition };
   const place = { epoch, created, sequence, trail };
-  return { kind: "turn", name, place, incidents: [] };
+  return { kind: "place", name, place, incidents: [] };
 }

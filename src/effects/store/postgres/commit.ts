@@ -63,8 +63,8 @@ async function writeNumber(
 async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> {
   const upsert = (table: Table, values: readonly Value[], other?: string): Promise<void> =>
     each(client, { table, values, sql: upsertSql(table, unnestSql(table, "new"), other) });
-  await writeNewPersons(client, commit.newPersons);
-  await writePersons(client, commit.addedPersons);
+  await writeBarePersons(client, commit.barePersons);
+  await writePersons(client, commit.newPersons);
   await writePersons(client, commit.members);
   await writeMerged(client, commit.mergedMembers);
   await writeGroups(client, commit.groups);
@@ -110,8 +110,8 @@ async function each(
 }
 
 /** Those who were there all the same become what they would be if they were new. */
-async function writeNewPersons(client: ClientBase, values: readonly Value[]): Promise<void> {
-  const table = tables.newPersons;
+async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
+  const table = tables.barePersons;
   const { name, key } = table;
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
   const columns = [...table.columns, ...Object.keys(constants)];

@@ -1,5 +1,5 @@
-// A commit as it is sent to the writer's thread: per table one flat array of values, row after row
-// in the order of tables.ts. Copying that takes a fraction of what copying the rows' objects takes.
+// A commit as the databases take it: per table one flat array of values, row after row in the order
+// of tables.ts. To send that to the thread of SQLite takes a fraction of what rows as objects take.
 // Rows of people and links are written by hand, because there may be very many in a commit.
 
 import { personUuid } from "../../people/person-uuid.ts";
@@ -28,9 +28,10 @@ export interface FlatCommit {
   readonly trailRemoved: Value[];
   readonly trailAdded: Value[];
   readonly runs: Value[];
-  readonly newPersons: Value[];
+  /** Persons who are written for the first time, and of whom nothing is known but when. */
+  readonly barePersons: Value[];
   /** Other persons who are written for the first time, so hardly one is in the store already. */
-  readonly addedPersons: Value[];
+  readonly newPersons: Value[];
   readonly members: Value[];
   readonly mergedMembers: Value[];
   readonly links: Value[];
@@ -113,21 +114,21 @@ function flatTrails(
   return { trailRemoved, trailAdded };
 }
 
-type FlatMembers = Pick<FlatCommit, "newPersons" | "addedPersons" | "members" | "mergedMembers">;
+type FlatMembers = Pick<FlatCommit, "barePersons" | "newPersons" | "members" | "mergedMembers">;
 
 function flatMembers(rows: readonly MemberRow[]): FlatMembers {
-  const flat: FlatMembers = { newPersons: [], addedPersons: [], members: [], mergedMembers: [] };
-  const { newPersons, mergedMembers } = flat;
+  const flat: FlatMembers = { barePersons: [], newPersons: [], members: [], mergedMembers: [] };
+  const { barePersons, mergedMembers } = flat;
   for (const row of rows) {
     const { projectId, uuid, distinctId, first, mergedInto, person } = row;
     if (person === undefined) {
       mergedMembers.push(projectId, uuid, distinctId, first.timeMs, first.rank);
       mergedMembers.push(mergedInto === undefined ? null : personUuid(projectId, mergedInto));
-    } else if (isNewPerson(row)) {
-      newPersons.push(projectId, uuid, distinctId, first.timeMs, first.rank);
-      newPersons.push(person.createdAtMs, person.lastSeenAtMs);
+    } else if (isBarePerson(row)) {
+      barePersons.push(projectId, uuid, distinctId, first.timeMs, first.rank);
+      barePersons.push(person.createdAtMs, person.lastSeenAtMs);
     } else {
-      const values = person.version === 1 ? flat.addedPersons : flat.members;
+      const values = person.version === 1 ? flat.newPersons : flat.members;
       values.push(projectId, uuid, distinctId, first.timeMs, first.rank);
       values.push(mergedInto === undefined ? null : personUuid(projectId, mergedInto));
       pushPerson(values, row, person);
@@ -148,8 +149,8 @@ export function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   return Array.from(keys.sort(), (key) => rows[key % rowsMax]!);
 }
 
-/** Whether all there is to say about the person is in the columns of new persons. */
-function isNewPerson(row: MemberRow): row is MemberRow & { person: PersonState } {
+/** Whether all there is to say about the person is in the columns of `barePersons`. */
+function isBarePerson(row: MemberRow): row is MemberRow & { person: PersonState } {
   const { distinctId, first, mergedInto, person } = row;
   return (
     person !== undefined &&

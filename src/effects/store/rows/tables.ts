@@ -72,7 +72,7 @@ export const members = table(
  * Rows of `members` that are most of those that come: persons of one id who are written for the
  * first time, and of whom nothing else is known. Few values, because each takes time.
  */
-export const newPersons = pick(members, [
+export const barePersons = pick(members, [
   "project_id",
   "uuid",
   "distinct_id",
@@ -81,8 +81,8 @@ export const newPersons = pick(members, [
   "created_at_ms",
   "last_seen_at_ms",
 ]);
-/** What `newPersons` leaves out, where it is not null. */
-export const constantsOfNewPersons = {
+/** What `barePersons` leaves out, where it is not null. */
+export const constantsOfBarePersons = {
   known: 0,
   ids_total: 1,
   property_bytes: 0,

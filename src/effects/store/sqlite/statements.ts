@@ -2,7 +2,7 @@
 // the order of the columns. Sends nothing.
 
 import type { Table } from "../rows/table.ts";
-import { constantsOfNewPersons, members, newPersons } from "../rows/tables.ts";
+import { barePersons, constantsOfBarePersons, members } from "../rows/tables.ts";
 
 /** `constants`: columns that are set beside them. */
 export function insertSql(
@@ -53,7 +53,7 @@ export function resetMemberSql(table: Table): string {
 }
 
 function constantsOf(table: Table): Readonly<Record<string, number>> {
-  return table === newPersons ? constantsOfNewPersons : {};
+  return table === barePersons ? constantsOfBarePersons : {};
 }
 
 export function selectSql({ name, columns }: Table): string {

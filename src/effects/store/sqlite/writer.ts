@@ -147,9 +147,9 @@ export class SqliteWriter {
       );
   }
 
-  #writeMembers({ newPersons, addedPersons, members, mergedMembers }: FlatCommit): void {
-    let persons = this.#insertMembers(tables.newPersons, newPersons);
-    persons += this.#insertMembers(tables.members, addedPersons);
+  #writeMembers({ barePersons, newPersons, members, mergedMembers }: FlatCommit): void {
+    let persons = this.#insertMembers(tables.barePersons, barePersons);
+    persons += this.#insertMembers(tables.members, newPersons);
     persons += this.#put(tables.members, members);
     const isPerson = this.#prepared(
       "SELECT merged_into IS NULL FROM members WHERE project_id = ? AND uuid = unhex(?, '-')",

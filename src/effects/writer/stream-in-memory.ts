@@ -9,7 +9,7 @@ import type { StreamName } from "../streams/stored-stream.ts";
 import { trailLength } from "../streams/stream-reader.ts";
 import type { IncidentRow, Position } from "../types.ts";
 
-export class AppliedStream {
+export class StreamInMemory {
   readonly name: StreamName;
   /** Usage and spikes have counted the frames up to here, under an epoch before. */
   readonly countedTo: number;
@@ -24,7 +24,7 @@ export class AppliedStream {
   #inFlight: Position | undefined;
   #committed: Position | undefined;
   /** Takes the place of what the memory of duplicates says, where the stream became another one. */
-  #turned: Position | undefined = undefined;
+  #replaced: Position | undefined = undefined;
 
   constructor(
     name: StreamName,
@@ -84,7 +84,7 @@ export class AppliedStream {
    * The reading goes on at another place. Returns whether the numbers mean something else now: then
    * this object is of no more use once its position is committed.
    */
-  turnTo({ epoch, created, sequence, trail }: Place): boolean {
+  moveTo({ epoch, created, sequence, trail }: Place): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
     const [previous, current] = this.#duplicatesFrom;
     this.#epoch = epoch;
@@ -93,7 +93,7 @@ export class AppliedStream {
     this.#trail = [...trail];
     const from = sequence + 1;
     if (isAnother)
-      this.#turned = {
+      this.#replaced = {
         ...this.#place(),
         watermarkMs: this.#duplicates.watermarkMs,
         duplicatesFrom: [Math.min(previous, from), Math.min(current, from)],
@@ -103,7 +103,7 @@ export class AppliedStream {
 
   /** For the transaction of all frames so far. */
   position(): Position {
-    if (this.#turned !== undefined) return this.#turned;
+    if (this.#replaced !== undefined) return this.#replaced;
     const changes = this.#duplicates.changes();
     this.#duplicatesFrom = changes.duplicatesFrom;
     this.#inFlight = { ...this.#place(), ...changes };
@@ -112,7 +112,7 @@ export class AppliedStream {
 
   committed(): void {
     this.#duplicates.committed();
-    if (this.#turned === undefined) this.#committed = this.#inFlight;
+    if (this.#replaced === undefined) this.#committed = this.#inFlight;
   }
 
   /**
@@ -121,7 +121,7 @@ export class AppliedStream {
    */
   returnTo(position: Position): boolean {
     const known = this.#committed;
-    if (this.#isRemembering || this.#turned !== undefined || known === undefined) return false;
+    if (this.#isRemembering || this.#replaced !== undefined || known === undefined) return false;
     const isSame =
       known.epoch === position.epoch &&
       known.created === position.created &&

@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
 import { DuplicatesBudget } from "../../../src/effects/duplicates/duplicates-budget.ts";
-import { AppliedStream } from "../../../src/effects/writer/applied-stream.ts";
+import { StreamInMemory } from "../../../src/effects/writer/stream-in-memory.ts";
 import { storedFrame, storedLine } from "../line-kit.ts";
 
 const place = { epoch: 1, created: "2026-11-22T00:00:00Z", sequence: 0, trail: [] };
 const name = { stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0 } as const;
 
-function begun(): AppliedStream {
+function begun(): StreamInMemory {
   const budget = new DuplicatesBudget({ bytesMax: 1e6 });
-  const stream = new AppliedStream(name, budget);
-  stream.turnTo(place);
+  const stream = new StreamInMemory(name, budget);
+  stream.moveTo(place);
   return stream;
 }
 
 /** Applies a frame of one event; says whether it was a duplicate. */
-function apply(stream: AppliedStream, sequence: number, uuid: number): boolean {
+function apply(stream: StreamInMemory, sequence: number, uuid: number): boolean {
   const frame = storedFrame({ sequence, messageId: `m${sequence}` });
   stream.beginFrame();
   const isDuplicate = stream.isDuplicate(storedLine({ frame, uuidHashLow: uuid }));
@@ -50,7 +50,7 @@ test("what has not read all again has no memory to keep", () => {
   apply(stream, 1, 10);
   const position = stream.position();
   const budget = new DuplicatesBudget({ bytesMax: 1e6 });
-  const restarted = new AppliedStream(name, budget, { position });
+  const restarted = new StreamInMemory(name, budget, { position });
   expect(restarted.isWhole).toBe(false);
   expect(restarted.returnTo(position)).toBe(false);
 });
