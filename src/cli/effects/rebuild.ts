@@ -2,9 +2,6 @@
 // place of the one there is, or only to be compared with it. Both need NATS, and only rebuild needs
 // that no `penstock effects` runs.
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import {
   readerAt,
@@ -13,7 +10,7 @@ import {
   storeAt,
   storePlace,
 } from "../../effects/store/open.ts";
-import type { EffectsReader } from "../../effects/store/port.ts";
+import type { EffectsReader, EffectsStore } from "../../effects/store/port.ts";
 import type { WriterLock } from "../../effects/store/sqlite/writer-lock.ts";
 import { StoreError } from "../../effects/store/store-error.ts";
 import { rebuild } from "../../effects/writer/rebuild.ts";
@@ -53,18 +50,27 @@ export async function verifyEffects(
   command: EffectsCommand,
   options: { readonly json: boolean; readonly acceptMissing: boolean },
 ): Promise<void> {
-  const folder = mkdtempSync(path.join(tmpdir(), "penstock-verify-"));
-  const reader = await readerAt(storePlace(command.config));
-  const into = await storeAt({ kind: "sqlite", file: path.join(folder, "effects.sqlite") });
+  const { comparisonFile } = await import("./comparison-file.ts");
+  const { removeDatabase } = await import("../../effects/store/sqlite/replace-file.ts");
+  const place = storePlace(command.config);
+  const reader = await readerAt(place);
+  let file: string | undefined;
+  let into: EffectsStore | undefined;
   try {
     await told(async () => {
       // Asked first, so that a database that is not there is told before NATS is looked for.
       await reader.applied();
-      await into.open();
+      file = comparisonFile(place, command.config.dataDir);
+      const made = await storeAt({ kind: "sqlite", file });
+      into = made;
+      await made.open();
       const { acceptMissing } = options;
       const prefix = command.config.subjectPrefix;
       const found = await atNats(command, (connection) =>
-        verify({ connection, prefix, reader, into, acceptMissing, onProgress: progress(command) }),
+        verify({
+          ...{ connection, prefix, reader, acceptMissing },
+          ...{ into: made, onProgress: progress(command) },
+        }),
       );
       const { messages, missing, differences } = found;
       const isSame = differences.length === 0;
@@ -86,8 +92,8 @@ export async function verifyEffects(
     });
   } finally {
     await reader.close();
-    await into.close();
-    rmSync(folder, { recursive: true, force: true });
+    await into?.close();
+    if (file !== undefined) removeDatabase(file);
   }
 }
 

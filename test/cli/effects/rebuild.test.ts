@@ -1,11 +1,12 @@
 // The database made anew out of the streams: the same one, and what is said where it cannot be.
 
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
 import { serveEffects } from "../../../src/app/effects.ts";
+import { comparisonFile } from "../../../src/cli/effects/comparison-file.ts";
 import * as writerLock from "../../../src/effects/store/sqlite/writer-lock.ts";
 import { commandWorld } from "../../../testkit/command-context.ts";
 import { gatewayForFile } from "../../../testkit/for-file.ts";
@@ -29,6 +30,14 @@ vi.mock(import("../../../src/effects/store/sqlite/replace-file.ts"), async (orig
       return kept;
     },
   };
+});
+
+test("where no database can be made for the comparison, it is said", () => {
+  const file = path.join(temporaryFolder(), "file");
+  writeFileSync(file, "");
+  expect(() => comparisonFile({ kind: "postgres", url: "postgres://h/d" }, file)).toThrow(
+    `verify: it makes another database, and cannot write to ${file} (`,
+  );
 });
 
 const gateway = await gatewayForFile();
@@ -68,7 +77,17 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   stop.abort();
   await served;
 
+  // As in a container whose data folder alone can be written to; one that was killed left a file.
+  vi.stubEnv("TMPDIR", "/nowhere");
+  for (const end of ["", "-wal", ".writer-lock"]) writeFileSync(`${file}.verify${end}`, "");
+  writeFileSync(`${file}.verify`, "left");
   expect((await run("effects", "verify")).out).toContain("is what 1 messages");
+  expect(readdirSync(path.dirname(file)).filter((name) => name.includes("verify"))).toEqual([]);
+  const { takeWriterLock } = writerLock;
+  const other = takeWriterLock(`${file}.verify`);
+  await expect(run("effects", "verify")).rejects.toThrow("verify: another one is at work");
+  other.close();
+  vi.unstubAllEnvs();
   const database = new DatabaseSync(file);
   database.exec("DELETE FROM person_links");
   database.close();
@@ -92,6 +111,8 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   expect((await run("effects", "rebuild")).out).toContain(`${file}.before-rebuild-2\n`);
   expect(statSync(`${file}.before-rebuild`).ino).toBe(original);
 
-  const other = `sqlite:${path.join(temporaryFolder(), "other.sqlite")}`;
-  expect((await run("effects", "rebuild", "--into", other)).out).toContain("PENSTOCK_EFFECTS_URL");
+  const another = `sqlite:${path.join(temporaryFolder(), "other.sqlite")}`;
+  expect((await run("effects", "rebuild", "--into", another)).out).toContain(
+    "PENSTOCK_EFFECTS_URL",
+  );
 });

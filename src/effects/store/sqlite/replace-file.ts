@@ -26,10 +26,12 @@ interface Replacing {
   readonly anew: string;
 }
 
-const files = ["", "-wal", "-shm", ".writer-lock"] as const;
+const files = ["", "-wal", "-shm"] as const;
 
-function removeDatabase(file: string): void {
+/** `keepLock`: whoever calls has it. */
+export function removeDatabase(file: string, { keepLock = false } = {}): void {
   for (const end of files) rmSync(`${file}${end}`, { force: true });
+  if (!keepLock) rmSync(`${file}.writer-lock`, { force: true });
 }
 
 /**
