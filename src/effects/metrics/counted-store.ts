@@ -4,8 +4,13 @@ import type { EffectsStore } from "../store/port.ts";
 import type { Commit } from "../types.ts";
 
 interface CommitCounts {
+  /** A part of a commit is written; nobody else sees it yet. */
+  part(commit: Commit, seconds: number): void;
+  /** A commit is there, with the parts before it. */
   committed(commit: Commit, seconds: number): void;
   failed(): void;
+  /** The parts that were written are undone. */
+  undone(): void;
 }
 
 export function countedStore(store: EffectsStore, counts: CommitCounts): EffectsStore {
@@ -17,13 +22,18 @@ export function countedStore(store: EffectsStore, counts: CommitCounts): Effects
       counts.failed();
       throw error;
     }
-    counts.committed(changes, (performance.now() - sinceMonotonicMs) / 1_000);
+    const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
+    if (changes.isPart === true) counts.part(changes, seconds);
+    else counts.committed(changes, seconds);
   };
   return {
     reader: store.reader,
     open: () => store.open(),
     holdsLock: () => store.holdsLock(),
-    lastCommit: () => store.lastCommit(),
+    lastCommit: () => {
+      counts.undone();
+      return store.lastCommit();
+    },
     positions: () => store.positions(),
     members: (projectId, distinctIds) => store.members(projectId, distinctIds),
     groups: (names) => store.groups(names),

@@ -25,6 +25,8 @@ interface EffectsGauges {
   readonly memory: () => WriterMemory | undefined;
 }
 
+type Labels = Readonly<Record<string, string>>;
+
 const commitSecondsBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
 export class EffectsMetrics {
@@ -43,6 +45,12 @@ export class EffectsMetrics {
     buckets: commitSecondsBounds,
     registers: [this.registry],
   });
+  /** What the parts of a commit have added, by the values of labels; its end may never come. */
+  readonly #parts = new Map<
+    Counter,
+    Map<string, { readonly labels: Labels; readonly by: number }>
+  >();
+  #partSeconds = 0;
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
@@ -63,23 +71,49 @@ export class EffectsMetrics {
     return this.registry.metrics();
   }
 
-  committed({ usage, runs, rejected, incidents, links, positions }: Commit, seconds: number): void {
-    this.#commits.inc({ outcome: "committed" });
-    this.#commitSeconds.observe(seconds);
+  /** Counted with the last part of the commit. */
+  part({ usage, runs, rejected, incidents, links, positions }: Commit, seconds: number): void {
+    this.#partSeconds += seconds;
     for (const { lane, class: usageClass, events, duplicates } of usage) {
-      this.#events.inc({ lane, class: usageClass }, events);
-      this.#duplicates.inc({ lane }, duplicates);
+      this.#add(this.#events, { lane, class: usageClass }, events);
+      this.#add(this.#duplicates, { lane }, duplicates);
     }
     const laneOf = new Map(positions.map(({ stream, lane }) => [stream, lane]));
     for (const { stream, from, to } of runs)
-      this.#frames.inc({ lane: laneOf.get(stream) ?? "live" }, to - from + 1);
-    for (const { reason } of rejected) this.#rejected.inc({ reason });
-    for (const { kind } of incidents) this.#incidents.inc({ kind });
-    for (const { outcome } of links) this.#links.inc({ outcome });
+      this.#add(this.#frames, { lane: laneOf.get(stream) ?? "live" }, to - from + 1);
+    for (const { reason } of rejected) this.#add(this.#rejected, { reason });
+    for (const { kind } of incidents) this.#add(this.#incidents, { kind });
+    for (const { outcome } of links) this.#add(this.#links, { outcome });
+  }
+
+  committed(commit: Commit, seconds: number): void {
+    this.part(commit, seconds);
+    this.#commits.inc({ outcome: "committed" });
+    this.#commitSeconds.observe(this.#partSeconds);
+    for (const [counter, sums] of this.#parts)
+      for (const { labels, by } of sums.values()) counter.inc(labels, by);
+    this.undone();
   }
 
   failed(): void {
     this.#commits.inc({ outcome: "failed" });
+    this.undone();
+  }
+
+  undone(): void {
+    this.#partSeconds = 0;
+    this.#parts.clear();
+  }
+
+  #add(counter: Counter, labels: Labels, by = 1): void {
+    let sums = this.#parts.get(counter);
+    if (sums === undefined) {
+      sums = new Map();
+      this.#parts.set(counter, sums);
+    }
+    const key = Object.values(labels).join();
+    const before = sums.get(key)?.by ?? 0;
+    sums.set(key, { labels, by: before + by });
   }
 
   watch({ status, totals, waits, memory }: EffectsGauges): void {

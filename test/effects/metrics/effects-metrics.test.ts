@@ -44,3 +44,33 @@ test("a commit counts when it is there, and one that fails does not", async () =
     expect(text).toContain(`${line}\n`);
   expect(text).not.toContain(project);
 });
+
+test("a commit in parts counts once it is there in whole, and never what was undone of it", async () => {
+  const metrics = new EffectsMetrics();
+  let fault: Error | undefined;
+  const store = countedStore(
+    {
+      commit: async () => {
+        if (fault !== undefined) throw fault;
+      },
+      lastCommit: async () => 0,
+    } as Partial<EffectsStore> as EffectsStore,
+    metrics,
+  );
+  const changes = commitOf(0, { links: [linkRow(1, "a", "b"), linkRow(2, "a", "c")] });
+  const links = async (): Promise<string | undefined> =>
+    /links_total{outcome="merged"} (\d+)/.exec(await metrics.text())?.[1];
+  await store.commit({ ...changes, isPart: true });
+  fault = new Error("the database is away");
+  await expect(store.commit(changes)).rejects.toBe(fault);
+  fault = undefined;
+  await store.commit({ ...changes, isPart: true });
+  await store.lastCommit();
+  await store.commit({ ...changes, isPart: true });
+  expect(await links()).toBe("0");
+  await store.commit(changes);
+  expect(await links()).toBe("4");
+  const text = await metrics.text();
+  expect(text).toContain('penstock_effects_commits_total{outcome="committed"} 1\n');
+  expect(text).toContain("penstock_effects_commit_seconds_count 1\n");
+});

@@ -189,7 +189,7 @@ export function streamTests(rig: WriterRig): void {
       const total = lanes.live.length + lanes.historical.length;
       const purged = await rig.openStore();
       const purgingOnce = {
-        ...countedStore(purged, { committed() {}, failed() {} }),
+        ...countedStore(purged, { part() {}, committed() {}, failed() {}, undone() {} }),
         commit: async (commit: Commit): Promise<void> => {
           await manager.streams.deleteMessage("PENSTOCK_HISTORICAL_0", 3);
           await purged.commit(commit);
