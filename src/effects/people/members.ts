@@ -198,13 +198,14 @@ export class Members {
     const survives = to.person.idsTotal >= from.person.idsTotal;
     const [loser, survivor] = survives ? [from, to] : [to, from];
     const [theirs, ours] = [loser.person, survivor.person];
-    const before = survivor.bytes;
+    const [before, loserBefore] = [survivor.bytes, loser.bytes];
     joinPersons(theirs, ours);
     joinProperties(theirs, ours, this.#roomFor(refused));
     this.rows.grew(survivor, survivor.bytes - before);
     const merged: Member = loser;
     merged.person = undefined;
     merged.mergedInto = survivor.id;
+    this.rows.grew(merged, merged.bytes - loserBefore);
     this.rows.changed(loser);
     this.rows.changed(survivor);
     return survivor;
