@@ -72,9 +72,10 @@ export function day(text: string): string {
 
 /** Milliseconds since the epoch, of a day (its beginning in UTC) or of a time with its zone. */
 export function instantMs(text: string): number {
-  if (/^\d{4}-\d\d-\d\d$/.test(text) && isDate(`${text}T00:00:00.000Z`)) return Date.parse(text);
-  const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/.test(text);
-  const ms = isTime ? Date.parse(text) : Number.NaN;
+  const isInstant =
+    /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text) &&
+    isDate(`${text.slice(0, 10)}T00:00:00.000Z`);
+  const ms = isInstant ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(ms))
     throw new Error("must be a day such as 2026-11-22, or a time such as 2026-11-22T08:30:00Z");
   return ms;
