@@ -139,6 +139,15 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(person?.mergedFrom).toEqual(ids.slice(1, 101).map((id) => personUuid(project, id)));
   });
 
+  test("a row that another one points to, and that is not there, is called damage", async () => {
+    const members = [personRow("ann", { idsTotal: 2 }), mergedRow("anon", "ann")];
+    await now.rig.store.commit(commitOf(0, { members }));
+    await now.rig.deleteAll("members WHERE distinct_id = 'ann'");
+    await expect(now.rig.store.members(project, ["anon"])).rejects.toThrow(
+      `it is damaged: no row for ${personUuid(project, "ann")}: put a `,
+    );
+  });
+
   test("the links of all of a person's ids are listed once each, oldest first", async () => {
     const links = [
       linkRow(1, "anon", "ann"),

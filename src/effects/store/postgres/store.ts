@@ -40,6 +40,8 @@ import { holdsLockSql, WriterSession } from "./session.ts";
 
 /** Rows of a kind that one statement has: those of some milliseconds. */
 const pieceRowsMax = 2_000;
+const remedyOfDamage =
+  "put a backup of it back; without one, drop the schema penstock_effects and start again: what the streams still hold is applied anew, and what older events did is lost";
 const tooLarge = "look up rows: their properties are too large";
 
 export class PostgresStore implements EffectsStore {
@@ -116,13 +118,21 @@ export class PostgresStore implements EffectsStore {
       }
       return [...found.values()].map((row) => {
         const mergedInto = row[memberAt.merged_into] as string | null;
-        const target = mergedInto === null ? undefined : found.get(mergedInto);
-        row[memberAt.merged_into] = target?.[memberAt.distinct_id] ?? null;
+        if (mergedInto !== null)
+          row[memberAt.merged_into] = this.#idOf(found.get(mergedInto), mergedInto);
         return memberRowOf(row);
       });
     });
     if (rows === undefined) throw new TooLargeError(tooLarge);
     return rows;
+  }
+
+  #idOf(row: Row | undefined, uuid: string): Value {
+    const id = row?.[memberAt.distinct_id];
+    if (id !== undefined) return id;
+    throw new StoreError(
+      `read PostgreSQL at ${this.#address.shown}: it is damaged: no row for ${uuid}: ${remedyOfDamage}`,
+    );
   }
 
   async groups(names: readonly GroupName[]): Promise<readonly GroupRow[]> {
