@@ -100,7 +100,8 @@ async function findPerson(
 function personLines(found: Person): string[] {
   const { distinctIds, distinctIdsTotal, mergedFrom } = found;
   const more = distinctIdsTotal - distinctIds.length;
-  const others = mergedFrom.length - mergedFromShown;
+  // Its first id's uuid is shown above; not all others are in the answer.
+  const others = distinctIdsTotal - 1 - mergedFromShown;
   const rows: [string, string][] = [
     ["main id", found.mainDistinctId],
     [

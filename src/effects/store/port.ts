@@ -84,7 +84,7 @@ export interface Person {
   readonly createdAtMs: number;
   readonly lastSeenAtMs: number;
   readonly version: number;
-  /** Other uuids that the person was shown under, or whose persons were merged into it. */
+  /** The uuids of its other ids, at most 100: each may have been shown as a person of its own. */
   readonly mergedFrom: readonly string[];
 }
 

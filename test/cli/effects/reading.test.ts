@@ -37,7 +37,11 @@ beforeAll(async () => {
   await store.commit(
     commitOf(0, {
       positions: [positionRow(3)],
-      members: [personRow("ada", { properties, idsTotal: 2 }), mergedRow("anon", "ada")],
+      members: [
+        ...[personRow("ada", { properties, idsTotal: 2 }), mergedRow("anon", "ada")],
+        personRow("id-0", { n: 0, idsTotal: 150 }),
+        ...Array.from({ length: 149 }, (_, n) => mergedRow(`id-${n + 1}`, "id-0", { n: n + 1 })),
+      ],
       links: [linkRow(1, "anon", "ada")],
       groups: [groupRow("acme", { properties: propertiesOf({ seats: "1.50" }) })],
       groupTypes: [{ projectId: project, type: groupRow("acme").type }],
@@ -80,6 +84,12 @@ describe("a person", () => {
     expect((await run("person", project, "ada", "--json")).out).toMatch(
       /"properties":\{"balance":12345678901234567890\.10,.*"as_of":\{"PENSTOCK_LIVE_0":3\}\}\n$/,
     );
+  });
+
+  test("of many ids is shown with some of them, and with how many more there are", async () => {
+    const { out } = await run("person", project, "id-7");
+    expect(out).toMatch(/ 150 ids +id-0, .*, id-99 and 50 more\n/);
+    expect(out).toMatch(/ merged from +([0-9a-f-]{36}, ){4}[0-9a-f-]{36} and 144 more\n/);
   });
 
   test("says why its ids are one person", async () => {
@@ -244,7 +254,7 @@ test("where there is no database yet, it says what makes one", async () => {
 
 test("the status works without NATS, and says so", async () => {
   const { out, err } = await run("effects", "status");
-  expect(out).toContain("1 person, 1 group, 1 open spike, 0 rejected, 0 incidents\n");
+  expect(out).toContain("2 persons, 1 group, 1 open spike, 0 rejected, 0 incidents\n");
   expect(out).toMatch(/^PENSTOCK_LIVE_0 +3 +\? +\?$/m);
   expect(err).toContain("how far that is behind is not known");
 });
