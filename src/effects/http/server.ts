@@ -47,9 +47,9 @@ interface Answer {
 
 const connectionsMax = 128;
 /** A connection may send several requests ahead, so there may be more of them than connections. */
+const requestsMax = 256;
 /** While requests fail, so much lies between two warnings. */
 const sayAgainMs = 30_000;
-const requestsMax = 256;
 const waitsMax = 64;
 const readsAtOnceMax = 16;
 /** Answers up to this are always sent: the number of requests bounds them. */
