@@ -2,12 +2,7 @@
 // behind, by NATS. Works while the process is down; without NATS it says so and shows the rest.
 
 import { iso } from "../../effects/http/shapes.ts";
-import {
-  incidentValue,
-  rejectedValue,
-  streamValue,
-  totalsValue,
-} from "../../effects/http/status.ts";
+import { statusRows, statusValue } from "../../effects/http/status.ts";
 import { shownPlace, storePlace } from "../../effects/store/open.ts";
 import { lagMessages, type StreamStatus, withoutLag } from "../../effects/streams/lag.ts";
 import type { Position } from "../../effects/types.ts";
@@ -16,29 +11,17 @@ import { type EffectsCommand, note, say } from "./command.ts";
 import { withReader } from "./database.ts";
 import { askedStreams } from "./freshness.ts";
 
-const shownMax = 20;
-
 export async function status(command: EffectsCommand, asJson: boolean): Promise<void> {
   const place = storePlace(command.config);
   await withReader(command, async (reader) => {
-    const [applied, totals, incidents, rejected] = await Promise.all([
-      reader.positions(),
-      reader.totals(),
-      reader.incidents(shownMax),
-      reader.rejected(undefined, shownMax),
-    ]);
+    const [applied, rows] = await Promise.all([reader.positions(), statusRows(reader)]);
     const streams = await withLag(command, applied);
     if (asJson) {
-      const value = {
-        database: shownPlace(place),
-        streams: streams.map(streamValue),
-        totals: totalsValue(totals),
-        incidents: incidents.map(incidentValue),
-        rejected: rejected.map(rejectedValue),
-      };
+      const value = { database: shownPlace(place), ...statusValue(streams, rows) };
       say(command, JSON.stringify(value, undefined, 2));
       return;
     }
+    const { totals, incidents, rejected } = rows;
     say(command, `database ${shownPlace(place)}`);
     say(
       command,

@@ -14,6 +14,12 @@ export interface ProcessStatus {
   readonly streams: readonly StreamStatus[];
 }
 
+interface StatusRows {
+  readonly totals: Totals;
+  readonly incidents: readonly IncidentRow[];
+  readonly rejected: readonly RejectedRow[];
+}
+
 const shownMax = 20;
 
 /** The members of /status, without braces. */
@@ -21,21 +27,33 @@ export async function statusMembers(
   { state, reasons, streams }: ProcessStatus,
   reader: EffectsReader,
 ): Promise<string> {
+  const value = statusValue(streams, await statusRows(reader));
+  return JSON.stringify({ state, reasons, ...value }).slice(1, -1);
+}
+
+/** What a status shows of the database, beside the streams. */
+export async function statusRows(reader: EffectsReader): Promise<StatusRows> {
   const [totals, incidents, rejected] = await Promise.all([
     reader.totals(),
     reader.incidents(shownMax),
     reader.rejected(undefined, shownMax),
   ]);
-  return JSON.stringify({
-    ...{ state, reasons },
+  return { totals, incidents, rejected };
+}
+
+export function statusValue(
+  streams: readonly StreamStatus[],
+  { totals, incidents, rejected }: StatusRows,
+): object {
+  return {
     streams: streams.map(streamValue),
     totals: totalsValue(totals),
     incidents: incidents.map(incidentValue),
     rejected: rejected.map(rejectedValue),
-  }).slice(1, -1);
+  };
 }
 
-export function streamValue(status: StreamStatus): object {
+function streamValue(status: StreamStatus): object {
   const { stream, lane, partition, epoch, sequence, lastSequence, lagSeconds } = status;
   return {
     ...{ stream, lane, partition, epoch, sequence },
@@ -45,17 +63,17 @@ export function streamValue(status: StreamStatus): object {
   };
 }
 
-export function totalsValue(totals: Totals): object {
+function totalsValue(totals: Totals): object {
   const { persons, groups, openSpikes, rejected, incidents } = totals;
   return { persons, groups, open_spikes: openSpikes, rejected, incidents };
 }
 
-export function incidentValue(incident: IncidentRow): object {
+function incidentValue(incident: IncidentRow): object {
   const { stream, kind, epoch, sequence, messages, detail } = incident;
   return { stream, kind, epoch, sequence, messages, detail };
 }
 
-export function rejectedValue({ projectId, place, atMs, eventUuid, ...rest }: RejectedRow): object {
+function rejectedValue({ projectId, place, atMs, eventUuid, ...rest }: RejectedRow): object {
   const { lane, partition, epoch, sequence, line } = place;
   return {
     ...{ project: projectId, reason: rest.reason, detail: rest.detail, at: iso(atMs) },
