@@ -54,6 +54,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     host: config.effectsHost,
     reader: () => parts.reader,
     status: async () => parts.status(),
+    written: (wanted, signal) => parts.writer?.positionsReached(wanted, signal),
     metrics,
     log,
   });

@@ -21,7 +21,7 @@ import { type Members, routeOf } from "./routes.ts";
 import { asOfJson } from "./shapes.ts";
 import { type ProcessStatus, statusMembers } from "./status.ts";
 import { Turns } from "./turns.ts";
-import { Waits, wantedFrom } from "./waits.ts";
+import { Waits, type Written, wantedFrom } from "./waits.ts";
 
 export interface EffectsHttpOptions {
   /** The address or name that is listened on. */
@@ -29,6 +29,8 @@ export interface EffectsHttpOptions {
   /** Undefined until the database is open. */
   readonly reader: () => EffectsReader | undefined;
   readonly status: () => Promise<ProcessStatus>;
+  /** Default: this process has no writer. */
+  readonly written?: Written;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly log: Pick<Log, "warn">;
   /** Default: 10 seconds. */
@@ -79,6 +81,7 @@ export class EffectsHttp {
     this.#failures = new SparseWarning(options.log, sayAgainMs);
     this.#waits = new Waits({
       applied: async () => await this.#reader().applied(),
+      written: options.written,
       timeoutMs: this.#waitMsMax,
       waitsMax,
     });

@@ -1,5 +1,6 @@
-// Waits until streams are applied as far as a caller has asked, so that it reads its own write. All
-// who wait share one question to the database; nobody asks it while nobody waits.
+// Waits until streams are applied as far as a caller has asked, so that it reads its own write. The
+// database is asked once the writer of this process has committed so much; without a writer again
+// and again, where all who wait share one question.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { AppliedStream } from "../store/port.ts";
@@ -7,8 +8,16 @@ import type { AppliedStream } from "../store/port.ts";
 /** Frames by stream. */
 export type Wanted = ReadonlyMap<string, number>;
 
+/**
+ * Fulfilled when the writer of this process has committed so much. Rejects when it ends, or when
+ * the signal aborts. Undefined: there is no writer.
+ */
+export type Written = (wanted: Wanted, signal: AbortSignal) => Promise<unknown> | undefined;
+
 interface WaitsOptions {
   readonly applied: () => Promise<readonly AppliedStream[]>;
+  /** Default: there is no writer. */
+  readonly written?: Written | undefined;
   readonly timeoutMs: number;
   /** More would have to hold more connections than this port has for them. */
   readonly waitsMax: number;
@@ -42,6 +51,8 @@ export function wantedFrom(texts: readonly string[]): Wanted {
 export class Waits {
   readonly #options: WaitsOptions;
   readonly #waiting = new Set<Waiting>();
+  /** Those of whom the database is asked. */
+  readonly #asked = new Set<Waiting>();
   #isAsking = false;
 
   constructor(options: WaitsOptions) {
@@ -62,25 +73,44 @@ export class Waits {
     const gone = (): void => settled.reject(signal.reason as Error);
     const timer = setTimeout(() => settled.resolve("timed out"), this.#options.timeoutMs);
     signal.addEventListener("abort", gone, { once: true });
+    const ended = new AbortController();
     this.#waiting.add(waiting);
-    if (!this.#isAsking) void this.#ask();
+    void this.#askOnceWritten(waiting, ended.signal);
     try {
       return await settled.promise;
     } finally {
+      ended.abort();
       clearTimeout(timer);
       signal.removeEventListener("abort", gone);
       this.#waiting.delete(waiting);
+      this.#asked.delete(waiting);
     }
   }
 
-  /** Asks a database that is away again: those who wait have a time of their own. */
+  /** A writer that has ended says nothing any more, so then the database is asked, too. */
+  async #askOnceWritten(waiting: Waiting, signal: AbortSignal): Promise<void> {
+    try {
+      await (this.#options.written?.(waiting.wanted, signal) ?? delay(pollMs));
+    } catch {}
+    if (signal.aborted) return;
+    this.#asked.add(waiting);
+    if (!this.#isAsking) void this.#ask();
+  }
+
+  /**
+   * Asks a database that is away again, and one that was put back behind its writer: those who wait
+   * have a time of their own.
+   */
   async #ask(): Promise<void> {
     this.#isAsking = true;
-    while (this.#waiting.size > 0) {
-      await delay(pollMs);
+    while (this.#asked.size > 0) {
       const applied = await this.#options.applied().catch(() => []);
-      for (const waiting of this.#waiting)
-        if (isReached(waiting.wanted, applied)) waiting.reached();
+      for (const waiting of this.#asked) {
+        if (!isReached(waiting.wanted, applied)) continue;
+        this.#asked.delete(waiting);
+        waiting.reached();
+      }
+      if (this.#asked.size > 0) await delay(pollMs);
     }
     this.#isAsking = false;
   }

@@ -165,6 +165,12 @@ export class EffectsWriter {
     await this.#reached.until(stream, sequence);
   }
 
+  /** The same for several streams. Rejects with the signal's reason, too, when it aborts. */
+  async positionsReached(wanted: ReadonlyMap<string, number>, signal: AbortSignal): Promise<void> {
+    const each = [...wanted].map(([stream, to]) => this.#reached.until(stream, to, signal));
+    await Promise.all(each);
+  }
+
   async #run(): Promise<void> {
     const { signal } = this.#ended;
     let pauseMs = againMsMin;

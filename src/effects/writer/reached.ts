@@ -9,9 +9,17 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
+const endedText = "wait for a position: the writer has ended";
+
 export class Reached {
   #positions = new Map<string, Position>();
   #waiting: Waiting[] = [];
+  #isClosed = false;
+
+  /** How many wait. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
 
   of(stream: string): Position | undefined {
     return this.#positions.get(stream);
@@ -31,18 +39,27 @@ export class Reached {
     for (const one of waiting) if (this.#isReached(one.stream, one.sequence)) one.resolve();
   }
 
-  async until(stream: string, sequence: number): Promise<void> {
+  /** Rejects at the end, or with the signal's reason when it aborts. */
+  async until(stream: string, sequence: number, signal?: AbortSignal): Promise<void> {
     if (this.#isReached(stream, sequence)) return;
+    signal?.throwIfAborted();
+    if (this.#isClosed) throw new Error(endedText);
     await new Promise<void>((resolve, reject) => {
-      this.#waiting.push({ stream, sequence, resolve, reject });
+      const waiting = { stream, sequence, resolve, reject };
+      this.#waiting.push(waiting);
+      const gone = (): void => {
+        this.#waiting = this.#waiting.filter((one) => one !== waiting);
+        reject(signal?.reason as Error);
+      };
+      signal?.addEventListener("abort", gone, { once: true });
     });
   }
 
   close(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const { reject } of waiting)
-      reject(new Error("wait for a position: the writer has ended"));
+    this.#isClosed = true;
+    for (const { reject } of waiting) reject(new Error(endedText));
   }
 
   #isReached(stream: string, sequence: number): boolean {

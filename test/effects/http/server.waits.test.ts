@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { createConnection } from "node:net";
 import { expect, test } from "vitest";
 import { Waits } from "../../../src/effects/http/waits.ts";
+import { Reached } from "../../../src/effects/writer/reached.ts";
 import { ada, applied, effectsHttp, readerOf } from "./reader-kit.ts";
 
 const live = "PENSTOCK_LIVE_0";
@@ -61,6 +62,62 @@ test("no more wait than there are places, and one that goes leaves its place", a
   const askedThen = asked;
   expect(await waits.until(new Map([[live, 0]]), new AbortController().signal)).toBe("applied");
   expect(asked).toBeLessThanOrEqual(askedThen + 2);
+});
+
+test("where this process writes, the database is asked once the writer has committed", async () => {
+  let asked = 0;
+  let at = 1;
+  const committed = Promise.withResolvers<void>();
+  const ask = (timeoutMs: number): Promise<string> => {
+    const reader = async () => {
+      asked += 1;
+      return [applied(live, at)];
+    };
+    const written = () => committed.promise;
+    const waits = new Waits({ applied: reader, written, timeoutMs, waitsMax: 1 });
+    return waits.until(new Map([[live, 2]]), new AbortController().signal);
+  };
+  expect(await ask(60)).toBe("timed out");
+  expect(asked).toBe(1);
+  const outcome = ask(60_000);
+  await expect.poll(() => asked).toBe(2);
+  at = 2;
+  committed.resolve();
+  expect(await outcome).toBe("applied");
+  expect(asked).toBe(3);
+});
+
+test("a database that is behind its writer, or whose writer has ended, is asked again", async () => {
+  const ended = async (): Promise<void> => {
+    throw new Error("the writer has ended");
+  };
+  for (const written of [async () => {}, ended]) {
+    let asked = 0;
+    const waits = new Waits({
+      applied: async () => [applied(live, ++asked)],
+      ...{ written, timeoutMs: 60_000, waitsMax: 1 },
+    });
+    const { signal } = new AbortController();
+    expect(await waits.until(new Map([[live, 4]]), signal)).toBe("applied");
+    expect(asked).toBe(4);
+  }
+});
+
+test("who waits for a writer no longer leaves nothing behind", async () => {
+  const reached = new Reached();
+  const waits = new Waits({
+    applied: async () => [],
+    written: (wanted, signal) =>
+      Promise.all([...wanted].map(([stream, to]) => reached.until(stream, to, signal))),
+    timeoutMs: 5,
+    waitsMax: 1,
+  });
+  const wanted = new Map([
+    [live, 1],
+    [historical, 1],
+  ]);
+  expect(await waits.until(wanted, new AbortController().signal)).toBe("timed out");
+  expect([waits.waiting, reached.waiting]).toEqual([0, 0]);
 });
 
 test("a reader that does not take its answer is dropped, and large answers wait for it", async () => {
