@@ -43,5 +43,6 @@ export const incidentKinds = [
   "expired_unread",
   "begun_late",
   "place_unknown",
+  "copy_accepted",
   "unknown_schema",
 ] as const;

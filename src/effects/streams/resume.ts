@@ -182,8 +182,10 @@ function inDoubt(
   const again = twice(olderTo);
   const fault = `${what}: ${wayOut} from message ${firstSequence}; ${again}`;
   const incident = {
-    ...({ kind: "place_unknown", epoch, messages: held + gone } as const),
-    // What is not counted again goes by this, whenever the process ends.
+    // What is not counted again goes by this kind and sequence, whenever the process ends. An epoch
+    // that was only named where it stopped may become that of another stream.
+    ...({ kind: acceptExpired ? "copy_accepted" : "place_unknown", epoch } as const),
+    messages: held + gone,
     sequence: acceptExpired ? Math.max(sequence, olderTo) : sequence,
     detail: acceptExpired ? `${what}; gone on from ${firstSequence}, as told; ${again}` : what,
   };

@@ -153,15 +153,12 @@ export class StreamInMemory {
   }
 }
 
-/**
- * Where an older copy is read once more, as told, its messages are counted already as far as this.
- * The incident of when nobody had told so yet names a sequence that is no greater.
- */
+/** Where an older copy is read once more, as told, its messages are counted already up to here. */
 export function countedBefore(
   { stream, epoch }: Position,
   incidents: readonly IncidentRow[],
 ): number {
   const isThis = (one: IncidentRow): boolean =>
-    one.kind === "place_unknown" && one.stream === stream && one.epoch === epoch;
+    one.kind === "copy_accepted" && one.stream === stream && one.epoch === epoch;
   return Math.max(0, ...incidents.filter(isThis).map(({ sequence }) => sequence));
 }

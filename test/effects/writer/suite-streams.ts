@@ -45,6 +45,20 @@ export function streamTests(rig: WriterRig): void {
     return apart(await rig.undisturbed(), without);
   }
 
+  /** Copies what nats-server has stored; what is returned puts it back. */
+  async function copyOfStreams(): Promise<() => Promise<void>> {
+    const copy = goneAfterTest(mkdtempSync(path.join(tmpdir(), "penstock-test-copy-")));
+    await nats.stop();
+    cpSync(nats.storeDir, copy, { recursive: true });
+    await nats.restart();
+    return async () => {
+      await nats.stop();
+      rmSync(nats.storeDir, { recursive: true });
+      cpSync(copy, nats.storeDir, { recursive: true });
+      await nats.restart();
+    };
+  }
+
   function liveFrames(random: () => number, count: number): TestFrame[] {
     return randomFrames(random, { count: 2 * count }).filter(({ lane }) => lane === "live");
   }
@@ -79,16 +93,10 @@ export function streamTests(rig: WriterRig): void {
     const first = { projectId: "p0", messageId: "ahead", events: [ahead] } as const;
     before.push({ ...first, lane: "live" }, { ...first, lane: "historical" });
     await storeFrames(connection, before);
-    const copy = goneAfterTest(mkdtempSync(path.join(tmpdir(), "penstock-test-copy-")));
-    await nats.stop();
-    cpSync(nats.storeDir, copy, { recursive: true });
-    await nats.restart();
+    const putBack = await copyOfStreams();
     await storeFrames(connection, lost);
     await untilApplied(store.reader, connection);
-    await nats.stop();
-    rmSync(nats.storeDir, { recursive: true });
-    cpSync(copy, nats.storeDir, { recursive: true });
-    await nats.restart();
+    await putBack();
     await storeFrames(connection, later);
     await untilApplied(store.reader, connection);
     await writer.close();
@@ -115,18 +123,12 @@ export function streamTests(rig: WriterRig): void {
     const later = randomFrames(random, { count: 40 });
     expect(lost.length).toBeGreaterThan(1_000);
     await storeFrames(connection, before);
-    const copy = goneAfterTest(mkdtempSync(path.join(tmpdir(), "penstock-test-copy-")));
-    await nats.stop();
-    cpSync(nats.storeDir, copy, { recursive: true });
-    await nats.restart();
+    const putBack = await copyOfStreams();
     const writer = rig.startWriter({ store });
     await storeFrames(connection, lost);
     await untilApplied(store.reader, connection);
     await writer.close();
-    await nats.stop();
-    rmSync(nats.storeDir, { recursive: true });
-    cpSync(copy, nats.storeDir, { recursive: true });
-    await nats.restart();
+    await putBack();
     const stopped = rig.startWriter({ store });
     await expect.poll(() => stopped.status(0).reasons.join()).toContain("cannot be told");
     const unknown = [live, "place_unknown", expect.any(Number)];
@@ -142,6 +144,43 @@ export function streamTests(rig: WriterRig): void {
     await last.close();
     const found = await apartFromWhole(store, [...before, ...lost, ...later]);
     expect(found.filter((line) => line.includes('"usage_daily"'))).toEqual([]);
+  });
+
+  test("all is counted of a stream that is made anew in place of an older copy", async () => {
+    const store = await rig.openStore();
+    const random = numbersFrom(19);
+    const [before, lost, later] = [
+      liveFrames(random, 30),
+      liveFrames(random, 15),
+      liveFrames(random, 15),
+    ];
+    const first = rig.startWriter({ store });
+    await storeFrames(connection, before);
+    await untilApplied(store.reader, connection);
+    await (await jetstreamManager(connection)).streams.purge(live);
+    const putBack = await copyOfStreams();
+    await storeFrames(connection, lost);
+    await untilApplied(store.reader, connection);
+    await first.close();
+    await putBack();
+    for (let nth = 0; nth < 2; nth++) {
+      const stopped = rig.startWriter({ store });
+      await expect.poll(() => stopped.status(0).reasons.join()).toContain("cannot be told");
+      const unknown = [live, "place_unknown", before.length];
+      await expect.poll(() => incidentsOf(store)).toEqual([unknown]);
+      await stopped.close();
+    }
+    await deleteStreams(connection);
+    await makeStreams(connection);
+    const anew = rig.startWriter({ store });
+    await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
+    await anew.close();
+    await storeFrames(connection, later);
+    const last = rig.startWriter({ store });
+    await untilApplied(store.reader, connection);
+    await last.close();
+    expect(later.length).toBeLessThan(before.length);
+    expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
   });
 
   test("messages that left by age or limit unread stop it, until somebody accepts that", async () => {
