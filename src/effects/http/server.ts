@@ -70,9 +70,13 @@ export class EffectsHttp {
   readonly #waits: Waits;
   readonly #waitMsMax: number;
   readonly #reads = new Turns(readsAtOnceMax);
-  readonly #closing = new AbortController();
   readonly #failures: SparseWarning;
-  #requests = 0;
+  /**
+   * Those under way. Each is aborted when its caller goes or the port is closed: what is derived
+   * from a signal of the port's own (AbortSignal.any) would be kept for as long as the port.
+   */
+  readonly #requests = new Set<AbortController>();
+  #isClosed = false;
   #answerBytes = 0;
 
   constructor(options: EffectsHttpOptions) {
@@ -90,6 +94,11 @@ export class EffectsHttp {
       void this.#take(request, response);
     });
     this.#server.maxConnections = connectionsMax;
+  }
+
+  /** How many requests are under way. */
+  get requests(): number {
+    return this.#requests.size;
   }
 
   /** How many callers wait for a sequence. */
@@ -120,7 +129,8 @@ export class EffectsHttp {
 
   /** Stops listening, ends all waits and drops all connections. */
   close(): Promise<void> {
-    this.#closing.abort(new Error("the process ends"));
+    this.#isClosed = true;
+    for (const request of this.#requests) request.abort(new Error("the process ends"));
     return new Promise((resolve) => {
       this.#server.close(() => resolve());
       this.#server.closeAllConnections();
@@ -128,10 +138,10 @@ export class EffectsHttp {
   }
 
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.#requests += 1;
     const gone = new AbortController();
+    this.#requests.add(gone);
     response.once("close", () => {
-      this.#requests -= 1;
+      this.#requests.delete(gone);
       gone.abort(new Error("the caller is gone"));
     });
     // Nothing is read from here on, so the connection is of no more use.
@@ -139,10 +149,9 @@ export class EffectsHttp {
     if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined)
       response.shouldKeepAlive = false;
     try {
-      const signal = AbortSignal.any([gone.signal, this.#closing.signal]);
-      this.#send(response, await this.#answer(request, signal));
+      this.#send(response, await this.#answer(request, gone.signal));
     } catch (error) {
-      if (gone.signal.aborted || this.#closing.signal.aborted) return void response.destroy();
+      if (gone.signal.aborted || this.#isClosed) return void response.destroy();
       const reason = (error as Error).message;
       this.#failures.warn({ reason }, "requests to the port of the effects fail");
       this.#send(response, problemAnswer(databaseAway));
@@ -155,7 +164,7 @@ export class EffectsHttp {
     const isRead = request.method === "GET" || request.method === "HEAD";
     if (!isRead)
       return problemAnswer(problem("method_not_allowed", "nothing can be written over this port"));
-    if (this.#requests > requestsMax)
+    if (this.#requests.size > requestsMax)
       return problemAnswer(problem("overloaded", `${requestsMax} requests are under way`));
     if (path === "/livez") return json(200, { status: "alive" });
     if (path === "/readyz") return await this.#ready();

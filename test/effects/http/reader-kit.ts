@@ -42,6 +42,14 @@ export async function effectsHttp(
   reader: EffectsReader | undefined,
   more: Partial<EffectsHttpOptions> = {},
 ): Promise<string> {
+  return (await openEffectsHttp(reader, more)).url;
+}
+
+/** The same, with what serves it. */
+export async function openEffectsHttp(
+  reader: EffectsReader | undefined,
+  more: Partial<EffectsHttpOptions> = {},
+): Promise<{ readonly url: string; readonly http: EffectsHttp }> {
   const http = new EffectsHttp({
     host: "127.0.0.1",
     reader: () => reader,
@@ -52,5 +60,5 @@ export async function effectsHttp(
   });
   const port = await http.listen(0);
   onTestFinished(() => http.close());
-  return `http://127.0.0.1:${port}`;
+  return { url: `http://127.0.0.1:${port}`, http };
 }

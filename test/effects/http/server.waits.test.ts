@@ -3,10 +3,10 @@
 
 import { once } from "node:events";
 import { createConnection } from "node:net";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { Waits } from "../../../src/effects/http/waits.ts";
 import { Reached } from "../../../src/effects/writer/reached.ts";
-import { ada, applied, effectsHttp, readerOf } from "./reader-kit.ts";
+import { ada, applied, effectsHttp, openEffectsHttp, readerOf } from "./reader-kit.ts";
 
 const live = "PENSTOCK_LIVE_0";
 const historical = "PENSTOCK_HISTORICAL_0";
@@ -138,4 +138,36 @@ test("a reader that does not take its answer is dropped, and large answers wait 
     .toBe(200);
   slow.resume();
   await once(slow, "close");
+});
+
+test("nothing of a request is left when it has its answer", async () => {
+  // What is derived from a signal that lives as long as the port is never collected.
+  const any = vi.spyOn(AbortSignal, "any");
+  onTestFinished(() => any.mockRestore());
+  const { url, http } = await openEffectsHttp(readerOf({}));
+  const port = Number(new URL(url).port);
+  const socket = createConnection(port, "127.0.0.1");
+  const one = "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+  let answers = "";
+  socket.setEncoding("latin1").on("data", (text: string) => {
+    answers += text;
+  });
+  for (let sent = 0; sent < 1_000; sent += 100) {
+    socket.write(one.repeat(100));
+    await expect.poll(() => answers.split('"alive"').length - 1).toBe(sent + 100);
+  }
+  await expect.poll(() => http.requests).toBe(0);
+  expect(any).not.toHaveBeenCalled();
+  socket.destroy();
+});
+
+test("a request that waits ends with the port", async () => {
+  const { url, http } = await openEffectsHttp(readerOf({ applied: async () => [] }));
+  const port = Number(new URL(url).port);
+  const socket = createConnection(port, "127.0.0.1");
+  const path = `/projects/shop/persons?distinct_id=ada&wait_for=${live}:2`;
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+  await expect.poll(() => http.waits).toBe(1);
+  await Promise.all([http.close(), once(socket, "close")]);
+  await expect.poll(() => http.waits).toBe(0);
 });
