@@ -69,6 +69,8 @@ export class SinkWriter {
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
   readonly #watch: UnreadWatch;
+  /** Ends the wait for more of the batch that is put together. */
+  #gathering: AbortController | undefined;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
   #inFlight: Promise<void> = Promise.resolve();
@@ -97,6 +99,7 @@ export class SinkWriter {
   /** Writes what is in hand and ends. Gives up on a target that does not answer. */
   async close(): Promise<void> {
     this.#ended.abort();
+    this.#gathering?.abort();
     this.#streams?.close();
     const late = new AbortController();
     await Promise.race([this.#running, pauseUntilAborted(closeMsMax, late.signal)]);
@@ -206,10 +209,11 @@ export class SinkWriter {
 
   async #gather(streams: EventStreams, builder: BatchBuilder): Promise<void> {
     const { eventsMax, bytesMax, ageMsMax } = this.#options.limits;
-    const late = new AbortController();
-    const waited = pauseUntilAborted(ageMsMax, AbortSignal.any([late.signal, this.#ended.signal]));
+    const gathering = new AbortController();
+    this.#gathering = gathering;
+    if (this.#ended.signal.aborted) gathering.abort();
     let isLate = false;
-    const end = waited.then(() => {
+    const end = pauseUntilAborted(ageMsMax, gathering.signal).then(() => {
       isLate = true;
     });
     try {
@@ -222,7 +226,7 @@ export class SinkWriter {
         await new Promise(setImmediate);
       }
     } finally {
-      late.abort();
+      gathering.abort();
     }
   }
 
