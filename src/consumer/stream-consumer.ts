@@ -2,7 +2,12 @@
 // server, the consumer or the stream. Each time before it reads on, it checks whether the stream is
 // still the one that it was, and says so where it is not.
 
-import { type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
+import {
+  type ConsumerMessages,
+  type JetStreamClient,
+  type JsMsg,
+  jetstream,
+} from "@nats-io/jetstream";
 import { pauseUntilAborted } from "../base/retry.ts";
 import type { StreamName } from "../effects/streams/stored-stream.ts";
 import { ConsumeError } from "./consume-error.ts";
@@ -140,19 +145,26 @@ export class StreamConsumer {
     if (this.#hand.isComplete) this.#open();
     const consumer = await js.consumers.get(this.name.stream, this.#options.durable);
     this.#place.check(await consumer.info(true));
-    const ended = new Promise<never>((_, reject) => {
-      this.#interrupt = reject;
-    });
-    ended.catch(() => {});
-    const completing = this.#completeAgain(link, ended);
+    const reading = new AbortController();
+    const { signal } = reading;
+    // One for all fetches: what each would add to a promise or a signal that lasts as long as the
+    // connection would be kept as long.
+    let messages: ConsumerMessages | undefined;
+    this.#interrupt = (error) => {
+      reading.abort(error);
+      messages?.stop(error);
+      this.#wake();
+    };
+    const completing = this.#completeAgain(link, signal);
     try {
       while (!this.#ended.signal.aborted) {
-        const count = await Promise.race([this.#room(), ended]);
-        if (count === 0) return;
+        const count = await this.#room(signal);
+        signal.throwIfAborted();
         const options = { max_messages: count, expires: fetchMs, idle_heartbeat: heartbeatMs };
-        const messages = await consumer.fetch(options);
-        ended.catch((error: Error) => messages.stop(error));
+        messages = await consumer.fetch(options);
+        if (signal.aborted) messages.stop(signal.reason as Error);
         for await (const message of messages) this.#receive(message);
+        signal.throwIfAborted();
         this.#failures = 0;
       }
     } finally {
@@ -163,9 +175,9 @@ export class StreamConsumer {
   }
 
   /** How many messages to ask for, at least one; waits until there is room. 0: the end. */
-  async #room(): Promise<number> {
+  async #room(signal: AbortSignal): Promise<number> {
     const { maxAckPending, bytesMax } = this.#options;
-    while (!this.#ended.signal.aborted) {
+    while (!signal.aborted) {
       const hand = this.#hand;
       const free = maxAckPending - hand.size;
       const fitting = Math.floor((bytesMax() - hand.bytes) / this.#frameBytes);
@@ -225,16 +237,14 @@ export class StreamConsumer {
   }
 
   /** A message that the server had sent may have left the stream: then it never comes. */
-  async #completeAgain(link: Link, ended: Promise<never>): Promise<void> {
+  async #completeAgain(link: Link, signal: AbortSignal): Promise<void> {
     const hand = this.#hand;
-    const pause = new AbortController();
-    ended.catch(() => pause.abort());
-    while (!hand.isComplete && !pause.signal.aborted) {
-      await pauseUntilAborted(completeAgainMs, pause.signal);
-      if (hand.isComplete || pause.signal.aborted) return;
+    while (!hand.isComplete && !signal.aborted) {
+      await pauseUntilAborted(completeAgainMs, signal);
+      if (hand.isComplete || signal.aborted) return;
       const { stream } = this.name;
       const info = await durableInfo(link.manager, stream, this.#options.durable).catch(() => {});
-      if (info && info.num_ack_pending <= hand.size && !pause.signal.aborted) this.#open();
+      if (info && info.num_ack_pending <= hand.size && !signal.aborted) this.#open();
     }
   }
 
