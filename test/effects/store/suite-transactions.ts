@@ -48,6 +48,31 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await store.positions()).toEqual([positionRow(1)]);
   });
 
+  test("rows that are asked for while a commit in parts ends are those behind it", async () => {
+    const { store } = now.rig;
+    const [early, late] = [personRow("early"), personRow("late")];
+    const names = { projectId: project, type: "company", key: "acme" };
+    // The threads and connections are there.
+    expect(await store.members(project, ["early"])).toEqual([]);
+    await store.positions();
+    const part = { number: 1, isPart: true, groups: [groupRow("acme")], members: [early] };
+    await store.commit(commitOf(0, part));
+    const more = Array.from({ length: 4_500 }, (_, n) => personRow(`id-${n}`));
+    // The first piece has a row that points to one of a later piece.
+    const members = [mergedRow("early", "late"), late, ...more];
+    const groupTypes = [{ projectId: project, type: "company" }];
+    const committed = store.commit(commitOf(0, { number: 1, members, groupTypes }));
+    const found = await Promise.all([
+      store.members(project, ["early"]),
+      store.groups([names]),
+      store.groupTypes([project]),
+      committed,
+    ]);
+    expect(found[0].map(({ distinctId }) => distinctId)).toEqual(["early", "late"]);
+    expect(found[1]).toEqual([groupRow("acme")]);
+    expect(found[2].map(({ type }) => type)).toEqual(["company"]);
+  });
+
   test("a commit follows only the one whose number it names, not as many commits", async () => {
     await now.rig.store.commit(commitOf(0, { number: 2 ** 47 }));
     expect(await now.rig.store.lastCommit()).toBe(2 ** 47);

@@ -77,6 +77,36 @@ export function batchTests(rig: WriterRig): void {
       expect(apart(whole, await rig.undisturbed(settings))).toEqual([]);
   });
 
+  test("what is applied behind a transaction in parts has all that the parts wrote", async () => {
+    const fat = Array.from({ length: 20 }, (_, nth) => `fat-${nth}`);
+    const small = Array.from({ length: 2_500 }, (_, nth) => `small-${nth}`);
+    const blob = "x".repeat(100_000);
+    const framesOf = (set: Record<string, unknown>, ids: readonly string[], nth: number) => ({
+      ...({ lane: "live", projectId: "shop", messageId: `parts-${nth}` } as const),
+      events: ids.map((distinctId, at) => ({
+        uuid: `00000000-0000-4000-8000-${String(nth * 10_000 + at).padStart(12, "0")}`,
+        ...{ distinctId, receivedAtMs: 1_800_000_000_000 + nth, set },
+      })),
+    });
+    await storeFrames(connection, [
+      ...fat.map((id, nth) => framesOf({ blob }, [id], nth)),
+      ...[20, 21, 22, 23, 24, 25].map((nth) => framesOf({ [nth]: 1 }, [...small, ...fat], nth)),
+    ]);
+    const store = await rig.openStore();
+    const commit = store.commit.bind(store);
+    let parts = 0;
+    store.commit = async (changes) => {
+      if (changes.isPart === true) parts++;
+      await commit(changes);
+    };
+    const people = { cacheBytesMax: 0 };
+    const writer = rig.startWriter({ store, changedBytesMax: 100_000, people });
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    expect(parts).toBeGreaterThan(3);
+    expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
+  });
+
   test("frames in another order, and one lane after the other, come to the same", async () => {
     const lanes = ["live", "historical"] as const;
     const frames = randomFrames(numbersFrom(4), {

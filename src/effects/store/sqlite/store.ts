@@ -39,6 +39,8 @@ export class SqliteStore implements EffectsStore {
   readonly #lookups: ThreadLink<SqliteLookups>;
   /** The commit of which parts are written. */
   #begun: number | undefined;
+  /** Fulfilled once what was asked for of a commit in parts is written, or all of it undone. */
+  #partsWritten: Promise<unknown> = Promise.resolve();
   /** The trails as they are stored; undefined: not known. */
   #trails: Map<string, Position["trail"]> | undefined;
 
@@ -74,17 +76,17 @@ export class SqliteStore implements EffectsStore {
   }
 
   async members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]> {
-    return (await this.#rows.call("members", projectId, distinctIds)).map(memberRowOf);
+    return (await (await this.#rows()).call("members", projectId, distinctIds)).map(memberRowOf);
   }
 
   async groups(names: readonly GroupName[]): Promise<readonly GroupRow[]> {
-    return (await this.#rows.call("groups", names)).map(groupRowOf);
+    return (await (await this.#rows()).call("groups", names)).map(groupRowOf);
   }
 
   async groupTypes(
     projectIds: readonly string[],
   ): Promise<readonly { projectId: string; type: string }[]> {
-    return (await this.#rows.call("groupTypes", projectIds)).map(groupTypeOf);
+    return (await (await this.#rows()).call("groupTypes", projectIds)).map(groupTypeOf);
   }
 
   async activeIds(
@@ -98,7 +100,14 @@ export class SqliteStore implements EffectsStore {
     return (await this.#thread.call("activity", projectIds)).map(activityOf);
   }
 
-  async commit(commit: Commit): Promise<void> {
+  commit(commit: Commit): Promise<void> {
+    const isInParts = commit.isPart === true || this.#begun === commit.number;
+    const written = this.#write(commit);
+    if (isInParts) this.#partsWritten = written.catch(() => {});
+    return written;
+  }
+
+  async #write(commit: Commit): Promise<void> {
     if (this.#trails === undefined) await this.positions();
     const before = this.#trails ?? new Map<string, Position["trail"]>();
     // Where the commit fails in a way that leaves its outcome open, they are read again.
@@ -120,8 +129,13 @@ export class SqliteStore implements EffectsStore {
     this.#trails = before;
   }
 
-  /** A thread of its own, which does not see the parts of a commit: the writer's does. */
-  get #rows(): ThreadLink<RowLookups> {
+  /**
+   * A thread of its own, which does not see the parts of a commit: the writer's does. Whoever asks
+   * has no longer in memory what is in them, so its rows have to be those behind them; and between
+   * two pieces some rows may point to others that are not written yet.
+   */
+  async #rows(): Promise<ThreadLink<RowLookups>> {
+    await this.#partsWritten;
     return this.#begun === undefined ? this.#lookups : this.#thread;
   }
 
