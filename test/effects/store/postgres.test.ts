@@ -64,12 +64,16 @@ async function untilWaiting(url: string, event: string): Promise<void> {
 }
 
 /** Begins the commit, which then waits for a lock within its transaction. */
-async function halfWay(url: string, store: PostgresStore): Promise<{ outcome: Promise<unknown> }> {
+async function halfWay(
+  url: string,
+  store: PostgresStore,
+  tables = "outbox",
+): Promise<{ outcome: Promise<unknown> }> {
   const locker = new Client({ connectionString: url });
   locker.on("error", () => {});
   await locker.connect();
   onTestFinished(() => locker.end());
-  await locker.query("BEGIN; LOCK TABLE penstock_effects.outbox IN ACCESS EXCLUSIVE MODE");
+  await locker.query(`BEGIN; LOCK TABLE penstock_effects.${tables} IN ACCESS EXCLUSIVE MODE`);
   const outbox = [{ messageId: "m", subject: "s", json: "{}" }];
   const outcome = store.commit({ ...bobCommit, outbox }).catch((error: unknown) => error);
   await untilWaiting(url, "Lock");
@@ -166,6 +170,18 @@ test("an earlier connection that the server still has is ended, and commits no m
   );
   await store.commit(bobCommit);
   expect(await store.members(project, ["bob"])).toEqual([personRow("bob")]);
+});
+
+test("a store is closed though the server does not answer, and lets go of its lock", async () => {
+  const { url, store, other } = await newStore();
+  await store.commit(annCommit);
+  await store.reader.totals();
+  const { outcome } = await halfWay(url, store, "outbox, penstock_effects.totals");
+  const read = store.reader.totals().catch((error: unknown) => error);
+  await store.close();
+  expect(await outcome).toBeInstanceOf(StoreError);
+  expect(await read).toBeInstanceOf(StoreError);
+  await expect.poll(() => other.open().then(() => "open", String)).toBe("open");
 });
 
 /** A network that can lose the client's end of a connection, of which the server knows nothing. */

@@ -13,6 +13,8 @@ import { schemaName } from "./schema.ts";
 
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
+/** How long an end waits for what is under way. */
+export const closeMsMax = 3_000;
 /** The client waits a little longer than the server works. */
 const answerMsMore = 5_000;
 
@@ -117,7 +119,7 @@ export async function prepare(client: ClientBase, schema = schemaName): Promise<
 }
 
 /** Closes the connection at once: it may be waiting for an answer that never comes. */
-export function destroy(client: Client): void {
+export function destroy(client: ClientBase): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
     .connection;
   stream.destroy();

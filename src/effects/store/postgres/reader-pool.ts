@@ -2,9 +2,10 @@
 // while. Each answer comes out of one transaction that only reads, so it is of one moment.
 
 import { type Client, type ClientBase, Pool } from "pg";
+import { pauseUntilAborted } from "../../../base/retry.ts";
 import type { Value } from "../rows/table.ts";
 import type { PostgresAddress } from "./address.ts";
-import { connect, prepare, triedConfig } from "./connect.ts";
+import { closeMsMax, connect, destroy, prepare, triedConfig } from "./connect.ts";
 import { leavesConnection, storeErrorOf } from "./faults.ts";
 import { requireVersion } from "./migrate.ts";
 
@@ -26,6 +27,7 @@ interface BatchQuery<Item> {
 export class ReaderPool {
   readonly #address: PostgresAddress;
   #pool: Promise<Pool> | undefined;
+  readonly #clients = new Set<ClientBase>();
 
   constructor(address: PostgresAddress) {
     this.#address = address;
@@ -97,6 +99,8 @@ export class ReaderPool {
     });
     // A connection that is lost while nobody uses it is made anew when it is needed.
     pool.on("error", () => {});
+    pool.on("connect", (client) => void this.#clients.add(client));
+    pool.on("remove", (client) => void this.#clients.delete(client));
     return pool;
   }
 
@@ -112,10 +116,15 @@ export class ReaderPool {
     }
   }
 
+  /** Waits for reads under way, but not for a server that does not answer. */
   async close(): Promise<void> {
     const pool = this.#pool;
     this.#pool = undefined;
-    await (await pool?.catch(() => undefined))?.end();
+    const ended = pool?.then((made) => made.end()).catch(() => {});
+    const late = new AbortController();
+    await Promise.race([ended, pauseUntilAborted(closeMsMax, late.signal)]);
+    late.abort();
+    for (const client of this.#clients) destroy(client);
   }
 }
 

@@ -5,9 +5,10 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "pg";
+import { pauseUntilAborted } from "../../../base/retry.ts";
 import { StoreError } from "../store-error.ts";
 import type { PostgresAddress } from "./address.ts";
-import { connect, destroy } from "./connect.ts";
+import { closeMsMax, connect, destroy } from "./connect.ts";
 import { leavesConnection, storeErrorOf } from "./faults.ts";
 import { bringUpToDate } from "./migrate.ts";
 import { selectRows } from "./select-rows.ts";
@@ -38,6 +39,8 @@ export class WriterSession {
   #client: Client | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
+  /** A connection that is there only now is of no use any more. */
+  #isGivenUp = false;
 
   constructor(address: PostgresAddress) {
     this.#address = address;
@@ -53,12 +56,22 @@ export class WriterSession {
     return result;
   }
 
-  /** Waits for what is under way, and gives the lock back. */
+  /**
+   * Waits for what is under way, and gives the lock back. Of a server that does not answer it lets
+   * go: the server then sees that the connection is gone, and with it the lock.
+   */
   async close(): Promise<void> {
     this.#isClosed = true;
+    const late = new AbortController();
+    await Promise.race([this.#giveBack(), pauseUntilAborted(closeMsMax, late.signal)]);
+    late.abort();
+    this.#isGivenUp = true;
+    this.#letGo();
+  }
+
+  async #giveBack(): Promise<void> {
     await this.#last;
     const client = this.#client;
-    this.#client = undefined;
     if (client === undefined) return;
     // The server ends the connection a moment later than the client. One that is away has let go of
     // the lock already.
@@ -73,6 +86,7 @@ export class WriterSession {
     if (this.#isClosed) throw new StoreError(`${doing} in PostgreSQL: the store is closed`);
     try {
       this.#client ??= await this.#newClient();
+      if (this.#isGivenUp) throw new Error("the store was closed meanwhile");
       return await work(this.#client);
     } catch (error) {
       if (!leavesConnection(error)) this.#letGo();

@@ -67,8 +67,7 @@ export class PostgresStore implements EffectsStore {
   }
 
   async close(): Promise<void> {
-    await this.reader.close();
-    await this.#session.close();
+    await Promise.all([this.reader.close(), this.#session.close()]);
   }
 
   /** Whoever is connected has it; where it cannot be had, the call is rejected. */
