@@ -7,6 +7,7 @@ import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@
 import { type Msg, type NatsConnection, nuid, type Subscription } from "@nats-io/nats-core";
 import { nanosPerMs } from "../../nats/api.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
+import { msOfNanos } from "./stored-time.ts";
 
 interface PullOptions {
   readonly connection: NatsConnection;
@@ -166,7 +167,7 @@ export class Pull {
     const tokens = (message.reply ?? "").split(".");
     // Newer servers name domain and account too: what comes after them says the same.
     const end = tokens.length === 9 ? 9 : 11;
-    const [sequence, delivered, nanos, pending] = tokens.slice(end - 4, end).map(Number);
+    const [sequence, delivered, , pending] = tokens.slice(end - 4, end).map(Number);
     if (this.#error !== undefined || sequence === undefined || Number.isNaN(sequence)) return;
     if (delivered !== ++this.#delivered) {
       this.#fail(new Error("a message was lost on its way"));
@@ -177,7 +178,7 @@ export class Pull {
     // Holes are not counted, so where messages were deleted it says a little less.
     this.#lastSequence = sequence + this.#pending;
     this.#share.add(message.data.length);
-    const storedAtMs = Math.floor((nanos ?? 0) / nanosPerMs);
+    const storedAtMs = msOfNanos(tokens[end - 2] ?? "");
     this.#queue.push({ message, sequence, storedAtMs, share: this.#share });
     this.#wakeUp();
     if (this.#asked * 2 <= this.#batch) this.#ask();

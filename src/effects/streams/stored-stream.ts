@@ -5,6 +5,7 @@ import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream
 import type { Lane } from "../../base/types.ts";
 import { ledStreamInfo } from "../../nats/api.ts";
 import { lanes, messageIdHeader, streamName } from "../../nats/names.ts";
+import { msOfTime } from "./stored-time.ts";
 
 export interface StreamName {
   readonly stream: string;
@@ -71,8 +72,8 @@ export function storedStream(manager: JetStreamManager, name: string): AskedStre
   };
 }
 
-function toStoredMessage({ seq, header, time }: StoredMsg): StoredMessage {
-  const storedAtMs = time.getTime();
+function toStoredMessage({ seq, header, timestamp }: StoredMsg): StoredMessage {
+  const storedAtMs = msOfTime(timestamp);
   return {
     sequence: seq,
     messageId: messageIdOf(header?.get(messageIdHeader), storedAtMs),
