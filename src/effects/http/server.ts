@@ -3,7 +3,7 @@
 // requests, waits, answers under way, and the time a slow reader may take.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import type { Log } from "../../base/log.ts";
 import { isLoopback, isOwnHost } from "../../base/own-host.ts";
 import { portFault } from "../../base/port-fault.ts";
@@ -48,6 +48,8 @@ interface Answer {
 }
 
 const connectionsMax = 128;
+/** Beside those: who asks for the health of the process is answered beside all readers. */
+const spareConnections = 16;
 /** A connection may send several requests ahead, so there may be more of them than connections. */
 const requestsMax = 256;
 /** While requests fail, so much lies between two warnings. */
@@ -71,6 +73,9 @@ export class EffectsHttp {
   readonly #waitMsMax: number;
   readonly #reads = new Turns(readsAtOnceMax);
   readonly #failures: SparseWarning;
+  /** Connections for health alone. */
+  readonly #spare = new WeakSet<Socket>();
+  #connections = 0;
   /**
    * Those under way. Each is aborted when its caller goes or the port is closed: what is derived
    * from a signal of the port's own (AbortSignal.any) would be kept for as long as the port.
@@ -93,7 +98,14 @@ export class EffectsHttp {
     this.#server = createServer({ ...limits, requestTimeout: headMsMax }, (request, response) => {
       void this.#take(request, response);
     });
-    this.#server.maxConnections = connectionsMax;
+    this.#server.maxConnections = connectionsMax + spareConnections;
+    this.#server.on("connection", (socket) => {
+      this.#connections += 1;
+      if (this.#connections > connectionsMax) this.#spare.add(socket);
+      socket.once("close", () => {
+        this.#connections -= 1;
+      });
+    });
   }
 
   /** How many requests are under way. */
@@ -144,10 +156,11 @@ export class EffectsHttp {
       this.#requests.delete(gone);
       gone.abort(new Error("the caller is gone"));
     });
-    // Nothing is read from here on, so the connection is of no more use.
+    // No body is read, so the connection is of no more use; nor is one that is only spare.
     const { headers } = request;
-    if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined)
-      response.shouldKeepAlive = false;
+    const hasBody =
+      headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
+    if (hasBody || this.#spare.has(request.socket)) response.shouldKeepAlive = false;
     try {
       this.#send(response, await this.#answer(request, gone.signal));
     } catch (error) {
@@ -164,10 +177,12 @@ export class EffectsHttp {
     const isRead = request.method === "GET" || request.method === "HEAD";
     if (!isRead)
       return problemAnswer(problem("method_not_allowed", "nothing can be written over this port"));
-    if (this.#requests.size > requestsMax)
-      return problemAnswer(problem("overloaded", `${requestsMax} requests are under way`));
     if (path === "/livez") return json(200, { status: "alive" });
     if (path === "/readyz") return await this.#ready();
+    if (this.#spare.has(request.socket))
+      return problemAnswer(problem("overloaded", `${connectionsMax} connections are open`));
+    if (this.#requests.size > requestsMax)
+      return problemAnswer(problem("overloaded", `${requestsMax} requests are under way`));
     if (path === "/metrics") {
       const { metrics } = this.#options;
       return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
