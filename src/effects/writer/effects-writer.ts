@@ -83,7 +83,7 @@ export class EffectsWriter {
   #isInFlight = false;
   #last = 0;
   #next = newCommitNumber();
-  readonly #commits = { count: 0, seconds: 0 };
+  readonly #commits = { count: 0 };
   /** How many commits there were when the last one was another's; -1: it never was. */
   #fencedAt = -1;
 
@@ -109,8 +109,8 @@ export class EffectsWriter {
     return this.#applier.counts;
   }
 
-  /** How many commits there were, and how long all of them took. */
-  get commits(): Readonly<{ count: number; seconds: number }> {
+  /** How many commits there were. */
+  get commits(): Readonly<{ count: number }> {
     return this.#commits;
   }
 
@@ -294,7 +294,6 @@ export class EffectsWriter {
   }
 
   async #commit(changes: Changes, events: number): Promise<void> {
-    const sinceMonotonicMs = performance.now();
     this.#isInFlight = true;
     try {
       await this.#write(changes, events);
@@ -304,7 +303,6 @@ export class EffectsWriter {
     this.#slowness = undefined;
     this.#limit.succeeded();
     this.#commits.count++;
-    this.#commits.seconds += (performance.now() - sinceMonotonicMs) / 1_000;
     this.#applier.committed();
     this.#reached.reach(changes.positions);
     this.#spikeLog.committed(changes.outbox);
