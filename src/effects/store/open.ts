@@ -2,6 +2,7 @@
 // database alone. Opens nothing by itself.
 
 import path from "node:path";
+import { linkedFile } from "./linked-file.ts";
 import type { EffectsReader, EffectsStore } from "./port.ts";
 
 export type StorePlace =
@@ -16,11 +17,12 @@ interface StoreSettings {
 
 export type OpenReader = EffectsReader & { close(): Promise<void> };
 
+/** A file is the one behind its name, where that is a link. */
 export function storePlace({ effectsUrl, dataDir }: StoreSettings): StorePlace {
   if (!effectsUrl.startsWith("sqlite:")) return { kind: "postgres", url: effectsUrl };
   const named = effectsUrl.slice("sqlite:".length);
   const file = named === "" ? path.join(dataDir, "effects.sqlite") : named;
-  return { kind: "sqlite", file: path.resolve(file) };
+  return { kind: "sqlite", file: linkedFile(path.resolve(file)) };
 }
 
 /** For people: without user and password. */

@@ -1,6 +1,6 @@
 // The database made anew out of the streams: the same one, and what is said where it cannot be.
 
-import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test, vi } from "vitest";
@@ -110,6 +110,19 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   const original = statSync(`${file}.before-rebuild`).ino;
   expect((await run("effects", "rebuild")).out).toContain(`${file}.before-rebuild-2\n`);
   expect(statSync(`${file}.before-rebuild`).ino).toBe(original);
+
+  // A name that is a link stays one; the database that it leads to is replaced where it is.
+  const link = path.join(temporaryFolder(), "link.sqlite");
+  symlinkSync(file, link);
+  const linked = commandWorld();
+  const atLink = ["--effects-url", `sqlite:${link}`, "--nats-url", gateway.nats.url];
+  const rebuild = ["effects", "rebuild", ...atLink];
+  await commandLine(linked.context).parseAsync(rebuild, { from: "user" });
+  const said3 = `${file} is made anew; the one before is ${file}.before-rebuild-3\n`;
+  expect(linked.said.out).toContain(said3);
+  expect(readdirSync(path.dirname(link))).toEqual(["link.sqlite"]);
+  expect(lstatSync(link).isSymbolicLink()).toBe(true);
+  expect(lstatSync(`${file}.before-rebuild-3`).isFile()).toBe(true);
 
   const another = `sqlite:${path.join(temporaryFolder(), "other.sqlite")}`;
   expect((await run("effects", "rebuild", "--into", another)).out).toContain(
