@@ -2,6 +2,7 @@
 // the order of writes does not matter as long as all of them fit. Kept as the text of the columns,
 // which takes a fraction of the memory of objects, and read when somebody writes to them.
 
+import { nameBytes } from "../property-name.ts";
 import { compareStamps } from "../stamp.ts";
 import type { PropertyColumns, PropertyState, PropertyWrites, Stamp } from "../types.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
@@ -52,7 +53,7 @@ export class PropertyBag {
     this.#bytes = bytes;
   }
 
-  /** What all names and values have, and what each property counts besides. */
+  /** What all names and values have as they are stored, and what each property counts besides. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -130,7 +131,8 @@ export class PropertyBag {
     room: PropertyRoom,
   ): boolean {
     const properties = this.#read();
-    const grown = valueBytes(next) - (old === undefined ? -nameBytes(name) : valueBytes(old));
+    const grown =
+      valueBytes(next) - (old === undefined ? -stampBytes - nameBytes(name) : valueBytes(old));
     const isOverCount = old === undefined && properties.size >= room.countMax;
     if (isOverCount || (grown > 0 && this.#bytes + grown > room.bytesMax)) {
       room.refused.add(name);
@@ -141,10 +143,6 @@ export class PropertyBag {
     this.#bytes += grown;
     return true;
   }
-}
-
-function nameBytes(name: string): number {
-  return stampBytes + Buffer.byteLength(name);
 }
 
 function valueBytes({ write, once }: PropertyState): number {

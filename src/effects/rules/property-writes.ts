@@ -4,6 +4,7 @@
 
 import { Buffer } from "node:buffer";
 import { TokenType } from "../../scan/table.ts";
+import { nameBytes } from "../property-name.ts";
 import type { PropertyText, RejectedReason, Rejection } from "../types.ts";
 import type { Span } from "./event-facts.ts";
 import { JsonMembers, ValueOddity } from "./json-members.ts";
@@ -230,7 +231,7 @@ export class PropertyWritesReader {
 
 /** What a property takes of the room of its event, person or group. */
 function propertyBytesOf([name, json]: PropertyText): number {
-  return Buffer.byteLength(name) + Buffer.byteLength(json);
+  return nameBytes(name) + Buffer.byteLength(json);
 }
 
 function sum(numbers: readonly number[]): number {

@@ -204,7 +204,8 @@ class PlainBag {
     let propertyBytes = 0;
     for (const name of new Set([...this.#writes.keys(), ...this.#onces.keys()])) {
       const [write, once] = [this.#writes.get(name), this.#onces.get(name)];
-      propertyBytes += 160 + name.length + (write?.json?.length ?? 0) + (once?.json.length ?? 0);
+      const nameLength = JSON.stringify(name).length - 2;
+      propertyBytes += 160 + nameLength + (write?.json?.length ?? 0) + (once?.json.length ?? 0);
       const isOnceShown = !write || (once && compareStamps(once.stamp, write.stamp) > 0);
       const json = write?.json ?? (isOnceShown ? once?.json : undefined);
       if (json !== undefined) properties[name] = json;

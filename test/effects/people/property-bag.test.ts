@@ -44,6 +44,17 @@ function said(bag: PropertyBag) {
   return { json, again: new PropertyBag({ json, state }, bag.bytes).size, bytes: bag.bytes };
 }
 
+test("a name counts what it takes in its columns, with its escapes", () => {
+  const names = Array.from({ length: 20 }, (_, n) => "\u0001".repeat(300) + n);
+  const set = names.map((each) => [each, "1"] as const);
+  const tight = room(20 * (160 + 6 * 300));
+  const bag = new PropertyBag();
+  bag.write(writesOf({ set, unset: ["\u0002"] }), stampOf(1), tight);
+  expect(bag.columns().json.length).toBeLessThan(tight.bytesMax);
+  expect(tight.refused.count).toBe(1);
+  expect(new PropertyBag(bag.columns(), bag.bytes).size).toBe(20);
+});
+
 test("the order in which events come does not matter", () => {
   const shuffled = events.chain((some) =>
     fc.record({
