@@ -184,6 +184,23 @@ test("a store is closed though the server does not answer, and lets go of its lo
   await expect.poll(() => other.open().then(() => "open", String)).toBe("open");
 });
 
+test("a connection that is lost within a read costs that read alone", async () => {
+  const direct = await newDatabase(server);
+  const relay = await startRelay(server.port);
+  const store = new PostgresStore({ url: direct.replace(`:${server.port}/`, `:${relay.port}/`) });
+  onTestFinished(() => store.close());
+  await store.commit(annCommit);
+  const { outcome } = await halfWay(direct, store, "outbox, penstock_effects.totals");
+  const read = store.reader.totals().catch((error: unknown) => error);
+  const waiting = `SELECT count(*)::int AS waiting FROM pg_stat_activity
+    WHERE application_name = 'penstock effects reader' AND wait_event_type = 'Lock'`;
+  await expect.poll(async () => (await asked(direct, waiting))[0]).toEqual({ waiting: 1 });
+  relay.cut();
+  expect(await read).toBeInstanceOf(StoreError);
+  expect(await outcome).toBeInstanceOf(StoreError);
+  expect(await store.reader.applied()).toMatchObject([{ sequence: 1 }]);
+});
+
 /** A network that can lose the client's end of a connection, of which the server knows nothing. */
 async function startRelay(target: number): Promise<{ port: number; cut(): void }> {
   const clients = new Set<Socket>();

@@ -99,7 +99,11 @@ export class ReaderPool {
     });
     // A connection that is lost while nobody uses it is made anew when it is needed.
     pool.on("error", () => {});
-    pool.on("connect", (client) => void this.#clients.add(client));
+    pool.on("connect", (client) => {
+      this.#clients.add(client);
+      // One that is lost while it is in use fails what is asked; unheard it would end the process.
+      client.on("error", () => {});
+    });
     pool.on("remove", (client) => void this.#clients.delete(client));
     return pool;
   }
