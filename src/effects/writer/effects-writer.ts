@@ -14,7 +14,7 @@ import { EventStreams, type ReadPlace } from "../streams/event-streams.ts";
 import type { Applier, Counts, Memory } from "./applier.ts";
 import { BatchLimit } from "./batch-limit.ts";
 import type { Changes } from "./changes.ts";
-import { newCommitNumber } from "./commit-number.ts";
+import { CommitChain } from "./commit-chain.ts";
 import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
 import { OutboxPublisher } from "./outbox-publisher.ts";
 import { Reached } from "./reached.ts";
@@ -70,6 +70,7 @@ export class EffectsWriter {
   readonly #outbox: OutboxPublisher;
   readonly #spikeLog: SpikeLog;
   readonly #reached = new Reached();
+  readonly #chain: CommitChain;
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
   readonly #bytesMax: number;
@@ -81,8 +82,6 @@ export class EffectsWriter {
   #slowness: string | undefined;
   #inFlight: Promise<void> = Promise.resolve();
   #isInFlight = false;
-  #last = 0;
-  #next = newCommitNumber();
   readonly #commits = { count: 0 };
   /** How many commits there were when the last one was another's; -1: it never was. */
   #fencedAt = -1;
@@ -99,6 +98,7 @@ export class EffectsWriter {
         await this.#write(await changes(), "part");
       },
     });
+    this.#chain = new CommitChain(store);
     this.#outbox = new OutboxPublisher({ connection, store, log });
     this.#spikeLog = new SpikeLog(log);
     this.#warning = new SparseWarning(log, sayAgainMs);
@@ -223,8 +223,7 @@ export class EffectsWriter {
   async #session(): Promise<void> {
     const { store, log, prefix, connection, acceptExpired = false } = this.#options;
     this.#inFlight = Promise.resolve();
-    this.#last = await store.lastCommit();
-    this.#next = newCommitNumber();
+    this.#chain.begin(await store.lastCommit());
     const positions = await store.positions();
     this.#applier.begin(positions, await store.reader.incidents(incidentsKnown));
     this.#reached.begin(positions);
@@ -311,10 +310,9 @@ export class EffectsWriter {
 
   /** `events`: those of the transaction, or only a part of it. */
   async #write(changes: Changes, events: number | "part"): Promise<void> {
-    const number = this.#next;
     const isPart = events === "part";
     try {
-      await this.#options.store.commit({ after: this.#last, number, isPart, ...changes });
+      await this.#chain.write(changes, isPart);
     } catch (error) {
       if (!(error instanceof TooSlowError)) throw error;
       // Once more as much would take as long.
@@ -323,9 +321,6 @@ export class EffectsWriter {
       this.#slowness = `${error.message}; the next transactions have less: ${less}`;
       throw new TooSlowError(this.#slowness, { cause: error });
     }
-    if (isPart) return;
-    this.#last = number;
-    this.#next = newCommitNumber();
   }
 
   async #followConnection(): Promise<void> {

@@ -11,8 +11,7 @@ import { deletedSequences, type StreamName, storedStream } from "../streams/stor
 import type { StreamItem } from "../streams/stream-reader.ts";
 import type { IncidentRow, Position, Recording, Run } from "../types.ts";
 import type { Applier } from "./applier.ts";
-import type { Changes } from "./changes.ts";
-import { newCommitNumber } from "./commit-number.ts";
+import { CommitChain } from "./commit-chain.ts";
 import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
 import { RebuildError } from "./rebuild-error.ts";
 import { RecordedFrames } from "./recorded-frames.ts";
@@ -123,12 +122,11 @@ class Rebuilding {
   readonly #runs: readonly Run[];
   readonly #applier: Applier;
   readonly #positions: ReadonlyMap<string, Position>;
+  readonly #chain: CommitChain;
   #step: StreamItem[] = [];
   #stepEvents = 0;
   #stepBytes = 0;
   #batchEvents = 0;
-  #last = 0;
-  #next = newCommitNumber();
   #messages = 0;
 
   constructor(options: RebuildOptions, runs: readonly Run[]) {
@@ -136,10 +134,11 @@ class Rebuilding {
     this.#runs = runs;
     const { into: store, prefix, duplicatesBytesMax, people, recording } = options;
     this.#positions = new Map(recording.positions.map((one) => [one.stream, one]));
+    this.#chain = new CommitChain(store);
     this.#applier = newApplier({
       ...{ store, prefix, duplicatesBytesMax, people },
       streams: recording.positions,
-      writePart: async (changes) => await this.#write(await changes(), true),
+      writePart: async (changes) => await this.#chain.write(await changes(), true),
     });
   }
 
@@ -226,17 +225,9 @@ class Rebuilding {
     if (!hasChanges && incidents.length === 0) return;
     const changes = await this.#applier.changes();
     // What was announced then is not announced again.
-    await this.#write({ ...changes, incidents, outbox: [] }, false);
+    await this.#chain.write({ ...changes, incidents, outbox: [] }, false);
     this.#applier.committed();
     this.#options.onProgress?.(this.#messages);
-  }
-
-  async #write(changes: Changes, isPart: boolean): Promise<void> {
-    const number = this.#next;
-    await this.#options.into.commit({ after: this.#last, number, isPart, ...changes });
-    if (isPart) return;
-    this.#last = number;
-    this.#next = newCommitNumber();
   }
 }
 
