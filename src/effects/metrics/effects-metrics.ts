@@ -8,7 +8,11 @@ import type { Totals } from "../store/port.ts";
 import { lagOf, type StreamStatus } from "../streams/lag.ts";
 import type { Commit } from "../types.ts";
 import type { EffectsWriter } from "../writer/effects-writer.ts";
-import { type EffectsMetricName, effectsMetricTable } from "./metric-table.ts";
+import {
+  type EffectsMetricName,
+  type EffectsMetricRow,
+  effectsMetricTable,
+} from "./metric-table.ts";
 
 type WriterMemory = EffectsWriter["memory"];
 
@@ -32,16 +36,15 @@ const commitSecondsBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
 export class EffectsMetrics {
   readonly registry = new Registry();
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
-  readonly #events = this.#counter("penstock_effects_events_total", "lane", "class");
-  readonly #duplicates = this.#counter("penstock_effects_duplicates_total", "lane");
-  readonly #frames = this.#counter("penstock_effects_frames_total", "lane");
-  readonly #rejected = this.#counter("penstock_effects_rejected_total", "reason");
-  readonly #incidents = this.#counter("penstock_effects_incidents_total", "kind");
-  readonly #links = this.#counter("penstock_effects_links_total", "outcome");
-  readonly #commits = this.#counter("penstock_effects_commits_total", "outcome");
+  readonly #events = this.#counter("penstock_effects_events_total");
+  readonly #duplicates = this.#counter("penstock_effects_duplicates_total");
+  readonly #frames = this.#counter("penstock_effects_frames_total");
+  readonly #rejected = this.#counter("penstock_effects_rejected_total");
+  readonly #incidents = this.#counter("penstock_effects_incidents_total");
+  readonly #links = this.#counter("penstock_effects_links_total");
+  readonly #commits = this.#counter("penstock_effects_commits_total");
   readonly #commitSeconds = new Histogram({
-    name: "penstock_effects_commit_seconds",
-    help: effectsMetricTable.penstock_effects_commit_seconds.help,
+    ...headOf("penstock_effects_commit_seconds"),
     buckets: commitSecondsBounds,
     registers: [this.registry],
   });
@@ -172,25 +175,25 @@ export class EffectsMetrics {
     of("penstock_effects_rejected", ({ rejected }) => rejected);
   }
 
-  #counter(name: EffectsMetricName, ...labelNames: string[]): Counter {
-    const { help } = effectsMetricTable[name];
-    return new Counter({ name, help, labelNames, registers: [this.registry] });
+  #counter(name: EffectsMetricName): Counter {
+    return new Counter({ ...headOf(name), registers: [this.registry] });
   }
 
   #gauge(name: EffectsMetricName, read: (gauge: Gauge) => Promise<void> | void): void {
-    const { help } = effectsMetricTable[name];
-    const labelNames = name.startsWith("penstock_effects_lag_") ? ["lane"] : [];
     const registers = [this.registry];
     new Gauge({
-      name,
-      help,
-      labelNames,
+      ...headOf(name),
       registers,
       collect: async function () {
         await read(this);
       },
     });
   }
+}
+
+function headOf(name: EffectsMetricName): { name: string; help: string; labelNames: string[] } {
+  const { help, labels = [] }: EffectsMetricRow = effectsMetricTable[name];
+  return { name, help, labelNames: [...labels] };
 }
 
 /** Callers of the same moment share one call. */
