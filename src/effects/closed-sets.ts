@@ -11,6 +11,9 @@ export const usageClasses = [
   "survey",
 ] as const;
 
+/** What an event that links two ids is. */
+export const linkKinds = ["identify", "alias", "merge"] as const;
+
 /** How a link between two ids ended. The guide on people and groups lists them too. */
 export const linkOutcomes = [
   "merged",

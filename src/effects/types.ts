@@ -2,7 +2,13 @@
 // that come of it. Types alone. Times are milliseconds since the epoch, UTC.
 
 import type { Lane } from "../base/types.ts";
-import type { incidentKinds, linkOutcomes, rejectedReasons, usageClasses } from "./closed-sets.ts";
+import type {
+  incidentKinds,
+  linkKinds,
+  linkOutcomes,
+  rejectedReasons,
+  usageClasses,
+} from "./closed-sets.ts";
 
 /** Where a stored line stands. */
 export interface LinePlace {
@@ -39,7 +45,7 @@ export interface PropertyWrites {
   readonly unset: readonly string[];
 }
 
-export type LinkKind = "identify" | "alias" | "merge";
+export type LinkKind = (typeof linkKinds)[number];
 
 export type LinkOutcome = (typeof linkOutcomes)[number];
 
@@ -264,7 +270,10 @@ export interface Position {
   readonly sequence: number;
   /** The latest frames, newest last, at most 1,000. */
   readonly trail: readonly TrailEntry[];
-  /** Where the two generations of the memory of duplicates began, for it to be made again. */
+  /**
+   * The first frame of each of the two generations of the memory of duplicates. A restart reads the
+   * frames from there on again, to fill it.
+   */
   readonly duplicatesFrom: readonly [previous: number, current: number];
   /** The newest `recordMs` of a line that was read: what time it is, for whatever goes by time. */
   readonly watermarkMs: number;

@@ -119,7 +119,7 @@ export class People {
     return this.#members.seen(line);
   }
 
-  /** A plain line that was not seen. Plain lines may be applied at once, whatever comes before. */
+  /** A plain line that was not seen. It may overtake queued effects: its times are joins. */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
     const row = this.#members.missing(projectId, distinctId);

@@ -6,16 +6,18 @@ import { nameToken } from "../property-name.ts";
 import type { Properties, PropertyColumns, PropertyState, Stamp } from "../types.ts";
 import { shownJson } from "./property-value.ts";
 
-/** JSON text of four flat arrays. An index is that of a stamp; -1: none. */
+/** What the text in `state` says: four flat arrays. An index is a stamp's, or -1 for none. */
 type State = [
-  // Time, rank, …
+  // Two each: time, rank.
   stamps: (number | string)[],
-  // For each name in `json`: length of its token (negative where there is an `$unset`), length of
-  // its value, index of the write, index of the once.
+  // Four for each name that `json` has, in its order: the length of the name as JSON (negative
+  // after an `$unset`), the length of its value, the indices of its newest write and of its oldest
+  // `$set_once`.
   shown: number[],
-  // In the order of `json`: the `$set_once`s that a `$set` hides.
+  // In the same order: the values of `$set_once` in whose place `json` has that of a `$set`.
   hidden: string[],
-  // Name, index of the `$unset`, index of the once, JSON of the once or "".
+  // Four for each name that `json` has not: the name, the indices of its `$unset` and of its oldest
+  // `$set_once`, and the value of the latter, or "".
   unshown: (number | string)[],
 ];
 

@@ -41,7 +41,10 @@ export function runsToFold(lastId: number, added: number): number | undefined {
   return isDue && lastId > runsKept ? lastId - runsKept : undefined;
 }
 
-/** Makes the runs up to an id one a stream and epoch; they are out of order then, but not lost. */
+/**
+ * Replaces the runs up to an id by one for each stream and epoch. Which messages were applied stays
+ * known; in which order the streams took turns does not.
+ */
 export function foldRunsSql(id: number): readonly string[] {
   const last = `(SELECT max(id) FROM runs WHERE id <= ${id} GROUP BY stream, epoch)`;
   return [

@@ -51,7 +51,7 @@ interface WriterStatus {
  * generation, and every 64 MiB of that make it mark the whole heap.
  */
 const framesBytesDefault = 8 * 1_048_576;
-/** How long a batch waits for what a stream is known to have, and how long it goes on that way. */
+/** How long a batch waits for messages that a stream is known to have: each time, and in all. */
 const moreMsMax = 100;
 const batchMsMax = 1_000;
 /** By how much a batch may grow while the one before is being committed. */

@@ -19,7 +19,10 @@ interface OutboxPublisherOptions {
   readonly rowsMax?: number;
 }
 
-/** Unanswered: so may be the others of its subject, and each takes its time. */
+/**
+ * After an unanswered one the others of its subject are not tried in this round: each might take as
+ * long.
+ */
 type Outcome = "stored" | "refused" | "unanswered";
 
 /** When a subject is tried again whose message was not stored. */
