@@ -79,7 +79,7 @@ export class RecordedFrames {
 
   async *#readOnce({ name, from, to, ...origin }: Recorded): AsyncGenerator<FrameItem> {
     const { manager } = this.#options;
-    await this.#check(name.stream);
+    await this.#check(name.stream, from);
     const first = await storedStream(manager, name.stream).messageFrom(from);
     if (first === undefined || first.sequence > to) return;
     const opened = await this.#openedAt(name.stream, first.sequence);
@@ -108,9 +108,13 @@ export class RecordedFrames {
     for (const stream of [...this.#opened.keys()]) this.#close(stream);
   }
 
-  /** Whatever was asked about a stream counts as long as it is the same one. */
-  async #check(stream: string): Promise<void> {
-    if (this.#opened.has(stream)) return;
+  /**
+   * Whatever was asked about a stream counts as long as it is the same one. One that is still being
+   * read says so by itself, but not where it is read from an earlier message on: that begins anew.
+   */
+  async #check(stream: string, from: number): Promise<void> {
+    const opened = this.#opened.get(stream);
+    if (opened !== undefined && opened.next <= from) return;
     const known = this.#known.get(stream);
     const state = await storedStream(this.#options.manager, stream).state();
     const isSame =
