@@ -129,7 +129,7 @@ export function seenLine(
 }
 
 /** All at once. */
-function changesOf(people: People): PeopleChanges {
+export function changesOf(people: People): PeopleChanges {
   const steps = people.changes();
   let step = steps.next();
   while (step.done !== true) step = steps.next();
