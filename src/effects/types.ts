@@ -280,8 +280,8 @@ export interface Position {
 }
 
 /**
- * Frames that were applied one after another, in the order in which the streams of a partition took
- * turns. A project is in one partition, so the order among partitions decides nothing.
+ * Frames of a stream that were applied in this order. A run is behind another one of its partition,
+ * and behind one of another partition where a project has events in both: nothing else decides.
  */
 export interface Run {
   readonly stream: string;
@@ -318,7 +318,7 @@ export interface Commit {
    */
   readonly isPart?: boolean;
   readonly positions: readonly Position[];
-  /** Appended; one that goes on where the last of its partition ended makes that one longer. */
+  /** Appended; one that begins within the last of its partition is that one, become longer. */
   readonly runs: readonly Run[];
   readonly members: readonly MemberRow[];
   /** One that has been there with the same ids, kind and outcome is left out. */

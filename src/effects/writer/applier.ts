@@ -115,7 +115,7 @@ export class Applier implements LineVisitor {
     for (const stream of before.values()) stream.close();
     this.#touched.clear();
     this.#inFlight = [];
-    this.#runs.take();
+    this.#runs.begin();
     this.#incidents = [];
     this.#told = new Set(incidents.map(keyOf));
     this.#isStreamReplaced = false;
@@ -211,6 +211,7 @@ export class Applier implements LineVisitor {
       stream.remember(line);
       return;
     }
+    this.#runs.see(line.projectId, line.frame.partition);
     const { people, usage, spikes } = this.#options;
     const isDuplicate = stream.isDuplicate(line);
     if (line.frame.sequence > stream.countedTo) {

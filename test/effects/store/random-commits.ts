@@ -131,7 +131,7 @@ function note(parts: ReturnType<typeof emptyParts>, step: Step, at: number): voi
     stream: n % 3 === 0 ? "past" : "live",
     partition: 0,
     epoch: 1,
-    from: at,
+    from: Math.max(1, at - (n % 2)),
     to: at,
   });
   const day = `2026-11-${String(10 + (n % 9))}`;

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Run } from "../../../src/effects/types.ts";
 import { RunLog } from "../../../src/effects/writer/run-log.ts";
 import { storedFrame } from "../line-kit.ts";
 
@@ -40,12 +41,54 @@ test("a gap and a new epoch begin a run; a frame of another partition does not",
   ]);
 });
 
-test("runs that were taken are not given again, and not made longer", () => {
+test("a run that was taken is given again where it became longer, as a whole", () => {
   const log = new RunLog();
   log.add(storedFrame({ ...live, sequence: 1 }));
   const taken = log.take();
   log.add(storedFrame({ ...live, sequence: 2 }));
   expect(taken).toMatchObject([{ from: 1, to: 1 }]);
-  expect(log.take()).toMatchObject([{ from: 2, to: 2 }]);
+  expect(log.take()).toMatchObject([{ from: 1, to: 2 }]);
   expect(log.take()).toEqual([]);
+});
+
+/** A frame with lines of these projects. */
+function add(log: RunLog, partition: number, sequence: number, ...projects: string[]): void {
+  for (const project of projects) log.see(project, partition);
+  log.add(storedFrame({ ...live, stream: `LIVE_${partition}`, partition, sequence }));
+}
+
+const short = (runs: readonly Run[]): string[] =>
+  runs.map(({ stream, from, to }) => `${stream} ${from}-${to}`);
+
+test("partitions that share no project have one run each, however they take turns", () => {
+  const log = new RunLog();
+  for (let n = 1; n <= 50; n++) for (const one of [0, 1, 2]) add(log, one, n, `p${one}`, `q${one}`);
+  expect(short(log.take())).toEqual(["LIVE_0 1-50", "LIVE_1 1-50", "LIVE_2 1-50"]);
+});
+
+test("no run goes on over a project that went to another partition", () => {
+  const log = new RunLog();
+  add(log, 0, 1, "p", "q");
+  add(log, 2, 1, "r");
+  log.take();
+  add(log, 1, 1, "p");
+  add(log, 0, 2, "q");
+  add(log, 2, 2, "r");
+  add(log, 0, 3, "p", "q");
+  add(log, 1, 2, "s");
+  add(log, 0, 4, "p");
+  const runs = ["LIVE_1 1-1", "LIVE_0 2-2", "LIVE_2 2-2", "LIVE_0 3-4", "LIVE_1 2-2"];
+  expect(short(log.take())).toEqual(runs);
+});
+
+test("no run goes on where it is not known any more in which partition a project was", () => {
+  const log = new RunLog(2);
+  add(log, 0, 1, "p");
+  add(log, 1, 1, "q");
+  add(log, 1, 2, "r");
+  add(log, 1, 3, "p");
+  expect(short(log.take())).toEqual(["LIVE_0 1-1", "LIVE_1 1-1", "LIVE_1 2-3"]);
+  log.begin();
+  add(log, 1, 4, "p");
+  expect(short(log.take())).toEqual(["LIVE_1 4-4"]);
 });

@@ -198,6 +198,49 @@ export function batchTests(rig: WriterRig): void {
     expect(dump.some((line) => line.includes("refused_both_known"))).toBe(true);
     expect(apart(dump, await dumpOf(into.reader))).toEqual([]);
   });
+
+  test("a rebuild refuses what was refused, also of a project in two partitions", async () => {
+    await makeStreams(connection, 2);
+    const store = await rig.openStore();
+    let nth = 0;
+    const step = async (partition: number, distinctId: string, anonymous: string) => {
+      const messageId = `turn-${++nth}`;
+      const uuid = `00000000-0000-4000-8000-${String(nth).padStart(12, "0")}`;
+      const link = { event: "$identify", kind: "identify" } as const;
+      const properties = { $anon_distinct_id: anonymous };
+      const event = {
+        uuid,
+        distinctId,
+        receivedAtMs: 1_800_000_000_000 + nth,
+        ...link,
+        properties,
+      };
+      const frame = { lane: "live", partition, projectId: "shop", messageId } as const;
+      await storeFrames(connection, [{ ...frame, events: [event] }]);
+      await untilApplied(store.reader, connection);
+    };
+    const turns = Array.from({ length: 8 }, (_, at) => `anonymous-${at}`);
+    // As gateways with one partition and such with two, side by side; and the effects start anew.
+    for (const half of [turns.slice(0, 4), turns.slice(4)]) {
+      const writer = rig.startWriter({ store });
+      for (const [at, anonymous] of half.entries()) {
+        await step(at % 2, `first-${anonymous}`, anonymous);
+        await step(1 - (at % 2), `second-${anonymous}`, anonymous);
+      }
+      await writer.close();
+    }
+    const dump = await dumpOf(store.reader);
+    const refused = dump.filter((line) => line.includes("refused_both_known"));
+    expect(refused.length).toBe(turns.length);
+    const recording = await store.reader.recording();
+    const into = await rig.openStore();
+    await rebuild({ connection, prefix: "penstock", recording, into });
+    expect(apart(dump, await dumpOf(into.reader))).toEqual([]);
+    // So does one that is made of that one.
+    const again = { recording: await into.reader.recording(), into: await rig.openStore() };
+    await rebuild({ connection, prefix: "penstock", ...again });
+    expect(apart(dump, await dumpOf(again.into.reader))).toEqual([]);
+  });
 }
 
 /** Which link of several merges, and which says that it was done already, goes by order. */

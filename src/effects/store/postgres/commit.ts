@@ -6,7 +6,7 @@ import type { Run } from "../../types.ts";
 import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold } from "../bounds.ts";
 import { FencedError } from "../port.ts";
 import { type FlatCommit, flatRuns } from "../rows/flat-commit.ts";
-import { runOf } from "../rows/read-rows.ts";
+import { isSameRun, runOf } from "../rows/read-rows.ts";
 import { pick, rowsOf, type Table, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { arrayOf, chunksOf, columnsSql, unnestSql, upsertSql } from "./arrays.ts";
@@ -177,7 +177,6 @@ interface LastRun {
   readonly run: Run;
 }
 
-/** A run that goes on where the last one of its partition ended makes that one longer. */
 async function writeRuns(client: ClientBase, values: readonly Value[]): Promise<void> {
   if (values.length === 0) return;
   const given = rowsOf(tables.runs, values).map(runOf);
@@ -186,7 +185,7 @@ async function writeRuns(client: ClientBase, values: readonly Value[]): Promise<
   const added: Run[] = [];
   for (const run of given) {
     const { id, run: before } = last.get(run.partition) ?? {};
-    if (before?.stream !== run.stream || before.epoch !== run.epoch || before.to !== run.from - 1) {
+    if (before === undefined || !isSameRun(before, run)) {
       added.push(run);
       last.set(run.partition, { id: undefined, run });
       continue;

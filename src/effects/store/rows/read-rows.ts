@@ -144,6 +144,11 @@ export function runOf(row: Row): Run {
   return { stream, partition, epoch, from: fromSequence, to: toSequence };
 }
 
+/** Whether a run is the last one of its partition, which may have become longer meanwhile. */
+export function isSameRun(last: Run | undefined, { stream, epoch, from }: Run): boolean {
+  return last?.stream === stream && last.epoch === epoch && from <= last.to;
+}
+
 /** `trail`: of all streams, sorted by stream and sequence. */
 export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] }): Position[] {
   const trails = new Map<string, TrailEntry[]>();

@@ -5,7 +5,7 @@
 import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold, trimOutboxSql } from "../bounds.ts";
 import { FencedError, type GroupName } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
-import { runOf } from "../rows/read-rows.ts";
+import { isSameRun, runOf } from "../rows/read-rows.ts";
 import { rowsOf, type Table, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { Database, type Part, type Statement } from "./database.ts";
@@ -209,18 +209,17 @@ export class SqliteWriter {
 
   #writeRuns(values: readonly Value[]): void {
     const last = this.#prepared(
-      `SELECT id, stream, epoch, to_sequence FROM runs WHERE partition = ?
+      `SELECT id, ${tables.runs.columns.join(", ")} FROM runs WHERE partition = ?
        ORDER BY id DESC LIMIT 1`,
     );
     const lengthen = this.#prepared("UPDATE runs SET to_sequence = ? WHERE id = ?");
     const insert = this.#prepared(insertSql(tables.runs));
     let added = 0;
-    for (const run of rowsOf(tables.runs, values)) {
-      const { stream, partition, epoch, from, to } = runOf(run);
-      const [id, lastStream, lastEpoch, lastTo] = last.get(partition) ?? [];
-      const goesOn = lastStream === stream && lastEpoch === epoch && lastTo === from - 1;
-      if (goesOn && id !== undefined) lengthen.run(to, id);
-      else added += insert.run(...run);
+    for (const row of rowsOf(tables.runs, values)) {
+      const run = runOf(row);
+      const [id, ...before] = last.get(run.partition) ?? [];
+      if (id !== undefined && isSameRun(runOf(before), run)) lengthen.run(run.to, id);
+      else added += insert.run(...row);
     }
     if (added === 0) return;
     const lastId = this.#prepared("SELECT max(id) FROM runs").get()?.[0] as number;
