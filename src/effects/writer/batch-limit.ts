@@ -1,13 +1,18 @@
-// How many events a transaction may have. Where one takes the database too long, the next ones have
-// half as many, or the same would be tried for ever; after some that succeed, more again.
+// How many events a transaction may have. Where one takes the database too long, or fails again and
+// again, the next ones have half as many, or the same would be tried for ever; after some that
+// succeed, more again.
 
 /** Transactions that succeed before the next ones may have twice as many. */
 const patience = 16;
+/** Transactions that fail in a row before the next ones have less. */
+const failuresMin = 2;
 
 export class BatchLimit {
   readonly #most: number;
   #now: number;
   #succeeded = 0;
+  #tried = 0;
+  #failed = 0;
 
   constructor(most: number) {
     this.#most = most;
@@ -18,13 +23,27 @@ export class BatchLimit {
     return this.#now;
   }
 
-  /** One of so many events took too long. */
-  tooSlow(events: number): void {
-    this.#now = Math.max(1, Math.floor(Math.min(events, this.#now) / 2));
+  /** A transaction of about so many events is being written. */
+  tries(events: number): void {
+    this.#tried = events;
+  }
+
+  /** It took too long. */
+  tooSlow(): void {
+    this.#now = Math.max(1, Math.floor(Math.min(this.#tried, this.#now) / 2));
+    this.#tried = 0;
     this.#succeeded = 0;
   }
 
+  /** Everything begins anew: counts where a transaction was begun, so not while nothing answers. */
+  failed(): void {
+    if (this.#tried > 0 && ++this.#failed >= failuresMin) this.tooSlow();
+    this.#tried = 0;
+  }
+
   succeeded(): void {
+    this.#tried = 0;
+    this.#failed = 0;
     if (this.#now === this.#most || ++this.#succeeded < patience) return;
     this.#now = Math.min(this.#most, 2 * this.#now);
     this.#succeeded = 0;

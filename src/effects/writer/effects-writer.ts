@@ -12,10 +12,12 @@ import { type EffectsStore, FencedError } from "../store/port.ts";
 import { TooSlowError } from "../store/store-error.ts";
 import { EventStreams, type ReadPlace } from "../streams/event-streams.ts";
 import type { Applier, Counts, Memory } from "./applier.ts";
+import { Batch } from "./batch.ts";
 import { BatchLimit } from "./batch-limit.ts";
 import type { Changes } from "./changes.ts";
 import { CommitChain } from "./commit-chain.ts";
 import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
+import { OpenTransaction, outsideOf } from "./open-transaction.ts";
 import { OutboxPublisher } from "./outbox-publisher.ts";
 import { Reached } from "./reached.ts";
 import { type StreamProgress, streamProgress } from "./stream-progress.ts";
@@ -51,11 +53,8 @@ interface WriterStatus {
  * generation, and every 64 MiB of that make it mark the whole heap.
  */
 const framesBytesDefault = 8 * 1_048_576;
-/** How long a batch waits for messages that a stream is known to have: each time, and in all. */
+/** How long a batch waits for what a stream is known to have. */
 const moreMsMax = 100;
-const batchMsMax = 1_000;
-/** By how much a batch may grow while the one before is being committed. */
-const batchGrowth = 2;
 const againMsMin = 100;
 const againMsMax = 2_000;
 const sayAgainMs = 30_000;
@@ -82,6 +81,8 @@ export class EffectsWriter {
   #slowness: string | undefined;
   #inFlight: Promise<void> = Promise.resolve();
   #isInFlight = false;
+  #batchAtHand = new Batch();
+  readonly #transaction = new OpenTransaction();
   readonly #commits = { count: 0 };
   /** How many commits there were when the last one was another's; -1: it never was. */
   #fencedAt = -1;
@@ -95,11 +96,13 @@ export class EffectsWriter {
       ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people },
       writePart: async (changes) => {
         await this.#inFlight;
+        this.#batchAtHand.hasParts = true;
         await this.#write(await changes(), "part");
       },
     });
     this.#chain = new CommitChain(store);
-    this.#outbox = new OutboxPublisher({ connection, store, log });
+    const outbox = outsideOf(this.#transaction, store);
+    this.#outbox = new OutboxPublisher({ connection, store: outbox, log });
     this.#spikeLog = new SpikeLog(log);
     this.#warning = new SparseWarning(log, sayAgainMs);
   }
@@ -121,7 +124,7 @@ export class EffectsWriter {
 
   start(): void {
     void this.#followConnection();
-    this.#running = this.#run();
+    this.#running = this.#run().finally(() => this.#transaction.end());
   }
 
   /**
@@ -183,6 +186,7 @@ export class EffectsWriter {
         this.#fault = (error as Error).message;
         if (error instanceof FencedError) await this.#outlast(error);
         else this.#warning.warn({ reason: this.#fault }, "applying events failed; beginning again");
+        this.#limit.failed();
       } finally {
         this.#streams?.close();
       }
@@ -224,6 +228,7 @@ export class EffectsWriter {
     const { store, log, prefix, connection, acceptExpired = false } = this.#options;
     this.#inFlight = Promise.resolve();
     this.#chain.begin(await store.lastCommit());
+    this.#transaction.end();
     const positions = await store.positions();
     this.#applier.begin(positions, await store.reader.incidents(incidentsKnown));
     this.#reached.begin(positions);
@@ -251,16 +256,16 @@ export class EffectsWriter {
   async #batch(streams: EventStreams): Promise<void> {
     await this.#readyOrCommitted(streams);
     await streams.ready();
-    let events = 0;
-    const begunMonotonicMs = performance.now();
-    while (this.#hasRoom(events) && (await this.#hasMore(streams, begunMonotonicMs))) {
+    const batch = new Batch();
+    this.#batchAtHand = batch;
+    while (this.#hasRoom(batch) && (await this.#hasMore(streams, batch))) {
       const items = streams.take(Math.min(stepEventsMax, this.#limit.events), stepBytesMax);
-      await this.#applier.apply(items);
-      for (const item of items) events += item.kind === "frame" ? item.events : 0;
+      await batch.timed(() => this.#applier.apply(items));
+      for (const item of items) batch.events += item.kind === "frame" ? item.events : 0;
     }
     await this.#inFlight;
     if (!this.#applier.hasChanges) return;
-    this.#inFlight = this.#commit(await this.#applier.changes(), events);
+    this.#inFlight = this.#commit(await this.#applier.changes(), batch.events);
     // It is awaited before the next one.
     this.#inFlight.catch(() => {});
   }
@@ -269,10 +274,9 @@ export class EffectsWriter {
    * A row that changes twice in a batch is written once. So a batch goes on while the commit before
    * is on its way, and while much more waits; in a stream that is followed it ends at once.
    */
-  async #hasMore(streams: EventStreams, begunMonotonicMs: number): Promise<boolean> {
+  async #hasMore(streams: EventStreams, batch: Batch): Promise<boolean> {
     await this.#readyOrCommitted(streams);
-    const ageMs = performance.now() - begunMonotonicMs;
-    if (!streams.isReady && streams.isFarBehind && ageMs < batchMsMax) {
+    if (!streams.isReady && streams.isFarBehind && batch.mayWait) {
       const waited = new AbortController();
       await Promise.race([streams.ready(), pauseUntilAborted(moreMsMax, waited.signal)]);
       waited.abort();
@@ -286,10 +290,8 @@ export class EffectsWriter {
       await Promise.race([streams.ready(), this.#inFlight]);
   }
 
-  /** Many events of one person make one row, so a batch goes by what it changes. */
-  #hasRoom(events: number): boolean {
-    const factor = this.#isInFlight ? batchGrowth : 1;
-    return !this.#applier.isFull && events < factor * this.#limit.events;
+  #hasRoom(batch: Batch): boolean {
+    return !this.#applier.isFull && batch.hasRoom(this.#limit.events, this.#isInFlight);
   }
 
   async #commit(changes: Changes, events: number): Promise<void> {
@@ -311,16 +313,19 @@ export class EffectsWriter {
   /** `events`: those of the transaction, or only a part of it. */
   async #write(changes: Changes, events: number | "part"): Promise<void> {
     const isPart = events === "part";
+    this.#limit.tries(isPart ? this.#batchAtHand.events + stepEventsMax : events);
+    this.#transaction.begin();
     try {
       await this.#chain.write(changes, isPart);
     } catch (error) {
       if (!(error instanceof TooSlowError)) throw error;
       // Once more as much would take as long.
-      this.#limit.tooSlow(isPart ? Number.POSITIVE_INFINITY : events);
+      this.#limit.tooSlow();
       const less = `at most ${this.#limit.events} events, or one message`;
       this.#slowness = `${error.message}; the next transactions have less: ${less}`;
       throw new TooSlowError(this.#slowness, { cause: error });
     }
+    if (!isPart) this.#transaction.end();
   }
 
   async #followConnection(): Promise<void> {

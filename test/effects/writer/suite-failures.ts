@@ -167,6 +167,26 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(whole, await rig.undisturbed({}, place))).toEqual([]);
   });
 
+  test("where commits fail again and again, the next ones are smaller", async () => {
+    const store = await rig.openStore();
+    // As where a server, or a proxy before it, ends transactions that take long.
+    disturb(store, async ({ members }) => {
+      if (members.length > 15) throw new Error("the connection was lost");
+    });
+    const frames = Array.from({ length: 8 }, (_, nth): TestFrame => {
+      const events = Array.from({ length: 5 }, (_, at): TestEvent => {
+        const uuid = `00000000-0000-4000-8000-${String(5 * nth + at).padStart(12, "0")}`;
+        return { uuid, distinctId: uuid, receivedAtMs: 1_800_000_000_000 };
+      });
+      return { lane: "live", projectId: "slow", messageId: `cut-${nth}`, events };
+    });
+    await storeFrames(connection, frames);
+    const writer = rig.startWriter({ store });
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
+  });
+
   test("with its lock in hand, a writer goes on from a database that was put back", async () => {
     let nth = 0;
     const store = await rig.openStore();
