@@ -37,6 +37,7 @@ export const rejectedReasons = [
   "group_full",
   "too_many_group_types",
   "name_too_long",
+  "properties_edited",
 ] as const;
 
 /** What happened to a stream that its reader had not brought about. */

@@ -87,7 +87,7 @@ export class Members {
       if (member.mergedInto === undefined) return undefined;
       at = member.mergedInto;
     }
-    throw new Error(`find the person of a distinct id: its row ${id} points in a circle`);
+    throw new Error(lost(projectId, id));
   }
 
   /** Takes a stored row, unless it is here already: then it is newer here. */
@@ -244,8 +244,13 @@ export class Members {
       if (at?.mergedInto === undefined) return at;
       at = this.rows.get(at.projectId, at.mergedInto);
     }
-    throw new Error(`find the person of a distinct id: its row ${member.id} points in a circle`);
+    throw new Error(lost(member.projectId, member.id));
   }
+}
+
+/** Rows that were changed by somebody else: this writer makes none such. */
+function lost(projectId: string, id: string): string {
+  return `find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in members points in a circle, so somebody changed it: make the database anew with \`penstock effects rebuild\``;
 }
 
 type PersonRow = Member & { person: Person };

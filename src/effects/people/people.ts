@@ -18,7 +18,7 @@ import { Groups } from "./groups.ts";
 import type { Member } from "./member.ts";
 import { Members, type SeenLine } from "./members.ts";
 import { PlainIds, partsOf, type Seen } from "./plain-ids.ts";
-import { noRoom, Refused } from "./property-bag.ts";
+import { type BagName, editedBag, noRoom, Refused } from "./property-bag.ts";
 import { type Missing, Wanted } from "./wanted.ts";
 
 export interface PeopleOptions {
@@ -292,14 +292,14 @@ export class People {
     const { kind, from: a, to: b } = link;
     const atMs = effect.stamp.timeMs;
     this.#links.push({ projectId, place, a, b, kind, atMs, eventUuid, outcome });
-    if (refused.count > 0) this.#reject(effect, "person_full", noRoom(refused, "persons merged"));
+    this.#tell(effect, refused, ["person_full", "persons merged", `${a} or ${b}`]);
   }
 
   #writePerson(effect: EventEffect, member: Member): void {
     if (effect.person === undefined) return;
     const refused = new Refused();
     this.#members.write(member, effect.person, { stamp: effect.stamp, refused });
-    if (refused.count > 0) this.#reject(effect, "person_full", noRoom(refused, "person"));
+    this.#tell(effect, refused, ["person_full", "person", member.id]);
   }
 
   #writeGroup(effect: EventEffect): void {
@@ -310,7 +310,12 @@ export class People {
       const detail = `more than ${this.#groupTypesMax} group types: ${group.type}`;
       this.#reject(effect, "too_many_group_types", detail);
     }
-    if (refused.count > 0) this.#reject(effect, "group_full", noRoom(refused, "group"));
+    this.#tell(effect, refused, ["group_full", "group", `${group.type}/${group.key}`]);
+  }
+
+  #tell(effect: EventEffect, refused: Refused, [full, where, whose]: BagName): void {
+    if (refused.count > 0) this.#reject(effect, full, noRoom(refused, where));
+    if (refused.wasEdited) this.#reject(effect, "properties_edited", editedBag(where, whose));
   }
 
   #reject(effect: EventEffect, reason: RejectedReason, detail: string): void {
@@ -321,10 +326,7 @@ export class People {
 
   #touchAgain(projectId: string, id: string, seen: Seen): void {
     const row = this.#members.missing(projectId, id);
-    if (row === undefined) {
-      this.#members.touch(projectId, id, seen);
-      return;
-    }
+    if (row === undefined) return void this.#members.touch(projectId, id, seen);
     this.#wanted.member(projectId, row);
     this.#plainIds.add(projectId, id, seen);
   }

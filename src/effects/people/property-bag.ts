@@ -4,7 +4,14 @@
 
 import { nameBytes } from "../property-name.ts";
 import { compareStamps } from "../stamp.ts";
-import type { PropertyColumns, PropertyState, PropertyWrites, Stamp } from "../types.ts";
+import type {
+  PropertyColumns,
+  PropertyState,
+  PropertyWrites,
+  RejectedReason,
+  Stamp,
+} from "../types.ts";
+import { fromEdited } from "./edited-columns.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
 /**
@@ -19,6 +26,8 @@ const objectBytes = 200;
 export class Refused {
   count = 0;
   first = "";
+  /** Whether a bag had been changed in the database by somebody else, and is taken as it is. */
+  wasEdited = false;
 
   add(name: string): void {
     if (this.count === 0) this.first = name;
@@ -30,6 +39,13 @@ export class Refused {
 export function noRoom({ count, first }: Refused, where: string): string {
   const others = count === 1 ? "" : ` and ${count - 1} more`;
   return `no room in the ${where} for ${first}${others}`;
+}
+
+/** Why names find no room in it, what it is of, and whose. */
+export type BagName = readonly [full: RejectedReason, where: string, whose: string];
+
+export function editedBag(where: string, whose: string): string {
+  return `properties of the ${where} were changed in the database and are taken as they are there: ${whose}`;
 }
 
 /** What one bag may have. */
@@ -46,6 +62,8 @@ export class PropertyBag {
   /** Undefined: not read since `columns` was asked for. */
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
+  /** Its columns did not fit together, and nobody was told yet. */
+  #isEdited = false;
 
   /** `bytes`: what this object said of the same properties. */
   constructor(columns: PropertyColumns = noColumns, bytes = 0) {
@@ -80,7 +98,7 @@ export class PropertyBag {
   /** What one event writes. Tells whether anything changed; names without room are refused. */
   write(writes: PropertyWrites, stamp: Stamp, room: PropertyRoom): boolean {
     const properties = this.#read();
-    let isChanged = false;
+    let isChanged = this.#tellEdited(room);
     for (const [name, json] of writes.once) {
       const old = properties.get(name);
       if (old?.once !== undefined && compareStamps(old.once.stamp, stamp) <= 0) continue;
@@ -99,7 +117,10 @@ export class PropertyBag {
   /** Takes over all that `other` has, which the smaller of two should be. */
   join(other: PropertyBag, room: PropertyRoom): void {
     const properties = this.#read();
-    for (const [name, theirs] of other.#read()) {
+    const found = other.#read();
+    this.#tellEdited(room);
+    other.#tellEdited(room);
+    for (const [name, theirs] of found) {
       const ours = properties.get(name);
       if (ours === undefined) {
         this.#put(name, { old: ours, next: theirs }, room);
@@ -115,8 +136,27 @@ export class PropertyBag {
   }
 
   #read(): Map<string, PropertyState> {
-    this.#properties ??= fromColumns(this.#columns ?? noColumns);
+    if (this.#properties !== undefined) return this.#properties;
+    const columns = this.#columns ?? noColumns;
+    this.#properties = fromColumns(columns) ?? this.#takeEdited(columns);
     return this.#properties;
+  }
+
+  #takeEdited(columns: PropertyColumns): Map<string, PropertyState> {
+    const properties = fromEdited(columns);
+    this.#columns = undefined;
+    this.#isEdited = true;
+    this.#bytes = 0;
+    for (const [name, state] of properties)
+      this.#bytes += stampBytes + nameBytes(name) + valueBytes(state);
+    return properties;
+  }
+
+  #tellEdited(room: PropertyRoom): boolean {
+    const isEdited = this.#isEdited;
+    if (isEdited) room.refused.wasEdited = true;
+    this.#isEdited = false;
+    return isEdited;
   }
 
   #putWrite(name: string, write: NonNullable<PropertyState["write"]>, room: PropertyRoom): boolean {

@@ -49,10 +49,21 @@ export function toColumns(properties: Properties): PropertyColumns {
   return { json: json === "" ? "{}" : `${json}}`, state: JSON.stringify(state) };
 }
 
-/** The reverse. Throws where the two do not fit together, that is, where somebody changed one. */
-export function fromColumns(columns: PropertyColumns): Map<string, PropertyState> {
+/**
+ * The reverse; undefined where the two do not fit together, that is, where somebody changed one. A
+ * value that was changed to one of the same length is taken for what was written.
+ */
+export function fromColumns(columns: PropertyColumns): Map<string, PropertyState> | undefined {
+  try {
+    return readColumns(columns);
+  } catch {
+    return undefined;
+  }
+}
+
+function readColumns(columns: PropertyColumns): Map<string, PropertyState> | undefined {
   const properties = new Map<string, PropertyState>();
-  if (columns.state === "") return properties;
+  if (columns.state === "") return columns.json === noColumns.json ? properties : undefined;
   const [flat, shown, hidden, unshown] = JSON.parse(columns.state) as State;
   const stamps = stampsOf(flat);
   const { json } = columns;
@@ -61,6 +72,8 @@ export function fromColumns(columns: PropertyColumns): Map<string, PropertyState
     const tokenLength = shown[index]!;
     const nameEnd = at + Math.abs(tokenLength);
     const valueEnd = nameEnd + 1 + shown[index + 1]!;
+    if (json[nameEnd] !== ":" || !(json[valueEnd] === "," || json[valueEnd] === "}"))
+      return undefined;
     const name = nameOf(json.slice(at, nameEnd));
     const value = json.slice(nameEnd + 1, valueEnd);
     const write = stamps[shown[index + 2]!];
@@ -73,9 +86,7 @@ export function fromColumns(columns: PropertyColumns): Map<string, PropertyState
     });
     at = valueEnd + 1;
   }
-  if (shown.length === 0 ? json !== "{}" : at !== json.length) {
-    throw new Error(`properties do not fit their state: ${json.length} characters, not ${at}`);
-  }
+  if (shown.length === 0 ? json !== "{}" : at !== json.length) return undefined;
   for (let index = 0; index < unshown.length; index += 4) {
     const once = stamps[unshown[index + 2] as number];
     properties.set(unshown[index] as string, {
