@@ -168,6 +168,8 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   const mayLose =
     isLossKnown(scenario, options) && (toldOfLoss || scenario.knownLoss?.isSilent === true);
   if (mayLose) notes.push(...differences);
+  // A server that loses messages loses with them the ids by which it would know a retry.
+  const forgiven = mayLose ? { lost: 0, duplicatedOwnFrames: 0 } : {};
   const {
     storedThoughRefusedForNow: _,
     duplicatedWithoutCause: __,
@@ -185,7 +187,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
     natsVersion: options.natsVersion,
     recoveryMs: recovery.nothingRefused ? undefined : recoveryMs,
     faults: [
-      ...brokenPromises(mayLose ? { ...settlement, lost: 0 } : settlement),
+      ...brokenPromises({ ...settlement, ...forgiven }),
       ...(mayLose ? [] : differences),
       ...strange,
       ...leftovers,
