@@ -76,8 +76,8 @@ Rows scanned(EventScanner& scanner, Frame& frame) {
 
 LineRows line_rows(const Frame& frame, const Rows& rows) {
   const size_t lines = frame.ends.size();
-  return {rows.table.data(), lines, rows.count, frame.ends.data(),
-          lines,             0,     kBefore.size(), kUuidKey};
+  return {rows.table.data(), lines,   rows.count, frame.ends.data(), lines, 0,
+          kBefore.size(),    kUuidKey};
 }
 
 Words read(const Frame& frame, const LineRows& rows) {
