@@ -173,10 +173,10 @@ void check_alone(const Frame& frame, LineRows rows, const uint32_t* line, size_t
 /** The table of that row alone. */
 Words row_alone(const Rows& rows, size_t capacity, size_t index) {
   Words table(rows.table.begin(), rows.table.begin() + penstock::kHeaderWords);
-  const auto row = rows.table.begin() + penstock::kHeaderWords + index * penstock::kRowWords;
+  const uint32_t* row = rows.table.data() + penstock::kHeaderWords + index * penstock::kRowWords;
   table.insert(table.end(), row, row + penstock::kRowWords);
-  const auto extra = rows.table.begin() + penstock::kHeaderWords + capacity * penstock::kRowWords +
-                     index * penstock::kExtraWords;
+  const uint32_t* extra = rows.table.data() + penstock::kHeaderWords +
+                          capacity * penstock::kRowWords + index * penstock::kExtraWords;
   table.insert(table.end(), extra, extra + penstock::kExtraWords);
   return table;
 }
