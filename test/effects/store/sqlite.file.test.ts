@@ -49,9 +49,12 @@ function inProcess(role: string, file: string): unknown[] {
 /** All folders that SQLite would take for temporary files may be read only, but for this one. */
 function inOneFolder(folder: string, command: readonly string[]): string[] {
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
-  const script = `set -e; folder=$1; shift; mount --bind "$folder" /mnt
-    mount -t tmpfs -o ro none /var/tmp; mount -t tmpfs none /tmp; mkdir -p "$folder"
-    mount --bind /mnt "$folder"; mount -o remount,ro /tmp; cd /proc; exec "$@"`;
+  // What is below them stays to be read: this project may be.
+  const script = `set -e; folder=$1; shift
+    for temporary in /var/tmp /tmp; do mount --bind $temporary $temporary; done
+    mount --bind "$folder" "$folder"
+    for temporary in /var/tmp /tmp; do mount -o remount,bind,ro $temporary; done
+    cd /proc; exec "$@"`;
   return [...unshare, "sh", "-c", script, "sh", folder, ...command];
 }
 
