@@ -22,6 +22,7 @@ import {
 
 interface Service {
   readonly image: string;
+  readonly command?: string[];
   readonly environment?: Env;
   readonly volumes?: string[];
   readonly tmpfs?: string[];
@@ -70,11 +71,12 @@ describe("the compose file fits together", () => {
   test("images have versions, and the gateway's is built once, with the version of the package", () => {
     const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
     for (const [name, { image }] of services)
-      expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+\.\d+(-alpine)?$/);
+      expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+(\.\d+)?(-alpine)?$/);
     const own = services.filter(([, { image }]) => image === `penstock:${version}`);
     expect(own.map(([name]) => name)).toEqual([
       ...gateways.map(([name]) => name),
       "effects",
+      "sink",
       "demo-project",
     ]);
     const builds = services.flatMap(([, { build }]) => build ?? []);
@@ -135,6 +137,31 @@ describe("the compose file fits together", () => {
     );
     expect(tmpfs).toEqual([expect.stringMatching(/^\/tmp:/)]);
     expect(healthcheck?.test.at(-1)).toBe(String(effectsPort));
+  });
+
+  test("the sink has the gateways' NATS, and the database beside it with the user and password that this one makes", () => {
+    const { environment = {}, healthcheck, command } = file.services["sink"]!;
+    const { natsUrl, natsToken, sinkTo, sinkHost, sinkPort } = settingsOf(environment);
+    expect({ natsUrl, natsToken }).toEqual({
+      natsUrl: config.natsUrl,
+      natsToken: config.natsToken,
+    });
+    const made = file.services["warehouse"]!.environment ?? {};
+    const { protocol, hostname, username, password, pathname } = new URL(sinkTo ?? "");
+    expect({ protocol, hostname, username, password, pathname }).toEqual({
+      protocol: "postgres:",
+      hostname: "warehouse",
+      username: made["POSTGRES_USER"],
+      password: made["POSTGRES_PASSWORD"],
+      pathname: `/${made["POSTGRES_DB"]}`,
+    });
+    expect(command).toEqual(["sink", "postgres"]);
+    expect(healthcheck?.test.at(-1)).toBe(String(sinkPort));
+    expect(sinkHost).toBe("0.0.0.0");
+    const scraped = parse(readDeploy("prometheus/prometheus.yml")).scrape_configs.find(
+      ({ job_name: job }: { job_name: string }) => job === "penstock-sink",
+    );
+    expect(scraped.static_configs[0].targets).toEqual([`sink:${sinkPort}`]);
   });
 
   test("every node has the variables that its configuration asks for, no others, and nats-server takes them", () => {

@@ -57,6 +57,7 @@ const overlays = [
   ["base", 8],
   ["overlays/production", 8],
   ["effects", 4],
+  ["sink", 4],
 ] as const;
 
 describe("Kubernetes manifests are what the API knows", () => {

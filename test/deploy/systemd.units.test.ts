@@ -27,6 +27,7 @@ function unitOf(name: string): Unit {
 
 const gateway = unitOf("penstock");
 const effects = unitOf("penstock-effects");
+const sink = unitOf("penstock-sink@");
 const nats = unitOf("nats-server");
 const gatewayEnv = envOf(readDeploy("systemd/penstock.env"));
 const natsEnv = envOf(readDeploy("systemd/nats.env"));
@@ -35,6 +36,7 @@ describe("systemd units run the bundle", () => {
   test.each([
     ["penstock", gateway],
     ["penstock-effects", effects],
+    ["penstock-sink@", sink],
     ["nats-server", nats],
   ])(
     "%s.service is restarted without end, has no privileges, and writes nowhere else",
@@ -70,6 +72,19 @@ describe("systemd units run the bundle", () => {
     expect(settingsOf({ ...gatewayEnv, ...own }).effectsUrl).toBe(
       `sqlite:/var/lib/${service["StateDirectory"]?.[0]}/effects.sqlite`,
     );
+  });
+
+  test("a sink is the bundle's, with the gateway's NATS, and where to write from a file of its own", () => {
+    const service = sink["Service"] ?? {};
+    expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock sink %i"]);
+    expect(service["EnvironmentFile"]).toEqual([
+      "/etc/penstock/penstock.env",
+      "/etc/penstock/sink-%i.env",
+    ]);
+    const [, line = ""] =
+      /^# {3}(PENSTOCK_\S+)$/m.exec(readDeploy("systemd/penstock-sink@.service")) ?? [];
+    expect(settingsOf({ ...gatewayEnv, ...envOf(line) }).sinkTo).toMatch(/^postgres:/);
+    expect(service["WorkingDirectory"]?.[0]).toBe(`/var/lib/${service["StateDirectory"]?.[0]}`);
   });
 
   test("nats-server has what its configuration asks for, the gateway's token, and room for its streams", () => {
