@@ -35,10 +35,10 @@ function read(file: string): string {
 
 const sources = filesBelow("src").filter((file) => file.endsWith(".ts"));
 
-// Which folders of src a folder may import from, beside itself. Ground floor: base and nats. On it
-// stand the data path (http, intake, scan, events, publish) and the store side (streams, projects),
-// which do not know each other; the operator's side (admin, cli) stands on whatever it shows; app
-// wires them all, and only main.ts imports app.
+// Which folders of src a folder may import from, beside itself. Ground floor: base, nats and
+// postgres. On it stand the data path (http, intake, scan, events, publish) and the store side
+// (streams, projects), which do not know each other; the operator's side (admin, cli) stands on
+// whatever it shows; app wires them all, and only main.ts imports app.
 const everythingButApp = [
   "admin",
   "base",
@@ -50,12 +50,14 @@ const everythingButApp = [
   "http",
   "intake",
   "nats",
+  "postgres",
   "projects",
   "publish",
 ].concat(["scan", "settings", "sinks", "streams", "workers"]);
 const mayImport: Record<string, string[]> = {
   base: [],
   nats: ["base"],
+  postgres: ["base"],
   settings: ["base", "nats"],
   http: ["base"],
   scan: ["base"],
@@ -68,11 +70,10 @@ const mayImport: Record<string, string[]> = {
   projects: ["base", "nats"],
   embedded: ["base"],
   // The process beside the gateway: reads what the data path has written, with the same scanner.
-  effects: ["base", "nats", "scan", "events"],
-  // Another process beside it, which reads the streams as the effects do, and whose target in
-  // PostgreSQL is reached as theirs is.
-  sinks: ["base", "nats", "scan", "events"].concat(
-    ["closed-sets.ts", "lines", "rules/json-members.ts", "store", "streams", "types.ts"].map(
+  effects: ["base", "nats", "postgres", "scan", "events"],
+  // Another process beside it, which reads the streams as the effects do.
+  sinks: ["base", "nats", "postgres", "scan", "events"].concat(
+    ["closed-sets.ts", "lines", "rules/json-members.ts", "streams", "types.ts"].map(
       (place) => `effects/${place}`,
     ),
   ),

@@ -5,6 +5,7 @@
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { StoreError } from "../../base/store-error.ts";
 import {
   type OpenReader,
   readerAt,
@@ -14,7 +15,6 @@ import {
 } from "../../effects/store/open.ts";
 import type { Totals } from "../../effects/store/port.ts";
 import { isAbsent } from "../../effects/store/sqlite/file-access.ts";
-import { StoreError } from "../../effects/store/store-error.ts";
 import { lagOf, type StreamStatus, streamStatuses } from "../../effects/streams/lag.ts";
 import type { Position } from "../../effects/types.ts";
 import type { Config } from "../../settings/config.ts";

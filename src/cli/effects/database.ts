@@ -2,9 +2,9 @@
 // or not `penstock effects` runs. What they print is a person's or a program's to read.
 
 import { isProjectId } from "../../base/forms.ts";
+import { StoreError } from "../../base/store-error.ts";
 import { asOfJson } from "../../effects/http/shapes.ts";
 import { type OpenReader, readerAt, shownPlace, storePlace } from "../../effects/store/open.ts";
-import { StoreError } from "../../effects/store/store-error.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import type { EffectsCommand } from "./command.ts";
 import { noteAge } from "./freshness.ts";

@@ -3,6 +3,7 @@
 // that no `penstock effects` runs.
 
 import type { NatsConnection } from "@nats-io/nats-core";
+import { StoreError } from "../../base/store-error.ts";
 import {
   readerAt,
   type StorePlace,
@@ -12,7 +13,6 @@ import {
 } from "../../effects/store/open.ts";
 import type { EffectsReader, EffectsStore } from "../../effects/store/port.ts";
 import type { WriterLock } from "../../effects/store/sqlite/writer-lock.ts";
-import { StoreError } from "../../effects/store/store-error.ts";
 import { rebuild } from "../../effects/writer/rebuild.ts";
 import { RebuildError } from "../../effects/writer/rebuild-error.ts";
 import { verify } from "../../effects/writer/verify.ts";

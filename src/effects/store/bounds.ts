@@ -1,6 +1,6 @@
 // How many rows a store keeps and reads of what would grow with every event, for both databases.
 
-import type { Value } from "./rows/table.ts";
+import type { Value } from "../../base/table.ts";
 
 /** The newest rejections of each project. */
 export const rejectedKept = 10_000;

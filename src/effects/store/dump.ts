@@ -3,7 +3,7 @@
 // in a stream, because these depend on how frames fell together. It names tables and columns; a
 // store asks for the rows in this order.
 
-import { rowReader } from "./rows/table.ts";
+import { rowReader } from "../../base/table.ts";
 import { dumpedPersons } from "./rows/tables.ts";
 
 export interface DumpSection {

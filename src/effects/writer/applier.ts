@@ -2,6 +2,7 @@
 // and groups in memory, and says what is to be written. One batch at a time; while a commit is on
 // its way, the next batch may be applied already. Never asks a clock.
 
+import { TooLargeError } from "../../base/store-error.ts";
 import type { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
 import type { FrameLines } from "../lines/frame-lines.ts";
 import type { LineVisitor, StoredFrame, StoredLine } from "../lines/line.ts";
@@ -9,7 +10,6 @@ import type { People } from "../people/people.ts";
 import type { Spikes } from "../spikes/spikes.ts";
 import type { EffectsStore } from "../store/port.ts";
 import { noRows } from "../store/rows/pieces.ts";
-import { TooLargeError } from "../store/store-error.ts";
 import type { FrameItem } from "../streams/frame-item.ts";
 import type { StreamName } from "../streams/stored-stream.ts";
 import type { PlaceItem, StreamItem } from "../streams/stream-reader.ts";

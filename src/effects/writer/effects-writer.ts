@@ -6,10 +6,10 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
+import { TooSlowError } from "../../base/store-error.ts";
 import type { PeopleOptions } from "../people/people.ts";
 import { SpikeLog } from "../spikes/spike-log.ts";
 import { type EffectsStore, FencedError } from "../store/port.ts";
-import { TooSlowError } from "../store/store-error.ts";
 import { EventStreams, type ReadPlace } from "../streams/event-streams.ts";
 import type { Applier, Counts, Memory } from "./applier.ts";
 import { Batch } from "./batch.ts";

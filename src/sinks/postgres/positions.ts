@@ -2,9 +2,9 @@
 // so that of two sinks that both think they have the target one fails.
 
 import type { Client } from "pg";
-import { arrayOf } from "../../effects/store/postgres/arrays.ts";
-import { selectRows } from "../../effects/store/postgres/select-rows.ts";
 import { lanes } from "../../nats/names.ts";
+import { arrayOf } from "../../postgres/arrays.ts";
+import { selectRows } from "../../postgres/select-rows.ts";
 import { type Before, MovedError, type SinkPosition } from "../sink-target.ts";
 
 interface WrittenPositions {

@@ -4,10 +4,10 @@
 // JSON of an event, that event is put aside and the rest is written.
 
 import { type Client, DatabaseError } from "pg";
-import { type PostgresAddress, readAddress } from "../../effects/store/postgres/address.ts";
-import { arrayOf } from "../../effects/store/postgres/arrays.ts";
-import { selectRows } from "../../effects/store/postgres/select-rows.ts";
-import { StoreError } from "../../effects/store/store-error.ts";
+import { StoreError } from "../../base/store-error.ts";
+import { type PostgresAddress, readAddress } from "../../postgres/address.ts";
+import { arrayOf } from "../../postgres/arrays.ts";
+import { selectRows } from "../../postgres/select-rows.ts";
 import type {
   RejectedLine,
   SinkBatch,

@@ -3,10 +3,10 @@
 // asks again.
 
 import type { Client } from "pg";
-import type { PostgresAddress } from "../../effects/store/postgres/address.ts";
-import { connect, destroy } from "../../effects/store/postgres/connect.ts";
-import { leavesConnection, storeErrorOf } from "../../effects/store/postgres/faults.ts";
-import { selectRows } from "../../effects/store/postgres/select-rows.ts";
+import type { PostgresAddress } from "../../postgres/address.ts";
+import { connect, destroy } from "../../postgres/connect.ts";
+import { leavesConnection, storeErrorOf } from "../../postgres/faults.ts";
+import { selectRows } from "../../postgres/select-rows.ts";
 import { MovedError, StandbyError } from "../sink-target.ts";
 
 /** The first of the two numbers of the lock, freely chosen; the other one is of the schema. */

@@ -1,11 +1,10 @@
-// How the store reaches PostgreSQL: what its URL says, TLS, and what is said when it fails. The
+// How the store reaches PostgreSQL: TLS, and what is said when it fails. The
 // password is in none of it.
 
 import { expect, test } from "vitest";
-import { readAddress } from "../../../src/effects/store/postgres/address.ts";
+import { StoreError } from "../../../src/base/store-error.ts";
 import { PostgresReader } from "../../../src/effects/store/postgres/reader.ts";
 import { PostgresStore } from "../../../src/effects/store/postgres/store.ts";
-import { StoreError } from "../../../src/effects/store/store-error.ts";
 import { createAuthority } from "../../../testkit/certificates.ts";
 import { postgresForFile } from "../../../testkit/for-file.ts";
 import { asked } from "../../../testkit/postgres-rows.ts";
@@ -32,27 +31,6 @@ async function faultOf(url: string): Promise<string | undefined> {
     await store?.close();
   }
 }
-
-test("a URL that is none is told without what stands in it", () => {
-  for (const url of ["mysql://u:secret@h/d", "secret", "postgres://u:sec%ret@h/d"]) {
-    expect(() => readAddress(url)).toThrow(StoreError);
-    expect(() => readAddress(url)).not.toThrow(/secret|sec%/);
-  }
-  expect(() => readAddress("postgres://h/d?sslmode=maybe")).toThrow("sslmode is one of disable");
-  expect(() => readAddress("postgres://h/d?pool=3")).toThrow("unknown parameter pool");
-  expect(() => readAddress("postgres://h/d?sslrootcert=/no/such")).toThrow("read sslrootcert");
-});
-
-test("host, port and database are shown, and have libpq's defaults", () => {
-  const shown = (url: string): string => readAddress(url).shown;
-  expect(shown("postgres://ann:pw@db.example.org:6432/effects")).toBe(
-    "db.example.org:6432/effects",
-  );
-  expect(shown("postgresql://ann@[::1]")).toBe("[::1]:5432/ann");
-  expect(shown("postgres://ann@localhost/effects?host=/run/postgresql")).toBe(
-    "/run/postgresql/effects",
-  );
-});
 
 test("what keeps the store from opening is said with where and what to do", async () => {
   const { url, port, user } = server;

@@ -4,9 +4,9 @@
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
+import { StoreError } from "../../../src/base/store-error.ts";
 import { FencedError } from "../../../src/effects/store/port.ts";
 import { PostgresStore } from "../../../src/effects/store/postgres/store.ts";
-import { StoreError } from "../../../src/effects/store/store-error.ts";
 import { postgresForFile } from "../../../testkit/for-file.ts";
 import { asked } from "../../../testkit/postgres-rows.ts";
 import { newDatabase } from "./postgres-rig.ts";

@@ -17,10 +17,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
+import { StoreError } from "../../../src/base/store-error.ts";
 import { makeBeside, replaceDatabase } from "../../../src/effects/store/sqlite/replace-file.ts";
 import { SqliteStore } from "../../../src/effects/store/sqlite/store.ts";
 import { takeWriterLock } from "../../../src/effects/store/sqlite/writer-lock.ts";
-import { StoreError } from "../../../src/effects/store/store-error.ts";
 import { commitOf } from "./row-kit.ts";
 
 const killedChild = path.join(import.meta.dirname, "replace-killed-child.ts");

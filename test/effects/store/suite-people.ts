@@ -1,9 +1,9 @@
 // For every store: people, their ids, uuids and links, and texts that it could trip over.
 
 import { expect, test } from "vitest";
+import { TooLargeError } from "../../../src/base/store-error.ts";
 import { personUuid } from "../../../src/effects/people/person-uuid.ts";
 import { toColumns } from "../../../src/effects/people/property-columns.ts";
-import { TooLargeError } from "../../../src/effects/store/store-error.ts";
 import { hostileTexts } from "./hostile-texts.ts";
 import {
   byId,

@@ -1,8 +1,8 @@
 // For every store: a commit is there in whole or not at all, and there is one writer.
 
 import { expect, test } from "vitest";
+import { StoreError } from "../../../src/base/store-error.ts";
 import { FencedError } from "../../../src/effects/store/port.ts";
-import { StoreError } from "../../../src/effects/store/store-error.ts";
 import {
   all,
   commitOf,

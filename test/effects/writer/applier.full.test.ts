@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
+import { TooLargeError } from "../../../src/base/store-error.ts";
 import { DuplicatesBudget } from "../../../src/effects/duplicates/duplicates-budget.ts";
 import { FrameLines, frameRows } from "../../../src/effects/lines/frame-lines.ts";
 import { People } from "../../../src/effects/people/people.ts";
 import { toColumns } from "../../../src/effects/people/property-columns.ts";
 import { Spikes } from "../../../src/effects/spikes/spikes.ts";
-import { TooLargeError } from "../../../src/effects/store/store-error.ts";
 import type { StreamItem } from "../../../src/effects/streams/stream-reader.ts";
 import type { MemberRow } from "../../../src/effects/types.ts";
 import { Usage } from "../../../src/effects/usage/usage.ts";

@@ -2,15 +2,15 @@
 // of the last one's. A writer that has not made or read that one writes nothing.
 
 import type { ClientBase } from "pg";
+import { pick, rowsOf, type Table, type Value } from "../../../base/table.ts";
+import { arrayOf, chunksOf, columnsSql, unnestSql, upsertSql } from "../../../postgres/arrays.ts";
+import { selectRows } from "../../../postgres/select-rows.ts";
 import type { Run } from "../../types.ts";
 import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold } from "../bounds.ts";
 import { FencedError } from "../port.ts";
 import { type FlatCommit, flatRuns } from "../rows/flat-commit.ts";
 import { isSameRun, runOf } from "../rows/read-rows.ts";
-import { pick, rowsOf, type Table, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
-import { arrayOf, chunksOf, columnsSql, unnestSql, upsertSql } from "./arrays.ts";
-import { selectRows } from "./select-rows.ts";
 
 const oldest = "first_seen_at_ms = least(old.first_seen_at_ms, excluded.first_seen_at_ms)";
 const sums =

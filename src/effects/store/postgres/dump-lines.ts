@@ -1,6 +1,9 @@
 // The dump out of PostgreSQL: all of one moment, read batch by batch.
 
 import type { ClientBase } from "pg";
+import type { Value } from "../../../base/table.ts";
+import { arrayOf, columnsSql, selectSql } from "../../../postgres/arrays.ts";
+import { selectRows } from "../../../postgres/select-rows.ts";
 import {
   type DumpedPerson,
   type DumpSection,
@@ -9,11 +12,8 @@ import {
   personLine,
   sectionLine,
 } from "../dump.ts";
-import type { Value } from "../rows/table.ts";
 import { dumpedPersons } from "../rows/tables.ts";
-import { arrayOf, columnsSql, selectSql } from "./arrays.ts";
 import type { ReaderPool } from "./reader-pool.ts";
-import { selectRows } from "./select-rows.ts";
 
 /** Persons may have 512 KiB of properties each. */
 const personsAtOnce = 200;

@@ -2,7 +2,7 @@
 // release reads. All of it or nothing.
 
 import type { ClientBase } from "pg";
-import { StoreError } from "../store-error.ts";
+import { StoreError } from "../../../base/store-error.ts";
 import { schemaName, steps } from "./schema.ts";
 
 /** Only with the writer's lock. Rejects with a StoreError where a newer release was here. */

@@ -1,9 +1,9 @@
 // Pages of rows with properties: found by the last key, never by counting rows, and cut where their
 // properties come to too much.
 
+import type { Table, Value } from "../../../base/table.ts";
+import { columnsSql } from "../../../postgres/arrays.ts";
 import type { Page, PageOf } from "../port.ts";
-import type { Table, Value } from "../rows/table.ts";
-import { columnsSql } from "./arrays.ts";
 
 interface PageQuery {
   readonly table: Table;

@@ -4,6 +4,9 @@
 
 import type { ClientBase } from "pg";
 import { isUuid } from "../../../base/forms.ts";
+import type { Row } from "../../../base/table.ts";
+import { columnsSql, selectSql } from "../../../postgres/arrays.ts";
+import { selectRows } from "../../../postgres/select-rows.ts";
 import { linksMax, linksReadMax } from "../bounds.ts";
 import { idBytes, type Link, type Page, type PageOf, type Person } from "../port.ts";
 import {
@@ -14,11 +17,8 @@ import {
   shownIdsMax,
   shownLinkOf,
 } from "../rows/read-rows.ts";
-import type { Row } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
-import { columnsSql, selectSql } from "./arrays.ts";
 import { cutPage, pageSql } from "./pages.ts";
-import { selectRows } from "./select-rows.ts";
 
 /** The uuids of all members of the person whose row has the uuid $2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (

@@ -1,11 +1,11 @@
 // How far the streams are applied, with the trails of message ids.
 
 import type { ClientBase } from "pg";
+import { selectSql } from "../../../postgres/arrays.ts";
+import { selectRows } from "../../../postgres/select-rows.ts";
 import type { Position } from "../../types.ts";
 import { positionsOf } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { selectSql } from "./arrays.ts";
-import { selectRows } from "./select-rows.ts";
 
 /** The answer is of one moment where the transaction is, and where nobody else writes. */
 export async function readPositions(client: ClientBase): Promise<Position[]> {

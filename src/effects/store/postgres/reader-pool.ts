@@ -3,18 +3,20 @@
 
 import { type Client, type ClientBase, Pool } from "pg";
 import { pauseUntilAborted } from "../../../base/retry.ts";
-import type { Value } from "../rows/table.ts";
-import type { PostgresAddress } from "./address.ts";
-import { closeMsMax, connect, destroy, prepare, triedConfig } from "./connect.ts";
-import { leavesConnection, storeErrorOf } from "./faults.ts";
+import type { Value } from "../../../base/table.ts";
+import type { PostgresAddress } from "../../../postgres/address.ts";
+import { closeMsMax, connect, destroy, prepare, triedConfig } from "../../../postgres/connect.ts";
+import { leavesConnection, storeErrorOf } from "../../../postgres/faults.ts";
+import { hints } from "./hints.ts";
 import { requireVersion } from "./migrate.ts";
+import { schemaName } from "./schema.ts";
 
 const connectionsMax = 4;
 const idleMs = 30_000;
 const statementMsMax = 30_000;
 /** The dump's first rows take a sort of all persons. */
 const longStatementMsMax = 600_000;
-const name = "penstock effects reader";
+const [name, schema] = ["penstock effects reader", schemaName];
 const beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 interface BatchQuery<Item> {
@@ -47,7 +49,7 @@ export class ReaderPool {
         client.release(fault !== undefined && !leavesConnection(fault));
       }
     } catch (error) {
-      throw storeErrorOf(error, { doing: "read", shown: this.#address.shown });
+      throw storeErrorOf(error, { doing: "read", shown: this.#address.shown, hints });
     }
   }
 
@@ -70,7 +72,7 @@ export class ReaderPool {
         await client.query("CLOSE batches");
       }
     } catch (error) {
-      throw storeErrorOf(error, { doing: "read", shown: this.#address.shown });
+      throw storeErrorOf(error, { doing: "read", shown: this.#address.shown, hints });
     } finally {
       await client?.end().catch(() => {});
     }
@@ -87,13 +89,13 @@ export class ReaderPool {
   async #newPool(): Promise<Pool> {
     const { shown } = this.#address;
     const pool = new Pool({
-      ...(await triedConfig(this.#address, { name, statementMsMax })),
+      ...(await triedConfig(this.#address, { name, schema, statementMsMax })),
       max: connectionsMax,
       idleTimeoutMillis: idleMs,
       // A command that has its answer ends.
       allowExitOnIdle: true,
       async onConnect(client) {
-        await prepare(client);
+        await prepare(client, schema);
         await requireVersion(client, shown);
       },
     });
@@ -109,7 +111,9 @@ export class ReaderPool {
   }
 
   async #longClient(): Promise<Client> {
-    const client = await connect(this.#address, { name, statementMsMax: longStatementMsMax });
+    const client = await connect(this.#address, {
+      ...{ name, schema, statementMsMax: longStatementMsMax },
+    });
     try {
       await requireVersion(client, this.#address.shown);
       await client.query(beginSnapshot);

@@ -2,6 +2,10 @@
 // takes no lock, and makes no tables.
 
 import type { ClientBase } from "pg";
+import type { Row, Value } from "../../../base/table.ts";
+import { readAddress } from "../../../postgres/address.ts";
+import { selectSql } from "../../../postgres/arrays.ts";
+import { selectRows } from "../../../postgres/select-rows.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import type { IncidentRow, Position, Recording, RejectedRow, SpikeRow } from "../../types.ts";
 import {
@@ -29,17 +33,13 @@ import {
   spikeOf,
   usageDayOf,
 } from "../rows/read-rows.ts";
-import type { Row, Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { spikePage, spikesBegin } from "../spike-page.ts";
-import { readAddress } from "./address.ts";
-import { selectSql } from "./arrays.ts";
 import { dumpLines } from "./dump-lines.ts";
 import { cutPage, pageSql } from "./pages.ts";
 import { linksOf, personByUuid, personsPage } from "./people.ts";
 import { readPositions } from "./positions.ts";
 import { ReaderPool } from "./reader-pool.ts";
-import { selectRows } from "./select-rows.ts";
 import { holdersSql } from "./session.ts";
 
 interface Days {

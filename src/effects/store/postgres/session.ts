@@ -6,12 +6,15 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "pg";
 import { pauseUntilAborted } from "../../../base/retry.ts";
-import { StoreError } from "../store-error.ts";
-import type { PostgresAddress } from "./address.ts";
-import { closeMsMax, connect, destroy } from "./connect.ts";
-import { leavesConnection, storeErrorOf } from "./faults.ts";
+import { StoreError } from "../../../base/store-error.ts";
+import type { PostgresAddress } from "../../../postgres/address.ts";
+import { closeMsMax, connect, destroy } from "../../../postgres/connect.ts";
+import { leavesConnection, storeErrorOf } from "../../../postgres/faults.ts";
+import { selectRows } from "../../../postgres/select-rows.ts";
+import { FencedError } from "../port.ts";
+import { hints } from "./hints.ts";
 import { bringUpToDate } from "./migrate.ts";
-import { selectRows } from "./select-rows.ts";
+import { schemaName } from "./schema.ts";
 
 /** Advisory locks belong to a database, and go with the connection. Two numbers, freely chosen. */
 const [lockClass, lockObject] = [1_885_695_603, 1];
@@ -89,8 +92,9 @@ export class WriterSession {
       if (this.#isGivenUp) throw new Error("the store was closed meanwhile");
       return await work(this.#client);
     } catch (error) {
+      if (error instanceof FencedError) throw error;
       if (!leavesConnection(error)) this.#letGo();
-      throw storeErrorOf(error, { doing, shown: this.#address.shown });
+      throw storeErrorOf(error, { doing, shown: this.#address.shown, hints });
     }
   }
 
@@ -101,7 +105,9 @@ export class WriterSession {
   }
 
   async #newClient(): Promise<Client> {
-    const client = await connect(this.#address, { name: this.#name, statementMsMax });
+    const client = await connect(this.#address, {
+      ...{ name: this.#name, statementMsMax, schema: schemaName },
+    });
     client.on("error", () => {
       if (this.#client === client) this.#letGo();
     });

@@ -4,6 +4,11 @@
 // for the last commit.
 
 import type { ClientBase } from "pg";
+import { StoreError, TooLargeError } from "../../../base/store-error.ts";
+import { pick, type Row, type Table, type Value } from "../../../base/table.ts";
+import { type PostgresAddress, readAddress } from "../../../postgres/address.ts";
+import { arrayOf, columnsSql, selectSql, unnestSql } from "../../../postgres/arrays.ts";
+import { selectRows } from "../../../postgres/select-rows.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import type {
   ActiveIdsRow,
@@ -27,15 +32,10 @@ import {
   memberRowOf,
   outboxRowOf,
 } from "../rows/read-rows.ts";
-import { pick, type Row, type Table, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
-import { StoreError, TooLargeError } from "../store-error.ts";
-import { type PostgresAddress, readAddress } from "./address.ts";
-import { arrayOf, columnsSql, selectSql, unnestSql } from "./arrays.ts";
 import { removePublished, writeCommit } from "./commit.ts";
 import { readPositions } from "./positions.ts";
 import { PostgresReader } from "./reader.ts";
-import { selectRows } from "./select-rows.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
 /** Rows of a kind that one statement has: those of some milliseconds. */

@@ -2,6 +2,7 @@
 // of tables.ts. To send that to the thread of SQLite takes a fraction of what rows as objects take.
 // Rows of people and links are written by hand, because there may be very many in a commit.
 
+import { rowWriter, type Value } from "../../../base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import type {
   Commit,
@@ -14,7 +15,6 @@ import type {
   Stamp,
 } from "../../types.ts";
 import { trailChanges } from "../trail-changes.ts";
-import { rowWriter, type Value } from "./table.ts";
 import * as tables from "./tables.ts";
 
 /** More rows than a commit has; times 2^32 it is a whole number still. */

@@ -2,6 +2,7 @@
 // be very many at once, those of people, are read by hand; what reads the others follows from their
 // tables.
 
+import { indicesOf, type Row, rowReader } from "../../../base/table.ts";
 import type {
   GroupRow,
   LinePlace,
@@ -15,7 +16,6 @@ import type {
   TrailEntry,
 } from "../../types.ts";
 import type { Group, Link, Person } from "../port.ts";
-import { indicesOf, type Row, rowReader } from "./table.ts";
 import * as tables from "./tables.ts";
 
 /** Where a value of a row of `members` is. */

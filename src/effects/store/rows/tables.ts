@@ -2,6 +2,7 @@
 // written and read. Rows go as one flat array of values, because copying many small objects from
 // thread to thread takes longer than writing them. The statements are each database's own.
 
+import { type Column, pick, table } from "../../../base/table.ts";
 import type { Lane } from "../../../base/types.ts";
 import type {
   IncidentKind,
@@ -10,7 +11,6 @@ import type {
   RejectedReason,
   UsageClass,
 } from "../../types.ts";
-import { type Column, pick, table } from "./table.ts";
 
 const text: Column<string> = { type: "text" };
 const uuid: Column<string> = { type: "uuid" };

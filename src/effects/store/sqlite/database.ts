@@ -4,8 +4,8 @@
 
 import path from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import type { Value } from "../rows/table.ts";
-import { StoreError } from "../store-error.ts";
+import { StoreError } from "../../../base/store-error.ts";
+import type { Value } from "../../../base/table.ts";
 import { makePrivate, mustBeReadable } from "./file-access.ts";
 import { steps } from "./schema.ts";
 

@@ -1,7 +1,7 @@
 // Whether a database's file is there, and who may read it.
 
 import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
-import { StoreError } from "../store-error.ts";
+import { StoreError } from "../../../base/store-error.ts";
 
 /** Throws a StoreError that says what is to be done. */
 export function mustBeReadable(file: string): void {

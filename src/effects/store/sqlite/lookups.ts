@@ -2,13 +2,13 @@
 // while the last one's are written, and are then as old as the commit before. Whoever asks has the
 // newer ones in memory until they are committed.
 
+import { StoreError, TooLargeError } from "../../../base/store-error.ts";
+import { indicesOf, type Row, type Value } from "../../../base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import { lookupBytesMax } from "../bounds.ts";
 import type { GroupName } from "../port.ts";
 import { memberAt } from "../rows/read-rows.ts";
-import { indicesOf, type Row, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
-import { StoreError, TooLargeError } from "../store-error.ts";
 import { type Database, remedyOfDamage } from "./database.ts";
 import { ReadingSide } from "./reading-side.ts";
 import { selectSql } from "./statements.ts";

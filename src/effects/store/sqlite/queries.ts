@@ -2,6 +2,7 @@
 // asked. Each answer comes out of one transaction, so it never shows half a commit. Pages are found
 // by their last key, never by counting rows.
 
+import type { Row, Value } from "../../../base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import { linksMax, linksReadMax } from "../bounds.ts";
 import {
@@ -31,7 +32,6 @@ import {
   shownLinkOf,
   usageDayOf,
 } from "../rows/read-rows.ts";
-import type { Row, Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { spikesBegin } from "../spike-page.ts";
 import { ReadingSide } from "./reading-side.ts";

@@ -17,7 +17,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { StoreError } from "../store-error.ts";
+import { StoreError } from "../../../base/store-error.ts";
 import { faults } from "./database.ts";
 import { makePrivate } from "./file-access.ts";
 

@@ -1,7 +1,7 @@
 // The texts of SQLite's statements, as they follow from the columns of a table. Values are taken in
 // the order of the columns. Sends nothing.
 
-import type { Table } from "../rows/table.ts";
+import type { Table } from "../../../base/table.ts";
 import { barePersons, constantsOfBarePersons, members } from "../rows/tables.ts";
 
 /** `constants`: columns that are set beside them. */

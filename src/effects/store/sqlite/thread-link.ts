@@ -2,8 +2,8 @@
 // order. Errors that the port knows come back as what they are.
 
 import { Worker } from "node:worker_threads";
+import { StoreError, TooLargeError } from "../../../base/store-error.ts";
 import { FencedError } from "../port.ts";
-import { StoreError, TooLargeError } from "../store-error.ts";
 
 export interface ThreadData {
   readonly role: "writer" | "lookups" | "reader" | "long_read";

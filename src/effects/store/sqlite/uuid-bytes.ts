@@ -1,7 +1,7 @@
 // Uuids as they are stored in SQLite, which has no type for them: 16 bytes.
 
 import { Buffer } from "node:buffer";
-import type { Table, Value } from "../rows/table.ts";
+import type { Table, Value } from "../../../base/table.ts";
 
 /** A uuid as it is stored. What is no uuid becomes bytes that no row has. */
 export function uuidBytes(uuid: string): Uint8Array {

@@ -3,7 +3,7 @@
 
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { StoreError } from "../store-error.ts";
+import { StoreError } from "../../../base/store-error.ts";
 import { faults } from "./database.ts";
 import { isAbsent, makePrivate } from "./file-access.ts";
 

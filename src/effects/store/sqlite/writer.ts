@@ -2,11 +2,11 @@
 // has to be as new as the last of them. Everything it writes is in one transaction with the
 // commit's number.
 
+import { rowsOf, type Table, type Value } from "../../../base/table.ts";
 import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold, trimOutboxSql } from "../bounds.ts";
 import { FencedError, type GroupName } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
 import { isSameRun, runOf } from "../rows/read-rows.ts";
-import { rowsOf, type Table, type Value } from "../rows/table.ts";
 import * as tables from "../rows/tables.ts";
 import { Database, type Part, type Statement } from "./database.ts";
 import { SqliteLookups } from "./lookups.ts";

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
 import type { ClientConfig } from "pg";
-import { StoreError } from "../store-error.ts";
+import { StoreError } from "../base/store-error.ts";
 
 export interface PostgresAddress {
   /** `host:port/database`, or `/folder/database` for a socket. */

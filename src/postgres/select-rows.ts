@@ -1,7 +1,7 @@
-// Asks for rows as arrays of values, as both stores have them.
+// Asks for rows as arrays of values, in the form of base/table.ts.
 
 import type { ClientBase } from "pg";
-import type { Value } from "../rows/table.ts";
+import type { Value } from "../base/table.ts";
 
 export async function selectRows(
   client: ClientBase,

@@ -2,7 +2,7 @@
 // which the server takes apart with unnest. Makes the texts of statements; sends nothing.
 
 import { Buffer } from "node:buffer";
-import type { ColumnType, Table, Value } from "../rows/table.ts";
+import type { ColumnType, Table, Value } from "../base/table.ts";
 
 /** A statement's parameters stay far below what the server takes for one value, 1 GB. */
 const chunkCharsMax = 16 * 1024 * 1024;

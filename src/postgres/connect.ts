@@ -1,5 +1,5 @@
-// Makes connections to PostgreSQL, all alike: the search path, time-outs, and values as the rows of
-// both stores have them. What it makes is the caller's to end.
+// Makes connections to PostgreSQL, all alike: the search path, time-outs, and values as rows have
+// them here (`Value`, base/table.ts). What it makes is the caller's to end.
 
 import {
   Client,
@@ -9,7 +9,6 @@ import {
   types as usualTypes,
 } from "pg";
 import type { PostgresAddress } from "./address.ts";
-import { schemaName } from "./schema.ts";
 
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
@@ -22,8 +21,8 @@ interface ConnectOptions {
   /** Shown in the server's list of connections. */
   readonly name: string;
   readonly statementMsMax: number;
-  /** Where tables are looked for; default: the schema of the effects. */
-  readonly schema?: string;
+  /** Where tables are looked for. */
+  readonly schema: string;
 }
 
 /** Object identifiers of types, which never change. */
@@ -93,10 +92,7 @@ function configOf({ config }: PostgresAddress, options: ConnectOptions): ClientC
   };
 }
 
-async function connected(
-  config: ClientConfig,
-  { schema = schemaName }: ConnectOptions,
-): Promise<Client> {
+async function connected(config: ClientConfig, { schema }: ConnectOptions): Promise<Client> {
   const client = new Client(config);
   // Without a listener a connection that is lost while nothing is asked would end the process.
   client.on("error", () => {});
@@ -114,7 +110,7 @@ async function connected(
  * What is set once a connection, and not in its start-up message, which poolers refuse. Compiling a
  * statement takes longer here than running it.
  */
-export async function prepare(client: ClientBase, schema = schemaName): Promise<void> {
+export async function prepare(client: ClientBase, schema: string): Promise<void> {
   await client.query(`SET search_path = "${schema}", pg_catalog; SET jit = off`);
 }
 

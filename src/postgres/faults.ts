@@ -2,17 +2,13 @@
 // what is wrong, and what to do. Nothing of a URL's password is ever in them.
 
 import { DatabaseError } from "pg";
-import { FencedError } from "../port.ts";
-import { StoreError, TooSlowError } from "../store-error.ts";
+import { StoreError, TooSlowError } from "../base/store-error.ts";
 
 /** By SQLSTATE, or by the system's code. */
 const hints: Readonly<Record<string, string>> = {
   "28P01": "user or password is not accepted",
   "28000": "the server lets this user not in from here: see its pg_hba.conf",
   "3D000": "there is no such database: create it, and give it to the user",
-  "42501": "the user may not do this: let it own the database, or the schema penstock_effects",
-  "42P01": "the tables are not there: `penstock effects` makes them when it starts",
-  "3F000": "the tables are not there: `penstock effects` makes them when it starts",
   "53300": "the server has no connection left",
   "53100": "the server's disk is full",
   "57014": "it took too long",
@@ -31,15 +27,15 @@ interface Failed {
   /** What was tried, as "commit". */
   readonly doing: string;
   readonly shown: string;
-  /** In place of what is said to users of the effects. */
-  readonly hints?: Readonly<Record<string, string>>;
+  /** What to do is another thing for each program: its own words, by the same codes. */
+  readonly hints: Readonly<Record<string, string>>;
 }
 
 export function storeErrorOf(error: unknown, failed: Failed): Error {
-  const { doing, shown, hints: others = {} } = failed;
-  if (error instanceof StoreError || error instanceof FencedError) return error;
+  const { doing, shown, hints: own } = failed;
+  if (error instanceof StoreError) return error;
   const { message, code } = firstOf(error);
-  const hint = code === undefined ? undefined : (others[code] ?? hints[code]);
+  const hint = code === undefined ? undefined : (own[code] ?? hints[code]);
   const said = message === "" ? (code ?? "no reason given") : message;
   const text = hint === undefined ? said : `${hint} (${said})`;
   const isSlow = code === tooSlow || message === answerTooLate;
@@ -59,6 +55,6 @@ function firstOf(error: unknown): { message: string; code: string | undefined } 
  * statement, and not because it ends.
  */
 export function leavesConnection(error: unknown): boolean {
-  if (error instanceof StoreError || error instanceof FencedError) return true;
+  if (error instanceof StoreError) return true;
   return error instanceof DatabaseError && !/^(08|57P|F0|58|XX)/.test(error.code ?? "");
 }
