@@ -35,8 +35,8 @@ function read(file: string): string {
 
 const sources = filesBelow("src").filter((file) => file.endsWith(".ts"));
 
-// Which folders of src a folder may import from, beside itself. Ground floor: base, nats and
-// postgres. On it stand the data path (http, intake, scan, events, publish) and the store side
+// Which folders of src a folder may import from, beside itself. Ground floor: base, nats, postgres
+// and reading. On it stand the data path (http, intake, scan, events, publish) and the store side
 // (streams, projects), which do not know each other; the operator's side (admin, cli) stands on
 // whatever it shows; app wires them all, and only main.ts imports app.
 const everythingButApp = [
@@ -53,11 +53,13 @@ const everythingButApp = [
   "postgres",
   "projects",
   "publish",
+  "reading",
 ].concat(["scan", "settings", "sinks", "streams", "workers"]);
 const mayImport: Record<string, string[]> = {
   base: [],
   nats: ["base"],
   postgres: ["base"],
+  reading: ["base", "nats"],
   settings: ["base", "nats"],
   http: ["base"],
   scan: ["base"],
@@ -70,15 +72,11 @@ const mayImport: Record<string, string[]> = {
   projects: ["base", "nats"],
   embedded: ["base"],
   // The process beside the gateway: reads what the data path has written, with the same scanner.
-  effects: ["base", "nats", "postgres", "scan", "events"],
+  effects: ["base", "nats", "postgres", "reading", "scan", "events"],
   // Another process beside it, which reads the streams as the effects do.
-  sinks: ["base", "nats", "postgres", "scan", "events"].concat(
-    ["closed-sets.ts", "lines", "rules/json-members.ts", "streams", "types.ts"].map(
-      (place) => `effects/${place}`,
-    ),
-  ),
+  sinks: ["base", "nats", "postgres", "reading", "scan", "events"],
   // What a program reads events with; its files go to whoever installs it.
-  consumer: ["base", "nats", "effects/streams/resume.ts", "effects/streams/stored-stream.ts"],
+  consumer: ["base", "nats", "reading/resume.ts", "reading/stored-stream.ts"],
   // The settings as a type, and the table of metrics that a supervisor sums up.
   workers: ["base", "settings", "admin/metrics/metric-table.ts"],
   admin: everythingButApp,

@@ -2,8 +2,9 @@
 // what events do.
 
 import { FrameLines, frameRows } from "../src/effects/lines/frame-lines.ts";
-import type { StoredFrame, StoredLine } from "../src/effects/lines/line.ts";
+import type { StoredLine } from "../src/effects/lines/line.ts";
 import type { EventEffect, Rejection } from "../src/effects/types.ts";
+import type { StoredFrame } from "../src/reading/stored-frame.ts";
 import { createNativeScanner } from "../src/scan/native.ts";
 
 export const eventUuid = "0190c8b2-7f3a-7c11-9d2e-3f4a5b6c7d8e";

@@ -8,9 +8,9 @@ import {
   type JetStreamManager,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { StreamName } from "../effects/streams/stored-stream.ts";
 import { apiCodes, isApiError, nanosPerMs } from "../nats/api.ts";
 import { manyProjects, subjectOf } from "../nats/names.ts";
+import type { StreamName } from "../reading/stored-stream.ts";
 import { ConsumeError } from "./consume-error.ts";
 
 export interface DurableOptions {

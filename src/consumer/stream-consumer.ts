@@ -9,7 +9,7 @@ import {
   jetstream,
 } from "@nats-io/jetstream";
 import { pauseUntilAborted } from "../base/retry.ts";
-import type { StreamName } from "../effects/streams/stored-stream.ts";
+import type { StreamName } from "../reading/stored-stream.ts";
 import { ConsumeError } from "./consume-error.ts";
 import { type Ack, acks, answerSubject, type DurableOptions, durableInfo } from "./durable.ts";
 import { type HeldFrame, HeldFrames } from "./held-frames.ts";

@@ -3,14 +3,14 @@
 
 import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { type Place, resume } from "../effects/streams/resume.ts";
+import { messageIdHeader } from "../nats/names.ts";
+import { type Place, resume } from "../reading/resume.ts";
 import {
   messageIdOf,
   type StreamName,
   type StreamState,
   storedStream,
-} from "../effects/streams/stored-stream.ts";
-import { messageIdHeader } from "../nats/names.ts";
+} from "../reading/stored-stream.ts";
 import {
   acks,
   answerAll,

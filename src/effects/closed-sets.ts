@@ -39,14 +39,3 @@ export const rejectedReasons = [
   "name_too_long",
   "properties_edited",
 ] as const;
-
-/** What happened to a stream that its reader had not brought about. */
-export const incidentKinds = [
-  "stream_made_anew",
-  "tail_lost",
-  "expired_unread",
-  "begun_late",
-  "place_unknown",
-  "copy_accepted",
-  "unknown_schema",
-] as const;

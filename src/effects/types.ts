@@ -2,13 +2,9 @@
 // that come of it. Types alone. Times are milliseconds since the epoch, UTC.
 
 import type { Lane } from "../base/types.ts";
-import type {
-  incidentKinds,
-  linkKinds,
-  linkOutcomes,
-  rejectedReasons,
-  usageClasses,
-} from "./closed-sets.ts";
+import type { IncidentKind } from "../reading/incident-kinds.ts";
+import type { TrailEntry } from "../reading/resume.ts";
+import type { linkKinds, linkOutcomes, rejectedReasons, usageClasses } from "./closed-sets.ts";
 
 /** Where a stored line stands. */
 export interface LinePlace {
@@ -237,8 +233,6 @@ export interface StoredOutboxRow extends OutboxRow {
   readonly id: number;
 }
 
-export type IncidentKind = (typeof incidentKinds)[number];
-
 export interface IncidentRow {
   readonly stream: string;
   readonly kind: IncidentKind;
@@ -247,15 +241,6 @@ export interface IncidentRow {
   /** How many messages it concerns, where that is known. */
   readonly messages: number;
   readonly detail: string;
-}
-
-/** What a frame was, so that an older copy of its stream can be told. */
-export interface TrailEntry {
-  readonly sequence: number;
-  /** Its `Nats-Msg-Id`. */
-  readonly messageId: string;
-  /** When the stream stored it, by the server's clock; `received_at` is by a gateway's. */
-  readonly storedAtMs: number;
 }
 
 /** How far a stream is applied. */

@@ -1,8 +1,8 @@
 // Puts frames together to a batch, and knows how far each stream is read with it. A frame is never
 // divided. Its bytes are held until the batch is written or given up.
 
-import type { FrameItem } from "../effects/streams/frame-item.ts";
-import type { PlaceItem, StreamItem } from "../effects/streams/stream-reader.ts";
+import type { FrameItem } from "../reading/frame-item.ts";
+import type { PlaceItem, StreamItem } from "../reading/stream-reader.ts";
 import { SinkRecords } from "./sink-records.ts";
 import type {
   Before,

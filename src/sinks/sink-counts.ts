@@ -1,7 +1,7 @@
 // What a sink has written since the process began. Only what the target has taken counts, so
 // nothing is counted that was rolled back.
 
-import type { IncidentKind } from "../effects/types.ts";
+import type { IncidentKind } from "../reading/incident-kinds.ts";
 import type { BuiltBatch } from "./batch-builder.ts";
 import type { RejectReason, WriteOutcome } from "./sink-target.ts";
 

@@ -6,11 +6,11 @@
 import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
 import { isProjectId } from "../base/forms.ts";
-import type { StoredFrame } from "../effects/lines/line.ts";
-import { JsonMembers } from "../effects/rules/json-members.ts";
 import { isString, typeAt } from "../events/item-view.ts";
 import { timestampTokenMs } from "../events/timestamp.ts";
 import { UuidForm, uuidForm } from "../events/uuid.ts";
+import type { StoredFrame } from "../reading/stored-frame.ts";
+import { JsonMembers } from "../scan/json-members.ts";
 import { createNativeScanner } from "../scan/native.ts";
 import {
   Extra,

@@ -4,8 +4,8 @@
 // it is opened: positions never stand for more than is written.
 
 import type { Lane } from "../base/types.ts";
-import type { Incident, Place } from "../effects/streams/resume.ts";
-import type { StreamName } from "../effects/streams/stored-stream.ts";
+import type { Incident, Place } from "../reading/resume.ts";
+import type { StreamName } from "../reading/stored-stream.ts";
 
 /** How far a stream is in the target. */
 export interface SinkPosition extends StreamName, Place {}

@@ -7,7 +7,7 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
-import { EventStreams } from "../effects/streams/event-streams.ts";
+import { EventStreams } from "../reading/event-streams.ts";
 import { BatchBuilder, type BuiltBatch } from "./batch-builder.ts";
 import type { SinkCounts } from "./sink-counts.ts";
 import {
@@ -180,6 +180,7 @@ export class SinkWriter {
         bytesMax,
         acceptExpired,
         lanes,
+        reader: "sink",
         words,
         log,
       },

@@ -1,10 +1,10 @@
 // How far one stream is read, with the newest messages by name, so that another stream under the
 // same name can be told from it. What is given out does not change any more.
 
-import type { StoredFrame } from "../effects/lines/line.ts";
-import type { Place, Trail } from "../effects/streams/resume.ts";
-import type { StreamName } from "../effects/streams/stored-stream.ts";
-import { trailLength } from "../effects/streams/stream-reader.ts";
+import type { Place, Trail } from "../reading/resume.ts";
+import type { StoredFrame } from "../reading/stored-frame.ts";
+import type { StreamName } from "../reading/stored-stream.ts";
+import { trailLength } from "../reading/stream-reader.ts";
 import type { SinkPosition } from "./sink-target.ts";
 
 export class StreamPosition {

@@ -5,8 +5,8 @@
 import { DiscardPolicy, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { pauseUntilAborted } from "../base/retry.ts";
-import { type StreamName, storedStream } from "../effects/streams/stored-stream.ts";
 import { bytesMaxOf, ledStreamInfo, managerOf, nanosPerMs } from "../nats/api.ts";
+import { type StreamName, storedStream } from "../reading/stored-stream.ts";
 import type { SinkPosition } from "./sink-target.ts";
 
 interface UnreadWatchOptions {

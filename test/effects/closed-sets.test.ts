@@ -1,12 +1,8 @@
 // Words that the effects write into tables and metrics are what an operator looks up.
 
 import { expect, test } from "vitest";
-import {
-  incidentKinds,
-  linkOutcomes,
-  rejectedReasons,
-  usageClasses,
-} from "../../src/effects/closed-sets.ts";
+import { linkOutcomes, rejectedReasons, usageClasses } from "../../src/effects/closed-sets.ts";
+import { incidentKinds } from "../../src/reading/incident-kinds.ts";
 import { read } from "../docs/docs-kit.ts";
 
 test("the guide on people and groups names every word of the closed sets", () => {

@@ -1,7 +1,8 @@
 // Stored lines made by hand, for tests of what counts them.
 
 import { IdHash } from "../../src/effects/lines/id-hash.ts";
-import type { StoredFrame, StoredLine } from "../../src/effects/lines/line.ts";
+import type { StoredLine } from "../../src/effects/lines/line.ts";
+import type { StoredFrame } from "../../src/reading/stored-frame.ts";
 
 export function storedFrame(wanted: Partial<StoredFrame> = {}): StoredFrame {
   return {

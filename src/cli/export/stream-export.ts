@@ -4,13 +4,9 @@
 
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import {
-  type StreamName,
-  type StreamState,
-  storedStream,
-} from "../../effects/streams/stored-stream.ts";
 import { managerOf } from "../../nats/api.ts";
 import { manyProjects, subjectOf } from "../../nats/names.ts";
+import { type StreamName, type StreamState, storedStream } from "../../reading/stored-stream.ts";
 import { CommandError } from "../context.ts";
 
 export interface StreamExport {

@@ -1,23 +1,7 @@
 // A stored line as the reader of frames shows it to the parts that count and apply. Types alone.
 
-import type { Lane } from "../../base/types.ts";
+import type { StoredFrame } from "../../reading/stored-frame.ts";
 import type { EventEffect, LinePlace, Rejection, Stamp, UsageClass } from "../types.ts";
-
-/** A message of a stream, as it was stored. */
-export interface StoredFrame {
-  readonly stream: string;
-  readonly lane: Lane;
-  readonly partition: number;
-  readonly epoch: number;
-  readonly sequence: number;
-  /** The project that its subject names; undefined where it may hold several projects' lines. */
-  readonly projectId: string | undefined;
-  readonly messageId: string;
-  /** When the stream stored it. */
-  readonly storedAtMs: number;
-  /** NDJSON. */
-  readonly data: Uint8Array;
-}
 
 /** One object, filled anew for each line: nothing may keep it. */
 export interface StoredLine {

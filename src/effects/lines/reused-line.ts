@@ -1,6 +1,7 @@
 // The one object that stands for line after line. What a line does becomes an object of its own
 // only when it is asked for.
 
+import type { StoredFrame } from "../../reading/stored-frame.ts";
 import { Line } from "../../scan/lines.ts";
 import { EffectRules, isPlainEvent, makesPerson } from "../rules/effect-of.ts";
 import type { EventFacts } from "../rules/event-facts.ts";
@@ -8,7 +9,7 @@ import type { PlainTexts } from "../rules/plain-texts.ts";
 import { frameRank, lineRank } from "../stamp.ts";
 import type { EventEffect, LinePlace, Stamp, UsageClass } from "../types.ts";
 import { IdHash } from "./id-hash.ts";
-import type { StoredFrame, StoredLine } from "./line.ts";
+import type { StoredLine } from "./line.ts";
 import { usageClassOf } from "./line-facts.ts";
 import { UuidHash } from "./uuid-hash.ts";
 import type { WrittenLines } from "./written-lines.ts";

@@ -3,7 +3,8 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { lanes } from "../../nats/names.ts";
-import { incidentKinds, linkOutcomes, rejectedReasons, usageClasses } from "../closed-sets.ts";
+import { incidentKinds } from "../../reading/incident-kinds.ts";
+import { linkOutcomes, rejectedReasons, usageClasses } from "../closed-sets.ts";
 import type { Totals } from "../store/port.ts";
 import { lagOf, type StreamStatus } from "../streams/lag.ts";
 import type { Commit } from "../types.ts";

@@ -2,7 +2,7 @@
 // seen, read what is missing, apply, take the changed rows for a commit. Rows on their way to the
 // store stay here, so the next batch need not wait. Never asks a clock and never reads the store.
 
-import type { StoredFrame, StoredLine } from "../lines/line.ts";
+import type { StoredLine } from "../lines/line.ts";
 import { compareStamps, frameRank, lineRank } from "../stamp.ts";
 import type {
   Commit,
@@ -69,7 +69,7 @@ export class People {
   #links: LinkRow[] = [];
   #rejected: RejectedRow[] = [];
   // The ranks of a frame's lines begin alike.
-  #frame: StoredFrame | undefined = undefined;
+  #frame: StoredLine["frame"] | undefined = undefined;
   #frameRank = "";
 
   constructor(options: PeopleOptions = {}) {

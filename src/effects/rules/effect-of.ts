@@ -5,12 +5,12 @@
 import { Buffer } from "node:buffer";
 import { isNothing } from "../../events/item-view.ts";
 import { Kind } from "../../events/verdict.ts";
+import { JsonMembers } from "../../scan/json-members.ts";
 import { TokenType } from "../../scan/table.ts";
 import type { EventEffect, LinePlace, LinkKind, PropertyWrites } from "../types.ts";
 import { type EventFacts, Span, SpecialEvent } from "./event-facts.ts";
 import { idText } from "./id-text.ts";
 import { cookielessId } from "./illegal-ids.ts";
-import { JsonMembers } from "./json-members.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 

@@ -3,11 +3,11 @@
 // anything, also `__proto__`: no name becomes a property of a JavaScript object.
 
 import { Buffer } from "node:buffer";
+import { JsonMembers, ValueOddity } from "../../scan/json-members.ts";
 import { TokenType } from "../../scan/table.ts";
 import { nameBytes } from "../property-name.ts";
 import type { PropertyText, RejectedReason, Rejection } from "../types.ts";
 import type { Span } from "./event-facts.ts";
-import { JsonMembers, ValueOddity } from "./json-members.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 
 /** In UTF-8. */

@@ -3,16 +3,16 @@
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../nats/api.ts";
-import type { AppliedStream } from "../store/port.ts";
-import type { Position } from "../types.ts";
-import { resume } from "./resume.ts";
+import { resume } from "../../reading/resume.ts";
 import {
   type AskedStream,
   findStreams,
   type StreamName,
   type StreamState,
   storedStream,
-} from "./stored-stream.ts";
+} from "../../reading/stored-stream.ts";
+import type { AppliedStream } from "../store/port.ts";
+import type { Position } from "../types.ts";
 
 export interface StreamStatus extends StreamName {
   readonly epoch: number;

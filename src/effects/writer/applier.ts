@@ -3,16 +3,17 @@
 // its way, the next batch may be applied already. Never asks a clock.
 
 import { TooLargeError } from "../../base/store-error.ts";
+import type { FrameItem } from "../../reading/frame-item.ts";
+import type { StoredFrame } from "../../reading/stored-frame.ts";
+import type { StreamName } from "../../reading/stored-stream.ts";
+import type { PlaceItem, StreamItem } from "../../reading/stream-reader.ts";
 import type { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
 import type { FrameLines } from "../lines/frame-lines.ts";
-import type { LineVisitor, StoredFrame, StoredLine } from "../lines/line.ts";
+import type { LineVisitor, StoredLine } from "../lines/line.ts";
 import type { People } from "../people/people.ts";
 import type { Spikes } from "../spikes/spikes.ts";
 import type { EffectsStore } from "../store/port.ts";
 import { noRows } from "../store/rows/pieces.ts";
-import type { FrameItem } from "../streams/frame-item.ts";
-import type { StreamName } from "../streams/stored-stream.ts";
-import type { PlaceItem, StreamItem } from "../streams/stream-reader.ts";
 import type { IncidentRow, Position, Rejection } from "../types.ts";
 import type { Usage } from "../usage/usage.ts";
 import type { Changes } from "./changes.ts";

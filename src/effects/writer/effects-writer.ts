@@ -7,10 +7,11 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
 import { TooSlowError } from "../../base/store-error.ts";
+import { EventStreams, type ReadPlace } from "../../reading/event-streams.ts";
 import type { PeopleOptions } from "../people/people.ts";
 import { SpikeLog } from "../spikes/spike-log.ts";
 import { type EffectsStore, FencedError } from "../store/port.ts";
-import { EventStreams, type ReadPlace } from "../streams/event-streams.ts";
+import { effectsWords } from "../streams/reader-words.ts";
 import type { Applier, Counts, Memory } from "./applier.ts";
 import { Batch } from "./batch.ts";
 import { BatchLimit } from "./batch-limit.ts";
@@ -240,6 +241,7 @@ export class EffectsWriter {
     const bytesMax = this.#bytesMax;
     const streams = new EventStreams({
       ...{ connection, prefix, places, bytesMax, acceptExpired, log },
+      ...{ reader: "effects", words: effectsWords },
     });
     this.#streams = streams;
     this.#fault = undefined;

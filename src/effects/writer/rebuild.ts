@@ -4,11 +4,11 @@
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../nats/api.ts";
+import { type Place, resume } from "../../reading/resume.ts";
+import { deletedSequences, type StreamName, storedStream } from "../../reading/stored-stream.ts";
+import type { StreamItem } from "../../reading/stream-reader.ts";
 import type { PeopleOptions } from "../people/people.ts";
 import type { EffectsStore } from "../store/port.ts";
-import { type Place, resume } from "../streams/resume.ts";
-import { deletedSequences, type StreamName, storedStream } from "../streams/stored-stream.ts";
-import type { StreamItem } from "../streams/stream-reader.ts";
 import type { IncidentRow, Position, Recording, Run } from "../types.ts";
 import type { Applier } from "./applier.ts";
 import { CommitChain } from "./commit-chain.ts";

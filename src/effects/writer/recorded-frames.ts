@@ -4,10 +4,10 @@
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { BytesInHand } from "../streams/bytes-in-hand.ts";
-import { type FrameItem, frameItem } from "../streams/frame-item.ts";
-import { Pull, type PulledMessage } from "../streams/pull.ts";
-import { type StreamName, type StreamState, storedStream } from "../streams/stored-stream.ts";
+import { BytesInHand } from "../../reading/bytes-in-hand.ts";
+import { type FrameItem, frameItem } from "../../reading/frame-item.ts";
+import { Pull, type PulledMessage } from "../../reading/pull.ts";
+import { type StreamName, type StreamState, storedStream } from "../../reading/stored-stream.ts";
 import { RebuildError } from "./rebuild-error.ts";
 
 interface RecordedFramesOptions {
@@ -133,7 +133,9 @@ export class RecordedFrames {
     if (opened !== undefined && opened.next <= from) return opened;
     this.#close(stream);
     const { connection, manager } = this.#options;
-    const pull = await Pull.open({ connection, manager, stream, from, bytes: this.#bytes });
+    const pull = await Pull.open({
+      ...{ connection, manager, reader: "effects", stream, from, bytes: this.#bytes },
+    });
     const anew = { pull, queue: [], next: from };
     this.#opened.set(stream, anew);
     return anew;

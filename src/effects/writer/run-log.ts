@@ -2,7 +2,7 @@
 // decides anything: between the lanes of a partition always, and among partitions where a project
 // went from one to another, as it does when their number changes.
 
-import type { StoredFrame } from "../lines/line.ts";
+import type { StoredFrame } from "../../reading/stored-frame.ts";
 import type { Run } from "../types.ts";
 
 /** Projects whose partition is remembered; some 100 bytes each. */

@@ -1,12 +1,13 @@
 // How far one stream is applied in memory, which may be ahead of the store: place, the newest
 // message ids, and the memory of duplicates. What is told to the store is a position.
 
+import type { Place, Trail } from "../../reading/resume.ts";
+import type { StoredFrame } from "../../reading/stored-frame.ts";
+import type { StreamName } from "../../reading/stored-stream.ts";
+import { trailLength } from "../../reading/stream-reader.ts";
 import { Duplicates } from "../duplicates/duplicates.ts";
 import type { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
-import type { StoredFrame, StoredLine } from "../lines/line.ts";
-import type { Place, Trail } from "../streams/resume.ts";
-import type { StreamName } from "../streams/stored-stream.ts";
-import { trailLength } from "../streams/stream-reader.ts";
+import type { StoredLine } from "../lines/line.ts";
 import type { IncidentRow, Position } from "../types.ts";
 
 export class StreamInMemory {

@@ -1,7 +1,7 @@
 // How far the store is behind a stream, in messages and in time.
 
+import type { StreamReader } from "../../reading/stream-reader.ts";
 import { lagSecondsSince, type StreamStatus } from "../streams/lag.ts";
-import type { StreamReader } from "../streams/stream-reader.ts";
 import type { Reached } from "./reached.ts";
 
 export interface StreamProgress extends StreamStatus {

@@ -2,8 +2,8 @@
 // read when somebody scrapes.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { incidentKinds } from "../../effects/closed-sets.ts";
 import { lanes } from "../../nats/names.ts";
+import { incidentKinds } from "../../reading/incident-kinds.ts";
 import type { CommitHeard } from "../sink-counts.ts";
 import { rejectReasons } from "../sink-target.ts";
 import type { SinkStatus } from "../sink-writer.ts";

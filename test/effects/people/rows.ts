@@ -1,7 +1,6 @@
 // What the tests of people share: effects in short, rows in Maps as a store would keep them, and a
 // batch from effect to row.
 
-import type { StoredFrame } from "../../../src/effects/lines/line.ts";
 import type { Loaded, People, PeopleChanges } from "../../../src/effects/people/people.ts";
 import { fromColumns } from "../../../src/effects/people/property-columns.ts";
 import { shownJson } from "../../../src/effects/people/property-value.ts";
@@ -17,6 +16,7 @@ import type {
   PropertyWrites,
   RejectedRow,
 } from "../../../src/effects/types.ts";
+import type { StoredFrame } from "../../../src/reading/stored-frame.ts";
 import { idHashOf } from "../line-kit.ts";
 
 export const projectId = "demo";

@@ -1,7 +1,8 @@
 // For every store: usage, spikes, what went wrong, and how far the streams are applied.
 
 import { expect, test } from "vitest";
-import type { Position, RejectedRow, Run, TrailEntry } from "../../../src/effects/types.ts";
+import type { Position, RejectedRow, Run } from "../../../src/effects/types.ts";
+import type { TrailEntry } from "../../../src/reading/resume.ts";
 import {
   all,
   commitOf,

@@ -5,11 +5,11 @@ import { FrameLines, frameRows } from "../../../src/effects/lines/frame-lines.ts
 import { People } from "../../../src/effects/people/people.ts";
 import { toColumns } from "../../../src/effects/people/property-columns.ts";
 import { Spikes } from "../../../src/effects/spikes/spikes.ts";
-import type { StreamItem } from "../../../src/effects/streams/stream-reader.ts";
 import type { MemberRow } from "../../../src/effects/types.ts";
 import { Usage } from "../../../src/effects/usage/usage.ts";
 import { Applier } from "../../../src/effects/writer/applier.ts";
 import type { Changes } from "../../../src/effects/writer/changes.ts";
+import type { StreamItem } from "../../../src/reading/stream-reader.ts";
 import { createNativeScanner } from "../../../src/scan/native.ts";
 import { storedLine, type TestEvent } from "../../../testkit/stored-events.ts";
 import { personRow } from "../store/row-kit.ts";

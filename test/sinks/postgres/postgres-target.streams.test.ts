@@ -43,6 +43,8 @@ test("a stream that is made anew is read from its beginning, and an incident say
   startSink(connection, new PostgresTarget({ url, schema }));
   const before = await stored(1);
   await expect.poll(() => eventsAt(url).catch(() => []), within).toEqual(eventsIn(before));
+  const [consumer] = await manager.consumers.list(live).next();
+  expect(consumer?.name).toMatch(/^penstock_sink_/);
   await manager.streams.delete(live);
   await makeStreams(connection);
   const after = await stored(2);

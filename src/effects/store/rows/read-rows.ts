@@ -3,6 +3,7 @@
 // tables.
 
 import { indicesOf, type Row, rowReader } from "../../../base/table.ts";
+import type { TrailEntry } from "../../../reading/resume.ts";
 import type {
   GroupRow,
   LinePlace,
@@ -13,7 +14,6 @@ import type {
   Run,
   Stamp,
   StoredOutboxRow,
-  TrailEntry,
 } from "../../types.ts";
 import type { Group, Link, Person } from "../port.ts";
 import * as tables from "./tables.ts";

@@ -4,13 +4,8 @@
 
 import { type Column, pick, table } from "../../../base/table.ts";
 import type { Lane } from "../../../base/types.ts";
-import type {
-  IncidentKind,
-  LinkKind,
-  LinkOutcome,
-  RejectedReason,
-  UsageClass,
-} from "../../types.ts";
+import type { IncidentKind } from "../../../reading/incident-kinds.ts";
+import type { LinkKind, LinkOutcome, RejectedReason, UsageClass } from "../../types.ts";
 
 const text: Column<string> = { type: "text" };
 const uuid: Column<string> = { type: "uuid" };

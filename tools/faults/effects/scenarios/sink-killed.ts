@@ -4,8 +4,8 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { findStreams, storedStream } from "../../../../src/effects/streams/stored-stream.ts";
 import { managerOf } from "../../../../src/nats/api.ts";
+import { findStreams, storedStream } from "../../../../src/reading/stored-stream.ts";
 import { urlOf } from "../../../../testkit/effects-databases.ts";
 import { asked } from "../../../../testkit/postgres-rows.ts";
 import { randomFrames } from "../../../../testkit/random-events.ts";

@@ -2,10 +2,10 @@
 
 import { headers, type Msg } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
-import { frameItem } from "../../../src/effects/streams/frame-item.ts";
-import type { PulledMessage } from "../../../src/effects/streams/pull.ts";
-import { storedText } from "../../../src/effects/streams/stored-stream.ts";
-import { eventsHeader, messageIdHeader } from "../../../src/nats/names.ts";
+import { eventsHeader, messageIdHeader } from "../../src/nats/names.ts";
+import { frameItem } from "../../src/reading/frame-item.ts";
+import type { PulledMessage } from "../../src/reading/pull.ts";
+import { storedText } from "../../src/reading/stored-stream.ts";
 
 function itemOf(name: string, value: string): ReturnType<typeof frameItem> {
   const fields = headers();

@@ -4,11 +4,12 @@
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { Log } from "../../base/log.ts";
-import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
-import type { Lane } from "../../base/types.ts";
-import { managerOf } from "../../nats/api.ts";
+import type { Log } from "../base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
+import type { Lane } from "../base/types.ts";
+import { managerOf } from "../nats/api.ts";
 import { BytesInHand } from "./bytes-in-hand.ts";
+import type { ReaderName } from "./pull.ts";
 import type { Place, ReaderWords } from "./resume.ts";
 import { findStreams, storedStream } from "./stored-stream.ts";
 import { type StreamItem, StreamReader } from "./stream-reader.ts";
@@ -19,14 +20,16 @@ interface EventStreamsOptions {
   readonly prefix: string;
   /** How far each stream was read, by its name. */
   readonly places: ReadonlyMap<string, ReadPlace>;
-  /** How many bytes of frames may be in hand that are not applied. */
+  /** How many bytes of frames may be in hand, which nobody has released. */
   readonly bytesMax: number;
   /** Goes on behind messages that have left a stream unread. */
   readonly acceptExpired: boolean;
   /** Streams of other lanes are left alone. Default: both. */
   readonly lanes?: readonly Lane[] | undefined;
-  /** What it says of the program that reads; default: of the effects. */
-  readonly words?: ReaderWords | undefined;
+  /** Who reads, in the names of its consumers. */
+  readonly reader: ReaderName;
+  /** What it says of the program that reads. */
+  readonly words: ReaderWords;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
@@ -85,8 +88,8 @@ export class EventStreams {
   }
 
   /**
-   * What is to be applied next, stream by stream; about so many events and bytes at most. Each lane
-   * that has something gets something.
+   * What is to be worked on next, stream by stream; about so many events and bytes at most. Each
+   * lane that has something gets something.
    */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     const ready = this.readers.filter(({ isReady }) => isReady);

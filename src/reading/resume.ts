@@ -3,7 +3,7 @@
 // an incident. Only the message ids of the trail tell what was read: numbers are given out again,
 // and a server's clock may be behind. What they do not tell stops the stream.
 
-import type { IncidentKind, Position } from "../types.ts";
+import type { IncidentKind } from "./incident-kinds.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
 
 /** How far a stream was read. */
@@ -16,7 +16,16 @@ export interface Place {
   readonly trail: Trail;
 }
 
-export type Trail = Position["trail"];
+/** What a frame was, so that an older copy of its stream can be told. */
+export interface TrailEntry {
+  readonly sequence: number;
+  /** Its `Nats-Msg-Id`. */
+  readonly messageId: string;
+  /** When the stream stored it, by the server's clock; `received_at` is by a gateway's. */
+  readonly storedAtMs: number;
+}
+
+export type Trail = readonly TrailEntry[];
 
 /** What becomes a row of incidents. */
 export interface Incident {
@@ -73,16 +82,11 @@ export interface ReaderWords {
 interface ResumeOptions {
   /** Goes on behind messages that have left the stream unread, or that may have been read. */
   readonly acceptExpired: boolean;
-  /** Default: those of the effects. */
+  /** Default: none, for whoever goes on in any case and shows no text. */
   readonly words?: ReaderWords | undefined;
 }
 
-const effectsWords: ReaderWords = {
-  wayOut: "`penstock effects run --accept-expired` goes on",
-  stays: "their effects stay",
-  twice: (olderTo) =>
-    `usage and spikes count ${olderTo === 0 ? "all of it" : `what is behind message ${olderTo}, the last that is as old as what was read`}`,
-};
+const noWords: ReaderWords = { wayOut: "", stays: "", twice: () => "" };
 
 /** Rejects when NATS does not answer. Without a place, the stream was never read. */
 export async function resume(
@@ -109,7 +113,7 @@ interface Facts extends ResumeOptions {
 
 /** The rules alone. */
 export function decide(place: Place, state: StreamState, facts: Facts): Resume {
-  const { comparison, doubt, words = effectsWords } = facts;
+  const { comparison, doubt, words = noWords } = facts;
   const at = comparison.at ?? -1;
   const isAnother = place.created !== state.created && at < 0;
   const isInDoubt = at < 0 && doubt.held + doubt.gone > 0;
@@ -168,7 +172,7 @@ function begin(epoch: number, state: StreamState, before: readonly Incident[]): 
 function inDoubt(
   place: Place,
   state: StreamState,
-  { acceptExpired, doubt, words: { wayOut, twice } = effectsWords }: Facts,
+  { acceptExpired, doubt, words: { wayOut, twice } = noWords }: Facts,
 ): Resume {
   const { created, firstSequence } = state;
   const { held, gone, olderTo } = doubt;
@@ -204,7 +208,7 @@ function lostFrom(place: Place, state: StreamState, { at, newest }: Comparison):
 function checkExpired(
   place: Place,
   { firstSequence }: StreamState,
-  { acceptExpired, words: { wayOut } = effectsWords }: ResumeOptions,
+  { acceptExpired, words: { wayOut } = noWords }: ResumeOptions,
   incidents: readonly Incident[],
 ): Resume {
   const messages = firstSequence - 1 - place.sequence;

@@ -3,10 +3,10 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { BytesInHand } from "../../../src/effects/streams/bytes-in-hand.ts";
-import { Pull, type PulledMessage } from "../../../src/effects/streams/pull.ts";
-import { startNatsServer } from "../../../testkit/nats-server.ts";
-import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
+import { BytesInHand } from "../../src/reading/bytes-in-hand.ts";
+import { Pull, type PulledMessage } from "../../src/reading/pull.ts";
+import { startNatsServer } from "../../testkit/nats-server.ts";
+import { makeStreams, storeFrames, type TestFrame } from "../../testkit/stored-events.ts";
 
 const stream = "PENSTOCK_LIVE_0";
 const text = "x".repeat(1_000);
@@ -27,7 +27,9 @@ async function opened({ frames, from = 1, max }: { frames: number; from?: number
   );
   const manager = await jetstreamManager(connection);
   const bytes = new BytesInHand(max);
-  const pull = await Pull.open({ connection, manager, stream, from, bytes });
+  const pull = await Pull.open({
+    ...{ connection, manager, reader: "effects", stream, from, bytes },
+  });
   onTestFinished(() => pull.close());
   return { pull, bytes, manager, connection };
 }
@@ -94,6 +96,7 @@ test("a consumer that somebody removes ends the pull with an error", async () =>
   release(await pull.next());
   const ended = expect(pull.next()).rejects.toThrow("the consumer is gone");
   const [consumer] = await manager.consumers.list(stream).next();
+  expect(consumer!.name).toMatch(/^penstock_effects_/);
   await manager.consumers.delete(stream, consumer!.name);
   await ended;
 });

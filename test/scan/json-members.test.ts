@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { JsonMembers, ValueOddity } from "../../../src/effects/rules/json-members.ts";
-import { TokenType } from "../../../src/scan/table.ts";
+import { JsonMembers, ValueOddity } from "../../src/scan/json-members.ts";
+import { TokenType } from "../../src/scan/table.ts";
 
 interface Member {
   readonly name: string;

@@ -1,4 +1,4 @@
-// Bounds the bytes of all frames that were read and are not yet applied. Streams share the room:
+// Bounds the bytes of all frames that were read and are not yet done with. Streams share the room:
 // one that has much in hand leaves room for the others, and each may have one frame at any time, so
 // that none waits for another.
 

@@ -3,8 +3,8 @@
 // neither length nor depth hurts. The text is valid JSON and UTF-8, as a scanner has accepted it.
 
 import type { Buffer } from "node:buffer";
-import { Ascii } from "../../base/ascii.ts";
-import { depthMax, numberDigitsMax, TokenType } from "../../scan/table.ts";
+import { Ascii } from "../base/ascii.ts";
+import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
 
 /** What is odd about a value, as bits. */
 export const ValueOddity = {

@@ -2,9 +2,9 @@
 // nothing in bulk, changes nothing.
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
-import type { Lane } from "../../base/types.ts";
-import { ledStreamInfo } from "../../nats/api.ts";
-import { lanes, messageIdHeader, streamName } from "../../nats/names.ts";
+import type { Lane } from "../base/types.ts";
+import { ledStreamInfo } from "../nats/api.ts";
+import { lanes, messageIdHeader, streamName } from "../nats/names.ts";
 import { msOfTime } from "./stored-time.ts";
 
 export interface StreamName {

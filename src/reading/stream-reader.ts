@@ -4,13 +4,12 @@
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { Log } from "../../base/log.ts";
-import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
-import type { TrailEntry } from "../types.ts";
+import type { Log } from "../base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
 import type { BytesInHand } from "./bytes-in-hand.ts";
 import { type FrameItem, type FrameOrigin, frameItem } from "./frame-item.ts";
-import { Pull, type PulledMessage } from "./pull.ts";
-import { type Incident, type Place, type ReaderWords, resume } from "./resume.ts";
+import { Pull, type PulledMessage, type ReaderName } from "./pull.ts";
+import { type Incident, type Place, type ReaderWords, resume, type TrailEntry } from "./resume.ts";
 import {
   type AskedStream,
   type StreamName,
@@ -29,7 +28,9 @@ interface StreamReaderOptions {
   readonly rememberFrom: number | undefined;
   readonly bytes: BytesInHand;
   readonly acceptExpired: boolean;
-  readonly words?: ReaderWords | undefined;
+  /** Who reads, in the names of its consumers. */
+  readonly reader: ReaderName;
+  readonly words: ReaderWords;
   readonly log: Pick<Log, "info" | "warn">;
   /** Called when there is something to take. */
   readonly onReady: () => void;
@@ -167,9 +168,11 @@ export class StreamReader {
   async #read(): Promise<never> {
     const breaks = this.#breaks;
     const state = await this.#check();
-    const { connection, manager, bytes, name } = this.#options;
+    const { connection, manager, bytes, name, reader } = this.#options;
     const from = Math.min(this.#place!.sequence + 1, Math.max(this.#again, state.firstSequence));
-    const pull = await Pull.open({ connection, manager, stream: name.stream, from, bytes });
+    const pull = await Pull.open({
+      ...{ connection, manager, reader, stream: name.stream, from, bytes },
+    });
     this.#pull = pull;
     try {
       const now = await this.#asked.state();

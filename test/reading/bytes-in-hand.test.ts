@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { BytesInHand } from "../../../src/effects/streams/bytes-in-hand.ts";
+import { BytesInHand } from "../../src/reading/bytes-in-hand.ts";
 
 function ignore(): void {}
 

@@ -1,8 +1,8 @@
-// Makes a frame of a message, as the parts that apply it know it.
+// Makes a frame of a message, as whoever reads the stream is given it.
 
-import { eventsHeader, isOfManyProjects, messageIdHeader } from "../../nats/names.ts";
-import type { StoredFrame } from "../lines/line.ts";
+import { eventsHeader, isOfManyProjects, messageIdHeader } from "../nats/names.ts";
 import type { PulledMessage } from "./pull.ts";
+import type { StoredFrame } from "./stored-frame.ts";
 import { messageIdOf, type StreamName } from "./stored-stream.ts";
 
 export interface FrameItem {
@@ -10,7 +10,7 @@ export interface FrameItem {
   readonly frame: StoredFrame;
   /** How many it says that it holds. */
   readonly events: number;
-  /** It was applied before, and is here to be remembered. */
+  /** It was read before, and is here to be remembered. */
   readonly isAgain: boolean;
   /** Its bytes are done with. */
   release(): void;

@@ -5,13 +5,17 @@
 
 import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@nats-io/jetstream";
 import { type Msg, type NatsConnection, nuid, type Subscription } from "@nats-io/nats-core";
-import { nanosPerMs } from "../../nats/api.ts";
+import { nanosPerMs } from "../nats/api.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
 import { msOfNanos } from "./stored-time.ts";
+
+/** By it an operator tells whose consumer it is. */
+export type ReaderName = "effects" | "sink";
 
 interface PullOptions {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
+  readonly reader: ReaderName;
   readonly stream: string;
   /** The sequence of the first message to read. */
   readonly from: number;
@@ -78,7 +82,7 @@ export class Pull {
   /** Makes the consumer. Rejects when the stream is not there, or NATS does not answer. */
   static async open(options: PullOptions): Promise<Pull> {
     const { consumers } = options.manager;
-    const name = `penstock_effects_${nuid.next()}`;
+    const name = `penstock_${options.reader}_${nuid.next()}`;
     await consumers.add(options.stream, {
       name,
       deliver_policy: DeliverPolicy.StartSequence,

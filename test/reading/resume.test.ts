@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Place, resume } from "../../../src/effects/streams/resume.ts";
-import type { AskedStream, StoredMessage } from "../../../src/effects/streams/stored-stream.ts";
+import { effectsWords } from "../../src/effects/streams/reader-words.ts";
+import { type Place, resume } from "../../src/reading/resume.ts";
+import type { AskedStream, StoredMessage } from "../../src/reading/stored-stream.ts";
 
 interface Held {
   readonly created?: string;
@@ -49,7 +50,7 @@ function readTo(ids: readonly string[], remembered = 1_000): Place {
 
 async function resumed(place: Place | undefined, asked: AskedStream, acceptExpired = false) {
   const { place: next, ...rest } = await resume(place, asked, (await asked.state())!, {
-    acceptExpired,
+    ...{ acceptExpired, words: effectsWords },
   });
   const { epoch, sequence } = next;
   const incidents = rest.incidents.map(({ kind, messages }) => [kind, messages]);

@@ -5,14 +5,15 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { EventStreams } from "../../../src/effects/streams/event-streams.ts";
-import type { StreamItem } from "../../../src/effects/streams/stream-reader.ts";
-import type { Position } from "../../../src/effects/types.ts";
-import { Reached } from "../../../src/effects/writer/reached.ts";
-import { streamProgress } from "../../../src/effects/writer/stream-progress.ts";
-import { startNatsServer, type TestNatsServer } from "../../../testkit/nats-server.ts";
-import { silent } from "../../../testkit/processes.ts";
-import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
+import { effectsWords } from "../../src/effects/streams/reader-words.ts";
+import type { Position } from "../../src/effects/types.ts";
+import { Reached } from "../../src/effects/writer/reached.ts";
+import { streamProgress } from "../../src/effects/writer/stream-progress.ts";
+import { EventStreams } from "../../src/reading/event-streams.ts";
+import type { StreamItem } from "../../src/reading/stream-reader.ts";
+import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { silent } from "../../testkit/processes.ts";
+import { makeStreams, storeFrames, type TestFrame } from "../../testkit/stored-events.ts";
 
 let nats: TestNatsServer;
 let connection: NatsConnection;
@@ -49,7 +50,7 @@ async function freshStreams(): Promise<void> {
 function reading(bytesMax = 67_108_864): EventStreams {
   const streams = new EventStreams({
     ...{ connection, prefix: "penstock", places: new Map(), acceptExpired: false },
-    ...{ bytesMax, log: silent },
+    ...{ bytesMax, log: silent, reader: "effects", words: effectsWords },
   });
   void (async () => {
     for await (const { type } of connection.status()) {
