@@ -3,6 +3,7 @@
 // that no `penstock effects` runs.
 
 import type { NatsConnection } from "@nats-io/nats-core";
+import type { FileLock } from "../../base/file-lock.ts";
 import { StoreError } from "../../base/store-error.ts";
 import {
   readerAt,
@@ -12,7 +13,6 @@ import {
   storePlace,
 } from "../../effects/store/open.ts";
 import type { EffectsReader, EffectsStore } from "../../effects/store/port.ts";
-import type { WriterLock } from "../../effects/store/sqlite/writer-lock.ts";
 import { rebuild } from "../../effects/writer/rebuild.ts";
 import { RebuildError } from "../../effects/writer/rebuild-error.ts";
 import { verify } from "../../effects/writer/verify.ts";
@@ -109,7 +109,7 @@ async function inPlace(
   const { takeWriterLock } = await import("../../effects/store/sqlite/writer-lock.ts");
   const anew = `${file}.rebuilt`;
   const reader = await readerAt({ kind: "sqlite", file });
-  let lock: WriterLock | undefined;
+  let lock: FileLock | undefined;
   let kept: string;
   try {
     // A reader says so when there is no file; the lock would be made all the same.

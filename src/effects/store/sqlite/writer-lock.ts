@@ -1,41 +1,28 @@
 // Keeps a database to one writer, by a lock of SQLite's on an empty file beside it. It goes by the
 // database's name: whatever file has that name meanwhile, the lock is on it.
 
-import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { type FileLock, takeFileLock } from "../../../base/file-lock.ts";
 import { StoreError } from "../../../base/store-error.ts";
 import { faults } from "./database.ts";
 import { isAbsent, makePrivate } from "./file-access.ts";
 
 const busy = 5;
 
-export interface WriterLock {
-  /** Not when somebody removed the file: another one may be locked in its place. */
-  isHeld(): boolean;
-  close(): void;
-}
-
 /**
  * Throws a StoreError when another has it, without waiting. The kernel lets go of it when the
  * process ends, however it ends.
  */
-export function takeWriterLock(file: string): WriterLock {
+export function takeWriterLock(file: string): FileLock {
   return faults(`open ${file}`, () => {
     const name = `${file}.writer-lock`;
     makePrivate(name);
-    const lock = new DatabaseSync(name, { timeout: 0 });
-    try {
-      lock.exec("BEGIN EXCLUSIVE");
-      const inode = inodeOf(name);
-      return { isHeld: () => inodeOf(name) === inode, close: () => lock.close() };
-    } catch (error) {
-      lock.close();
-      if (error instanceof Error && "errcode" in error && error.errcode === busy)
-        throw new StoreError(
-          `open ${file}: another \`penstock effects\` writes to it: end that one, or name another PENSTOCK_EFFECTS_URL`,
-        );
-      throw error;
-    }
+    const lock = takeFileLock(name);
+    if (lock === "busy")
+      throw new StoreError(
+        `open ${file}: another \`penstock effects\` writes to it: end that one, or name another PENSTOCK_EFFECTS_URL`,
+      );
+    return lock;
   });
 }
 
@@ -55,8 +42,4 @@ export function isWriterLocked(file: string): boolean {
       lock.close();
     }
   });
-}
-
-function inodeOf(name: string): number | undefined {
-  return statSync(name, { throwIfNoEntry: false })?.ino;
 }

@@ -2,6 +2,7 @@
 // has to be as new as the last of them. Everything it writes is in one transaction with the
 // commit's number.
 
+import type { FileLock } from "../../../base/file-lock.ts";
 import { rowsOf, type Table, type Value } from "../../../base/table.ts";
 import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold, trimOutboxSql } from "../bounds.ts";
 import { FencedError, type GroupName } from "../port.ts";
@@ -18,14 +19,14 @@ import {
   updateSql,
   upsertSql,
 } from "./statements.ts";
-import { takeWriterLock, type WriterLock } from "./writer-lock.ts";
+import { takeWriterLock } from "./writer-lock.ts";
 
 /** With each call several rows, because a call takes about as long as the row. */
 const rowsACall = 16;
 
 export class SqliteWriter {
   readonly #file: string;
-  #lock: WriterLock | undefined;
+  #lock: FileLock | undefined;
   #database: Database | undefined;
 
   constructor(file: string) {
