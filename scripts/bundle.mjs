@@ -22,11 +22,13 @@ import { dirname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { addonBuilds, addonsNotBuilt, compilersMax } from "./lib/addon.mjs";
 import { packConsumer } from "./lib/consumer-package.mjs";
+import { bringDuckdb } from "./lib/duckdb.mjs";
 import { buildDist, installPackages } from "./lib/install.mjs";
 import { noteGroups, takeLock } from "./lib/lock.mjs";
 import { placesFor } from "./lib/packages.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
 import {
+  cacheDir,
   exitCodeOf,
   modulesDir,
   root,
@@ -45,8 +47,9 @@ const documents = ["LICENSE", "README.md", "openapi.yaml", "docs"];
 
 const runner = createRunner({ noteGroups });
 
-async function bundle(target) {
-  if (target === undefined) throw new UsageError("usage: npm run bundle -- <new folder>");
+async function bundle(target, { withParquet }) {
+  if (target === undefined)
+    throw new UsageError("usage: npm run bundle -- <new folder> [--parquet]");
   // npm runs scripts in the project, wherever it was called.
   const folder = resolve(process.env.INIT_CWD ?? ".", target);
   if (existsSync(folder) && readdirSync(folder).length > 0)
@@ -57,8 +60,10 @@ async function bundle(target) {
   const next = `${folder}.next-${process.pid}`;
   try {
     await buildAll();
+    if (withParquet) await bringDuckdb(runner);
     mkdirSync(dirname(folder), { recursive: true });
     await fill(next);
+    if (withParquet) copyDuckdb(next);
     await packConsumer(runner, next);
     renameSync(next, folder);
   } finally {
@@ -100,6 +105,12 @@ async function fill(folder) {
   const command = join(folder, "bin", "penstock");
   writeFileSync(command, launcher);
   chmodSync(command, 0o755);
+}
+
+/** Beside the other packages, which npm may install anew. */
+function copyDuckdb(folder) {
+  const place = join("duckdb", "node_modules");
+  cpSync(join(cacheDir, place), join(folder, place), { recursive: true, filter: isForRunning });
 }
 
 /** Where npm has put the packages that the gateway imports, and those that they import. */
@@ -152,7 +163,9 @@ exec "$bin/node" "$bin/../dist/main.js" "$@"
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
   process.on(signal, () => runner.interrupt(signal));
 try {
-  await bundle(process.argv[2]);
+  const withParquet = process.argv.includes("--parquet");
+  const [target] = process.argv.slice(2).filter((one) => one !== "--parquet");
+  await bundle(target, { withParquet });
 } catch (error) {
   if (!(error instanceof SetupError)) throw error;
   process.stderr.write(`bundle: ${error.message}\n`);

@@ -6,6 +6,7 @@
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import { addonBuilds, addonsNotBuilt, compilersMax, isPlain } from "./lib/addon.mjs";
+import { bringDuckdb, isDuckdbCurrent } from "./lib/duckdb.mjs";
 import { arePackagesCurrent, buildDist, installPackages, isDistCurrent } from "./lib/install.mjs";
 import { noteGroups, takeLock } from "./lib/lock.mjs";
 import { bringNatsServer, requireNatsServer } from "./lib/nats-server.mjs";
@@ -16,6 +17,8 @@ import { compileSimdjsonAhead, removeSimdjsonAhead } from "./lib/simdjson-ahead.
 
 /** Tests, benches and the other tools have packages of their own, which `up` does not install. */
 const withTools = process.argv.includes("--tools");
+/** What makes Parquet files is fetched only for who makes some, and for tests. */
+const withParquet = withTools || process.argv.includes("--parquet");
 const runner = createRunner({ noteGroups });
 
 async function setUp() {
@@ -25,7 +28,8 @@ async function setUp() {
   try {
     if (!arePackagesCurrent({ withTools }) || addonsNotBuilt().length > 0) requirePrograms();
     requireNatsServer();
-    await runner.together([() => bringNatsServer(runner), () => installAndBuild()]);
+    const parquet = withParquet ? [() => bringDuckdb(runner)] : [];
+    await runner.together([() => bringNatsServer(runner), () => installAndBuild(), ...parquet]);
   } finally {
     giveBack();
   }
@@ -54,8 +58,9 @@ async function lockOrNothingToDo() {
     return await takeLock(runner);
   } catch (error) {
     if (!isNotWritable(error)) throw error;
-    if (arePackagesCurrent({ withTools }) && addonsNotBuilt().length === 0 && isDistCurrent())
-      return undefined;
+    const isBuilt = addonsNotBuilt().length === 0 && isDistCurrent();
+    const hasParquet = !withParquet || isDuckdbCurrent();
+    if (arePackagesCurrent({ withTools }) && isBuilt && hasParquet) return undefined;
     throw notWritable(error);
   }
 }

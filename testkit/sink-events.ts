@@ -9,7 +9,7 @@ export const sinkSchema = "penstock";
 export function eventsIn(frames: readonly TestFrame[]): string[] {
   const lines = frames.flatMap(({ projectId, lane, events }) =>
     events.map(({ uuid, event = "seen", properties = {} }) => {
-      return `${projectId} ${uuid} ${lane} ${event} ${JSON.stringify(sorted(properties))}`;
+      return `${projectId} ${uuid} ${lane} ${event} ${shownProperties(properties)}`;
     }),
   );
   return [...new Set(lines)].sort();
@@ -25,7 +25,7 @@ export async function eventsAt(url: string): Promise<string[]> {
     .map(({ project_id: project, uuid, historical, event, properties }) =>
       [
         ...[project, uuid, historical === true ? "historical" : "live", event],
-        JSON.stringify(sorted(properties)),
+        shownProperties(properties),
       ].join(" "),
     )
     .sort();
@@ -35,6 +35,10 @@ export async function eventsAt(url: string): Promise<string[]> {
 export async function positionsAt(url: string): Promise<Record<string, number>> {
   const rows = await asked(url, `SELECT stream, sequence FROM ${sinkSchema}.positions`);
   return Object.fromEntries(rows.map(({ stream, sequence }) => [stream, Number(sequence)]));
+}
+
+export function shownProperties(properties: unknown): string {
+  return JSON.stringify(sorted(properties));
 }
 
 /** With its names in order, as a database that keeps no order may give it back in any. */

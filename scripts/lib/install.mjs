@@ -95,24 +95,22 @@ async function runNpm(runner, { flags, isAdding }) {
   announce(
     isAdding ? "installing the packages of tests and tools (npm)" : "installing packages (npm ci)",
   );
-  const args = ["--include=dev", "--include=optional", "--engine-strict=false"];
-  const silence = ["--no-audit", "--no-fund", "--loglevel=error"];
+  const args = [...command, ...flags, "--include=dev", ...npmFlags];
+  const { ok, said } = await runner.run("npm", args, { env: hostEnvironment() });
+  if (!ok) throw npmFailed(command[0], said);
+}
+
+export const npmFlags = [
+  ...["--include=optional", "--engine-strict=false"],
+  ...["--no-audit", "--no-fund", "--loglevel=error"],
   // npm's own pauses before it tries again come to more than a minute, in which it says nothing.
-  const tries = [
-    "--fetch-retries=1",
-    "--fetch-retry-mintimeout=500",
-    "--fetch-retry-maxtimeout=1000",
-  ];
-  const patience = ["--fetch-timeout=60000"];
-  const { ok, said } = await runner.run(
-    "npm",
-    [...command, ...flags, ...args, ...silence, ...tries, ...patience],
-    { env: hostEnvironment() },
-  );
-  if (!ok) {
-    const why = isUnreachable(said) ? unreachable : "see above";
-    throw new SetupError(`${said}npm ${command[0]} failed: ${why}`);
-  }
+  ...["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=1000"],
+  "--fetch-timeout=60000",
+];
+
+export function npmFailed(command, said) {
+  const why = isUnreachable(said) ? unreachable : "see above";
+  return new SetupError(`${said}npm ${command} failed: ${why}`);
 }
 
 /**

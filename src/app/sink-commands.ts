@@ -2,27 +2,13 @@
 // only when they run.
 
 import { type Command, InvalidArgumentError } from "commander";
-import { isProjectId } from "../base/forms.ts";
-import type { Lane } from "../base/types.ts";
+import { createLog } from "../base/log.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
-import { configOf, natsSettings, withSettings } from "../cli/settings.ts";
-import { lanes } from "../nats/names.ts";
-import type { SettingName } from "../settings/config.ts";
+import { configOf } from "../cli/settings.ts";
+import { type ReadingOptions, readingOf, withReading } from "./sink-reading.ts";
 
-const processSettings: readonly SettingName[] = [
-  ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),
-  ...(["sinkTo", "sinkHost", "sinkPort"] as const),
-  ...(["sinkBatchEvents", "sinkBatchBytes", "sinkBatchAgeMs", "logLevel"] as const),
-];
-
-interface SinkOptions {
+interface PostgresOptions extends ReadingOptions {
   readonly to?: string;
-  readonly projects?: string[];
-  readonly lanes?: Lane[];
-  readonly acceptExpired: boolean;
-}
-
-interface PostgresOptions extends SinkOptions {
   readonly schema: string;
   readonly ddl: boolean;
 }
@@ -31,7 +17,13 @@ export function addSinks(program: Command, context: CommandContext): void {
   const sink = program
     .command("sink")
     .description("take events out of the streams into a database, each once");
-  withReading(sink.command("postgres").description("into PostgreSQL"))
+  addPostgres(sink, context);
+  addParquet(sink, context);
+}
+
+function addPostgres(sink: Command, context: CommandContext): void {
+  withReading(sink.command("postgres").description("into PostgreSQL"), ["sinkTo"])
+    .option("--to <url>", "where to write; default: PENSTOCK_SINK_TO")
     .option("--schema <name>", "where its tables are", schemaName, "penstock")
     .option("--ddl", "print the tables, and end", false)
     .action(async (options: PostgresOptions, command: Command) => {
@@ -49,34 +41,33 @@ export function addSinks(program: Command, context: CommandContext): void {
         );
       const { PostgresTarget } = await import("../sinks/postgres/postgres-target.ts");
       const { runSink } = await import("./sink.ts");
-      const { projects, lanes: wanted, acceptExpired, schema } = options;
-      const target = new PostgresTarget({ url, schema });
-      await runSink(config, context, { target, projects, lanes: wanted, acceptExpired });
+      const target = new PostgresTarget({ url, schema: options.schema });
+      await runSink(config, context, { target, ...readingOf(options) });
     });
 }
 
-/** The options of every sink. */
-function withReading(command: Command): Command {
-  return withSettings(command, processSettings)
-    .option("--to <url>", "where to write; default: PENSTOCK_SINK_TO")
-    .option("--projects <ids>", "only events of these, with commas between", (ids: string) =>
-      listOf(ids, isProjectId),
-    )
-    .option("--lanes <lanes>", `only these of ${lanes.join(",")}`, (names: string) =>
-      listOf(names, (name) => lanes.some((lane) => lane === name)),
-    )
-    .option(
-      "--accept-expired",
-      "go on behind events that left their stream before they were written",
-      false,
-    );
-}
-
-function listOf(text: string, isOne: (item: string) => boolean): string[] {
-  const items = text.split(",");
-  const other = items.find((item) => !isOne(item));
-  if (other !== undefined) throw new InvalidArgumentError(`"${other}" is none`);
-  return items;
+function addParquet(sink: Command, context: CommandContext): void {
+  const own = ["sinkFileBytes", "sinkFileSeconds"] as const;
+  withReading(sink.command("parquet <folder>").description("into Parquet files"), own).action(
+    async (folder: string, options: ReadingOptions, command: Command) => {
+      const config = configOf(command, context);
+      const { duckdb } = await import("../sinks/parquet/parquet-maker.ts");
+      try {
+        duckdb();
+      } catch (error) {
+        throw new CommandError((error as Error).message);
+      }
+      const { ParquetTarget } = await import("../sinks/parquet/parquet-target.ts");
+      const { runSink } = await import("./sink.ts");
+      const target = new ParquetTarget({
+        folder,
+        segmentBytesMax: config.sinkFileBytes,
+        segmentAgeMsMax: config.sinkFileSeconds * 1_000,
+        log: createLog(config.logLevel),
+      });
+      await runSink(config, context, { target, ...readingOf(options) });
+    },
+  );
 }
 
 function schemaName(text: string): string {

@@ -41,4 +41,16 @@ export const sinkSettings = {
     unit: "milliseconds",
     why: "how long the first event of a batch waits for others: how late an event is in the target of `penstock sink`",
   }),
+  sinkFileBytes: setting({
+    parse: wholeNumber(65_536, 68_719_476_736),
+    fallback: "536870912",
+    unit: "bytes",
+    why: "`penstock sink parquet` makes events into files when it has so many, before they are compressed; it takes up to three times as much of the disk",
+  }),
+  sinkFileSeconds: setting({
+    parse: wholeNumber(1, 86_400),
+    fallback: "600",
+    unit: "seconds",
+    why: "`penstock sink parquet` makes events into files when the first of them is so old: how late an event is in a file",
+  }),
 } as const;

@@ -87,6 +87,8 @@ export interface WriteOutcome {
 export interface SinkTarget {
   /** The target in words, without secrets. */
   readonly shown: string;
+  /** What hinders it beside its writes; undefined: nothing, or it does nothing beside them. */
+  readonly fault?: string | undefined;
   /**
    * Makes what is not there, and says how far each stream is. Called at the start and after each
    * failure, when nothing is being written. Rejects with a StandbyError while another sink has the

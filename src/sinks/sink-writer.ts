@@ -112,7 +112,7 @@ export class SinkWriter {
     const faults = readers.flatMap(({ name, fault }) =>
       fault === undefined ? [] : [`${name.stream}: ${fault}`],
     );
-    const whole = this.#fault ?? this.#streams?.fault;
+    const whole = this.#fault ?? this.#options.target.fault ?? this.#streams?.fault;
     const reasons = whole === undefined ? faults : [whole, ...faults];
     const state = reasons.length === 0 ? "writing" : "hindered";
     return { state, reasons, streams: this.#watch.streams(nowMs) };

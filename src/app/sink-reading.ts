@@ -1,0 +1,49 @@
+// What all sinks take from the command line: which events, and where NATS is.
+
+import { type Command, InvalidArgumentError } from "commander";
+import { isProjectId } from "../base/forms.ts";
+import type { Lane } from "../base/types.ts";
+import { natsSettings, withSettings } from "../cli/settings.ts";
+import { lanes } from "../nats/names.ts";
+import type { SettingName } from "../settings/config.ts";
+
+const processSettings: readonly SettingName[] = [
+  ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),
+  ...(["sinkHost", "sinkPort"] as const),
+  ...(["sinkBatchEvents", "sinkBatchBytes", "sinkBatchAgeMs", "logLevel"] as const),
+];
+
+export interface ReadingOptions {
+  /** Undefined: all. */
+  readonly projects?: string[];
+  readonly lanes?: Lane[];
+  /** Goes on behind events that left their stream unread. */
+  readonly acceptExpired: boolean;
+}
+
+/** Adds them, and the settings, to which a target has some of its own. */
+export function withReading(command: Command, own: readonly SettingName[]): Command {
+  return withSettings(command, [...processSettings, ...own])
+    .option("--projects <ids>", "only events of these, with commas between", (ids: string) =>
+      listOf(ids, isProjectId),
+    )
+    .option("--lanes <lanes>", `only these of ${lanes.join(",")}`, (names: string) =>
+      listOf(names, (name) => lanes.some((lane) => lane === name)),
+    )
+    .option(
+      "--accept-expired",
+      "go on behind events that left their stream before they were written",
+      false,
+    );
+}
+
+export function readingOf({ projects, lanes: wanted, acceptExpired }: ReadingOptions) {
+  return { projects, lanes: wanted, acceptExpired };
+}
+
+function listOf(text: string, isOne: (item: string) => boolean): string[] {
+  const items = text.split(",");
+  const other = items.find((item) => !isOne(item));
+  if (other !== undefined) throw new InvalidArgumentError(`"${other}" is none`);
+  return items;
+}

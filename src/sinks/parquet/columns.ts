@@ -1,0 +1,105 @@
+// The columns of the Parquet files, which are an interface that people query, and how a row of them
+// stands in a segment: fields between unit separators, a line each. JSON has no control characters,
+// so it stands there as it was sent; other texts have those few that would be mistaken escaped.
+
+interface Column {
+  readonly name: string;
+  /**
+   * `text` may have any characters. `json` and `word` have none that would have to be escaped. A
+   * `time` stands there in milliseconds since 1970.
+   */
+  readonly type: "text" | "json" | "word" | "time" | "whole" | "boolean";
+}
+
+const columns = (type: Column["type"], ...names: string[]): Column[] =>
+  names.map((name) => ({ name, type }));
+
+/** In the order of their fields in a row. `project_id` and `day` stand in the path. */
+export const tables = {
+  events: [
+    ...columns("word", "uuid"),
+    ...columns("text", "event", "distinct_id"),
+    ...columns("time", "timestamp", "received_at", "stored_at", "timestamp_sent", "sent_at"),
+    ...columns("text", "ip", "kind"),
+    ...columns("boolean", "person_profile", "historical"),
+    ...columns("json", "properties", "set", "set_once", "unset"),
+  ],
+  rejected: [
+    ...columns("text", "stream"),
+    ...columns("whole", "sequence", "line"),
+    ...columns("time", "stored_at"),
+    ...columns("text", "project_id", "reason", "detail", "record"),
+  ],
+  incidents: [
+    ...columns("time", "noted_at"),
+    ...columns("text", "stream"),
+    ...columns("whole", "epoch", "sequence"),
+    ...columns("text", "kind"),
+    ...columns("whole", "messages"),
+    ...columns("text", "detail"),
+  ],
+} as const satisfies Record<string, readonly Column[]>;
+
+export type TableName = keyof typeof tables;
+
+export const separator = "\x1f";
+const mark = "\x1e";
+/** What stands behind the escape for each character; an empty text would be taken for none. */
+const escaped = { "\n": "n", "\r": "r", "\0": "0", "\x1f": "f" } as const;
+const emptyText = `${mark}-`;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is to be escaped.
+const toEscape = /[\0\n\r\x1e\x1f]/;
+
+/** A text as a field. */
+export function fieldOf(text: string): string {
+  if (text === "") return emptyText;
+  if (!toEscape.test(text)) return text;
+  let field = text.replaceAll(mark, `${mark}e`);
+  for (const [character, letter] of Object.entries(escaped))
+    field = field.replaceAll(character, mark + letter);
+  return field;
+}
+
+const sqlTypes = { text: "VARCHAR", json: "VARCHAR", word: "VARCHAR" } as const;
+const fieldTypes = { ...sqlTypes, time: "BIGINT", whole: "BIGINT", boolean: "BOOLEAN" } as const;
+
+/** Reads rows from a file. `rowBytesMax`: of the longest row. */
+export function rowsSql(
+  table: TableName,
+  { file, rowBytesMax }: { readonly file: string; readonly rowBytesMax: number },
+): string {
+  const fields = tables[table].map(({ name, type }) => `'${name}': '${fieldTypes[type]}'`);
+  const lineBytes = rowBytesMax + 1_024;
+  const options = [
+    ...[`delim=${quoted(separator)}`, "quote=''", "escape=''", "nullstr=''", "header=false"],
+    ...["auto_detect=false", "new_line='\\n'", "parallel=false", `columns={${fields.join(", ")}}`],
+    // A buffer takes two lines at least.
+    ...[`max_line_size=${lineBytes}`, `buffer_size=${2 * lineBytes + bufferBytes}`],
+  ];
+  return `SELECT ${tables[table].map(columnSql).join(", ")}
+    FROM read_csv(${quoted(file)}, ${options.join(", ")})`;
+}
+
+const bufferBytes = 8_388_608;
+const sqlMark = "chr(30)";
+
+function columnSql({ name, type }: Column): string {
+  if (type === "text") return `${unescapeSql(`"${name}"`)} AS "${name}"`;
+  if (type === "time") return `make_timestamp_ms("${name}") AT TIME ZONE 'UTC' AS "${name}"`;
+  return `"${name}"`;
+}
+
+function unescapeSql(field: string): string {
+  const replaced = (text: string, letter: string, by: string): string =>
+    `replace(${text}, ${sqlMark} || '${letter}', ${by})`;
+  let text = replaced(field, "-", "''");
+  for (const [character, letter] of Object.entries(escaped))
+    text = replaced(text, letter, `chr(${character.charCodeAt(0)})`);
+  // The last one: what it brings may look like another.
+  text = replaced(text, "e", sqlMark);
+  return `CASE WHEN contains(${field}, ${sqlMark}) THEN ${text} ELSE ${field} END`;
+}
+
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}

@@ -1,0 +1,177 @@
+// Makes a sealed segment into Parquet files: one for each folder that it has rows of. They are made
+// beside the segment, and only when all of them are on the disk does one file name them: that is
+// the commit. Then each is renamed to its place, and what it was made of is removed. Whatever is
+// killed, at whatever point, doing it again ends with the same: before the commit nothing was in
+// its place, and after it nothing is made anew.
+
+import { existsSync, readSync } from "node:fs";
+import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import path from "node:path";
+import { sync, writeWhole } from "./durable.ts";
+import { ParquetMaker } from "./parquet-maker.ts";
+import { tableOf } from "./rows.ts";
+import { filesOf, type Journal, readJournal } from "./segment.ts";
+
+interface FilingOptions {
+  readonly folder: string;
+  /** What the files of this folder are called by, and of no other. */
+  readonly id: string;
+  readonly segment: number;
+}
+
+interface Filed {
+  readonly files: number;
+  readonly rows: number;
+}
+
+interface Commit {
+  readonly streams: readonly StreamRange[];
+  readonly files: readonly {
+    readonly made: string;
+    readonly place: string;
+    readonly rows: number;
+  }[];
+}
+
+/** What of a stream is in a segment: messages behind `after`, up to `to`. */
+interface StreamRange {
+  readonly stream: string;
+  readonly epoch: number;
+  readonly after: number;
+  readonly to: number;
+}
+
+/** Where the rows of one folder stand in the segment: start and end, again and again. */
+interface Part {
+  readonly folder: string;
+  readonly spans: number[];
+}
+
+const pieceBytes = 1_048_576;
+
+/** May be called again after it failed or was killed. */
+export async function fileSegment(options: FilingOptions): Promise<Filed> {
+  const files = filesOf(options.folder, options.segment);
+  if (!existsSync(files.commit)) {
+    const journal = await readJournal(files);
+    const commit = await makeFiles(options, journal);
+    await writeWhole(files.commit, JSON.stringify(commit));
+  }
+  const commit = JSON.parse(await readFile(files.commit, "utf8")) as Commit;
+  await bringToPlaces(options, commit);
+  await rm(files.making, { recursive: true, force: true });
+  await rm(files.rows, { force: true });
+  await rm(files.journal, { force: true });
+  // As long as the journal may come back, the commit says that it is done with.
+  await sync(path.dirname(files.journal));
+  await rm(files.commit);
+  return {
+    files: commit.files.length,
+    rows: commit.files.reduce((sum, { rows }) => sum + rows, 0),
+  };
+}
+
+async function makeFiles(
+  { folder, id, segment }: FilingOptions,
+  journal: Journal,
+): Promise<Commit> {
+  const { making, rows } = filesOf(folder, segment);
+  const parts = partsOf(journal);
+  const streams = rangesOf(journal);
+  await rm(making, { recursive: true, force: true });
+  if (parts.length === 0) return { streams, files: [] };
+  await mkdir(making, { mode: 0o700 });
+  const rowBytesMax = Math.max(...journal.entries.map(({ rowBytesMax: bytes }) => bytes));
+  const metadata = { penstock_streams: JSON.stringify(streams) };
+  const maker = await ParquetMaker.open(path.join(making, "scratch"));
+  const source = await open(rows, "r");
+  const made: Commit["files"][number][] = [];
+  try {
+    for (const [index, part] of parts.entries()) {
+      const name = `${id}-${String(segment).padStart(8, "0")}-${index}.parquet`;
+      const own = path.join(making, "rows");
+      if (parts.length > 1) await gather(source, part.spans, own);
+      const file = path.join(making, name);
+      const table = tableOf(part.folder);
+      const count = await maker.make({
+        ...{ table, rows: parts.length > 1 ? own : rows, rowBytesMax, file, metadata },
+      });
+      await sync(file);
+      made.push({ made: name, place: path.posix.join(part.folder, name), rows: count });
+    }
+  } finally {
+    maker.close();
+    await source.close();
+  }
+  await sync(making);
+  return { streams, files: made };
+}
+
+/** In the order of their folders. */
+function partsOf({ entries }: Journal): Part[] {
+  const parts = new Map<string, Part>();
+  let at = 0;
+  for (const { runs } of entries) {
+    for (const [folder, bytes] of runs) {
+      const part = parts.get(folder) ?? { folder, spans: [] };
+      parts.set(folder, part);
+      const { spans } = part;
+      if (spans.at(-1) === at) spans[spans.length - 1] = at + bytes;
+      else spans.push(at, at + bytes);
+      at += bytes;
+    }
+  }
+  return [...parts.values()].sort((a, b) => (a.folder < b.folder ? -1 : 1));
+}
+
+function rangesOf({ first, positions }: Journal): StreamRange[] {
+  const before = new Map(first.map((one) => [one.stream, one]));
+  return positions.flatMap(({ stream, epoch, sequence: to }) => {
+    const was = before.get(stream);
+    const after = was?.epoch === epoch ? was.sequence : 0;
+    return after === to ? [] : [{ stream, epoch, after, to }];
+  });
+}
+
+/** Copies spans of a file into one of their own. */
+async function gather(source: FileHandle, spans: readonly number[], file: string): Promise<void> {
+  const target = await open(file, "w", 0o600);
+  const piece = Buffer.allocUnsafe(pieceBytes);
+  try {
+    let filled = 0;
+    for (let index = 0; index < spans.length; index += 2) {
+      const end = spans[index + 1]!;
+      for (let at = spans[index]!; at < end; ) {
+        const bytes = Math.min(end - at, piece.length - filled);
+        // Spans may be some hundred bytes each, and these have been written a moment ago.
+        const read = readSync(source.fd, piece, filled, bytes, at);
+        if (read === 0) throw new Error(`${file}: the segment's rows end before they should`);
+        filled += read;
+        at += read;
+        if (filled < piece.length) continue;
+        await target.writeFile(piece);
+        filled = 0;
+      }
+    }
+    await target.writeFile(piece.subarray(0, filled));
+  } finally {
+    await target.close();
+  }
+}
+
+async function bringToPlaces({ folder, segment }: FilingOptions, { files }: Commit): Promise<void> {
+  const { making } = filesOf(folder, segment);
+  /** Those that have a new name in them. */
+  const touched = new Set<string>();
+  for (const { made, place } of files) {
+    const from = path.join(making, made);
+    const to = path.join(folder, place);
+    for (let above = path.dirname(to); above.length >= folder.length; above = path.dirname(above))
+      touched.add(above);
+    // It is in its place already, or was taken away from there.
+    if (!existsSync(from)) continue;
+    await mkdir(path.dirname(to), { recursive: true });
+    await rename(from, to);
+  }
+  for (const one of touched) if (existsSync(one)) await sync(one);
+}

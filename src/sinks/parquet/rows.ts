@@ -1,0 +1,178 @@
+// Events and what is put aside, as rows of a segment (columns.ts): those of one folder of the
+// target together. A batch's rows are one piece of memory, so that they are one write.
+
+import { Buffer } from "node:buffer";
+import type { RejectedLine, SinkBatch, SinkIncident, SinkRecord } from "../sink-target.ts";
+import { fieldOf, separator, type TableName } from "./columns.ts";
+
+/** Rows of one folder, which stand together. */
+export interface Run {
+  /** Below the target's folder, such as `events/project_id=shop/day=2026-11-23`. */
+  readonly folder: string;
+  readonly bytes: number;
+  readonly rows: number;
+}
+
+export interface BatchRows {
+  readonly bytes: Buffer;
+  /** In their order. */
+  readonly runs: readonly Run[];
+  /** That of the longest row. */
+  readonly rowBytesMax: number;
+}
+
+const bytesAtFirst = 1_048_576;
+/** A character of a string takes at most so many bytes. */
+const characterBytesMax = 3;
+const carriageReturn = 0x0d;
+const space = 0x20;
+const msADay = 86_400_000;
+
+export function rowsOf(
+  { events, rejected, incidents }: Pick<SinkBatch, "events" | "rejected" | "incidents">,
+  nowMs: number,
+): BatchRows {
+  const writer = new RowWriter();
+  for (const [folder, some] of inFolders(events, eventFolders()))
+    writer.run(folder, some, (event) => writer.event(event));
+  const asideIn = ({ storedAtMs }: RejectedLine) => folderOf("rejected", storedAtMs);
+  for (const [folder, some] of inFolders(rejected, asideIn))
+    writer.run(folder, some, (line) => writer.text(rejectedRow(line)));
+  writer.run(folderOf("incidents", nowMs), incidents, (incident) =>
+    writer.text(incidentRow(incident, nowMs)),
+  );
+  return writer.take();
+}
+
+/** The table of a run's folder. */
+export function tableOf(folder: string): TableName {
+  return folder.slice(0, folder.indexOf("/")) as TableName;
+}
+
+function inFolders<Row>(
+  rows: readonly Row[],
+  folder: (row: Row) => string,
+): ReadonlyMap<string, readonly Row[]> {
+  const folders = new Map<string, Row[]>();
+  let last: { name: string; rows: Row[] } | undefined;
+  for (const row of rows) {
+    const name = folder(row);
+    if (last?.name !== name) {
+      const known = folders.get(name);
+      last = { name, rows: known ?? [] };
+      if (known === undefined) folders.set(name, last.rows);
+    }
+    last.rows.push(row);
+  }
+  return folders;
+}
+
+/** Many events in a row have the same one. */
+function eventFolders(): (event: SinkRecord) => string {
+  let last = { projectId: "", day: Number.NaN, name: "" };
+  return ({ projectId, storedAtMs }) => {
+    const day = Math.floor(storedAtMs / msADay);
+    if (last.projectId !== projectId || last.day !== day) {
+      const name = folderOf(`events/project_id=${projectId}`, storedAtMs);
+      last = { projectId, day, name };
+    }
+    return last.name;
+  };
+}
+
+function folderOf(table: string, ms: number): string {
+  return `${table}/day=${new Date(ms).toISOString().slice(0, 10)}`;
+}
+
+class RowWriter {
+  #buffer = Buffer.allocUnsafe(bytesAtFirst);
+  #at = 0;
+  #rowBytesMax = 0;
+  readonly #runs: Run[] = [];
+
+  run<Row>(folder: string, rows: readonly Row[], write: (row: Row) => void): void {
+    if (rows.length === 0) return;
+    const from = this.#at;
+    for (const row of rows) {
+      const start = this.#at;
+      write(row);
+      this.#rowBytesMax = Math.max(this.#rowBytesMax, this.#at - start);
+    }
+    this.#runs.push({ folder, bytes: this.#at - from, rows: rows.length });
+  }
+
+  take(): BatchRows {
+    const bytes = this.#buffer.subarray(0, this.#at);
+    // What is left of them is white space in JSON.
+    for (let at = bytes.indexOf(carriageReturn); at >= 0; at = bytes.indexOf(carriageReturn, at))
+      bytes[at] = space;
+    return { bytes, runs: this.#runs, rowBytesMax: this.#rowBytesMax };
+  }
+
+  event(event: SinkRecord): void {
+    const { uuid, distinctId, timestampMs, receivedAtMs, storedAtMs } = event;
+    const { timestampSentMs, sentAtMs, ip, kind, personProfile, historical } = event;
+    const { properties, set, setOnce, unset } = event;
+    const s = separator;
+    const head =
+      `${uuid}${s}${fieldOf(event.event)}${s}${fieldOf(distinctId)}${s}${timestampMs}${s}` +
+      `${receivedAtMs}${s}${storedAtMs}${s}${timeField(timestampSentMs)}${s}` +
+      `${timeField(sentAtMs)}${s}${ip === "" ? "" : fieldOf(ip)}${s}${fieldOf(kind)}${s}` +
+      `${personProfile ? "1" : "0"}${s}${historical ? "1" : "0"}${s}`;
+    const json =
+      properties.length + (set?.length ?? 0) + (setOnce?.length ?? 0) + (unset?.length ?? 0);
+    this.#require(characterBytesMax * head.length + json + 4);
+    this.#at += this.#buffer.write(head, this.#at, "utf8");
+    this.#json(properties, s);
+    this.#json(set, s);
+    this.#json(setOnce, s);
+    this.#json(unset, "\n");
+  }
+
+  text(row: string): void {
+    this.#require(characterBytesMax * row.length);
+    this.#at += this.#buffer.write(row, this.#at, "utf8");
+  }
+
+  #json(json: Uint8Array | undefined, end: string): void {
+    if (json !== undefined) {
+      this.#buffer.set(json, this.#at);
+      this.#at += json.length;
+    }
+    this.#buffer[this.#at++] = end.charCodeAt(0);
+  }
+
+  #require(bytes: number): void {
+    const needed = this.#at + bytes;
+    if (needed <= this.#buffer.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.#buffer.length));
+    this.#buffer.copy(larger, 0, 0, this.#at);
+    this.#buffer = larger;
+  }
+}
+
+function timeField(ms: number): string {
+  return Number.isNaN(ms) ? "" : String(ms);
+}
+
+function rejectedRow(line: RejectedLine): string {
+  const { stream, sequence, line: index, storedAtMs, projectId, reason, detail, text } = line;
+  const record = Buffer.from(text.buffer, text.byteOffset, text.length).toString("utf8");
+  return rowOf([
+    ...[fieldOf(stream), String(sequence), String(index), String(storedAtMs)],
+    ...[projectId, reason, detail, record].map(fieldOf),
+  ]);
+}
+
+function incidentRow(incident: SinkIncident, nowMs: number): string {
+  const { stream, epoch, sequence, kind, messages, detail } = incident;
+  const numbers = [String(epoch), String(sequence)];
+  return rowOf([
+    ...[String(nowMs), fieldOf(stream), ...numbers, fieldOf(kind), String(messages)],
+    fieldOf(detail),
+  ]);
+}
+
+function rowOf(fields: readonly string[]): string {
+  return `${fields.join(separator)}\n`;
+}

@@ -1,0 +1,28 @@
+// What the tests of Parquet files share: folders, and targets that are gone with the test.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { onTestFinished } from "vitest";
+import {
+  ParquetTarget,
+  type ParquetTargetOptions,
+} from "../../../src/sinks/parquet/parquet-target.ts";
+import { silent } from "../../../testkit/processes.ts";
+
+/** One that is not there yet. */
+export function newFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-parquet-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return path.join(folder, "warehouse");
+}
+
+export function parquetTarget(
+  folder: string,
+  options: Partial<ParquetTargetOptions> = {},
+): ParquetTarget {
+  return new ParquetTarget({
+    ...{ folder, segmentBytesMax: 67_108_864, segmentAgeMsMax: 60_000, log: silent },
+    ...options,
+  });
+}

@@ -1,0 +1,61 @@
+// Reads the Parquet files of a sink back, by a DuckDB that knows nothing of how they were written.
+
+import { existsSync, globSync } from "node:fs";
+import path from "node:path";
+import { duckdb } from "../src/sinks/parquet/parquet-maker.ts";
+import { filesOf, readJournal } from "../src/sinks/parquet/segment.ts";
+import { shownProperties } from "./sink-events.ts";
+
+const types = {
+  events: "{'project_id': VARCHAR, 'day': DATE}",
+  rejected: "{'day': DATE}",
+  incidents: "{'day': DATE}",
+} as const;
+let connecting: ReturnType<typeof connected> | undefined;
+
+async function connected() {
+  const instance = await duckdb().DuckDBInstance.create(":memory:", { threads: "1" });
+  return await instance.connect();
+}
+
+/** Rows of a query, in which `events`, `rejected` and `incidents` are all files of the folder. */
+export async function askedOfParquet(
+  folder: string,
+  sql: string,
+): Promise<Record<string, unknown>[]> {
+  connecting ??= connected();
+  const names = (["events", "rejected", "incidents"] as const).filter((name) =>
+    existsSync(path.join(folder, name)),
+  );
+  const tables = names.map(
+    (name) =>
+      `${name} AS (FROM read_parquet('${folder}/${name}/**/*.parquet', hive_partitioning = true, hive_types = ${types[name]}))`,
+  );
+  const connection = await connecting;
+  return (await connection.runAndReadAll(`WITH ${tables.join(", ")} ${sql}`)).getRowObjectsJson();
+}
+
+/** How far each stream is, whether or not it is in files yet. */
+export async function positionsOfParquet(folder: string): Promise<Record<string, number>> {
+  const numbers = globSync("*.journal", { cwd: path.join(folder, "_penstock") });
+  const newest = numbers.sort().at(-1);
+  if (newest === undefined) return {};
+  const { positions } = await readJournal(filesOf(folder, Number.parseInt(newest, 10)));
+  return Object.fromEntries(positions.map(({ stream, sequence }) => [stream, sequence]));
+}
+
+/** Each as often as it is there, as `project uuid lane name properties`. */
+export async function eventsOfParquet(folder: string): Promise<string[]> {
+  if (!existsSync(path.join(folder, "events"))) return [];
+  const rows = await askedOfParquet(
+    folder,
+    "SELECT project_id, uuid, historical, event, properties FROM events",
+  );
+  const lines = rows.map(({ project_id: project, uuid, historical, event, properties }) =>
+    [
+      ...[project, uuid, historical === true ? "historical" : "live", event],
+      shownProperties(JSON.parse(String(properties))),
+    ].join(" "),
+  );
+  return lines.sort();
+}
