@@ -1,10 +1,13 @@
 // A sink as a process of its own, which tests kill: `node testkit/sink-process.ts <NATS url>
-// <target's url> <events of a batch>`. Says each begin and end of a commit in a line of standard
-// output, and what it warns of. Runs until it is told to stop.
+// <target's url> <events of a batch>`. The target is PostgreSQL, or for `posthog+http:` an upstream
+// whose state is in the folder that `state` names. Says each begin and end of a commit in a line of
+// standard output, and what it warns of. Runs until it is told to stop.
 
 import { connect } from "@nats-io/transport-node";
 import { PostgresTarget } from "../src/sinks/postgres/postgres-target.ts";
+import { PosthogTarget } from "../src/sinks/posthog/posthog-target.ts";
 import { SinkCounts } from "../src/sinks/sink-counts.ts";
+import type { SinkTarget } from "../src/sinks/sink-target.ts";
 import { SinkWriter } from "../src/sinks/sink-writer.ts";
 import { sinkSchema } from "./sink-events.ts";
 
@@ -18,7 +21,18 @@ const log = {
   warn: ({ reason }: { reason?: unknown }) => say(`warned: ${String(reason)}`),
   error: () => {},
 };
-const target = new PostgresTarget({ url, schema: sinkSchema });
+
+function targetAt(text: string): SinkTarget {
+  if (!text.startsWith("posthog+")) return new PostgresTarget({ url: text, schema: sinkSchema });
+  const place = new URL(text.slice("posthog+".length));
+  return new PosthogTarget({
+    ...{ url: place.origin, folder: place.searchParams.get("state") ?? "" },
+    ...{ keyOf: async (project: string) => project, acceptRefused: false, log },
+    limits: { pauses: { msMin: 5, msMax: 50, stoppedMs: 50 } },
+  });
+}
+
+const target = targetAt(url);
 const write = target.write.bind(target);
 target.write = async (batch) => {
   say("begin");

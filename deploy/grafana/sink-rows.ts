@@ -71,6 +71,19 @@ export const sinkRows: readonly Row[] = [
         ],
       }),
       timeSeries({
+        title: "Requests of sinks",
+        description:
+          "To an upstream, as PostHog: how they ended, and how many projects wait for it.",
+        unit: "short",
+        queries: [
+          {
+            expr: sumRateOfAll("penstock_sink_requests_total", "outcome"),
+            legend: "{{outcome}} a second",
+          },
+          { expr: "penstock_sink_waiting_projects", legend: "projects waiting {{instance}}" },
+        ],
+      }),
+      timeSeries({
         title: "Memory of sinks",
         description: "Messages that were read and are not in the target yet.",
         unit: "bytes",

@@ -1,11 +1,20 @@
 // The commands of the sinks in the tree: one for each kind of target. Their modules are imported
 // only when they run.
 
+import path from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
+import { isProjectId } from "../base/forms.ts";
 import { createLog } from "../base/log.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
 import { configOf } from "../cli/settings.ts";
 import { type ReadingOptions, readingOf, withReading } from "./sink-reading.ts";
+
+interface PosthogOptions extends ReadingOptions {
+  readonly state?: string;
+  readonly key: ReadonlyMap<string, string>;
+  readonly acceptRefused: boolean;
+  readonly aside: boolean;
+}
 
 interface PostgresOptions extends ReadingOptions {
   readonly to?: string;
@@ -16,9 +25,10 @@ interface PostgresOptions extends ReadingOptions {
 export function addSinks(program: Command, context: CommandContext): void {
   const sink = program
     .command("sink")
-    .description("take events out of the streams into a database, each once");
+    .description("take events out of the streams into a database, into files or to PostHog");
   addPostgres(sink, context);
   addParquet(sink, context);
+  addPosthog(sink, context);
 }
 
 function addPostgres(sink: Command, context: CommandContext): void {
@@ -68,6 +78,52 @@ function addParquet(sink: Command, context: CommandContext): void {
       await runSink(config, context, { target, ...readingOf(options) });
     },
   );
+}
+
+function addPosthog(sink: Command, context: CommandContext): void {
+  withReading(
+    sink
+      .command("posthog")
+      .argument("[url]", "where to send; default: PENSTOCK_SINK_TO")
+      .description("to PostHog, or another Penstock, by HTTP"),
+    ["sinkTo"],
+  )
+    .option("--state <folder>", "what it keeps; default: sink-posthog in the data folder")
+    .option(
+      "--key <project=key>",
+      "a project's key there, where it is another than here; may be there several times",
+      keyOfProject,
+      new Map<string, string>(),
+    )
+    .option("--accept-refused", "put aside whatever is refused, however much that is", false)
+    .option("--aside", "print what was put aside, and end", false)
+    .action(async (named: string | undefined, options: PosthogOptions, command: Command) => {
+      const config = configOf(command, context);
+      const folder = options.state ?? path.join(config.dataDir, "sink-posthog");
+      if (options.aside) {
+        const { printAside } = await import("./sink-posthog.ts");
+        await printAside(folder, context.stdout);
+        return;
+      }
+      const url = named ?? config.sinkTo;
+      if (url === undefined)
+        throw new CommandError(
+          "say where to send: penstock sink posthog https://us.i.posthog.com, or PENSTOCK_SINK_TO",
+          usageExitCode,
+        );
+      const { runPosthogSink } = await import("./sink-posthog.ts");
+      const { acceptRefused, key: keys } = options;
+      const run = { url, folder, keys, acceptRefused, ...readingOf(options) };
+      await runPosthogSink(config, context, run);
+    });
+}
+
+function keyOfProject(text: string, others: ReadonlyMap<string, string>): Map<string, string> {
+  const at = text.indexOf("=");
+  const [project, key] = [text.slice(0, at), text.slice(at + 1)];
+  if (at < 0 || !isProjectId(project) || key === "")
+    throw new InvalidArgumentError("must be a project's id, =, and its key there");
+  return new Map([...others, [project, key]]);
 }
 
 function schemaName(text: string): string {

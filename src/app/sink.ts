@@ -1,6 +1,7 @@
 // The process of a sink: wires NATS, target, writer and the port for metrics and health, and takes
 // them down in the reverse order. The port answers from the start on.
 
+import type { NatsConnection } from "@nats-io/nats-core";
 import { AdminServer } from "../admin/server.ts";
 import { createLog } from "../base/log.ts";
 import type { Lane } from "../base/types.ts";
@@ -20,6 +21,8 @@ interface SinkRun {
   readonly lanes: readonly Lane[] | undefined;
   /** Goes on behind events that left their stream unread. */
   readonly acceptExpired: boolean;
+  /** Told of the connection before the target is opened. */
+  readonly connected?: (connection: NatsConnection) => void;
 }
 
 const waiting: SinkStatus = { state: "starting", reasons: ["waiting for NATS"], streams: [] };
@@ -28,14 +31,14 @@ const waiting: SinkStatus = { state: "starting", reasons: ["waiting for NATS"], 
 export async function runSink(
   config: Config,
   { host, stop: signal }: Pick<CommandContext, "host" | "stop">,
-  { target, projects, lanes, acceptExpired }: SinkRun,
+  { target, projects, lanes, acceptExpired, connected }: SinkRun,
 ): Promise<void> {
   const log = createLog(config.logLevel);
   const metrics = new SinkMetrics();
   let writer: SinkWriter | undefined;
   let link: NatsLink | undefined;
   const status = (): SinkStatus => writer?.status(Date.now()) ?? waiting;
-  metrics.watch({ status, framesBytes: () => writer?.framesBytes ?? 0 });
+  metrics.watch({ status, framesBytes: () => writer?.framesBytes ?? 0, target });
   const server = new AdminServer({
     ...{ metrics, log, portName: "SINK_PORT", monotonicMs: () => performance.now() },
     readiness: async () => status().reasons,
@@ -50,6 +53,7 @@ export async function runSink(
       access: await findAccess(config, { host, log, signal }),
       ...{ log, signal },
     });
+    connected?.(link.connection);
     writer = new SinkWriter({
       ...{ connection: link.connection, prefix: config.subjectPrefix, target, acceptExpired, log },
       filter: { projects: projects === undefined ? undefined : new Set(projects), lanes },

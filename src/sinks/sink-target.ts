@@ -47,6 +47,10 @@ export interface SinkRecord {
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
+/** How a request of a batch ended, where a target takes a batch in several. */
+export const requestOutcomes = ["taken", "retried", "halved", "refused", "stopped"] as const;
+export type RequestOutcome = (typeof requestOutcomes)[number];
+
 export interface RejectedLine {
   readonly stream: string;
   readonly sequence: number;
@@ -87,8 +91,14 @@ export interface WriteOutcome {
 export interface SinkTarget {
   /** The target in words, without secrets. */
   readonly shown: string;
-  /** What hinders it beside its writes; undefined: nothing, or it does nothing beside them. */
-  readonly fault?: string | undefined;
+  /** So many batches may be written at once, and end in the order of their begin. Default 1. */
+  readonly batchesMax?: number;
+  /** What hinders it beside its writes, or lets some of their events wait. */
+  readonly faults?: readonly string[];
+  /** Requests to a target that takes batches in several, by how they ended. */
+  readonly requests?: ReadonlyMap<RequestOutcome, number>;
+  /** How many projects wait, in each lane, while others go on. */
+  readonly waiting?: number;
   /**
    * Makes what is not there, and says how far each stream is. Called at the start and after each
    * failure, when nothing is being written. Rejects with a StandbyError while another sink has the
@@ -100,6 +110,8 @@ export interface SinkTarget {
    * after any other error nobody knows which of the two it was.
    */
   write(batch: SinkBatch): Promise<WriteOutcome>;
+  /** The sink ends: what waits to be tried again fails instead. */
+  giveUpWaiting?(): void;
   /** Lets another sink have it. */
   close(): Promise<void>;
 }

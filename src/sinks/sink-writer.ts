@@ -1,6 +1,6 @@
 // The writer of a sink: takes frames from all streams, and writes their events to the target in
-// batches, each together with how far the streams are read. One batch is put together while the one
-// before is being written. Whatever fails, it forgets all it has in memory and goes on from what
+// batches, each together with how far the streams are read. One batch is put together while those
+// before are being written. Whatever fails, it forgets all it has in memory and goes on from what
 // the target has. While another sink has the target, it stands by, and takes over when that one is
 // gone.
 
@@ -48,8 +48,8 @@ export interface SinkStatus {
   readonly streams: readonly UnreadStream[];
 }
 
-/** One batch is on its way, one is being put together, and as much is read ahead. */
-const batchesInHand = 4;
+/** Beside those on their way, one batch is being put together, and two are read ahead. */
+const batchesAhead = 3;
 const stepEvents = 2_000;
 const stepBytes = 2_097_152;
 const againMsMin = 100;
@@ -73,7 +73,8 @@ export class SinkWriter {
   #gathering: AbortController | undefined;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
-  #inFlight: Promise<void> = Promise.resolve();
+  /** Batches that are being written, or that have failed; oldest first. */
+  #inFlight: Promise<void>[] = [];
   #fault: string | undefined = "it is starting";
   #isStandby = false;
   /** How far the target is for certain. */
@@ -101,6 +102,7 @@ export class SinkWriter {
     this.#ended.abort();
     this.#gathering?.abort();
     this.#streams?.close();
+    this.#options.target.giveUpWaiting?.();
     const late = new AbortController();
     await Promise.race([this.#running, pauseUntilAborted(closeMsMax, late.signal)]);
     late.abort();
@@ -112,8 +114,9 @@ export class SinkWriter {
     const faults = readers.flatMap(({ name, fault }) =>
       fault === undefined ? [] : [`${name.stream}: ${fault}`],
     );
-    const whole = this.#fault ?? this.#options.target.fault ?? this.#streams?.fault;
-    const reasons = whole === undefined ? faults : [whole, ...faults];
+    const whole = this.#fault ?? this.#streams?.fault;
+    const own = [...faults, ...(this.#options.target.faults ?? [])];
+    const reasons = whole === undefined ? own : [whole, ...own];
     const state = reasons.length === 0 ? "writing" : "hindered";
     return { state, reasons, streams: this.#watch.streams(nowMs) };
   }
@@ -164,14 +167,14 @@ export class SinkWriter {
     const positions = await target.open();
     if (this.#ended.signal.aborted) return;
     this.#isStandby = false;
-    this.#inFlight = Promise.resolve();
+    this.#inFlight = [];
     this.#written = new Map(positions.map((one) => [one.stream, one]));
     const places = positions.map(
       (one) => [one.stream, { ...one, rememberFrom: Number.POSITIVE_INFINITY }] as const,
     );
     const builder = new BatchBuilder(filter, positions);
     const { lanes } = filter;
-    const bytesMax = batchesInHand * limits.bytesMax;
+    const bytesMax = (batchesAhead + this.#batchesMax) * limits.bytesMax;
     const streams = new EventStreams({
       ...{
         connection,
@@ -192,20 +195,29 @@ export class SinkWriter {
       while (!this.#ended.signal.aborted) await this.#batch(streams, builder);
     } finally {
       streams.close();
-      await this.#inFlight;
+      await Promise.allSettled(this.#inFlight);
     }
+    await Promise.all(this.#inFlight);
   }
 
-  /** Puts a batch together while the one before is on its way; then writes it. */
+  /** Puts a batch together while those before are on their way; then writes it. */
   async #batch(streams: EventStreams, builder: BatchBuilder): Promise<void> {
     // Where nothing comes, a write that fails is heard of at once.
     await Promise.race([streams.ready(), this.#failed()]);
     await this.#gather(streams, builder);
-    await this.#inFlight;
+    while (this.#inFlight.length >= this.#batchesMax) await this.#inFlight[0];
     if (builder.isEmpty) return;
-    this.#inFlight = this.#write(builder.take());
-    // It is awaited before the next one.
-    this.#inFlight.catch(() => {});
+    const write = this.#write(builder.take());
+    this.#inFlight.push(write);
+    // One that has failed stays, and is met before the next one.
+    write.then(
+      () => this.#inFlight.splice(this.#inFlight.indexOf(write), 1),
+      () => {},
+    );
+  }
+
+  get #batchesMax(): number {
+    return this.#options.target.batchesMax ?? 1;
   }
 
   async #gather(streams: EventStreams, builder: BatchBuilder): Promise<void> {
@@ -233,7 +245,7 @@ export class SinkWriter {
 
   /** Never fulfilled: rejects when the write under way does. */
   #failed(): Promise<never> {
-    return this.#inFlight.then(() => new Promise<never>(() => {}));
+    return Promise.all(this.#inFlight).then(() => new Promise<never>(() => {}));
   }
 
   async #write(batch: BuiltBatch): Promise<void> {

@@ -1,6 +1,7 @@
 // What the answer to a request of an import means: stored, to be sent again, too large, or the end.
 
 import { itemErrorCodes } from "../../base/errors.ts";
+import { retryAfterMs } from "../../base/retry-after.ts";
 import type { ItemNote } from "../../base/types.ts";
 
 export type Answer =
@@ -40,7 +41,7 @@ export function readAnswer({ status, retryAfter, text }: RawAnswer, events: numb
   const why = whyOf(status, code, said, text);
   if (itemErrorCodes.some((one) => one === code)) return allInError(said, code, events);
   if (status === 429 || status === 408 || status === 425 || status >= 500) {
-    return { kind: "again", afterMs: retryAfterMs(retryAfter), why };
+    return { kind: "again", afterMs: retryAfterMs(retryAfter, retryAfterMsMax), why };
   }
   if (status === 413) return { kind: "tooLarge", why };
   return { kind: "refused", why };
@@ -90,11 +91,4 @@ function countOf(value: unknown): number {
 function whyOf(status: number, code: string, said: Said, text: string): string {
   const detail = typeof said["detail"] === "string" ? said["detail"] : text.trim();
   return `${status} ${code === "" ? "" : `${code}: `}${detail.slice(0, whyCharactersMax)}`.trim();
-}
-
-/** Seconds, or a date (RFC 9110, section 10.2.3). */
-function retryAfterMs(header: string | undefined): number | undefined {
-  if (header === undefined) return undefined;
-  const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - Date.now();
-  return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), retryAfterMsMax);
 }

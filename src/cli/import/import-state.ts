@@ -2,8 +2,8 @@
 // there before it counts as done, so an import that was killed goes on behind it.
 
 import { createHash } from "node:crypto";
-import { open, readFile, rename, rm } from "node:fs/promises";
-import path from "node:path";
+import { readFile, rm } from "node:fs/promises";
+import { writeWhole } from "../../base/write-whole.ts";
 import { CommandError } from "../context.ts";
 import type { CountsText } from "./counts.ts";
 
@@ -99,24 +99,5 @@ function parsed(text: string): ImportState | undefined {
     return isState ? (value as ImportState) : undefined;
   } catch {
     return undefined;
-  }
-}
-
-/** The file has the old text or the new one, whatever happens meanwhile. */
-async function writeWhole(file: string, text: string): Promise<void> {
-  const temporary = `${file}.new`;
-  const handle = await open(temporary, "w");
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(temporary, file);
-  const folder = await open(path.dirname(path.resolve(file)), "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
   }
 }

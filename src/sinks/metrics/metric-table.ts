@@ -55,6 +55,14 @@ export const sinkMetricTable = {
     type: "gauge",
     help: "1 while events are being written, or it stands by; else 0.",
   },
+  penstock_sink_requests_total: {
+    type: "counter",
+    help: "Requests to an upstream, by outcome: taken, retried (sent again later), halved (something in it is refused), refused (one event alone, put aside), stopped (somebody has to see to it).",
+  },
+  penstock_sink_waiting_projects: {
+    type: "gauge",
+    help: "Projects whose events an upstream does not take at the moment, in each lane; 0 with any other target.",
+  },
   penstock_sink_frames_bytes: {
     type: "gauge",
     help: "Messages that were read and are not in the target yet.",

@@ -5,7 +5,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import { lanes } from "../../nats/names.ts";
 import { incidentKinds } from "../../reading/incident-kinds.ts";
 import type { CommitHeard } from "../sink-counts.ts";
-import { rejectReasons } from "../sink-target.ts";
+import { rejectReasons, requestOutcomes, type SinkTarget } from "../sink-target.ts";
 import type { SinkStatus } from "../sink-writer.ts";
 import type { UnreadStream } from "../unread-watch.ts";
 import { type SinkMetricName, sinkMetricTable } from "./metric-table.ts";
@@ -13,6 +13,7 @@ import { type SinkMetricName, sinkMetricTable } from "./metric-table.ts";
 interface SinkGauges {
   readonly status: () => SinkStatus;
   readonly framesBytes: () => number;
+  readonly target: Pick<SinkTarget, "requests" | "waiting">;
 }
 
 const commitSecondsBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120];
@@ -64,7 +65,8 @@ export class SinkMetrics {
     for (const kind of incidents) this.#incidents.inc({ kind });
   }
 
-  watch({ status, framesBytes }: SinkGauges): void {
+  watch({ status, framesBytes, target }: SinkGauges): void {
+    this.#watchRequests(target);
     this.#gauge("penstock_sink_frames_bytes", (gauge) => gauge.set(framesBytes()));
     this.#gauge("penstock_sink_ready", (gauge) => gauge.set(Number(status().reasons.length === 0)));
     this.#gauge("penstock_sink_active", (gauge) => {
@@ -93,6 +95,20 @@ export class SinkMetrics {
     ofLanes("penstock_sink_lag_seconds", ({ lagSeconds }) => lagSeconds, Math.max);
     ofLanes("penstock_sink_expiry_seconds", ({ expirySeconds }) => expirySeconds, Math.min);
     ofLanes("penstock_sink_retention_seconds", ({ retentionSeconds: of }) => of, Math.min);
+  }
+
+  #watchRequests(target: SinkGauges["target"]): void {
+    const { help } = sinkMetricTable.penstock_sink_requests_total;
+    new Counter({
+      ...{ name: "penstock_sink_requests_total", help, labelNames: ["outcome"] },
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        for (const outcome of requestOutcomes)
+          this.inc({ outcome }, target.requests?.get(outcome) ?? 0);
+      },
+    });
+    this.#gauge("penstock_sink_waiting_projects", (gauge) => gauge.set(target.waiting ?? 0));
   }
 
   #counter(name: SinkMetricName, ...labelNames: string[]): Counter {

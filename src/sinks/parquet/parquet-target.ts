@@ -42,8 +42,8 @@ export class ParquetTarget implements SinkTarget {
     this.shown = `Parquet files in ${this.#folder.folder}`;
   }
 
-  get fault(): string | undefined {
-    return this.#fault;
+  get faults(): readonly string[] {
+    return this.#fault === undefined ? [] : [this.#fault];
   }
 
   open(): Promise<readonly SinkPosition[]> {

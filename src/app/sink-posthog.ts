@@ -1,0 +1,106 @@
+// What the sink to PostHog needs beside its target: the projects' keys, which are in the registry,
+// and what was put aside, for people.
+
+import { createReadStream } from "node:fs";
+import type { Writable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { createLog } from "../base/log.ts";
+import { StoreError } from "../base/store-error.ts";
+import type { Lane } from "../base/types.ts";
+import { type CommandContext, CommandError } from "../cli/context.ts";
+import { listProjects } from "../projects/registry/commands.ts";
+import type { Config } from "../settings/config.ts";
+import { PosthogTarget } from "../sinks/posthog/posthog-target.ts";
+import { asideFile } from "../sinks/posthog/state-folder.ts";
+import { runSink } from "./sink.ts";
+
+interface PosthogRun {
+  readonly url: string;
+  readonly folder: string;
+  /** By project; they go before those of the registry. */
+  readonly keys: ReadonlyMap<string, string>;
+  readonly acceptRefused: boolean;
+  readonly projects: readonly string[] | undefined;
+  readonly lanes: readonly Lane[] | undefined;
+  readonly acceptExpired: boolean;
+}
+
+/** Runs until the context's `stop`. */
+export async function runPosthogSink(
+  config: Config,
+  context: Pick<CommandContext, "host" | "stop">,
+  { url, folder, keys, acceptRefused, ...reading }: PosthogRun,
+): Promise<void> {
+  const registry = new RegistryKeys(config);
+  const keyOf = async (project: string) => keys.get(project) ?? (await registry.keyOf(project));
+  const target = targetOf({ url, folder, keyOf, acceptRefused, log: createLog(config.logLevel) });
+  const connected = (connection: NatsConnection) => registry.connected(connection);
+  await runSink(config, context, { ...reading, target, connected });
+}
+
+/** Prints a JSON object a line. Nothing where nothing was put aside. */
+export async function printAside(folder: string, stdout: Writable): Promise<void> {
+  const file = asideFile(folder);
+  try {
+    await pipeline(createReadStream(file), stdout, { end: false });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+    throw new CommandError(`read ${file}: ${(error as Error).message}`);
+  }
+}
+
+function targetOf(options: ConstructorParameters<typeof PosthogTarget>[0]): PosthogTarget {
+  try {
+    return new PosthogTarget(options);
+  } catch (error) {
+    if (error instanceof StoreError) throw new CommandError(error.message);
+    throw error;
+  }
+}
+
+const staleMs = 30_000;
+
+/** The registry's keys as they were half a minute ago at most. */
+class RegistryKeys {
+  readonly #config: Pick<Config, "subjectPrefix" | "replicas" | "hubDomain">;
+  #connection: NatsConnection | undefined;
+  #keys: Promise<ReadonlyMap<string, string>> | undefined;
+  #askedMonotonicMs = 0;
+
+  constructor(config: Pick<Config, "subjectPrefix" | "replicas" | "hubDomain">) {
+    this.#config = config;
+  }
+
+  connected(connection: NatsConnection): void {
+    this.#connection = connection;
+  }
+
+  /** A project's newest key; undefined: the registry has no such project. Rejects without NATS. */
+  async keyOf(project: string): Promise<string | undefined> {
+    const nowMs = performance.now();
+    if (this.#keys === undefined || nowMs - this.#askedMonotonicMs > staleMs) {
+      const before = this.#keys;
+      const asked = this.#ask();
+      this.#keys = asked;
+      this.#askedMonotonicMs = nowMs;
+      // What was known stays in use where the registry does not answer.
+      asked.catch(() => {
+        if (this.#keys === asked) this.#keys = before;
+      });
+    }
+    return (await this.#keys).get(project);
+  }
+
+  async #ask(): Promise<ReadonlyMap<string, string>> {
+    if (this.#connection === undefined) throw new Error("not connected to NATS");
+    const { subjectPrefix: prefix, replicas, hubDomain } = this.#config;
+    const projects = await listProjects(this.#connection, { prefix, replicas, hubDomain });
+    return new Map(
+      projects.flatMap(({ id, keys }) => {
+        const newest = keys.at(-1);
+        return newest === undefined ? [] : [[id, newest] as const];
+      }),
+    );
+  }
+}

@@ -1,0 +1,188 @@
+// PostHog's capture, or a Penstock gateway, as a target: events go to `/batch/` with the uuids that
+// they have. An upstream has no transaction, so how far each stream is sent stands in a folder, and
+// is written there when all of a batch is answered. What was on its way when the process died is
+// sent again, under the same uuids. Projects go side by side; one that waits holds the others up
+// only when so many batches as are in hand have events of it.
+
+import type { Log } from "../../base/log.ts";
+import {
+  type RejectedLine,
+  type RequestOutcome,
+  requestOutcomes,
+  type SinkBatch,
+  type SinkPosition,
+  type SinkRecord,
+  type SinkTarget,
+  type WriteOutcome,
+} from "../sink-target.ts";
+import { type LinePauses, ProjectLine, type RefusedEvent } from "./project-line.ts";
+import { RequestBounds } from "./request-bounds.ts";
+import { StateFolder } from "./state-folder.ts";
+import { Upstream } from "./upstream.ts";
+
+interface PosthogTargetOptions {
+  readonly url: string;
+  readonly folder: string;
+  readonly keyOf: (projectId: string) => Promise<string | undefined>;
+  /** Puts aside whatever is refused, however much that is. */
+  readonly acceptRefused: boolean;
+  readonly log: Pick<Log, "warn" | "info">;
+  readonly limits?: Partial<PosthogLimits>;
+}
+
+interface PosthogLimits {
+  readonly requestsMax: number;
+  readonly requestEventsMax: number;
+  readonly requestBytesMax: number;
+  readonly answerMsMax: number;
+  readonly refusedMax: number;
+  readonly pauses: LinePauses;
+}
+
+/** PostHog takes 20 MB; smaller requests lose less time where one has to be sent again. */
+const limitsDefault: PosthogLimits = {
+  requestsMax: 8,
+  requestEventsMax: 2_000,
+  requestBytesMax: 4_194_304,
+  answerMsMax: 60_000,
+  refusedMax: 1_000,
+  pauses: { msMin: 250, msMax: 30_000, stoppedMs: 30_000 },
+};
+const batchesMax = 4;
+const troublesShown = 5;
+
+export class PosthogTarget implements SinkTarget {
+  readonly shown: string;
+  readonly batchesMax = batchesMax;
+  readonly #options: PosthogTargetOptions;
+  readonly #upstream: Upstream;
+  readonly #bounds: RequestBounds;
+  readonly #state: StateFolder;
+  readonly #pauses: LinePauses;
+  readonly #requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
+  /** By project and lane. */
+  #lines = new Map<string, ProjectLine>();
+  #session = new AbortController();
+  readonly #ended = new AbortController();
+  /** The batch before is on disk. */
+  #saved: Promise<unknown> = Promise.resolve();
+
+  /** Throws a StoreError where the URL is none. */
+  constructor(options: PosthogTargetOptions) {
+    const limits = { ...limitsDefault, ...options.limits };
+    this.#options = options;
+    this.#pauses = limits.pauses;
+    this.#upstream = new Upstream({ url: options.url, ...limits });
+    this.#bounds = new RequestBounds({
+      eventsMax: limits.requestEventsMax,
+      bytesMax: limits.requestBytesMax,
+      refusedMax: options.acceptRefused ? Number.POSITIVE_INFINITY : limits.refusedMax,
+    });
+    this.#state = new StateFolder(options.folder, this.#upstream.shown);
+    this.shown = this.#upstream.shown;
+  }
+
+  /** Why events of which projects wait. */
+  get faults(): readonly string[] {
+    const all = [...this.#lines].filter(([, { trouble }]) => trouble !== undefined);
+    const shown = all.slice(0, troublesShown).map(([name, { trouble }]) => `${name}: ${trouble}`);
+    const more = all.length - shown.length;
+    return more === 0 ? shown : [...shown, `and ${more} more`];
+  }
+
+  /** How many projects wait, in each lane. */
+  get waiting(): number {
+    return [...this.#lines.values()].filter(({ trouble }) => trouble !== undefined).length;
+  }
+
+  get requests(): ReadonlyMap<RequestOutcome, number> {
+    return this.#requests;
+  }
+
+  open(): Promise<readonly SinkPosition[]> {
+    this.#session.abort();
+    this.#session = new AbortController();
+    this.#lines = new Map();
+    this.#saved = Promise.resolve();
+    return this.#state.open();
+  }
+
+  /** Batches are fulfilled in the order in which they came. When one fails, all fail. */
+  write(batch: SinkBatch): Promise<WriteOutcome> {
+    const session = this.#session;
+    const sent = this.#send(batch.events);
+    const written = this.#saved.then(() => this.#save(batch, sent));
+    this.#saved = written;
+    // Until its turn comes nobody waits for it.
+    sent.catch(() => {});
+    return written.catch((error: unknown) => {
+      session.abort();
+      throw error;
+    });
+  }
+
+  giveUpWaiting(): void {
+    this.#ended.abort();
+  }
+
+  async close(): Promise<void> {
+    this.#session.abort();
+    this.#upstream.close();
+    await this.#saved.catch(() => {});
+    this.#state.close();
+  }
+
+  async #save(batch: SinkBatch, sent: Promise<RefusedEvent[]>): Promise<WriteOutcome> {
+    const refused = await sent;
+    await this.#state.save(batch, [...batch.rejected, ...refused.map(refusedLine)]);
+    this.#forgetIdle();
+    const written = batch.events.length - refused.length;
+    return { written, duplicates: 0, refused: refused.length };
+  }
+
+  async #send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
+    const byLine = new Map<string, SinkRecord[]>();
+    for (const event of events) {
+      const name = lineName(event);
+      const own = byLine.get(name);
+      if (own === undefined) byLine.set(name, [event]);
+      else own.push(event);
+    }
+    const sent = [...byLine].map(([name, own]) => this.#lineOf(name, own).send(own));
+    return (await Promise.all(sent)).flat();
+  }
+
+  #lineOf(name: string, [first]: readonly SinkRecord[]): ProjectLine {
+    const known = this.#lines.get(name);
+    if (known !== undefined) return known;
+    const { keyOf, log } = this.#options;
+    const { projectId, historical } = first as SinkRecord;
+    const line = new ProjectLine({
+      ...{
+        projectId,
+        historical,
+        keyOf,
+        log,
+        signal: this.#session.signal,
+        ended: this.#ended.signal,
+      },
+      ...{ upstream: this.#upstream, bounds: this.#bounds, pauses: this.#pauses },
+      settled: (outcome) => this.#requests.set(outcome, (this.#requests.get(outcome) ?? 0) + 1),
+    });
+    this.#lines.set(name, line);
+    return line;
+  }
+
+  #forgetIdle(): void {
+    for (const [name, line] of this.#lines) if (line.isIdle) this.#lines.delete(name);
+  }
+}
+
+function lineName({ projectId, historical }: SinkRecord): string {
+  return historical ? `${projectId} (history)` : projectId;
+}
+
+function refusedLine({ event, why }: RefusedEvent): RejectedLine {
+  const { stream, sequence, line, storedAtMs, projectId, text } = event;
+  return { stream, sequence, line, storedAtMs, projectId, reason: "value", detail: why, text };
+}

@@ -1,0 +1,214 @@
+// What the sink keeps of an upstream that can keep nothing for it: how far each stream is sent, and
+// what was put aside. It is in a folder: positions.json, which is written whole or not at all, and
+// aside.ndjson, which is only added to. What was added for a batch whose positions were not written
+// is cut off at the next start, as the batch comes again.
+
+import { mkdir, open, readFile, truncate } from "node:fs/promises";
+import path from "node:path";
+import { type FileLock, takeFileLock } from "../../base/file-lock.ts";
+import { StoreError } from "../../base/store-error.ts";
+import { writeWhole } from "../../base/write-whole.ts";
+import {
+  MovedError,
+  type RejectedLine,
+  type SinkBatch,
+  type SinkIncident,
+  type SinkPosition,
+  StandbyError,
+} from "../sink-target.ts";
+
+interface KeptState {
+  readonly version: 1;
+  /** Where it went, so that it does not go on elsewhere. */
+  readonly upstream: string;
+  /** How much of aside.ndjson is of batches that are done. */
+  readonly aside_bytes: number;
+  /** The newest, and each once: a stream that is stopped says so at every start. */
+  readonly incidents: readonly SinkIncident[];
+  readonly streams: readonly SinkPosition[];
+}
+
+const incidentsMax = 100;
+
+export class StateFolder {
+  readonly folder: string;
+  readonly #upstream: string;
+  #lock: FileLock | undefined;
+  #state: KeptState;
+
+  constructor(folder: string, upstream: string) {
+    this.folder = path.resolve(folder);
+    this.#upstream = upstream;
+    this.#state = emptyState(upstream);
+  }
+
+  get #file(): string {
+    return path.join(this.folder, "positions.json");
+  }
+
+  get #aside(): string {
+    return asideFile(this.folder);
+  }
+
+  /**
+   * Rejects with a StandbyError while another process has the folder, and with a StoreError where
+   * it cannot be used, or holds the state of another upstream.
+   */
+  async open(): Promise<readonly SinkPosition[]> {
+    await asStoreError(`open ${this.folder}`, async () => {
+      await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    });
+    this.#takeLock();
+    await asStoreError(`read ${this.#file}`, async () => {
+      this.#state = (await this.#read()) ?? emptyState(this.#upstream);
+      await this.#cutAside();
+    });
+    return this.#state.streams;
+  }
+
+  /** Fulfilled when it is on disk, also after a power cut: what is aside first, then positions. */
+  async save(batch: SinkBatch, aside: readonly RejectedLine[]): Promise<void> {
+    if (this.#lock?.isHeld() !== true)
+      throw new MovedError(`the lock of ${this.folder} was removed: another sink may have it`);
+    this.#check(batch);
+    await asStoreError(`write ${this.folder}`, async () => {
+      const asideBytes = this.#state.aside_bytes + (await this.#addAside(aside));
+      const streams = new Map(this.#state.streams.map((one) => [one.stream, one]));
+      for (const position of batch.positions) streams.set(position.stream, position);
+      const state: KeptState = {
+        ...{ version: 1, upstream: this.#upstream, aside_bytes: asideBytes },
+        incidents: withIncidents(this.#state.incidents, batch.incidents),
+        streams: [...streams.values()],
+      };
+      await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
+      this.#state = state;
+    });
+  }
+
+  /** Lets another process have it. */
+  close(): void {
+    this.#lock?.close();
+    this.#lock = undefined;
+  }
+
+  #takeLock(): void {
+    if (this.#lock?.isHeld() === true) return;
+    this.close();
+    const lock = takeFileLock(path.join(this.folder, "lock"));
+    if (lock === "busy") throw new StandbyError(`another sink has ${this.folder}`);
+    this.#lock = lock;
+  }
+
+  async #read(): Promise<KeptState | undefined> {
+    let text: string;
+    try {
+      text = await readFile(this.#file, "utf8");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+    const state = stateIn(text);
+    if (state === undefined)
+      throw new StoreError(
+        `read ${this.#file}: it holds no state of a sink: put back the one that was there, or name another folder in --state, which begins anew`,
+      );
+    if (state.upstream !== this.#upstream)
+      throw new StoreError(
+        `read ${this.#file}: it is of ${state.upstream}: name another folder in --state; where that is the same PostHog under another name, change "upstream" in the file`,
+      );
+    return state;
+  }
+
+  /** Somebody may have taken the file away, or have emptied it. */
+  async #cutAside(): Promise<void> {
+    const handle = await open(this.#aside, "a", 0o600);
+    const { size } = await handle.stat();
+    await handle.close();
+    const kept = Math.min(size, this.#state.aside_bytes);
+    if (size > kept) await truncate(this.#aside, kept);
+    this.#state = { ...this.#state, aside_bytes: kept };
+  }
+
+  async #addAside(lines: readonly RejectedLine[]): Promise<number> {
+    if (lines.length === 0) return 0;
+    const text = Buffer.from(lines.map((line) => `${asideLine(line)}\n`).join(""));
+    const handle = await open(this.#aside, "a", 0o600);
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    return text.length;
+  }
+
+  #check({ before }: SinkBatch): void {
+    const known = new Map(this.#state.streams.map((one) => [one.stream, one]));
+    for (const [stream, { epoch, sequence }] of before) {
+      const there = known.get(stream);
+      if (there?.epoch !== epoch || there.sequence !== sequence)
+        throw new MovedError(`${this.#file} is not at message ${sequence} of ${stream} any more`);
+    }
+  }
+}
+
+/** Where the folder of a sink has what was put aside: a JSON object a line. */
+export function asideFile(folder: string): string {
+  return path.join(path.resolve(folder), "aside.ndjson");
+}
+
+function emptyState(upstream: string): KeptState {
+  return { version: 1, upstream, aside_bytes: 0, incidents: [], streams: [] };
+}
+
+function stateIn(text: string): KeptState | undefined {
+  try {
+    const value = JSON.parse(text) as Partial<KeptState>;
+    const isState =
+      value.version === 1 &&
+      typeof value.upstream === "string" &&
+      Number.isSafeInteger(value.aside_bytes) &&
+      Array.isArray(value.incidents) &&
+      Array.isArray(value.streams) &&
+      value.streams.every(isPosition);
+    return isState ? (value as KeptState) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isPosition({ stream, epoch, created, sequence, trail }: Partial<SinkPosition>): boolean {
+  return (
+    typeof stream === "string" &&
+    Number.isSafeInteger(epoch) &&
+    typeof created === "string" &&
+    Number.isSafeInteger(sequence) &&
+    Array.isArray(trail)
+  );
+}
+
+function withIncidents(
+  known: readonly SinkIncident[],
+  more: readonly SinkIncident[],
+): readonly SinkIncident[] {
+  const all = new Map([...known, ...more].map((one) => [JSON.stringify(one), one]));
+  return [...all.values()].slice(-incidentsMax);
+}
+
+function asideLine(line: RejectedLine): string {
+  const { text, storedAtMs, projectId, stream, sequence, reason, detail } = line;
+  return JSON.stringify({
+    ...{ stream, sequence, line: line.line, stored_at: new Date(storedAtMs).toISOString() },
+    ...{ project_id: projectId, reason, detail },
+    record: Buffer.from(text.buffer, text.byteOffset, text.length).toString("utf8"),
+  });
+}
+
+async function asStoreError(what: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof StoreError || error instanceof MovedError) throw error;
+    throw new StoreError(`${what}: ${(error as Error).message}`, { cause: error });
+  }
+}

@@ -1,0 +1,111 @@
+// Posts batches to an upstream, so many at a time, and gives what it says. Knows nothing of what
+// follows from an answer.
+
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { promisify } from "node:util";
+import { constants, gzip } from "node:zlib";
+import { Slots } from "../../base/slots.ts";
+import { StoreError } from "../../base/store-error.ts";
+import type { RawAnswer } from "./upstream-answer.ts";
+
+interface UpstreamOptions {
+  readonly url: string;
+  /** How many requests are on their way at once. */
+  readonly requestsMax: number;
+  /** How long an answer may take, from the first byte sent to its last. */
+  readonly answerMsMax: number;
+}
+
+const answerBytesMax = 1_048_576;
+const connectionIdleMs = 20_000;
+const gzipAsync = promisify(gzip);
+
+export class Upstream {
+  /** Where batches go, without secrets. */
+  readonly shown: string;
+  readonly #target: URL;
+  readonly #agent: HttpAgent | HttpsAgent;
+  readonly #slots: Slots;
+  readonly #answerMsMax: number;
+
+  /** Throws a StoreError where the URL is none that events can be sent to. */
+  constructor({ url, requestsMax, answerMsMax }: UpstreamOptions) {
+    this.#target = batchUrl(url);
+    this.shown = this.#target.href;
+    const Agent = this.#target.protocol === "https:" ? HttpsAgent : HttpAgent;
+    this.#agent = new Agent({ keepAlive: true, timeout: connectionIdleMs, scheduling: "lifo" });
+    this.#slots = new Slots(requestsMax);
+    this.#answerMsMax = answerMsMax;
+  }
+
+  /**
+   * Sends the body once, packed; it is made when there is a slot for it. Rejects with an Error that
+   * says why where no answer comes.
+   */
+  post(body: () => Buffer, signal: AbortSignal): Promise<RawAnswer> {
+    return this.#slots.run(async () => {
+      signal.throwIfAborted();
+      const packed = await gzipAsync(body(), { level: constants.Z_BEST_SPEED });
+      return await this.#send(packed, signal);
+    });
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async #send(body: Buffer, signal: AbortSignal): Promise<RawAnswer> {
+    const late = AbortSignal.timeout(this.#answerMsMax);
+    const request = this.#target.protocol === "https:" ? httpsRequest : httpRequest;
+    try {
+      return await new Promise<RawAnswer>((resolve, reject) => {
+        const headers = {
+          "content-type": "application/json",
+          "content-encoding": "gzip",
+          "content-length": body.length,
+          "user-agent": "penstock-sink",
+        };
+        const ends = AbortSignal.any([signal, late]);
+        const options = { method: "POST", agent: this.#agent, headers, signal: ends };
+        const asked = request(this.#target, options, (response) => {
+          textOf(response).then(
+            (text) => resolve({ ...headOf(response), text }),
+            (error: unknown) => reject(error),
+          );
+        });
+        asked.on("error", reject);
+        asked.end(body);
+      });
+    } catch (error) {
+      if (late.aborted && !signal.aborted)
+        throw new Error(`no answer within ${this.#answerMsMax / 1_000} s`, { cause: error });
+      const { message, code } = error as NodeJS.ErrnoException;
+      throw new Error(message || (code ?? "no answer"), { cause: error });
+    }
+  }
+}
+
+function batchUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw new StoreError("the upstream must be an address as https://us.i.posthog.com");
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
+    throw new StoreError("the upstream must be an address without user, query and fragment");
+  return new URL("batch/", url.href.endsWith("/") ? url : `${url.href}/`);
+}
+
+function headOf(response: IncomingMessage): Pick<RawAnswer, "status" | "retryAfter"> {
+  return { status: response.statusCode ?? 0, retryAfter: response.headers["retry-after"] };
+}
+
+/** Rejects where the answer ends before it is complete. What is too long is cut, and no JSON. */
+async function textOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response) {
+    bytes += (chunk as Buffer).length;
+    if (bytes <= answerBytesMax) chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}

@@ -1,0 +1,147 @@
+// The guide to events to PostHog: the command of the process between two gateways, the second one
+// as the upstream, and what it says of itself.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { connect } from "@nats-io/transport-node";
+import { expect, onTestFinished, test } from "vitest";
+import { addProject } from "../../src/projects/registry/commands.ts";
+import { gatewayForFile } from "../../testkit/for-file.ts";
+import { startNatsServer } from "../../testkit/nats-server.ts";
+import { startUpstream } from "../../testkit/posthog-upstream.ts";
+import { ended, penstock, penstockWith } from "../../testkit/processes.ts";
+import { makeStreams, storeFrames } from "../../testkit/stored-events.ts";
+import { blocksOf } from "./docs-kit.ts";
+
+const gateway = await gatewayForFile();
+const upstream = await gatewayForFile();
+const slow = { timeout: 30_000 };
+
+function newFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-sink-posthog-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function started(to: string, ...more: string[]) {
+  const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
+  return penstock("sink", "posthog", to, ...nats, ...more);
+}
+
+test("events arrive in another gateway with their uuid and time, history as history", async () => {
+  const folder = newFolder();
+  const [here, there] = [await gateway.project(), await upstream.project()];
+  const sink = started(upstream.url, "--state", folder, "--key", `${here.id}=${there.key}`);
+  const event = { event: "signed up", distinct_id: "user-1", properties: { plan: "pro" } };
+  const live = { ...event, $set: { name: "Ada" }, timestamp: "2026-01-02T03:04:05.678Z" };
+  const old = { ...event, timestamp: "2019-01-02T03:04:05.678Z" };
+  const headers = { "x-forwarded-for": "10.1.2.3" };
+  await gateway.post("/capture/", { api_key: here.key, ...live }, headers);
+  const history = { api_key: here.key, historical_migration: true, batch: [old] };
+  await gateway.post("/batch/", history);
+  await expect.poll(() => upstream.events(there), slow).toHaveLength(1);
+  await expect.poll(() => upstream.events(there, "historical"), slow).toHaveLength(1);
+  for (const lane of ["live", "historical"] as const) {
+    const [sent] = await gateway.events(here, lane);
+    const [found] = await upstream.events(there, lane);
+    const { uuid, timestamp, event, distinct_id, $set, historical, properties } = sent!;
+    expect(found).toMatchObject({ uuid, timestamp, event, distinct_id, historical });
+    expect(found!["$set"]).toEqual($set);
+    expect(found!.properties).toEqual({ ...properties, $ip: sent!["ip"] });
+  }
+
+  const port = /"sinkPort":(\d+)/.exec(sink.said.err)?.[1];
+  const shown = async (page: string) =>
+    await (await fetch(`http://127.0.0.1:${port}${page}`)).text();
+  expect(await shown("/readyz")).toBe('{"status":"ready"}\n');
+  const metrics = () => shown("/metrics");
+  await expect.poll(metrics, slow).toContain('penstock_sink_events_total{outcome="written"} 2');
+  expect(await metrics()).toMatch(/penstock_sink_requests_total\{outcome="taken"\} [12]/);
+  sink.kill("SIGTERM");
+  expect(await ended(sink)).toBe(0);
+  expect(sink.said.err).not.toContain(there.key);
+});
+
+test("a key of the registry is used, and one that is refused is said and not put aside", async () => {
+  const folder = newFolder();
+  const project = await gateway.project();
+  const sink = started(upstream.url, "--state", folder, "--projects", project.id);
+  await gateway.post("/capture/", { api_key: project.key, event: "e", distinct_id: "d" });
+  const said = () => sink.said.err;
+  await expect.poll(said, slow).toMatch(/"reason":"401: [^"]*","msg":"an upstream does not take/);
+  const port = /"sinkPort":(\d+)/.exec(sink.said.err)?.[1];
+  const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
+  expect(ready.status).toBe(503);
+  expect(await ready.text()).toContain(`${project.id}: 401: `);
+  sink.kill("SIGTERM");
+  expect(await ended(sink)).toBe(0);
+  const aside = penstock("sink", "posthog", "--state", folder, "--aside");
+  expect(await ended(aside)).toBe(0);
+  expect(aside.said.out).toBe("");
+  expect(said()).not.toContain(project.key);
+});
+
+test("what was put aside is printed", async () => {
+  const folder = newFolder();
+  const project = await gateway.project();
+  const refusing = await startUpstream();
+  onTestFinished(() => refusing.stop());
+  refusing.play = ({ body }) =>
+    body.batch.some(({ event }) => event === "bad") ? { status: 400, body: "too odd" } : undefined;
+  const sink = started(refusing.url, "--state", folder, "--projects", project.id);
+  const batch = ["good", "bad"].map((event) => ({ event, distinct_id: "d" }));
+  await gateway.post("/batch/", { api_key: project.key, batch });
+  await expect
+    .poll(() => refusing.events(project.key).map(({ event }) => event), slow)
+    .toEqual(["good"]);
+  sink.kill("SIGTERM");
+  expect(await ended(sink)).toBe(0);
+  const aside = penstock("sink", "posthog", "--state", folder, "--aside");
+  expect(await ended(aside)).toBe(0);
+  const [line, ...rest] = aside.said.out.trim().split("\n");
+  expect(rest).toEqual([]);
+  const printed = JSON.parse(line!) as Record<string, string>;
+  expect(printed["detail"]).toBe("400: too odd");
+  expect(JSON.parse(printed["record"]!)).toMatchObject({ event: "bad", distinct_id: "d" });
+});
+
+test.each([
+  [[], /say where to send/],
+  [["ftp://example.com"], /must be an address as https/],
+  [["https://me:hunter2@example.com"], /without user/],
+  [["https://example.com", "--key", "shop"], /must be a project's id, =/],
+])("what cannot be meant is told: %j", async (args, said) => {
+  const sink = penstock("sink", "posthog", ...args);
+  expect(await ended(sink)).toBeGreaterThan(0);
+  expect(sink.said.err).toMatch(said);
+  expect(sink.said.err).not.toContain("hunter2");
+});
+
+test("the NATS user that the guide gives it can do all it does", async () => {
+  const [block] = blocksOf("docs/guides/sink-posthog.md").filter(
+    ({ language }) => language === "conf",
+  );
+  const env = { GATEWAY_PASSWORD: "gate-secret", SINK_PASSWORD: "sink-secret" };
+  const server = await startNatsServer({ extraConfig: block?.text ?? "", env });
+  onTestFinished(() => server.remove());
+  const user = (name: string, pass: string) => ({ servers: server.url, user: name, pass });
+  const connection = await connect(user("gateway", "gate-secret"));
+  onTestFinished(() => connection.close());
+  await makeStreams(connection);
+  await addProject(connection, { prefix: "penstock", replicas: 1, id: "shop", key: "phc_shop" });
+  const event = { uuid: "0190c8b2-7f3a-7c11-9d2e-3f4a5b6c7d8e", distinctId: "a", receivedAtMs: 1 };
+  const frame = { lane: "live", projectId: "shop", messageId: "m", events: [event] } as const;
+  await storeFrames(connection, [frame]);
+  const taking = await startUpstream();
+  onTestFinished(() => taking.stop());
+  const nats = server.url.replace("//", "//sink:sink-secret@");
+  const sink = penstockWith(
+    { PENSTOCK_NATS_URL: nats, PENSTOCK_SINK_TO: taking.url },
+    ...["sink", "posthog", "--state", newFolder(), "--sink-port", "0"],
+  );
+  await expect.poll(() => taking.events("phc_shop").length, slow).toBe(1);
+  sink.kill("SIGTERM");
+  expect(await ended(sink)).toBe(0);
+  expect(sink.said.err).not.toContain("Permissions Violation");
+});
