@@ -1,10 +1,12 @@
 // Says where a program is that tests run beside a gateway, on the last line of standard output,
 // having fetched it if need be:
 //   node scripts/test-program.mjs NAME
-// NAME is kubectl, oldest-nats-server, postgres, prometheus, proxies or python-client. Of postgres
-// and the last two it says it as JSON. A host that cannot have the last two goes without.
+// NAME is clickhouse, kubectl, oldest-nats-server, postgres, prometheus, proxies or python-client.
+// Of clickhouse, postgres and the last two it says it as JSON. A host that cannot have clickhouse
+// or the last two goes without.
 
 import { constants } from "node:os";
+import { clickhouse } from "./lib/clickhouse.mjs";
 import { fetchKubectl, kubectl } from "./lib/kubectl.mjs";
 import { noteGroups, takeLock } from "./lib/lock.mjs";
 import { fetchOldestNatsServer, oldestNatsServer } from "./lib/nats-server.mjs";
@@ -21,7 +23,7 @@ const programs = {
   postgres: { find: findPostgres, fetch: fetchPostgres },
   prometheus: { find: prometheusFolder, fetch: fetchPrometheus },
 };
-const optional = { proxies, "python-client": pythonClient };
+const optional = { clickhouse, proxies, "python-client": pythonClient };
 const runner = createRunner({ noteGroups });
 
 async function answer(name) {

@@ -1,7 +1,14 @@
-// A gateway, a nats-server or a PostgreSQL for all tests of a file, which ends after the last of
-// them. It is awaited at the top of the file, so one that does not start fails the file.
+// A gateway, a nats-server, a PostgreSQL or a ClickHouse for all tests of a file, which ends after
+// the last of them. It is awaited at the top of the file, so one that does not start fails the
+// file.
 
 import { afterAll } from "vitest";
+import {
+  findClickHouse,
+  startClickHouse,
+  type TestClickHouse,
+  type TestClickHouseOptions,
+} from "./clickhouse.ts";
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from "./gateway.ts";
 import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "./nats-server.ts";
 import { startPostgres, type TestPostgres, type TestPostgresOptions } from "./postgres.ts";
@@ -24,4 +31,15 @@ export async function postgresForFile(options: TestPostgresOptions = {}): Promis
   const server = await startPostgres(options);
   afterAll(() => server.remove());
   return server;
+}
+
+/** None where this host can have none, which is said; else one. For `describe.each`. */
+export async function clickHousesForFile(
+  options: TestClickHouseOptions = {},
+): Promise<TestClickHouse[]> {
+  const program = await findClickHouse();
+  if (program === undefined) return [];
+  const server = await startClickHouse(program, options);
+  afterAll(() => server.remove());
+  return [server];
 }

@@ -8,6 +8,7 @@ import { closeSync, existsSync, openSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../src/embedded/free-port.ts";
+import { leashScript } from "./leash.ts";
 import { untilStopped } from "./nats-server.ts";
 import {
   copyFolder,
@@ -61,28 +62,6 @@ export interface TestPostgres {
 }
 
 const startMsMax = 30_000;
-
-// $1 is the folder, the rest the command. Without /proc the server's other processes are left to
-// end by themselves when its first one has.
-const leashScript = String.raw`
-folder=$1; shift
-exec 4<&0
-"$@" </dev/null 3>&- 4<&- &
-server=$!
-echo "$server" >&3
-exec 3>&-
-(
-  read -r line <&4
-  trap "" TERM
-  others=$(grep -ls "^PPid:[[:space:]]*$server\$" /proc/[0-9]*/status | cut -d/ -f3)
-  kill -KILL "$server" $others
-  until rm -rf "$folder"; do sleep 1; done
-) >/dev/null 2>&1 &
-holder=$!
-exec 4<&-
-wait "$server"
-kill -TERM "$holder" 2>/dev/null
-`;
 
 /** The caller calls remove() in the end. */
 export async function startPostgres(options: TestPostgresOptions = {}): Promise<TestPostgres> {

@@ -1,5 +1,6 @@
 // What should be in the target of a sink, and what is there, for tests and fault scenarios.
 
+import { askedClickHouse } from "./clickhouse-rows.ts";
 import { asked } from "./postgres-rows.ts";
 import type { TestFrame } from "./stored-events.ts";
 
@@ -17,28 +18,55 @@ export function eventsIn(frames: readonly TestFrame[]): string[] {
 
 /** As `eventsIn` has them. */
 export async function eventsAt(url: string): Promise<string[]> {
-  const rows = await asked(
-    url,
-    `SELECT project_id, uuid, historical, event, properties FROM ${sinkSchema}.events`,
-  );
+  const columns = "project_id, uuid, historical, event, properties";
+  const rows = isClickHouse(url)
+    ? await askedClickHouse(url, `SELECT ${columns} FROM ${sinkSchema}.events FINAL`)
+    : await asked(url, `SELECT ${columns} FROM ${sinkSchema}.events`);
   return rows
-    .map(({ project_id: project, uuid, historical, event, properties }) =>
-      [
-        ...[project, uuid, historical === true ? "historical" : "live", event],
-        shownProperties(properties),
-      ].join(" "),
-    )
+    .map(({ project_id: project, uuid, historical, event, properties }) => {
+      const read = typeof properties === "string" ? JSON.parse(properties) : properties;
+      const lane = historical === true || historical === 1 ? "historical" : "live";
+      return [project, uuid, lane, event, shownProperties(read)].join(" ");
+    })
     .sort();
 }
 
 /** How far each stream is. */
 export async function positionsAt(url: string): Promise<Record<string, number>> {
-  const rows = await asked(url, `SELECT stream, sequence FROM ${sinkSchema}.positions`);
+  const sql = `SELECT stream, max(sequence) AS sequence FROM ${sinkSchema}.positions GROUP BY stream`;
+  const rows = isClickHouse(url) ? await askedClickHouse(url, sql) : await asked(url, sql);
   return Object.fromEntries(rows.map(({ stream, sequence }) => [stream, Number(sequence)]));
 }
 
 export function shownProperties(properties: unknown): string {
   return JSON.stringify(sorted(properties));
+}
+
+/** Lines that were put aside, and how many places they are of. */
+export async function rejectedAt(url: string): Promise<{ count: number; places: number }> {
+  const of = `${sinkSchema}.rejected`;
+  const [row] = isClickHouse(url)
+    ? await askedClickHouse(
+        url,
+        `SELECT count() AS count, uniqExact(stream, sequence, line) AS places FROM ${of} FINAL`,
+      )
+    : await asked(
+        url,
+        `SELECT count(*), count(DISTINCT (stream, sequence, line)) AS places FROM ${of}`,
+      );
+  return { count: Number(row?.["count"]), places: Number(row?.["places"]) };
+}
+
+/** Rows that are of the same line of the same message as another one, and were not merged yet. */
+export async function twiceAt(url: string): Promise<number> {
+  if (!isClickHouse(url)) return 0;
+  const sql = `SELECT count() - uniqExact(stream, sequence, line) AS n FROM ${sinkSchema}.events`;
+  return Number((await askedClickHouse(url, sql))[0]?.["n"]);
+}
+
+/** By which the programs of tests tell the kind of target. */
+export function isClickHouse(url: string): boolean {
+  return url.startsWith("http");
 }
 
 /** With its names in order, as a database that keeps no order may give it back in any. */

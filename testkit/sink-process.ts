@@ -1,15 +1,17 @@
 // A sink as a process of its own, which tests kill: `node testkit/sink-process.ts <NATS url>
-// <target's url> <events of a batch>`. The target is PostgreSQL, or for `posthog+http:` an upstream
-// whose state is in the folder that `state` names. Says each begin and end of a commit in a line of
-// standard output, and what it warns of. Runs until it is told to stop.
+// <target's url> <events of a batch>`. The target is PostgreSQL, ClickHouse for `http:`, or for
+// `posthog+http:` an upstream whose state is in the folder that `state` names. Says each begin and
+// end of a commit in a line of standard output, and what it warns of. Runs until it is told to
+// stop.
 
 import { connect } from "@nats-io/transport-node";
+import { ClickHouseTarget } from "../src/sinks/clickhouse/clickhouse-target.ts";
 import { PostgresTarget } from "../src/sinks/postgres/postgres-target.ts";
 import { PosthogTarget } from "../src/sinks/posthog/posthog-target.ts";
 import { SinkCounts } from "../src/sinks/sink-counts.ts";
 import type { SinkTarget } from "../src/sinks/sink-target.ts";
 import { SinkWriter } from "../src/sinks/sink-writer.ts";
-import { sinkSchema } from "./sink-events.ts";
+import { isClickHouse, sinkSchema } from "./sink-events.ts";
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
@@ -23,6 +25,7 @@ const log = {
 };
 
 function targetAt(text: string): SinkTarget {
+  if (isClickHouse(text)) return new ClickHouseTarget({ url: text, database: sinkSchema });
   if (!text.startsWith("posthog+")) return new PostgresTarget({ url: text, schema: sinkSchema });
   const place = new URL(text.slice("posthog+".length));
   return new PosthogTarget({

@@ -10,7 +10,7 @@ const script = path.resolve(import.meta.dirname, "../scripts/test-program.mjs");
  * to get it where it cannot be had.
  */
 export async function testProgram(
-  name: "kubectl" | "postgres" | "prometheus" | "proxies" | "python-client",
+  name: "clickhouse" | "kubectl" | "postgres" | "prometheus" | "proxies" | "python-client",
 ): Promise<string> {
   const child = spawn(process.execPath, [script, name], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";

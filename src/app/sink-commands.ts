@@ -22,11 +22,19 @@ interface PostgresOptions extends ReadingOptions {
   readonly ddl: boolean;
 }
 
+interface ClickHouseOptions extends ReadingOptions {
+  readonly database: string;
+  readonly ddl: boolean;
+  readonly create: boolean;
+  readonly lock: boolean;
+}
+
 export function addSinks(program: Command, context: CommandContext): void {
   const sink = program
     .command("sink")
     .description("take events out of the streams into a database, into files or to PostHog");
   addPostgres(sink, context);
+  addClickHouse(sink, context);
   addParquet(sink, context);
   addPosthog(sink, context);
 }
@@ -52,6 +60,44 @@ function addPostgres(sink: Command, context: CommandContext): void {
       const { PostgresTarget } = await import("../sinks/postgres/postgres-target.ts");
       const { runSink } = await import("./sink.ts");
       const target = new PostgresTarget({ url, schema: options.schema });
+      await runSink(config, context, { target, ...readingOf(options) });
+    });
+}
+
+function addClickHouse(sink: Command, context: CommandContext): void {
+  withReading(
+    sink
+      .command("clickhouse")
+      .argument("[url]", "where to write; default: PENSTOCK_SINK_TO")
+      .description("into ClickHouse, over HTTP"),
+    ["sinkTo"],
+  )
+    .option("--database <name>", "where its tables are", schemaName, "penstock")
+    .option("--ddl", "print the tables for that server, else for 21.8 and newer, and end", false)
+    .option("--no-create", "make no tables: they have to be there")
+    .option("--no-lock", "keep no second sink out")
+    .action(async (named: string | undefined, options: ClickHouseOptions, command: Command) => {
+      const { database, create: makesTables, lock: hasLock } = options;
+      const config = configOf(command, context);
+      const url = named ?? config.sinkTo;
+      if (url === undefined) {
+        if (!options.ddl)
+          throw new CommandError(
+            "say where to write: penstock sink clickhouse https://user@host:8443, or PENSTOCK_SINK_TO",
+            usageExitCode,
+          );
+        const { ddl, modernForm } = await import("../sinks/clickhouse/tables.ts");
+        context.stdout.write(ddl(database, modernForm));
+        return;
+      }
+      const { ClickHouseTarget } = await import("../sinks/clickhouse/clickhouse-target.ts");
+      const target = new ClickHouseTarget({ url, database, makesTables, hasLock });
+      if (options.ddl) {
+        context.stdout.write(await target.ddl());
+        await target.close();
+        return;
+      }
+      const { runSink } = await import("./sink.ts");
       await runSink(config, context, { target, ...readingOf(options) });
     });
 }

@@ -8,6 +8,7 @@ import { StoreError } from "../../base/store-error.ts";
 import { type PostgresAddress, readAddress } from "../../postgres/address.ts";
 import { arrayOf } from "../../postgres/arrays.ts";
 import { selectRows } from "../../postgres/select-rows.ts";
+import { singleEvents } from "../single-events.ts";
 import type {
   RejectedLine,
   SinkBatch,
@@ -87,7 +88,7 @@ export class PostgresTarget implements SinkTarget {
   async write(batch: SinkBatch): Promise<WriteOutcome> {
     return await this.#session.run("write", async (client) => {
       const refused = new Map<SinkRecord, string>();
-      let events = single(batch.events);
+      let events = singleEvents(batch.events);
       for (;;) {
         try {
           return await this.#transaction(client, { ...batch, events }, { batch, refused });
@@ -179,17 +180,6 @@ export class PostgresTarget implements SinkTarget {
     }
     return days;
   }
-}
-
-/** The first event of each uuid. */
-function single(events: readonly SinkRecord[]): SinkRecord[] {
-  const seen = new Set<string>();
-  return events.filter(({ uuid, projectId }) => {
-    const key = `${uuid}${projectId}`;
-    if (seen.has(key)) return false;
-    seen.add(key);
-    return true;
-  });
 }
 
 /** Notes the uuids of those that are not in the database, and gives these events. */

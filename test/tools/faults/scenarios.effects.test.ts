@@ -1,4 +1,4 @@
-// Faults of the effects: what is applied of stored events, in SQLite and in PostgreSQL.
+// Faults of the effects and of sinks: what is applied of stored events in each database.
 
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
@@ -8,7 +8,11 @@ import { databasesOf } from "../../../tools/faults/effects/scenario.ts";
 import { effectsScenarios } from "../../../tools/faults/effects/scenarios.ts";
 
 // A nats-server of each version that is supported has its turn.
-const servers = { SQLite: findNatsServer, PostgreSQL: oldestNatsServer };
+const servers = {
+  SQLite: findNatsServer,
+  PostgreSQL: oldestNatsServer,
+  ClickHouse: findNatsServer,
+};
 
 test.each(
   effectsScenarios.flatMap((scenario) =>

@@ -2,14 +2,15 @@
 // streams, and takes all of it away again.
 
 import { connect } from "@nats-io/transport-node";
-import { type DatabaseKind, startDatabases } from "../../../testkit/effects-databases.ts";
+import { findClickHouse, startClickHouse } from "../../../testkit/clickhouse.ts";
+import { startDatabases } from "../../../testkit/effects-databases.ts";
 import { startNatsServer } from "../../../testkit/nats-server.ts";
 import { makeStreams } from "../../../testkit/stored-events.ts";
 import { randomFrom } from "../random.ts";
-import type { EffectsResult, EffectsScenario } from "./scenario.ts";
+import type { EffectsResult, EffectsScenario, TargetKind } from "./scenario.ts";
 
 interface EffectsRunOptions {
-  readonly database: DatabaseKind;
+  readonly database: TargetKind;
   readonly form: "short" | "full";
   /** The nats-server. */
   readonly binary: string;
@@ -25,8 +26,15 @@ export async function runEffectsScenario(
   { database, form, binary, natsVersion, seed }: EffectsRunOptions,
 ): Promise<EffectsResult> {
   const begunMonotonicMs = performance.now();
+  const program = database === "ClickHouse" ? await findClickHouse() : undefined;
+  if (database === "ClickHouse" && program === undefined) {
+    const notes = ["NOT RUN: this host can have no ClickHouse"];
+    return { scenario: scenario.name, database, natsVersion, seconds: 0, faults: [], notes };
+  }
   const nats = await startNatsServer({ binary, syncInterval: "2m", maxFileStore: storeBytesMax });
-  const databases = await startDatabases(database);
+  // Where nothing is of the effects, their files stay empty.
+  const databases = await startDatabases(database === "ClickHouse" ? "SQLite" : database);
+  const clickhouse = program === undefined ? undefined : await startClickHouse(program);
   const connection = await connect({
     ...{ servers: nats.url, maxReconnectAttempts: -1 },
     ...{ reconnectTimeWait: 20, reconnectJitter: 0 },
@@ -35,13 +43,14 @@ export async function runEffectsScenario(
   try {
     await makeStreams(connection);
     const faults = await scenario.run({
-      ...{ form, databases, nats, connection, random: randomFrom(seed) },
+      ...{ form, databases, clickhouse, nats, connection, random: randomFrom(seed) },
       note: (text) => void notes.push(text),
     });
     const seconds = (performance.now() - begunMonotonicMs) / 1_000;
     return { scenario: scenario.name, database, natsVersion, seconds, faults, notes };
   } finally {
     await connection.close();
+    await clickhouse?.remove();
     await databases.remove();
     await nats.remove();
   }

@@ -2,6 +2,7 @@
 // they are applied, and in the end the dump of an undisturbed run.
 
 import type { NatsConnection } from "@nats-io/nats-core";
+import type { TestClickHouse } from "../../../testkit/clickhouse.ts";
 import type { DatabaseKind, EffectsDatabases } from "../../../testkit/effects-databases.ts";
 import type { TestNatsServer } from "../../../testkit/nats-server.ts";
 import type { Random } from "../random.ts";
@@ -9,6 +10,8 @@ import type { Random } from "../random.ts";
 export interface EffectsContext {
   readonly form: "short" | "full";
   readonly databases: EffectsDatabases;
+  /** The server, where the run is on one. */
+  readonly clickhouse: TestClickHouse | undefined;
   readonly nats: TestNatsServer;
   /** Comes back by itself when the server does. */
   readonly connection: NatsConnection;
@@ -16,9 +19,12 @@ export interface EffectsContext {
   note(text: string): void;
 }
 
+/** What a scenario is run on. */
+export type TargetKind = DatabaseKind | "ClickHouse";
+
 const kinds: readonly DatabaseKind[] = ["SQLite", "PostgreSQL"];
 
-export function databasesOf({ databases = kinds }: EffectsScenario): readonly DatabaseKind[] {
+export function databasesOf({ databases = kinds }: EffectsScenario): readonly TargetKind[] {
   return databases;
 }
 
@@ -27,14 +33,14 @@ export interface EffectsScenario {
   readonly name: string;
   readonly title: string;
   /** On which it is run; default: on each kind. */
-  readonly databases?: readonly DatabaseKind[];
+  readonly databases?: readonly TargetKind[];
   /** The streams are there, and empty. Gives what broke a promise. */
   run(context: EffectsContext): Promise<readonly string[]>;
 }
 
 export interface EffectsResult {
   readonly scenario: string;
-  readonly database: DatabaseKind;
+  readonly database: TargetKind;
   readonly natsVersion: string;
   readonly seconds: number;
   /** What broke a promise; empty when all held. */

@@ -1,4 +1,4 @@
-// A sink dies at random points while events come, and now and then nats-server or PostgreSQL with
+// A sink dies at random points while events come, and now and then nats-server or the database with
 // it: each event is in the database once. Each message has a line that is no record, too: nothing
 // tells it from itself, so that what is written twice is there twice.
 
@@ -7,21 +7,26 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../../src/nats/api.ts";
 import { findStreams, storedStream } from "../../../../src/reading/stored-stream.ts";
 import { urlOf } from "../../../../testkit/effects-databases.ts";
-import { asked } from "../../../../testkit/postgres-rows.ts";
 import { randomFrames } from "../../../../testkit/random-events.ts";
-import { eventsAt, eventsIn, positionsAt, sinkSchema } from "../../../../testkit/sink-events.ts";
+import {
+  eventsAt,
+  eventsIn,
+  positionsAt,
+  rejectedAt,
+  twiceAt,
+} from "../../../../testkit/sink-events.ts";
 import { storedLine, storeFrames, type TestFrame } from "../../../../testkit/stored-events.ts";
 import { startSinkProcess } from "../../../../testkit/writer-process.ts";
 import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 
-const kills = { short: 20, full: 200 };
+const kills = { short: 12, full: 200 };
 const framesOfKill = 25;
 const batchEvents = 12;
 /** It is killed after so many lines of its own at most, and so much later. */
 const linesMax = 14;
 const delayMsMax = 8;
 /** Once in so many deaths of the sink, a server dies with it, or stands still for a moment. */
-const shared = { nats: 5, postgres: 7, frozen: 9 };
+const shared = { nats: 5, database: 7, frozen: 9 };
 const frozenMs = 50;
 /** nats-server may have been killed a moment ago. */
 const questionMs = 10_000;
@@ -29,11 +34,11 @@ const writtenMsMax = 120_000;
 
 export const sinkKilled: EffectsScenario = {
   name: "sink-killed",
-  title: "a sink in PostgreSQL is killed (SIGKILL) at random points, at times with its servers",
-  databases: ["PostgreSQL"],
+  title: "a sink is killed (SIGKILL) at random points, at times with its servers",
+  databases: ["PostgreSQL", "ClickHouse"],
   async run(context) {
-    const { connection, databases, form, note, nats } = context;
-    const url = urlOf(await databases.newDatabase());
+    const { connection, form, note, nats } = context;
+    const url = context.clickhouse?.url ?? urlOf(await context.databases.newDatabase());
     const frames: TestFrame[] = [];
     let said = 0;
     for (let nth = 1; nth <= kills[form]; nth++)
@@ -47,16 +52,12 @@ export const sinkKilled: EffectsScenario = {
     }
     const expected = eventsIn(frames);
     const found = await eventsAt(url);
-    const [rejected] = await asked(
-      url,
-      `SELECT count(*)::int AS count, count(DISTINCT (stream, sequence, line))::int AS places
-        FROM ${sinkSchema}.rejected`,
-    );
+    const rejected = await rejectedAt(url);
     note(
-      `${kills[form]} kills, ${said} begins and ends of commits before them, ${found.length} events`,
+      `${kills[form]} kills, ${said} begins and ends of commits before them, ${found.length} events, ${await twiceAt(url)} of them written twice`,
     );
-    const lines = `${rejected?.["count"]} lines put aside, of ${rejected?.["places"]} places; ${frames.length} were sent`;
-    const isRight = rejected?.["count"] === frames.length && rejected?.["places"] === frames.length;
+    const lines = `${rejected.count} lines put aside, of ${rejected.places} places; ${frames.length} were sent`;
+    const isRight = rejected.count === frames.length && rejected.places === frames.length;
     return [
       ...(isRight ? [] : [lines]),
       ...(found.length === expected.length ? [] : [`${found.length} of ${expected.length} events`]),
@@ -67,7 +68,7 @@ export const sinkKilled: EffectsScenario = {
 
 /** Gives how often a commit was said to begin or to end. */
 async function oneDeath(
-  { connection, databases, nats, random }: EffectsContext,
+  { connection, databases, clickhouse, nats, random }: EffectsContext,
   {
     url,
     nth,
@@ -79,15 +80,15 @@ async function oneDeath(
   frames.push(...some);
   const sink = startSinkProcess({ natsUrl: nats.url, url, batchEvents });
   const killed = sink.killedAfter(1 + Math.floor(random() * linesMax), random() * delayMsMax);
-  const { postgres } = databases;
+  const database = clickhouse ?? databases.postgres;
   const begun = (): Promise<void> => sink.said(/begin/).catch(() => {});
-  if (nth % shared.postgres === 0) await begun().then(() => postgres?.restart());
+  if (nth % shared.database === 0) await begun().then(() => database?.restart());
   if (nth % shared.nats === 0) await begun().then(() => nats.restart());
   if (nth % shared.frozen === 0) {
     await begun();
-    postgres?.freeze();
+    database?.freeze();
     await delay(frozenMs);
-    postgres?.thaw();
+    database?.thaw();
   }
   return await killed;
 }

@@ -1,0 +1,233 @@
+// ClickHouse as a target. It has no transaction over tables, so events are written first, and how
+// far the streams are read last: what an interrupted batch has left is asked for by the next one,
+// row by row, and not written again. Where the server does not take a value of an event, halves of
+// the batch find that event; it is put aside, and the rest is written.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { StoreError } from "../../base/store-error.ts";
+import { singleEvents } from "../single-events.ts";
+import type {
+  RejectedLine,
+  SinkBatch,
+  SinkIncident,
+  SinkPosition,
+  SinkRecord,
+  SinkTarget,
+  WriteOutcome,
+} from "../sink-target.ts";
+import { readAddress } from "./address.ts";
+import { ClickHouseError, isOfValue, runningAlready } from "./clickhouse-error.ts";
+import { ClickHouseClient } from "./client.ts";
+import { eventChunks, rejectedRow, timeFault } from "./json-rows.ts";
+import { checkBefore, positionRows, readPositions } from "./positions.ts";
+import { SinkLock } from "./sink-lock.ts";
+import {
+  columnsOf,
+  ddl,
+  eventColumns,
+  modernForm,
+  type ServerForm,
+  serverForm,
+  tableNames,
+  tablesSql,
+} from "./tables.ts";
+import { WrittenRows } from "./written-rows.ts";
+
+interface ClickHouseTargetOptions {
+  readonly url: string;
+  readonly database: string;
+  /** False: the tables have to be there. Default: those that are not are made. */
+  readonly makesTables?: boolean;
+  /** False: nothing keeps a second sink out. Default: a lock does. */
+  readonly hasLock?: boolean;
+}
+
+/** So many of one batch are no values any more: the table is not the one that it should be. */
+const refusedMax = 100;
+/** A server may still have a query of that id on its list when it has answered it. */
+const sameIdMsMax = 30_000;
+const sameIdPauseMs = 10;
+const textEncoder = new TextEncoder();
+
+export class ClickHouseTarget implements SinkTarget {
+  readonly shown: string;
+  readonly #client: ClickHouseClient;
+  readonly #database: string;
+  readonly #makesTables: boolean;
+  readonly #lock: SinkLock | undefined;
+  readonly #writtenRows: WrittenRows;
+  /** One insert of events at a time, whoever sends it. */
+  readonly #queryId: string;
+  #form: ServerForm = modernForm;
+
+  /** Throws a StoreError where the URL is none. Connects with the first call. */
+  constructor({ url, database, makesTables = true, hasLock = true }: ClickHouseTargetOptions) {
+    const address = readAddress(url);
+    const client = new ClickHouseClient(address);
+    this.shown = `${address.shown}, database ${database}`;
+    this.#client = client;
+    this.#database = database;
+    this.#makesTables = makesTables;
+    this.#lock = hasLock ? new SinkLock({ client, database }) : undefined;
+    this.#writtenRows = new WrittenRows({ client, database });
+    this.#queryId = `penstock-sink-write:${database}`;
+  }
+
+  /** The statements that make the tables on this server. */
+  async ddl(): Promise<string> {
+    await this.#learnForm();
+    return ddl(this.#database, this.#form);
+  }
+
+  async open(): Promise<readonly SinkPosition[]> {
+    await this.#learnForm();
+    await this.#seeToTables();
+    await this.#lock?.take();
+    const positions = await readPositions(this.#client, this.#database);
+    await this.#alone(() => this.#writtenRows.open(positions, this.#queryId));
+    return positions;
+  }
+
+  async write(batch: SinkBatch): Promise<WriteOutcome> {
+    this.#checkLock();
+    await checkBefore(this.#client, this.#database, batch);
+    const single = singleEvents(batch.events);
+    const there = await this.#writtenRows.of(single);
+    const refused = new Map<SinkRecord, string>();
+    const events = single.filter((event) => {
+      const fault = timeFault(event, this.#form);
+      if (fault !== undefined) refused.set(event, fault);
+      return fault === undefined && !there.has(event);
+    });
+    await this.#insertEvents(events, refused);
+    const written = events.filter((event) => !refused.has(event)).length;
+    const aside = [...refused].map(([event, fault]) => refusedLine(event, fault));
+    await this.#insertRejected([...batch.rejected, ...aside]);
+    await this.#insertIncidents(batch.incidents);
+    this.#checkLock();
+    const { positions } = batch;
+    await this.#insert("positions", columnsOf.positions.slice(0, 9), positionRows(positions));
+    const duplicates = batch.events.length - written - refused.size;
+    return { written, duplicates, refused: refused.size };
+  }
+
+  async close(): Promise<void> {
+    await this.#lock?.release();
+    this.#client.close();
+  }
+
+  async #learnForm(): Promise<void> {
+    const [row] = await this.#client.rows("connect to", "SELECT version()");
+    this.#form = serverForm(String(row?.[0]));
+  }
+
+  async #seeToTables(): Promise<void> {
+    const sql = `SELECT table, name FROM system.columns WHERE database = '${this.#database}'`;
+    const columns = async (): Promise<Set<string>> =>
+      new Set((await this.#client.rows("look at the tables of", sql)).map((row) => row.join(".")));
+    const missing = (there: Set<string>): string[] =>
+      tableNames.flatMap((table) =>
+        columnsOf[table].map((name) => `${table}.${name}`).filter((name) => !there.has(name)),
+      );
+    let there = await columns();
+    if (missing(there).length > 0 && this.#makesTables) {
+      // Where the database is there, nobody needs the right to make it.
+      const [database, ...tables] = tablesSql(this.#database, this.#form);
+      const wanted = tableNames.filter(
+        (name) => ![...there].some((one) => one.startsWith(`${name}.`)),
+      );
+      for (const statement of there.size === 0 ? [database!, ...tables] : tables) {
+        const isWanted = wanted.some((name) => statement.includes(` ${this.#database}.${name} `));
+        if (isWanted || statement === database)
+          await this.#client.run("make the tables in", statement);
+      }
+      there = await columns();
+    }
+    const [first] = missing(there);
+    if (first !== undefined)
+      throw new StoreError(
+        `open ClickHouse at ${this.shown}: ${first} is not there: \`penstock sink clickhouse --ddl\` prints what is needed`,
+      );
+  }
+
+  async #insertEvents(
+    events: readonly SinkRecord[],
+    refused: Map<SinkRecord, string>,
+  ): Promise<void> {
+    if (events.length === 0) return;
+    try {
+      await this.#alone(() =>
+        this.#insert("events", eventColumns, eventChunks(events, this.#form), this.#queryId),
+      );
+    } catch (error) {
+      if (!isOfValue(error)) throw error;
+      const [event] = events;
+      if (events.length === 1 && event !== undefined) {
+        refused.set(event, error.said);
+        if (refused.size > refusedMax)
+          throw new StoreError(
+            `${error.message}: so it is with ${refused.size} events of one batch: look at the types and constraints of ${this.#database}.events`,
+          );
+        return;
+      }
+      const middle = events.length >> 1;
+      await this.#insertEvents(events.slice(0, middle), refused);
+      await this.#insertEvents(events.slice(middle), refused);
+    }
+  }
+
+  async #insertRejected(lines: readonly RejectedLine[]): Promise<void> {
+    if (lines.length === 0) return;
+    const form = this.#form;
+    const chunks = function* (): Generator<Uint8Array> {
+      for (const line of lines) yield textEncoder.encode(rejectedRow(line, form));
+    };
+    await this.#insert("rejected", columnsOf.rejected, chunks());
+  }
+
+  async #insertIncidents(incidents: readonly SinkIncident[]): Promise<void> {
+    if (incidents.length === 0) return;
+    const rows = incidents.map((one) => `${JSON.stringify(one)}\n`).join("");
+    await this.#insert("incidents", columnsOf.incidents.slice(1), rows);
+  }
+
+  async #insert(
+    table: string,
+    columns: readonly string[],
+    rows: string | Iterable<Uint8Array>,
+    queryId?: string,
+  ): Promise<void> {
+    const sql = `INSERT INTO ${this.#database}.${table} (${columns.join(", ")}) FORMAT JSONEachRow`;
+    const chunks = typeof rows === "string" ? [textEncoder.encode(rows)] : rows;
+    const settings = this.#form.hasMilliseconds ? { async_insert: "0" } : {};
+    const id = queryId === undefined ? {} : { queryId };
+    await this.#client.insert("write to", { sql, chunks }, { settings, ...id });
+  }
+
+  /** Tries again while another query of that id runs: what it writes has to be seen. */
+  async #alone(work: () => Promise<void>): Promise<void> {
+    const deadline = performance.now() + sameIdMsMax;
+    for (;;) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        const isSame = error instanceof ClickHouseError && error.code === runningAlready;
+        if (!isSame) throw error;
+        if (performance.now() > deadline)
+          throw new StoreError(`${error.message}: an insert of a sink is still under way: waiting`);
+      }
+      await delay(sameIdPauseMs);
+    }
+  }
+
+  #checkLock(): void {
+    if (this.#lock?.isHeld === false)
+      throw new StoreError(`write to ClickHouse at ${this.shown}: the lock was lost`);
+  }
+}
+
+function refusedLine(event: SinkRecord, detail: string): RejectedLine {
+  const { stream, sequence, line, storedAtMs, projectId, text } = event;
+  return { stream, sequence, line, storedAtMs, projectId, reason: "value", detail, text };
+}

@@ -1,0 +1,157 @@
+// The tables of the sink in ClickHouse. They are an interface that people query. An event's row
+// says which line of which message it is, so that what an interrupted batch has left can be told.
+// The partitions are by the month in which the stream stored the event, so that there are as many
+// as months, whatever times events claim.
+
+import { rejectReasons } from "../sink-target.ts";
+
+/** What a server can, by its version. */
+export interface ServerForm {
+  readonly version: string;
+  /** Times with milliseconds, from 1900 to 2299; else seconds, from 1970 to 2105. */
+  readonly hasMilliseconds: boolean;
+}
+
+/** Older servers lack one or another of what the tables have. */
+const modernLeast = [21, 8] as const;
+
+export function serverForm(version: string): ServerForm {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [least, minorLeast] = modernLeast;
+  return {
+    version,
+    hasMilliseconds: major > least || (major === least && minor >= minorLeast),
+  };
+}
+
+export const modernForm = serverForm(modernLeast.join("."));
+
+export const tableNames = ["events", "rejected", "incidents", "positions", "sink_lock"] as const;
+type TableName = (typeof tableNames)[number];
+
+/** `[name, type]`; T: a time. */
+const eventTypes = [
+  ["project_id", "String"],
+  ["uuid", "UUID"],
+  ["event", "String"],
+  ["distinct_id", "String"],
+  ["timestamp", "T"],
+  ["received_at", "T"],
+  ["stored_at", "T"],
+  ["timestamp_sent", "Nullable(T)"],
+  ["sent_at", "Nullable(T)"],
+  ["day", "Date"],
+  ["ip", "String"],
+  ["kind", "String"],
+  ["person_profile", "UInt8"],
+  ["historical", "UInt8"],
+  ["properties", "String"],
+  ["set", "String"],
+  ["set_once", "String"],
+  ["unset", "String"],
+  ["stream", "String"],
+  ["sequence", "UInt64"],
+  ["line", "UInt32"],
+] as const;
+
+const otherTypes = {
+  rejected: [
+    ["stream", "String"],
+    ["sequence", "UInt64"],
+    ["line", "UInt32"],
+    ["stored_at", "T"],
+    ["project_id", "String"],
+    ["reason", "String"],
+    ["detail", "String"],
+    ["record", "String"],
+  ],
+  incidents: [
+    ["noted_at", "DateTime DEFAULT now()"],
+    ["stream", "String"],
+    ["epoch", "UInt32"],
+    ["sequence", "UInt64"],
+    ["kind", "String"],
+    ["messages", "UInt64"],
+    ["detail", "String"],
+  ],
+  positions: [
+    ["stream", "String"],
+    ["lane", "String"],
+    ["partition", "UInt32"],
+    ["epoch", "UInt32"],
+    ["created", "String"],
+    ["sequence", "UInt64"],
+    ["trail_sequences", "Array(UInt64)"],
+    ["trail_message_ids", "Array(String)"],
+    ["trail_stored_at_ms", "Array(Int64)"],
+    ["version", "UInt64 DEFAULT bitShiftLeft(toUInt64(epoch), 48) + sequence"],
+    ["written_at", "DateTime DEFAULT now()"],
+  ],
+} as const;
+
+/** What an INSERT names. */
+export const eventColumns = eventTypes.map(([name]) => name);
+
+/** What must be there of each table. */
+export const columnsOf: Readonly<Record<TableName, readonly string[]>> = {
+  events: eventColumns,
+  rejected: otherTypes.rejected.map(([name]) => name),
+  incidents: otherTypes.incidents.map(([name]) => name),
+  positions: otherTypes.positions.map(([name]) => name),
+  sink_lock: ["held"],
+};
+
+/** A statement each; what is there already stays. */
+export function tablesSql(database: string, form: ServerForm): string[] {
+  const { hasMilliseconds } = form;
+  const table = (name: TableName, columns: readonly Column[], rest: string): string => {
+    const lines = columns.map(([column, type]) => `  ${column} ${typed(type, form)}`);
+    const index = "  INDEX timestamp_range timestamp TYPE minmax GRANULARITY 1";
+    const all = name === "events" && hasMilliseconds ? [...lines, index] : lines;
+    return `CREATE TABLE IF NOT EXISTS ${database}.${name} (\n${all.join(",\n")}\n) ENGINE = ${rest}`;
+  };
+  // What is acknowledged is on the disk; a block that is sent twice unchanged is taken once.
+  const safe = hasMilliseconds
+    ? "\nSETTINGS fsync_after_insert = 1, fsync_part_directory = 1, non_replicated_deduplication_window = 100"
+    : "";
+  const { rejected, incidents, positions } = otherTypes;
+  return [
+    `CREATE DATABASE IF NOT EXISTS ${database}`,
+    table(
+      "events",
+      eventTypes,
+      `ReplacingMergeTree
+PARTITION BY toYYYYMM(stored_at)
+ORDER BY (project_id, day, event, uuid)${safe}`,
+    ),
+    table(
+      "rejected",
+      rejected,
+      `ReplacingMergeTree\nORDER BY (stream, stored_at, sequence, line)${safe}`,
+    ),
+    table(
+      "incidents",
+      incidents,
+      `ReplacingMergeTree\nORDER BY (stream, epoch, sequence, kind, detail)${safe}`,
+    ),
+    table("positions", positions, `ReplacingMergeTree(version)\nORDER BY stream${safe}`),
+    table("sink_lock", [["held", "UInt8"]], "Null"),
+  ];
+}
+
+type Column = readonly [name: string, type: string];
+
+function typed(type: string, { hasMilliseconds }: ServerForm): string {
+  return type.replace(/\bT\b/, hasMilliseconds ? "DateTime64(3, 'UTC')" : "DateTime('UTC')");
+}
+
+/** For people, to be made by somebody with more rights than the sink is to have. */
+export function ddl(database: string, form: ServerForm): string {
+  const reasons = `-- Reasons in ${database}.rejected: ${rejectReasons.join(", ")}.\n\n`;
+  return (
+    reasons +
+    tablesSql(database, form)
+      .map((one) => `${one};\n`)
+      .join("\n")
+  );
+}

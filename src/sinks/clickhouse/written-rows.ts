@@ -1,0 +1,111 @@
+// Which events of a batch are in the table already, left there by a batch that was interrupted
+// before its position was written. Asked only for messages up to the furthest that the table had
+// when it was opened, so that nothing is asked where nothing was interrupted.
+
+import type { SinkPosition, SinkRecord } from "../sink-target.ts";
+import type { ClickHouseClient } from "./client.ts";
+
+interface WrittenRowsOptions {
+  readonly client: ClickHouseClient;
+  readonly database: string;
+}
+
+/** Servers' clocks may have been set back by so much between two messages. */
+const clockSlackMs = 3_600_000;
+
+export class WrittenRows {
+  readonly #client: ClickHouseClient;
+  readonly #events: string;
+  /** The furthest message of each stream that has rows. */
+  #ends = new Map<string, number>();
+
+  constructor({ client, database }: WrittenRowsOptions) {
+    this.#client = client;
+    this.#events = `${database}.events`;
+  }
+
+  /** Waits, by the query's id, for an insert that is still under way. */
+  async open(positions: readonly SinkPosition[], queryId: string): Promise<void> {
+    const places = positions.flatMap(({ stream, sequence, trail }) => {
+      const writtenAtMs = trail.at(-1)?.storedAtMs;
+      return writtenAtMs === undefined ? [] : [{ stream, sequence, fromMs: writtenAtMs }];
+    });
+    this.#ends = await this.#endsOf(places, queryId);
+  }
+
+  /** Those that are there. */
+  async of(events: readonly SinkRecord[]): Promise<Set<SinkRecord>> {
+    await this.#askUnknown(events);
+    const asked = events.filter(
+      ({ stream, sequence }) => sequence <= (this.#ends.get(stream) ?? 0),
+    );
+    if (asked.length === 0) return new Set();
+    const streams = new Map<string, { from: number; to: number }>();
+    let [fromMs, toMs] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const { stream, sequence, storedAtMs } of asked) {
+      const { from, to } = streams.get(stream) ?? { from: sequence, to: sequence };
+      streams.set(stream, { from: Math.min(from, sequence), to: Math.max(to, sequence) });
+      fromMs = Math.min(fromMs, storedAtMs);
+      toMs = Math.max(toMs, storedAtMs);
+    }
+    const places = [...streams].map(
+      ([stream, { from, to }]) =>
+        `(stream = '${escaped(stream)}' AND sequence BETWEEN ${from} AND ${to})`,
+    );
+    const sql = `SELECT stream, sequence, line, project_id, toString(uuid) FROM ${this.#events}
+      WHERE stored_at >= ${seconds(fromMs, Math.floor)} AND stored_at <= ${seconds(toMs, Math.ceil)}
+        AND (${places.join(" OR ")})`;
+    const rows = await this.#client.rows("read what was written in", sql);
+    const there = new Set(rows.map((row) => row.join("\n")));
+    return new Set(
+      asked.filter(({ stream, sequence, line, projectId, uuid }) =>
+        // The uuid tells a message from one that had its number in a stream before this one.
+        there.has([stream, sequence, line, projectId, uuid].join("\n")),
+      ),
+    );
+  }
+
+  /** An interrupted batch may have been the first one of a stream, which has no position then. */
+  async #askUnknown(events: readonly SinkRecord[]): Promise<void> {
+    const places = new Map<string, { stream: string; sequence: number; fromMs: number }>();
+    for (const { stream, storedAtMs } of events) {
+      if (this.#ends.has(stream)) continue;
+      const fromMs = Math.min(storedAtMs, places.get(stream)?.fromMs ?? storedAtMs);
+      places.set(stream, { stream, sequence: 0, fromMs });
+    }
+    if (places.size === 0) return;
+    for (const [stream, end] of await this.#endsOf([...places.values()]))
+      this.#ends.set(stream, end);
+  }
+
+  /** The furthest message of each that has rows; 0: none behind where it is. */
+  async #endsOf(
+    places: readonly { stream: string; sequence: number; fromMs: number }[],
+    queryId?: string,
+  ): Promise<Map<string, number>> {
+    // Each part knows the times of its rows, so that only the newest are read.
+    const conditions = places.map(
+      ({ stream, fromMs }) =>
+        `(stream = '${escaped(stream)}' AND stored_at >= ${seconds(fromMs - clockSlackMs, Math.floor)})`,
+    );
+    const where = conditions.length === 0 ? "0" : conditions.join(" OR ");
+    const sql = `SELECT stream, max(sequence) FROM ${this.#events} WHERE ${where} GROUP BY stream`;
+    const options = queryId === undefined ? {} : { queryId };
+    const rows = await this.#client.rows("read what was written in", sql, options);
+    const there = new Map(rows.map(([stream, end]) => [String(stream), Number(end)]));
+    return new Map(
+      places.map(({ stream, sequence }) => {
+        const end = there.get(stream) ?? 0;
+        return [stream, end > sequence ? end : 0];
+      }),
+    );
+  }
+}
+
+function seconds(ms: number, round: (value: number) => number): string {
+  return `toDateTime(${Math.max(0, round(ms / 1_000))}, 'UTC')`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll("'", "\\'");
+}

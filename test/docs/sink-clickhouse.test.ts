@@ -1,0 +1,95 @@
+// The guide to events in ClickHouse: the command of the process with what it says of itself, and
+// the guide's queries, against a gateway and, where this host can have one, a ClickHouse.
+
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { ddl, modernForm, serverForm } from "../../src/sinks/clickhouse/tables.ts";
+import { createAuthority } from "../../testkit/certificates.ts";
+import { askedClickHouse as asked } from "../../testkit/clickhouse-rows.ts";
+import { clickHousesForFile, gatewayForFile } from "../../testkit/for-file.ts";
+import { ended, penstock, penstockWith } from "../../testkit/processes.ts";
+import { root } from "./docs-kit.ts";
+
+const gateway = await gatewayForFile();
+const authority = await createAuthority();
+const tls = await authority.server();
+const clickHouses = await clickHousesForFile({ tls });
+const guide = readFileSync(path.join(root, "docs/guides/sink-clickhouse.md"), "utf8");
+const queries = [...guide.matchAll(/^```sql( newer)?\n([^`]+)```$/gm)];
+const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
+const slow = { timeout: 30_000 };
+
+describe.each(clickHouses)("ClickHouse", (clickhouse) => {
+  const { url, tlsUrl, password } = clickhouse;
+
+  test("events come into the tables by TLS, and the guide's queries answer", async () => {
+    const to = `${tlsUrl}?sslrootcert=${authority.caFile}`;
+    const sink = penstock("sink", "clickhouse", to, ...nats);
+    const { id, key: api_key } = await gateway.project();
+    const event = { event: "signed up", distinct_id: "user-1", properties: { plan: "pro" } };
+    const answer = await gateway.post("/capture/", { api_key, ...event });
+    expect(answer.status).toBe(200);
+    const found = () => asked(url, "SELECT event FROM penstock.events").catch(() => []);
+    await expect.poll(found, slow).toEqual([{ event: "signed up" }]);
+    const [server] = await asked(url, "SELECT version() AS version");
+    const { hasMilliseconds } = serverForm(String(server?.["version"]));
+    expect(queries.map(([, newer]) => newer !== undefined)).toEqual([false, true]);
+    const wanted = [
+      { event: "signed up", events: "1" },
+      { plan: "pro", ids: "1" },
+    ];
+    for (const [index, [, newer, sql = ""]] of queries.entries()) {
+      if (newer !== undefined && !hasMilliseconds) continue;
+      const rows = await asked(url, sql.replace("'demo'", `'${id}'`));
+      expect(rows).toMatchObject([wanted[index]]);
+    }
+
+    const port = /"sinkPort":(\d+)/.exec(sink.said.err)?.[1];
+    const shown = async (page: string) =>
+      await (await fetch(`http://127.0.0.1:${port}${page}`)).text();
+    expect(await shown("/readyz")).toBe('{"status":"ready"}\n');
+    // The place is written after the event.
+    const written = 'penstock_sink_events_total{outcome="written"} 1';
+    await expect.poll(() => shown("/metrics"), slow).toContain(written);
+
+    // Another one, whose target is among its variables, stands by.
+    const other = penstockWith({ PENSTOCK_SINK_TO: url }, "sink", "clickhouse", ...nats);
+    await expect.poll(() => other.said.err, slow).toContain("standing by");
+    sink.kill("SIGTERM");
+    expect(await ended(sink)).toBe(0);
+    await expect.poll(() => other.said.err, slow).toContain("writing events");
+    expect(sink.said.err + other.said.err).not.toContain(password);
+  });
+
+  test("the tables are printed for the server, and can be made by that", async () => {
+    const args = ["sink", "clickhouse", url, "--database", "warehouse"];
+    const printed = penstock(...args, "--ddl");
+    expect(await ended(printed)).toBe(0);
+    for (const statement of printed.said.out.split(";\n").slice(0, -1)) await asked(url, statement);
+    const sink = penstock(...args, "--no-create", ...nats);
+    await expect.poll(() => sink.said.err, slow).toContain("writing events");
+    const counted = () => asked(url, "SELECT count() AS n FROM warehouse.positions FINAL");
+    await expect.poll(counted, slow).toEqual([{ n: "2" }]);
+  });
+});
+
+test("without a server the tables for newer ones are printed", async () => {
+  const printed = penstock("sink", "clickhouse", "--ddl", "--database", "warehouse");
+  expect(await ended(printed)).toBe(0);
+  expect(printed.said.out).toBe(ddl("warehouse", modernForm));
+});
+
+test.each([
+  [[], /say where to write/],
+  [["clickhouse://me:hunter2@db/x"], /none of the form https:/],
+  [["https://me:hunter2@db?password=hunter2"], /password is no setting/],
+  [["https://me:hunter%2@db"], /not followed by two digits/],
+  [["https://me:hunter2@db?sslrootcert=/nowhere"], /read sslrootcert/],
+  [["https://db", "--database", 'x"; DROP'], /must match/],
+])("what cannot be meant is told: %j", async (args, said) => {
+  const sink = penstock("sink", "clickhouse", ...args);
+  expect(await ended(sink)).toBeGreaterThan(0);
+  expect(sink.said.err).toMatch(said);
+  expect(sink.said.err).not.toContain("hunter2");
+});

@@ -1,0 +1,247 @@
+// A sink with ClickHouse as its target, both real, where this host can have a ClickHouse.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { errorOf, hasException } from "../../../src/sinks/clickhouse/clickhouse-error.ts";
+import { ClickHouseTarget } from "../../../src/sinks/clickhouse/clickhouse-target.ts";
+import { ddl, modernForm, serverForm } from "../../../src/sinks/clickhouse/tables.ts";
+import { askedClickHouse as asked } from "../../../testkit/clickhouse-rows.ts";
+import { clickHousesForFile, natsServerForFile } from "../../../testkit/for-file.ts";
+import { silent } from "../../../testkit/processes.ts";
+import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
+import { eventsAt, eventsIn, positionsAt, sinkSchema } from "../../../testkit/sink-events.ts";
+import {
+  makeStreams,
+  storedLine,
+  storeFrames,
+  type TestEvent,
+  type TestFrame,
+} from "../../../testkit/stored-events.ts";
+import { deleteStreams } from "../../effects/writer/writer-kit.ts";
+import { startSink } from "../sink-kit.ts";
+
+const nats = await natsServerForFile();
+const clickHouses = await clickHousesForFile();
+const connection = await connect({ servers: nats.url });
+afterAll(() => connection.close());
+const database = sinkSchema;
+const within = { timeout: 30_000 };
+let uuids = 0;
+
+function uuid(): string {
+  return `00000000-0000-4000-8000-${(++uuids).toString(16).padStart(12, "0")}`;
+}
+
+const live = "PENSTOCK_LIVE_0";
+
+function line(event: Partial<TestEvent>): string {
+  const base = { uuid: uuid(), distinctId: "d", receivedAtMs: Date.UTC(2026, 10, 22) };
+  return storedLine({ ...base, ...event }, "shop", "live");
+}
+
+function frameOf(text: string): TestFrame {
+  return { lane: "live", projectId: "shop", messageId: uuid(), events: [], text };
+}
+
+test("the tables for servers of today keep milliseconds and what is acknowledged, older ones seconds", () => {
+  const modern = ddl("warehouse", modernForm);
+  expect(modern).toMatch(/timestamp DateTime64\(3, 'UTC'\),\n/);
+  expect(modern).toMatch(/fsync_after_insert = 1/);
+  const old = ddl("warehouse", serverForm("18.16.1"));
+  expect(old).toMatch(/timestamp DateTime\('UTC'\),\n/);
+  expect(old).not.toMatch(/SETTINGS|INDEX/);
+});
+
+describe.each(clickHouses)("ClickHouse", (clickhouse) => {
+  const { url } = clickhouse;
+
+  beforeEach(async () => {
+    await deleteStreams(connection);
+    await makeStreams(connection, 2);
+    await asked(url, `DROP DATABASE IF EXISTS ${database}`);
+  });
+
+  async function untilWritten(streams = 4): Promise<void> {
+    const manager = await jetstreamManager(connection);
+    const last: Record<string, number> = {};
+    for await (const { config, state } of manager.streams.list())
+      last[config.name] = state.last_seq;
+    expect(Object.keys(last).length).toBe(streams);
+    await expect.poll(() => positionsAt(url).catch(() => ({})), within).toEqual(last);
+  }
+
+  test("every event of every stream is there once, with all that its record has", async () => {
+    const frames = randomFrames(numbersFrom(1), { count: 60, partitions: 2 });
+    const warned: unknown[] = [];
+    startSink(connection, new ClickHouseTarget({ url, database }), {
+      log: { ...silent, warn: (...said: unknown[]) => void warned.push(said) },
+    });
+    await storeFrames(connection, frames);
+    await untilWritten();
+    expect(warned).toEqual([]);
+    expect(await eventsAt(url)).toEqual(eventsIn(frames));
+  });
+
+  test("a record's fields are columns, odd spellings among them", async () => {
+    const properties = '{"a":  1e3,"b":"\\u00e9 \\" \\\\","c":[null,12345678901234567890.12345]}';
+    const first = `{"uuid":"${uuid()}","project_id":"shop","event":"a \\"name\\" é","distinct_id":"id\\n1\\u0000","timestamp":"2026-11-22T03:04:05.678Z","timestamp_sent":"0001-11-22T03:00:00.001Z","received_at":"2026-11-22T03:04:06.678Z","sent_at":"2026-11-22T03:04:05.000Z","ip":"1.2.3.4","kind":"pageview","person_profile":false,"historical":true,"properties":${properties},"$set":{"x":1},"$set_once":{"y":{}},"$unset":["z"]}`;
+    const second = `{ "distinct_id":"d", "uuid":"${uuid().toUpperCase()}", "batch":[1], "properties":{"event":"no"}, "event":"odd", "project_id":"shop", "timestamp":"2026-11-23T23:59:59.999Z" }`;
+    const text = `${first}\n\n${second}\n`;
+    await storeFrames(connection, [frameOf(text)]);
+    startSink(connection, new ClickHouseTarget({ url, database }));
+    await untilWritten();
+    const [server] = await asked(url, "SELECT version() AS version");
+    const { hasMilliseconds } = serverForm(String(server?.["version"]));
+    const at = (text: string, ms = "000"): string => (hasMilliseconds ? `${text}.${ms}` : text);
+    const rows = await asked(url, `SELECT * FROM ${database}.events ORDER BY timestamp`);
+    expect(rows).toMatchObject([
+      {
+        ...{ project_id: "shop", event: 'a "name" é', distinct_id: "id\n1\0" },
+        ...{ timestamp: at("2026-11-22 03:04:05", "678"), sent_at: at("2026-11-22 03:04:05") },
+        received_at: at("2026-11-22 03:04:06", "678"),
+        ...{ ip: "1.2.3.4", kind: "pageview", person_profile: 0, historical: 1, properties },
+        // Old servers show the first day that they know as none.
+        ...{ day: hasMilliseconds ? "1970-01-01" : "0000-00-00" },
+        ...{ timestamp_sent: hasMilliseconds ? "1900-01-01 00:00:00.000" : "0000-00-00 00:00:00" },
+        ...{ set: '{"x":1}', set_once: '{"y":{}}', unset: '["z"]' },
+        ...{ stream: live, sequence: "1", line: 0 },
+      },
+      {
+        ...{ project_id: "shop", event: "odd", distinct_id: "d", day: "2026-11-23" },
+        timestamp: at("2026-11-23 23:59:59", "999"),
+        received_at: at("2026-11-23 23:59:59", "999"),
+        ...{ timestamp_sent: null, sent_at: null, ip: "", kind: "custom", person_profile: 1 },
+        ...{ historical: 0, properties: '{"event":"no"}', set: "", set_once: "", unset: "" },
+        ...{ stream: live, sequence: "1", line: 2 },
+      },
+    ]);
+  });
+
+  test("what is no record, and what ClickHouse does not take, is put aside and stops nothing", async () => {
+    const good = Array.from({ length: 20 }, () => line({}));
+    const lines = [
+      ...good.slice(0, 7),
+      "broken",
+      // Half a surrogate pair, which ClickHouse reads no name from.
+      line({ event: "half" }).replace('"half"', '"\\ud800"'),
+      ...good.slice(7),
+      line({ timeMs: Date.UTC(9999, 0) }),
+      line({ event: "half" }).replace('"half"', '"\\ud800"'),
+    ];
+    await storeFrames(connection, [frameOf(`${lines.join("\n")}\n`)]);
+    const { counts } = startSink(connection, new ClickHouseTarget({ url, database }));
+    await untilWritten();
+    expect((await eventsAt(url)).length).toBe(good.length);
+    const rejected = await asked(
+      url,
+      `SELECT line, reason, detail, record FROM ${database}.rejected FINAL ORDER BY line`,
+    );
+    expect(rejected).toMatchObject([
+      { line: 7, reason: "not_json", record: "broken" },
+      { line: 8, reason: "value", detail: expect.stringContaining("surrogate"), record: lines[8] },
+      { line: 22, reason: "value", detail: expect.stringContaining("9999"), record: lines[22] },
+      { line: 23, reason: "value", record: lines[23] },
+    ]);
+    expect(counts).toMatchObject({ events: good.length, rejected: 4, duplicates: 0 });
+  });
+
+  test("rows that a batch has left without its position are not written again", async () => {
+    const frames = randomFrames(numbersFrom(2), { count: 60, partitions: 2 });
+    await storeFrames(connection, frames);
+    const first = new ClickHouseTarget({ url, database });
+    const { writer, counts } = startSink(connection, first);
+    await untilWritten();
+    await writer.close();
+    await first.close();
+    // The same as if the sink had died before each of its positions.
+    await asked(url, `TRUNCATE TABLE ${database}.positions`);
+    await storeFrames(connection, randomFrames(numbersFrom(3), { count: 5, partitions: 2 }));
+    const again = startSink(connection, new ClickHouseTarget({ url, database }));
+    await untilWritten();
+    expect(again.counts.duplicates).toBeGreaterThanOrEqual(counts.events);
+    const twice = `SELECT count() - uniqExact(stream, sequence, line) AS n FROM ${database}.events`;
+    expect(await asked(url, twice)).toEqual([{ n: "0" }]);
+  });
+
+  test("of two sinks one stands by, and takes over when the other is gone", async () => {
+    const targets = [1, 2].map(() => new ClickHouseTarget({ url, database }));
+    const [first, second] = targets.map((target) => startSink(connection, target));
+    const states = () => [first, second].map((sink) => sink?.writer.status(Date.now()).state);
+    await expect.poll(() => states().sort(), within).toEqual(["standing by", "writing"]);
+    const at = states().indexOf("writing");
+    const frames = randomFrames(numbersFrom(4), { count: 30, partitions: 2 });
+    await storeFrames(connection, frames.slice(0, 15));
+    await untilWritten();
+    await [first, second][at]!.writer.close();
+    await targets[at]!.close();
+    await storeFrames(connection, frames.slice(15));
+    await untilWritten();
+    expect(states()[1 - at]).toBe("writing");
+    expect(await eventsAt(url)).toEqual(eventsIn(frames));
+  });
+
+  test("a server that dies, and one that stands still, are waited for", async () => {
+    const frames = randomFrames(numbersFrom(5), { count: 40, partitions: 2 });
+    const { counts } = startSink(connection, new ClickHouseTarget({ url, database }));
+    await storeFrames(connection, frames.slice(0, 20));
+    await expect.poll(() => counts.commits, within).toBeGreaterThan(0);
+    await clickhouse.restart();
+    await storeFrames(connection, frames.slice(20, 30));
+    clickhouse.freeze();
+    await storeFrames(connection, frames.slice(30));
+    clickhouse.thaw();
+    await untilWritten();
+    expect(await eventsAt(url)).toEqual(eventsIn(frames));
+  });
+
+  test("a server without memory for a batch is waited for, and says so without what a row has", async () => {
+    await clickhouse.restart({ settings: { max_memory_usage: "2000000" } });
+    const reasons: string[] = [];
+    const { writer } = startSink(connection, new ClickHouseTarget({ url, database }), {
+      log: {
+        ...silent,
+        warn: ({ reason }: { reason?: unknown }) => void reasons.push(`${reason}`),
+      },
+    });
+    const big = line({ properties: { text: "secret ".repeat(300_000) } });
+    await storeFrames(connection, [frameOf(`${big}\n`)]);
+    const said = () => writer.status(Date.now()).reasons.join();
+    await expect.poll(said, within).toMatch(/no memory for it: waiting/);
+    expect(reasons.join()).not.toContain("secret");
+    await clickhouse.restart({ settings: {} });
+    await untilWritten();
+    expect((await eventsAt(url)).length).toBe(1);
+  });
+
+  test("a wrong password is told without it, and so is a table that lacks a column", async () => {
+    const wrong = new ClickHouseTarget({
+      url: url.replace(clickhouse.password, "hunter2"),
+      database,
+    });
+    const error = await wrong.open().then(String, String);
+    expect(error).toMatch(/check user and password of the URL/);
+    expect(error).not.toContain("hunter2");
+    await asked(url, `CREATE DATABASE ${database}`);
+    await asked(url, `CREATE TABLE ${database}.events (project_id String) ENGINE = Log`);
+    const target = new ClickHouseTarget({ url, database });
+    await expect(target.open()).rejects.toThrow(/events\.uuid is not there: .*--ddl/);
+    await asked(url, `DROP DATABASE ${database}`);
+    const strict = new ClickHouseTarget({ url, database, makesTables: false });
+    await expect(strict.open()).rejects.toThrow(/events\.project_id is not there/);
+    for (const one of [wrong, target, strict]) await one.close();
+  });
+
+  test("an answer that turns into an exception after its 200 is one", async () => {
+    const { origin, username, password } = new URL(url);
+    const sql = "SELECT throwIf(number = 900000), number FROM numbers(1000000)";
+    const answer = await fetch(`${origin}/?max_block_size=1000`, {
+      ...{ method: "POST", body: sql },
+      headers: { "x-clickhouse-user": username, "x-clickhouse-key": password },
+    });
+    expect(answer.status).toBe(200);
+    const text = await answer.text().catch(() => "");
+    expect(hasException(text)).toBe(true);
+    expect(errorOf("ask", { status: 200, code: undefined, text }).code).toBe(395);
+  });
+});
