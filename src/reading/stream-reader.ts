@@ -95,9 +95,11 @@ export class StreamReader {
     return this.#isKnown ? this.#lastSequence : undefined;
   }
 
-  /** When the first message behind that one was stored, taken or not; undefined: none was read. */
-  storedAtBehind(sequence: number): number | undefined {
-    return this.#trail.find((entry) => entry.sequence > sequence)?.storedAtMs;
+  /** When the oldest new message that is still to be taken was stored; undefined: there is none. */
+  get readyStoredAtMs(): number | undefined {
+    for (const item of this.#ready)
+      if (item.kind === "frame" && !item.isAgain) return item.frame.storedAtMs;
+    return undefined;
   }
 
   get isReady(): boolean {

@@ -7,9 +7,11 @@ import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { effectsWords } from "../../src/effects/streams/reader-words.ts";
 import type { Position } from "../../src/effects/types.ts";
+import { Batch } from "../../src/effects/writer/batch.ts";
 import { Reached } from "../../src/effects/writer/reached.ts";
 import { streamProgress } from "../../src/effects/writer/stream-progress.ts";
 import { EventStreams } from "../../src/reading/event-streams.ts";
+import { storedStream } from "../../src/reading/stored-stream.ts";
 import type { StreamItem } from "../../src/reading/stream-reader.ts";
 import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
 import { silent } from "../../testkit/processes.ts";
@@ -195,16 +197,32 @@ test("how far it is behind goes by the oldest message not committed, and is not 
     ...{ ...reader.name, epoch: 1, created: "", sequence: 1, trail: [] },
     ...{ duplicatesFrom: [0, 0], watermarkMs: weekAgoMs },
   };
-  const progress = () => streamProgress(reader, reached, Date.now() + 1_000);
+  const manager = await jetstreamManager(connection);
+  const stored = storedStream(manager, reader.name.stream);
+  const storedAtMs = async (sequence: number) => (await stored.message(sequence))!.storedAtMs;
+  const nowMs = Date.now() + 1_000;
+  let batches: Batch[] = [];
+  const progress = () => streamProgress(reader, { reached, batches, nowMs });
   reached.begin([position]);
-  expect(progress().lastSequence).toBe(2);
-  expect(progress().lagSeconds).toBeGreaterThanOrEqual(1);
-  expect(progress().lagSeconds).toBeLessThan(60);
+  // Nothing is known but how far it is applied.
+  expect(progress()).toMatchObject({ lastSequence: 2, lagSeconds: (nowMs - weekAgoMs) / 1_000 });
   reached.reach([{ ...position, sequence: 2 }]);
+  expect(progress().lagSeconds).toBe(0);
+  await storeFrames(connection, frames(2));
+  await expect.poll(() => progress().lastSequence).toBe(4);
+  const since = (nowMs - (await storedAtMs(3))) / 1_000;
+  expect(progress().lagSeconds).toBe(since);
+  const batch = new Batch();
+  batch.add(reader.take(1, 1));
+  batch.add(reader.take(1, 1));
+  batches = [new Batch(), batch];
+  expect(progress().lagSeconds).toBe(since);
+  batch.committed();
+  reached.reach([{ ...position, sequence: 4 }]);
   expect(progress().lagSeconds).toBe(0);
   await nats.stop();
   onTestFinished(() => nats.restart());
   await expect
     .poll(progress)
-    .toMatchObject({ sequence: 2, lastSequence: undefined, lagSeconds: undefined });
+    .toMatchObject({ sequence: 4, lastSequence: undefined, lagSeconds: undefined });
 });

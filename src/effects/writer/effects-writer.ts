@@ -82,6 +82,7 @@ export class EffectsWriter {
   #slowness: string | undefined;
   #inFlight: Promise<void> = Promise.resolve();
   #isInFlight = false;
+  #batchInFlight = new Batch();
   #batchAtHand = new Batch();
   readonly #transaction = new OpenTransaction();
   readonly #commits = { count: 0 };
@@ -154,13 +155,15 @@ export class EffectsWriter {
   /** `nowMs`: what time it is, for how long each stream has been behind. */
   status(nowMs: number): WriterStatus {
     const streams = this.#streams?.readers ?? [];
+    const reached = this.#reached;
+    const batches = [this.#batchInFlight, this.#batchAtHand];
     const faults = streams.flatMap(({ name, fault }) =>
       fault === undefined ? [] : [`${name.stream}: ${fault}`],
     );
     const whole = this.#fault ?? this.#slowness ?? this.#streams?.fault;
     return {
       reasons: whole === undefined ? faults : [whole, ...faults],
-      streams: streams.map((reader) => streamProgress(reader, this.#reached, nowMs)),
+      streams: streams.map((reader) => streamProgress(reader, { reached, batches, nowMs })),
     };
   }
 
@@ -228,6 +231,8 @@ export class EffectsWriter {
   async #session(): Promise<void> {
     const { store, log, prefix, connection, acceptExpired = false } = this.#options;
     this.#inFlight = Promise.resolve();
+    this.#batchInFlight = new Batch();
+    this.#batchAtHand = new Batch();
     this.#chain.begin(await store.lastCommit());
     this.#transaction.end();
     const positions = await store.positions();
@@ -262,12 +267,12 @@ export class EffectsWriter {
     this.#batchAtHand = batch;
     while (this.#hasRoom(batch) && (await this.#hasMore(streams, batch))) {
       const items = streams.take(Math.min(stepEventsMax, this.#limit.events), stepBytesMax);
+      batch.add(items);
       await batch.timed(() => this.#applier.apply(items));
-      for (const item of items) batch.events += item.kind === "frame" ? item.events : 0;
     }
     await this.#inFlight;
     if (!this.#applier.hasChanges) return;
-    this.#inFlight = this.#commit(await this.#applier.changes(), batch.events);
+    this.#inFlight = this.#commit(await this.#applier.changes(), batch);
     // It is awaited before the next one.
     this.#inFlight.catch(() => {});
   }
@@ -296,10 +301,11 @@ export class EffectsWriter {
     return !this.#applier.isFull && batch.hasRoom(this.#limit.events, this.#isInFlight);
   }
 
-  async #commit(changes: Changes, events: number): Promise<void> {
+  async #commit(changes: Changes, batch: Batch): Promise<void> {
     this.#isInFlight = true;
+    this.#batchInFlight = batch;
     try {
-      await this.#write(changes, events);
+      await this.#write(changes, batch.events);
     } finally {
       this.#isInFlight = false;
     }
@@ -308,6 +314,7 @@ export class EffectsWriter {
     this.#commits.count++;
     this.#applier.committed();
     this.#reached.reach(changes.positions);
+    batch.committed();
     this.#spikeLog.committed(changes.outbox);
     if (changes.outbox.length > 0) this.#outbox.ask();
   }

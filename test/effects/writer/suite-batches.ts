@@ -1,8 +1,10 @@
 // What comes of the events, however they fall together: batches, lanes, order, partitions, and a
 // rebuild.
 
-import { expect, test } from "vitest";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { expect, onTestFinished, test } from "vitest";
 import { rebuild } from "../../../src/effects/writer/rebuild.ts";
+import { storedStream } from "../../../src/reading/stored-stream.ts";
 import { apart, dumpOf, untilApplied } from "../../../testkit/effects-dumps.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
 import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
@@ -67,6 +69,41 @@ export function batchTests(rig: WriterRig): void {
     released.resolve();
     await untilApplied(store.reader, connection);
     expect(commits).toBe(2);
+  });
+
+  test("how long it is behind goes by the oldest message of thousands that are not applied", async () => {
+    const store = await rig.openStore();
+    const commit = store.commit.bind(store);
+    const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let commits = 0;
+    store.commit = async (changes) => {
+      const { sequence } = changes.positions.find((one) => one.stream === "PENSTOCK_LIVE_0")!;
+      if (sequence > 0) await (commits++ === 0 ? first : second).promise;
+      await commit(changes);
+    };
+    const writer = rig.startWriter({ store, batchEventsMax: 1 });
+    onTestFinished(() => {
+      first.resolve();
+      second.resolve();
+    });
+    const frames = Array.from({ length: 3_000 }, (_, nth) => setFrame({ nth }, ["anna"], nth));
+    await storeFrames(connection, frames);
+    const nowMs = Date.now() + 60_000;
+    const live = () => {
+      const { streams } = writer.status(nowMs);
+      return streams.find((one) => one.stream === "PENSTOCK_LIVE_0")!;
+    };
+    await expect.poll(() => live().lastSequence).toBe(3_000);
+    const stream = storedStream(await jetstreamManager(connection), "PENSTOCK_LIVE_0");
+    const secondsSince = async (sequence: number) =>
+      (nowMs - (await stream.message(sequence))!.storedAtMs) / 1_000;
+    expect(live()).toMatchObject({ sequence: 0, lagSeconds: await secondsSince(1) });
+    first.resolve();
+    await expect.poll(() => live().sequence).toBeGreaterThan(0);
+    const { sequence, lagSeconds } = live();
+    expect(lagSeconds).toBe(await secondsSince(sequence + 1));
+    expect(sequence).toBeLessThan(10);
+    expect(lagSeconds).toBeGreaterThan(await secondsSince(1_000));
   });
 
   test("the size of batches and the interleaving of lanes change nothing", async () => {
