@@ -146,6 +146,29 @@ export type AppliedStream = Pick<
   "stream" | "lane" | "partition" | "epoch" | "sequence" | "watermarkMs"
 >;
 
+/** A message of a stream, by its number. */
+export interface StreamMessage {
+  readonly stream: string;
+  readonly sequence: number;
+}
+
+/** How far a stream is applied, and what message has the number that was asked about. */
+export interface ReachedStream extends Pick<Position, "stream" | "epoch" | "created" | "sequence"> {
+  /** Undefined: it is not among the newest that are remembered. */
+  readonly messageId: string | undefined;
+}
+
+export interface ProjectIds {
+  readonly projectId: string;
+  readonly distinctIds: readonly string[];
+}
+
+/** An answer of one moment, with a text that is another one once there may be another answer. */
+export interface Versioned<Answer> {
+  readonly version: string;
+  readonly answer: Answer;
+}
+
 /**
  * Reads what is committed. Each answer is of one moment, and never shows half a merge. Keeps
  * answering while the writer works.
@@ -173,6 +196,13 @@ export interface EffectsReader {
   positions(): Promise<readonly Position[]>;
   /** The same without what is long: asked with every answer, and often while somebody waits. */
   applied(): Promise<readonly AppliedStream[]>;
+  /** Streams of which nothing is applied are left out. */
+  reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>>;
+  /**
+   * The uuids by which the persons of these ids are shown, project after project in the order of
+   * the ids; null: nobody has the id.
+   */
+  personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
   recording(): Promise<Recording>;
   /** For metrics and the live page. */
   totals(): Promise<Totals>;

@@ -18,6 +18,7 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { StoreError } from "../../../src/base/store-error.ts";
+import { SqliteReader } from "../../../src/effects/store/sqlite/reader.ts";
 import { makeBeside, replaceDatabase } from "../../../src/effects/store/sqlite/replace-file.ts";
 import { SqliteStore } from "../../../src/effects/store/sqlite/store.ts";
 import { takeWriterLock } from "../../../src/effects/store/sqlite/writer-lock.ts";
@@ -126,6 +127,21 @@ test("where the new one cannot take the name, the old one has it", async () => {
   await make(file, 2);
   expect(() => replaceDatabase({ file, anew })).toThrow(StoreError);
   expect(await numberOf(file)).toBe(2);
+});
+
+test("who asks for people now and then is not in the way, and asks the new one afterwards", async () => {
+  const { file, anew } = newNames();
+  await make(file, 2);
+  await make(anew, 3);
+  const reader = new SqliteReader({ file });
+  const asked = Array.from({ length: 100 }, () => reader.personUuids([]));
+  const before = await asked[0];
+  replaceDatabase({ file, anew });
+  await Promise.all(asked);
+  const after = await reader.personUuids([]);
+  await reader.close();
+  expect(before?.version).toMatch(/:2$/);
+  expect(after.version).toMatch(/:3$/);
 });
 
 test("one that is being read keeps its name and its log", async () => {

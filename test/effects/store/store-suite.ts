@@ -7,6 +7,7 @@ import { countTests, progressTests } from "./suite-counts.ts";
 import { dumpTests } from "./suite-dump.ts";
 import { groupTests, pagingTests } from "./suite-groups.ts";
 import { hostileTests, peopleTests } from "./suite-people.ts";
+import { personUuidTests } from "./suite-person-uuids.ts";
 import { transactionTests } from "./suite-transactions.ts";
 
 export function storeSuite(name: string, openStore: () => Promise<StoreRig>): void {
@@ -18,6 +19,7 @@ export function storeSuite(name: string, openStore: () => Promise<StoreRig>): vo
     afterEach(() => now.rig.end());
     transactionTests(now);
     peopleTests(now);
+    personUuidTests(now);
     groupTests(now);
     pagingTests(now);
     countTests(now);

@@ -17,10 +17,14 @@ import {
   type Page,
   type PageOf,
   type Person,
+  type ProjectIds,
+  type ReachedStream,
   recordedIncidentsMax,
+  type StreamMessage,
   type Totals,
   type UsageDay,
   usageRowsMax,
+  type Versioned,
 } from "../port.ts";
 import { projectsSql } from "../projects-sql.ts";
 import {
@@ -38,6 +42,7 @@ import { spikePage, spikesBegin } from "../spike-page.ts";
 import { dumpLines } from "./dump-lines.ts";
 import { cutPage, pageSql } from "./pages.ts";
 import { linksOf, personByUuid, personsPage } from "./people.ts";
+import { reachedIn, uuidsIn } from "./person-uuids.ts";
 import { readPositions } from "./positions.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import { holdersSql } from "./session.ts";
@@ -139,6 +144,14 @@ export class PostgresReader implements EffectsReader {
     return (await this.#all(sql)).map(appliedStreamOf);
   }
 
+  reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>> {
+    return this.#versioned((client) => reachedIn(client, messages));
+  }
+
+  personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>> {
+    return this.#versioned((client) => uuidsIn(client, ids));
+  }
+
   async totals(): Promise<Totals> {
     const sql = `SELECT persons, groups,
       (SELECT count(*) FROM spikes WHERE ended_at_ms IS NULL), rejected, incidents FROM totals`;
@@ -167,6 +180,13 @@ export class PostgresReader implements EffectsReader {
 
   dump(): AsyncIterable<string> {
     return dumpLines(this.#pool);
+  }
+
+  #versioned<Answer>(work: (client: ClientBase) => Promise<Answer>): Promise<Versioned<Answer>> {
+    return this.#pool.read(async (client) => {
+      const [row] = await selectRows(client, "SELECT last_commit FROM writer");
+      return { version: String(row?.[0]), answer: await work(client) };
+    });
   }
 
   #all(sql: string, ...values: Value[]): Promise<Row[]> {

@@ -2,6 +2,7 @@
 // asked. Each answer comes out of one transaction, so it never shows half a commit. Pages are found
 // by their last key, never by counting rows.
 
+import { statSync } from "node:fs";
 import type { Row, Value } from "../../../base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import { linksMax, linksReadMax } from "../bounds.ts";
@@ -14,10 +15,14 @@ import {
   type Page,
   type PageOf,
   type Person,
+  type ProjectIds,
+  type ReachedStream,
   recordedIncidentsMax,
+  type StreamMessage,
   type Totals,
   type UsageDay,
   usageRowsMax,
+  type Versioned,
 } from "../port.ts";
 import { projectsSql } from "../projects-sql.ts";
 import {
@@ -34,6 +39,7 @@ import {
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
 import { spikesBegin } from "../spike-page.ts";
+import { reachedIn, uuidsIn } from "./person-uuids.ts";
 import { ReadingSide } from "./reading-side.ts";
 import { selectSql } from "./statements.ts";
 import { uuidBytes, uuidText, uuidTextsOf } from "./uuid-bytes.ts";
@@ -177,6 +183,14 @@ export class SqliteQueries extends ReadingSide {
     return this.#all(`${selectSql(tables.appliedStreams)} ORDER BY stream`).map(appliedStreamOf);
   }
 
+  reached(messages: readonly StreamMessage[]): Versioned<ReachedStream[]> {
+    return this.#once(() => reachedIn((sql) => this.prepared(sql), messages));
+  }
+
+  personUuids(ids: readonly ProjectIds[]): Versioned<(string | null)[]> {
+    return this.#once(() => uuidsIn((sql) => this.prepared(sql), ids));
+  }
+
   totals(): Totals {
     const sql = `SELECT persons, groups,
       (SELECT count(*) FROM spikes WHERE ended_at_ms IS NULL),
@@ -222,6 +236,20 @@ export class SqliteQueries extends ReadingSide {
     const values = [projectId, uuidAt(row), firstIdOf(row), shownIdsMax + 1];
     const rows = this.prepared(sql).all(...values);
     return rows.map(([id, uuid]) => ({ id: id as string, uuid: uuidText(uuid as Uint8Array) }));
+  }
+
+  /** Whoever asks for long must not keep the file open, or it could never be replaced. */
+  #once<Answer>(work: () => Answer): Versioned<Answer> {
+    this.close();
+    try {
+      const inode = statSync(this.file, { throwIfNoEntry: false })?.ino;
+      return this.read(() => {
+        const [commit] = this.prepared("SELECT last_commit FROM writer").get() ?? [];
+        return { version: `${inode}:${commit}`, answer: work() };
+      });
+    } finally {
+      this.close();
+    }
   }
 
   #all(sql: string, ...values: Value[]): Value[][] {

@@ -11,8 +11,12 @@ import type {
   Page,
   PageOf,
   Person,
+  ProjectIds,
+  ReachedStream,
+  StreamMessage,
   Totals,
   UsageDay,
+  Versioned,
 } from "../port.ts";
 import { incidentOf, positionsOf, rejectedOf, runOf, spikeOf } from "../rows/read-rows.ts";
 import { spikePage } from "../spike-page.ts";
@@ -98,6 +102,14 @@ export class SqliteReader implements EffectsReader {
 
   applied(): Promise<readonly AppliedStream[]> {
     return this.#thread.call("applied");
+  }
+
+  reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>> {
+    return this.#thread.call("reached", messages);
+  }
+
+  personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>> {
+    return this.#thread.call("personUuids", ids);
   }
 
   totals(): Promise<Totals> {

@@ -27,6 +27,10 @@ interface Replacing {
 }
 
 const files = ["", "-wal", "-shm"] as const;
+/** What reads now and then, such as a sink that asks for people, is done within that time. */
+const readersMsMax = 3_000;
+const againMs = 20;
+const busy = 5;
 
 /** `keepLock`: whoever calls has it. */
 export function removeDatabase(file: string, { keepLock = false } = {}): void {
@@ -84,13 +88,28 @@ function intoOneFile(file: string): void {
     const database = new DatabaseSync(file);
     try {
       // Takes the lock that no other connection shares; whoever opens it to write undoes this.
-      database.exec("PRAGMA journal_mode = DELETE");
+      whenNobodyReads(() => database.exec("PRAGMA journal_mode = DELETE"));
     } finally {
       database.close();
     }
   });
   if (existsSync(`${file}-wal`))
     throw new StoreError(`write to ${file}: its log is still there: end what reads it`);
+}
+
+/** SQLite waits for no reader by itself here. */
+function whenNobodyReads(work: () => void): void {
+  const sinceMonotonicMs = performance.now();
+  for (;;) {
+    try {
+      work();
+      return;
+    } catch (error) {
+      const isBusy = error instanceof Error && "errcode" in error && error.errcode === busy;
+      if (!isBusy || performance.now() - sinceMonotonicMs > readersMsMax) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, againMs);
+    }
+  }
 }
 
 /** Gives the database one more name, or makes a copy of that name. */
