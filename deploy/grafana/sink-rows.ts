@@ -57,7 +57,8 @@ export const sinkRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Commits of sinks",
-        description: "How long the target takes for a batch, and batches that failed.",
+        description:
+          "How long the target takes for a batch, and batches that failed; how long one waits for the persons of its events.",
         unit: "s",
         queries: [
           ...[0.5, 0.99].map((quantile) => ({
@@ -67,6 +68,10 @@ export const sinkRows: readonly Row[] = [
           {
             expr: sumRateOfAll('penstock_sink_commits_total{outcome="failed"}'),
             legend: "failed a second",
+          },
+          {
+            expr: "penstock_sink_persons_wait_seconds",
+            legend: "waits for the effects {{instance}}",
           },
         ],
       }),

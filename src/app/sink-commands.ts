@@ -7,6 +7,7 @@ import { isProjectId } from "../base/forms.ts";
 import { createLog } from "../base/log.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
 import { configOf } from "../cli/settings.ts";
+import { type PersonOptions, peopleOf, personSettings, withPersons } from "./sink-persons.ts";
 import { type ReadingOptions, readingOf, withReading } from "./sink-reading.ts";
 
 interface PosthogOptions extends ReadingOptions {
@@ -16,13 +17,13 @@ interface PosthogOptions extends ReadingOptions {
   readonly aside: boolean;
 }
 
-interface PostgresOptions extends ReadingOptions {
+interface PostgresOptions extends ReadingOptions, PersonOptions {
   readonly to?: string;
   readonly schema: string;
   readonly ddl: boolean;
 }
 
-interface ClickHouseOptions extends ReadingOptions {
+interface ClickHouseOptions extends ReadingOptions, PersonOptions {
   readonly database: string;
   readonly ddl: boolean;
   readonly create: boolean;
@@ -40,14 +41,15 @@ export function addSinks(program: Command, context: CommandContext): void {
 }
 
 function addPostgres(sink: Command, context: CommandContext): void {
-  withReading(sink.command("postgres").description("into PostgreSQL"), ["sinkTo"])
+  const command = sink.command("postgres").description("into PostgreSQL");
+  withPersons(withReading(command, ["sinkTo", ...personSettings]))
     .option("--to <url>", "where to write; default: PENSTOCK_SINK_TO")
     .option("--schema <name>", "where its tables are", schemaName, "penstock")
     .option("--ddl", "print the tables, and end", false)
     .action(async (options: PostgresOptions, command: Command) => {
       if (options.ddl) {
         const { ddl } = await import("../sinks/postgres/tables.ts");
-        context.stdout.write(ddl(options.schema));
+        context.stdout.write(ddl(options.schema, options));
         return;
       }
       const config = configOf(command, context);
@@ -59,8 +61,10 @@ function addPostgres(sink: Command, context: CommandContext): void {
         );
       const { PostgresTarget } = await import("../sinks/postgres/postgres-target.ts");
       const { runSink } = await import("./sink.ts");
-      const target = new PostgresTarget({ url, schema: options.schema });
-      await runSink(config, context, { target, ...readingOf(options) });
+      const people = await peopleOf(config, options);
+      const { schema, withPerson } = options;
+      const target = new PostgresTarget({ url, schema, withPerson });
+      await runSink(config, context, { target, people, ...readingOf(options) });
     });
 }
 

@@ -6,9 +6,11 @@ import { AdminServer } from "../admin/server.ts";
 import { createLog } from "../base/log.ts";
 import type { Lane } from "../base/types.ts";
 import type { CommandContext } from "../cli/context.ts";
+import type { OpenReader } from "../effects/store/open.ts";
 import { connectNats, type NatsLink } from "../nats/link.ts";
 import type { Config } from "../settings/config.ts";
 import { SinkMetrics } from "../sinks/metrics/sink-metrics.ts";
+import { EventPersons } from "../sinks/persons/event-persons.ts";
 import { SinkCounts } from "../sinks/sink-counts.ts";
 import type { SinkTarget } from "../sinks/sink-target.ts";
 import { type SinkStatus, SinkWriter } from "../sinks/sink-writer.ts";
@@ -21,6 +23,8 @@ interface SinkRun {
   readonly lanes: readonly Lane[] | undefined;
   /** Goes on behind events that left their stream unread. */
   readonly acceptExpired: boolean;
+  /** Asked for the persons of events; undefined: they get none. */
+  readonly people?: OpenReader | undefined;
   /** Told of the connection before the target is opened. */
   readonly connected?: (connection: NatsConnection) => void;
 }
@@ -31,14 +35,18 @@ const waiting: SinkStatus = { state: "starting", reasons: ["waiting for NATS"], 
 export async function runSink(
   config: Config,
   { host, stop: signal }: Pick<CommandContext, "host" | "stop">,
-  { target, projects, lanes, acceptExpired, connected }: SinkRun,
+  { target, projects, lanes, acceptExpired, people, connected }: SinkRun,
 ): Promise<void> {
   const log = createLog(config.logLevel);
   const metrics = new SinkMetrics();
+  const persons = people && new EventPersons({ source: people, log });
   let writer: SinkWriter | undefined;
   let link: NatsLink | undefined;
   const status = (): SinkStatus => writer?.status(Date.now()) ?? waiting;
-  metrics.watch({ status, framesBytes: () => writer?.framesBytes ?? 0, target });
+  metrics.watch({
+    ...{ status, target, framesBytes: () => writer?.framesBytes ?? 0 },
+    personsWaitSeconds: () => persons?.waitSeconds ?? 0,
+  });
   const server = new AdminServer({
     ...{ metrics, log, portName: "SINK_PORT", monotonicMs: () => performance.now() },
     readiness: async () => status().reasons,
@@ -56,6 +64,7 @@ export async function runSink(
     connected?.(link.connection);
     writer = new SinkWriter({
       ...{ connection: link.connection, prefix: config.subjectPrefix, target, acceptExpired, log },
+      persons,
       filter: { projects: projects === undefined ? undefined : new Set(projects), lanes },
       limits: {
         eventsMax: config.sinkBatchEvents,
@@ -72,6 +81,7 @@ export async function runSink(
   } finally {
     await writer?.close();
     await target.close();
+    await people?.close();
     await link?.close();
     await server.close();
   }

@@ -30,7 +30,10 @@ interface RecordVisitor {
   rejected(line: RejectedLine): void;
 }
 
-type Fields = Omit<SinkRecord, "stream" | "sequence" | "line" | "storedAtMs" | "text">;
+type Fields = Omit<
+  SinkRecord,
+  "stream" | "sequence" | "line" | "storedAtMs" | "text" | "personUuid"
+>;
 
 interface Span {
   readonly start: number;
@@ -81,7 +84,7 @@ export class SinkRecords {
             "wrong_project",
             `it says that it is of the project ${fields.projectId}`,
           );
-        visitor.record({ ...place, ...fields });
+        visitor.record({ ...place, ...fields, personUuid: "" });
       } catch (error) {
         if (!(error instanceof LineFault)) throw error;
         const { reason, message: detail } = error;

@@ -41,6 +41,11 @@ export interface SinkRecord {
   readonly unset: Uint8Array | undefined;
   /** All of it, without the line feed. */
   readonly text: Uint8Array;
+  /**
+   * "": it has no person, or nobody asks for persons. Set once the batch is put together; the rest
+   * is never changed.
+   */
+  personUuid: string;
 }
 
 /** What is put aside: a line that is no record, or an event that the target does not take. */

@@ -9,6 +9,7 @@ import type { Log } from "../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
 import { EventStreams } from "../reading/event-streams.ts";
 import { BatchBuilder, type BuiltBatch } from "./batch-builder.ts";
+import type { EventPersons } from "./persons/event-persons.ts";
 import type { SinkCounts } from "./sink-counts.ts";
 import {
   MovedError,
@@ -32,6 +33,8 @@ export interface SinkWriterOptions {
   readonly prefix: string;
   /** It stays the caller's to close. */
   readonly target: SinkTarget;
+  /** Undefined: nobody asks for the persons of events. */
+  readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
   readonly limits: BatchLimits;
   /** Goes on behind messages that have left a stream unread. */
@@ -71,6 +74,8 @@ export class SinkWriter {
   readonly #watch: UnreadWatch;
   /** Ends the wait for more of the batch that is put together. */
   #gathering: AbortController | undefined;
+  /** Ends the wait for the persons of a batch. */
+  #waiting: AbortController | undefined;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
   /** Batches that are being written, or that have failed; oldest first. */
@@ -101,6 +106,7 @@ export class SinkWriter {
   async close(): Promise<void> {
     this.#ended.abort();
     this.#gathering?.abort();
+    this.#waiting?.abort();
     this.#streams?.close();
     this.#options.target.giveUpWaiting?.();
     const late = new AbortController();
@@ -114,7 +120,7 @@ export class SinkWriter {
     const faults = readers.flatMap(({ name, fault }) =>
       fault === undefined ? [] : [`${name.stream}: ${fault}`],
     );
-    const whole = this.#fault ?? this.#streams?.fault;
+    const whole = this.#fault ?? this.#options.persons?.fault ?? this.#streams?.fault;
     const own = [...faults, ...(this.#options.target.faults ?? [])];
     const reasons = whole === undefined ? own : [whole, ...own];
     const state = reasons.length === 0 ? "writing" : "hindered";
@@ -205,9 +211,12 @@ export class SinkWriter {
     // Where nothing comes, a write that fails is heard of at once.
     await Promise.race([streams.ready(), this.#failed()]);
     await this.#gather(streams, builder);
+    const batch = builder.isEmpty ? undefined : builder.take();
+    const isWhole = batch === undefined || (await this.#hasPersons(batch));
     while (this.#inFlight.length >= this.#batchesMax) await this.#inFlight[0];
-    if (builder.isEmpty) return;
-    const write = this.#write(builder.take());
+    // What is not whole is read again at the next start.
+    if (batch === undefined || !isWhole) return;
+    const write = this.#write(batch);
     this.#inFlight.push(write);
     // One that has failed stays, and is met before the next one.
     write.then(
@@ -218,6 +227,20 @@ export class SinkWriter {
 
   get #batchesMax(): number {
     return this.#options.target.batchesMax ?? 1;
+  }
+
+  /** False: the end came first. */
+  async #hasPersons(batch: BuiltBatch): Promise<boolean> {
+    const { persons } = this.#options;
+    if (persons === undefined) return true;
+    const waiting = new AbortController();
+    this.#waiting = waiting;
+    if (this.#ended.signal.aborted) waiting.abort();
+    try {
+      return await Promise.race([persons.fill(batch, waiting.signal), this.#failed()]);
+    } finally {
+      waiting.abort();
+    }
   }
 
   async #gather(streams: EventStreams, builder: BatchBuilder): Promise<void> {

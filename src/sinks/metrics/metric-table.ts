@@ -63,6 +63,10 @@ export const sinkMetricTable = {
     type: "gauge",
     help: "Projects whose events an upstream does not take at the moment, in each lane; 0 with any other target.",
   },
+  penstock_sink_persons_wait_seconds: {
+    type: "gauge",
+    help: "How long the batch in hand has been waiting for the effects to apply its events, so that these get their persons (--with-person); 0: none waits.",
+  },
   penstock_sink_frames_bytes: {
     type: "gauge",
     help: "Messages that were read and are not in the target yet.",

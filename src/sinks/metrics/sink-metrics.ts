@@ -13,6 +13,7 @@ import { type SinkMetricName, sinkMetricTable } from "./metric-table.ts";
 interface SinkGauges {
   readonly status: () => SinkStatus;
   readonly framesBytes: () => number;
+  readonly personsWaitSeconds: () => number;
   readonly target: Pick<SinkTarget, "requests" | "waiting">;
 }
 
@@ -65,7 +66,8 @@ export class SinkMetrics {
     for (const kind of incidents) this.#incidents.inc({ kind });
   }
 
-  watch({ status, framesBytes, target }: SinkGauges): void {
+  watch({ status, framesBytes, personsWaitSeconds, target }: SinkGauges): void {
+    this.#gauge("penstock_sink_persons_wait_seconds", (gauge) => gauge.set(personsWaitSeconds()));
     this.#watchRequests(target);
     this.#gauge("penstock_sink_frames_bytes", (gauge) => gauge.set(framesBytes()));
     this.#gauge("penstock_sink_ready", (gauge) => gauge.set(Number(status().reasons.length === 0)));

@@ -10,14 +10,18 @@ const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
 const epochMs = 946_684_800_000;
 const microsPerMs = 1_000;
 const jsonbVersion = 1;
-/** What the fields of an event take beside its texts, at most. */
-const fixedBytes = 2 + 4 * eventColumns.length + 16 + 5 * 8 + 2 + 4;
+/** What the fields of an event take beside its texts, at most; the person's comes last. */
+const fixedBytes = 2 + 4 * eventColumns.length + 16 + 5 * 8 + 2 + 4 + (4 + 16);
 /** A character of a string takes at most so many bytes. */
 const characterBytesMax = 3;
 const chunkBytes = 262_144;
 
 /** The parts of one stream of data, each some hundred KiB or one event. */
-export function* copyChunks(records: Iterable<SinkRecord>): Generator<Buffer> {
+export function* copyChunks(
+  records: Iterable<SinkRecord>,
+  { withPerson }: { readonly withPerson: boolean },
+): Generator<Buffer> {
+  const columns = eventColumns.length + Number(withPerson);
   let chunk = new CopyChunk(chunkBytes);
   chunk.bytes(signature);
   for (const record of records) {
@@ -26,7 +30,8 @@ export function* copyChunks(records: Iterable<SinkRecord>): Generator<Buffer> {
       yield chunk.taken();
       chunk = new CopyChunk(Math.max(chunkBytes, bytes));
     }
-    chunk.event(record);
+    chunk.event(record, columns);
+    if (withPerson) chunk.person(record);
   }
   if (chunk.room < 2) {
     yield chunk.taken();
@@ -69,8 +74,9 @@ class CopyChunk {
     this.#at = this.#buffer.writeInt16BE(-1, this.#at);
   }
 
-  event(record: SinkRecord): void {
-    this.#at = this.#buffer.writeInt16BE(eventColumns.length, this.#at);
+  /** `columns`: how many the row has. */
+  event(record: SinkRecord, columns: number): void {
+    this.#at = this.#buffer.writeInt16BE(columns, this.#at);
     this.#text(record.projectId);
     this.#uuid(record.uuid);
     this.#text(record.event);
@@ -89,6 +95,11 @@ class CopyChunk {
     this.#json(record.set);
     this.#json(record.setOnce);
     this.#json(record.unset);
+  }
+
+  person({ personUuid }: SinkRecord): void {
+    if (personUuid === "") this.#null();
+    else this.#uuid(personUuid);
   }
 
   #length(bytes: number): void {

@@ -21,15 +21,18 @@ import { copyIn } from "./copy-in.ts";
 import { copyChunks } from "./copy-rows.ts";
 import { readPositions, writePositions } from "./positions.ts";
 import { SinkSession } from "./session.ts";
-import { eventColumns, partSql, tablesSql, tablesVersion } from "./tables.ts";
+import { eventColumns, partSql, personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
 
 interface PostgresTargetOptions {
   readonly url: string;
   readonly schema: string;
+  /** Whether events have a column for the uuid of their person. Default: no. */
+  readonly withPerson?: boolean;
 }
 
 const textNames = ["event", "distinctId", "ip", "kind"] as const;
-const copySql = `COPY events (${eventColumns.join(", ")}) FROM STDIN (FORMAT binary)`;
+const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
+  WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
 /** Those that are new; several of one uuid are one. */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT uuid, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
@@ -60,17 +63,22 @@ export class PostgresTarget implements SinkTarget {
   readonly shown: string;
   readonly #schema: string;
   readonly #session: SinkSession;
+  readonly #withPerson: boolean;
+  readonly #copySql: string;
   /** Days whose part is there for certain. */
   #days = new Set<string>();
   /** The newest message of each stream's trail in the database. */
   #trailEnds = new Map<string, SinkPosition>();
 
   /** Throws a StoreError where the URL is none. Connects with the first call. */
-  constructor({ url, schema }: PostgresTargetOptions) {
+  constructor({ url, schema, withPerson = false }: PostgresTargetOptions) {
     const address: PostgresAddress = readAddress(url);
     this.shown = `${address.shown}, schema ${schema}`;
     this.#schema = schema;
     this.#session = new SinkSession(address, schema);
+    this.#withPerson = withPerson;
+    const columns = [...eventColumns, ...(withPerson ? ["person_uuid"] : [])];
+    this.#copySql = `COPY events (${columns.join(", ")}) FROM STDIN (FORMAT binary)`;
   }
 
   open(): Promise<readonly SinkPosition[]> {
@@ -79,6 +87,7 @@ export class PostgresTarget implements SinkTarget {
       // What failed before may have left a transaction open.
       await client.query("ROLLBACK");
       await this.#makeTables(client);
+      if (this.#withPerson) await this.#makePersonColumn(client);
       const positions = await readPositions(client);
       this.#trailEnds = new Map(positions.map((one) => [one.stream, one]));
       return positions;
@@ -135,6 +144,12 @@ export class PostgresTarget implements SinkTarget {
     await client.query("COMMIT");
   }
 
+  /** Asks first: adding it takes the right to, and waits for whoever reads the table. */
+  async #makePersonColumn(client: Client): Promise<void> {
+    const [has] = await selectRows(client, hasPersonSql, [`"${this.#schema}".events`]);
+    if (has?.[0] !== 1) await client.query(personColumnSql(this.#schema));
+  }
+
   async #transaction(
     client: Client,
     { events, rejected, incidents, before, positions }: SinkBatch,
@@ -144,7 +159,8 @@ export class PostgresTarget implements SinkTarget {
     await writePositions(client, { before, positions, trailEnds: this.#trailEnds });
     const days = await this.#makeParts(client, events);
     const fresh = await freshOf(client, events);
-    if (fresh.length > 0) await copyIn(client, copySql, copyChunks(fresh));
+    const form = { withPerson: this.#withPerson };
+    if (fresh.length > 0) await copyIn(client, this.#copySql, copyChunks(fresh, form));
     const aside = [...refused].map(([event, fault]) => refusedLine(event, fault));
     await insertRejected(client, [...rejected, ...aside]);
     if (incidents.length > 0) {

@@ -85,9 +85,14 @@ END $$`,
 
 export const tablesVersion = 1;
 
+/** What a sink with persons needs beside them. Tables that were made without it may have rows. */
+export function personColumnSql(schema: string): string {
+  return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS person_uuid uuid`;
+}
+
 /** For people, to be made by somebody with more rights than the sink is to have. */
-export function ddl(schema: string): string {
-  return tablesSql(schema)
+export function ddl(schema: string, { withPerson }: { readonly withPerson: boolean }): string {
+  return [...tablesSql(schema), ...(withPerson ? [personColumnSql(schema)] : [])]
     .map((one) => `${one};\n`)
     .join("\n");
 }

@@ -1,0 +1,41 @@
+// What those sinks take from the command line whose target has a place for the person of an event:
+// whether to ask for persons, and whom.
+
+import type { Command } from "commander";
+import { CommandError } from "../cli/context.ts";
+import type { OpenReader } from "../effects/store/open.ts";
+import type { Config, SettingName } from "../settings/config.ts";
+
+export interface PersonOptions {
+  readonly withPerson: boolean;
+}
+
+/** The settings that the option takes. */
+export const personSettings: readonly SettingName[] = ["effectsUrl"];
+
+export function withPersons(command: Command): Command {
+  return command.option(
+    "--with-person",
+    "add the uuid of each event's person, as `penstock effects` has it in its database",
+    false,
+  );
+}
+
+/** Undefined: nobody is asked. A file that is not there is a slip, and nothing to wait for. */
+export async function peopleOf(
+  config: Config,
+  { withPerson }: PersonOptions,
+): Promise<OpenReader | undefined> {
+  if (!withPerson) return undefined;
+  const { readerAt, storePlace } = await import("../effects/store/open.ts");
+  const place = storePlace(config);
+  try {
+    if (place.kind === "sqlite") {
+      const { mustBeReadable } = await import("../effects/store/sqlite/file-access.ts");
+      mustBeReadable(place.file);
+    }
+    return await readerAt(place);
+  } catch (error) {
+    throw new CommandError(`--with-person: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,102 @@
+// The guide to events with their person: the effects and a sink as commands, in one PostgreSQL, and
+// each of the guide's queries.
+
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { personUuid } from "../../src/effects/people/person-uuid.ts";
+import { ddl } from "../../src/sinks/postgres/tables.ts";
+import { gatewayForFile, postgresForFile } from "../../testkit/for-file.ts";
+import { asked } from "../../testkit/postgres-rows.ts";
+import { ended, penstock, penstockWith, temporaryFolder } from "../../testkit/processes.ts";
+import { root } from "./docs-kit.ts";
+
+const gateway = await gatewayForFile();
+const postgres = await postgresForFile();
+const guide = readFileSync(path.join(root, "docs/guides/events-with-persons.md"), "utf8");
+const queries = [...guide.matchAll(/^```sql\n([^`]+)```$/gm)].map(([, sql]) => sql ?? "");
+const nats = ["--nats-url", gateway.nats.url];
+const sinkArgs = ["sink", "postgres", ...nats, "--sink-port", "0", "--with-person"];
+const slow = { timeout: 30_000 };
+
+test("events come with their person, and the guide's queries answer", async () => {
+  const sink = penstockWith(
+    { PENSTOCK_SINK_TO: postgres.url, PENSTOCK_EFFECTS_URL: postgres.url },
+    ...sinkArgs,
+  );
+  const { id, key: api_key } = await gateway.project();
+  const send = async (event: object) =>
+    expect((await gateway.post("/capture/", { api_key, ...event })).status).toBe(200);
+  await send({ event: "read", distinct_id: "anon-1" });
+  await send({ event: "paid", distinct_id: "ada" });
+  const anonymous = { $process_person_profile: false };
+  await send({ event: "looked", distinct_id: "anon-2", properties: anonymous });
+  await expect.poll(() => sink.said.err, slow).toContain("waiting for the effects");
+  expect(await asked(postgres.url, "SELECT event FROM penstock.events")).toEqual([]);
+
+  const effects = penstock(
+    "effects",
+    "--effects-url",
+    postgres.url,
+    "--effects-port",
+    "0",
+    ...nats,
+  );
+  const personsAt = async () => {
+    const sql = "SELECT event, person_uuid FROM penstock.events ORDER BY timestamp, received_at";
+    const rows = await asked(postgres.url, sql);
+    return Object.fromEntries(rows.map(({ event, person_uuid: uuid }) => [event, uuid]));
+  };
+  const [anon, ada] = [personUuid(id, "anon-1"), personUuid(id, "ada")];
+  const apart = { read: anon, paid: ada, looked: null };
+  await expect.poll(personsAt, slow).toEqual(apart);
+  await send({
+    ...{ event: "$identify", distinct_id: "ada" },
+    properties: { $anon_distinct_id: "anon-1" },
+  });
+  await expect.poll(personsAt, slow).toEqual({ ...apart, $identify: anon });
+
+  expect(queries.length).toBe(3);
+  const [today = "", update = "", fill = ""] = queries.map((sql) =>
+    sql.replace("'demo'", `'${id}'`),
+  );
+  const shown = await asked(postgres.url, today);
+  expect(shown.map(({ event, person_uuid: uuid }) => [event, uuid])).toEqual([
+    ...[
+      ["read", anon],
+      ["paid", anon],
+      ["looked", null],
+    ],
+    ["$identify", anon],
+  ]);
+  await asked(postgres.url, update);
+  const one = { read: anon, paid: anon, looked: null, $identify: anon };
+  expect(await personsAt()).toEqual(one);
+  await asked(postgres.url, "UPDATE penstock.events SET person_uuid = NULL");
+  await asked(postgres.url, fill);
+  expect(await personsAt()).toEqual(one);
+  for (const process of [sink, effects]) {
+    process.kill("SIGTERM");
+    expect(await ended(process)).toBe(0);
+  }
+  expect(sink.said.err).not.toContain(postgres.password);
+});
+
+test("the column is printed with the tables", async () => {
+  const printed = penstock("sink", "postgres", "--ddl", "--with-person");
+  expect(await ended(printed)).toBe(0);
+  expect(printed.said.out).toBe(ddl("penstock", { withPerson: true }));
+  expect(printed.said.out).toContain("ADD COLUMN IF NOT EXISTS person_uuid uuid;");
+});
+
+test.each([
+  [[], /--with-person: read .*effects.sqlite: there is no such file.*PENSTOCK_EFFECTS_URL/],
+  [["--effects-url", "sqlite:/nowhere/x.sqlite"], /\/nowhere\/x.sqlite: there is no such file/],
+  [["--effects-url", "mysql://me:hunter2@db/x"], /PENSTOCK_EFFECTS_URL|--effects-url/],
+])("effects that cannot be meant are told: %j", async (args, said) => {
+  const to = ["--to", postgres.url, "--data-dir", temporaryFolder()];
+  const sink = penstock(...sinkArgs, ...to, ...args);
+  expect(await ended(sink)).toBeGreaterThan(0);
+  expect(sink.said.err).toMatch(said);
+  expect(sink.said.err).not.toContain("hunter2");
+});
