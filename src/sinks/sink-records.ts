@@ -30,10 +30,10 @@ interface RecordVisitor {
   rejected(line: RejectedLine): void;
 }
 
-type Fields = Omit<
-  SinkRecord,
-  "stream" | "sequence" | "line" | "storedAtMs" | "text" | "personUuid"
->;
+type Place = Pick<SinkRecord, "stream" | "sequence" | "line" | "storedAtMs" | "text">;
+type Fields = Omit<SinkRecord, keyof Place | "personUuid">;
+type FrameName = "stream" | "sequence" | "storedAtMs" | "projectId" | "data";
+type RecordFrame = Pick<StoredFrame, FrameName>;
 
 interface Span {
   readonly start: number;
@@ -52,12 +52,15 @@ class LineFault extends Error {
 }
 
 const time = '"([^"\\\\]{24})"';
-const head = /^\{"uuid":"([0-9a-f-]{36})","project_id":"([A-Za-z0-9_-]{1,64})","event":$/;
+const writtenUuid = /^[0-9a-f-]{36}$/;
+const beforeUuid = Buffer.from('{"uuid":"');
+const uuidEnd = beforeUuid.length + 36;
+const head = /^","project_id":"([A-Za-z0-9_-]{1,64})","event":$/;
 const middle = new RegExp(
   `^(?:,"timestamp_sent":${time})?,"received_at":${time}(?:,"sent_at":${time})?(?:,"ip":"([^"\\\\]*)")?,"kind":"([a-z_]+)","person_profile":(true|false),"historical":(true|false),"properties":$`,
 );
-const beforeDistinctId = ',"distinct_id":';
-const beforeTimestamp = ',"timestamp":';
+const beforeDistinctId = Buffer.from(',"distinct_id":');
+const beforeTimestamp = Buffer.from(',"timestamp":');
 const emptyObject = Buffer.from("{}");
 const row = Header.Words;
 
@@ -65,8 +68,11 @@ export class SinkRecords {
   readonly #scanner = createNativeScanner(1);
   readonly #members = new JsonMembers(emptyObject);
 
+  readonly #heads = new Remembered(headOf);
+  readonly #middles = new Remembered(middleOf);
+
   /** Tells the visitor of every line, in order. Blank lines are told to nobody. */
-  read(frame: StoredFrame, visitor: RecordVisitor): void {
+  read(frame: RecordFrame, visitor: RecordVisitor): void {
     const { data, stream, sequence, storedAtMs, projectId } = frame;
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
     let start = 0;
@@ -77,14 +83,14 @@ export class SinkRecords {
       start = end + 1;
       const place = { stream, sequence, line, storedAtMs, text };
       try {
-        const fields = this.#fieldsOf(text);
-        if (fields === undefined) continue;
-        if (projectId !== undefined && fields.projectId !== projectId)
+        const record = this.#recordOf(place, text);
+        if (record === undefined) continue;
+        if (projectId !== undefined && record.projectId !== projectId)
           throw new LineFault(
             "wrong_project",
-            `it says that it is of the project ${fields.projectId}`,
+            `it says that it is of the project ${record.projectId}`,
           );
-        visitor.record({ ...place, ...fields, personUuid: "" });
+        visitor.record(record);
       } catch (error) {
         if (!(error instanceof LineFault)) throw error;
         const { reason, message: detail } = error;
@@ -94,7 +100,7 @@ export class SinkRecords {
   }
 
   /** Undefined: the line is blank. */
-  #fieldsOf(text: Buffer): Fields | undefined {
+  #recordOf(place: Place, text: Buffer): SinkRecord | undefined {
     const { table } = this.#scanner;
     const status = this.#scanner.scan(text);
     if (status === ScanStatus.OutOfMemory) throw new Error("scanning a line: no memory");
@@ -107,67 +113,78 @@ export class SinkRecords {
     if (table[Header.RootType] !== TokenType.Object)
       throw new LineFault("not_a_record", "it is no object");
     const isItem = table[Header.BatchType] === TokenType.Absent;
-    return (isItem ? this.#asWritten(text) : undefined) ?? this.#byMembers(text);
+    const record = isItem ? this.#asWritten(place, text) : undefined;
+    return record ?? { ...place, ...this.#byMembers(text), personUuid: "" };
   }
 
   /** Undefined: it is not spelt as the gateway does. */
-  #asWritten(text: Buffer): Fields | undefined {
+  #asWritten(place: Place, text: Buffer): SinkRecord | undefined {
     const { table } = this.#scanner;
-    const [eventStart, eventEnd] = [table[row + Row.EventStart]!, table[row + Row.EventEnd]!];
-    const [idStart, idEnd] = [table[row + Row.DistinctIdStart]!, table[row + Row.DistinctIdEnd]!];
-    const [timeStart, timeEnd] = [table[row + Row.TimestampStart]!, table[row + Row.TimestampEnd]!];
+    const eventStart = table[row + Row.EventStart]!;
+    const eventEnd = table[row + Row.EventEnd]!;
+    const idStart = table[row + Row.DistinctIdStart]!;
+    const idEnd = table[row + Row.DistinctIdEnd]!;
+    const timeStart = table[row + Row.TimestampStart]!;
+    const timeEnd = table[row + Row.TimestampEnd]!;
     const propertiesStart = table[row + Row.PropertiesStart]!;
     const types = table[row + Row.FieldTypes]!;
     if (
       !isString(typeAt(types, FieldShift.Event)) ||
       !isString(typeAt(types, FieldShift.DistinctId)) ||
-      typeAt(types, FieldShift.Properties) !== TokenType.Object
+      typeAt(types, FieldShift.Properties) !== TokenType.Object ||
+      !isAt(text, beforeUuid, 0, Math.min(beforeUuid.length, eventStart)) ||
+      !isAt(text, beforeDistinctId, eventEnd, idStart) ||
+      !isAt(text, beforeTimestamp, idEnd, timeStart)
     )
       return undefined;
-    const first = head.exec(text.toString("latin1", 0, eventStart));
-    const second = middle.exec(text.toString("latin1", timeEnd, propertiesStart));
-    if (
-      first === null ||
-      second === null ||
-      text.toString("latin1", eventEnd, idStart) !== beforeDistinctId ||
-      text.toString("latin1", idEnd, timeStart) !== beforeTimestamp
-    )
-      return undefined;
+    const uuid = text.toString("latin1", beforeUuid.length, uuidEnd);
+    const projectId = this.#heads.of(text, uuidEnd, eventStart);
+    const fields = this.#middles.of(text, timeEnd, propertiesStart);
     const timestampMs = timestampTokenMs(text, timeStart, timeEnd);
-    const receivedAtMs = msOf(second[2]);
-    if (Number.isNaN(timestampMs) || Number.isNaN(receivedAtMs)) return undefined;
-    return {
-      uuid: first[1]!,
-      projectId: first[2]!,
-      event: stringIn(text, eventStart, eventEnd),
-      distinctId: stringIn(text, idStart, idEnd),
-      timestampMs,
-      receivedAtMs,
-      timestampSentMs: msOf(second[1]),
-      sentAtMs: msOf(second[3]),
-      ip: second[4] ?? "",
-      kind: second[5]!,
-      personProfile: second[6] === "true",
-      historical: second[7] === "true",
-      properties: text.subarray(propertiesStart, table[row + Row.PropertiesEnd]),
-      ...this.#personFields(text),
-    };
-  }
-
-  #personFields(text: Buffer): Pick<Fields, "set" | "setOnce" | "unset"> {
-    const { table } = this.#scanner;
-    const types = table[row + Row.FieldTypes]!;
-    const at = (type: TokenType, wanted: TokenType, word: number): Buffer | undefined =>
-      type === wanted ? text.subarray(table[word], table[word + 1]) : undefined;
+    if (
+      projectId === undefined ||
+      fields === undefined ||
+      Number.isNaN(timestampMs) ||
+      !writtenUuid.test(uuid)
+    )
+      return undefined;
     const extra = extraOf(table, row);
     const unset = hasExtra(table, row)
       ? typeAt(table[extra + Extra.Types]!, ExtraShift.Unset)
       : TokenType.Absent;
+    // One object in one step: there are some hundred thousand a second.
     return {
-      set: at(typeAt(types, FieldShift.Set), TokenType.Object, row + Row.SetStart),
-      setOnce: at(typeAt(types, FieldShift.SetOnce), TokenType.Object, row + Row.SetOnceStart),
-      unset: at(unset, TokenType.Array, extra + Extra.UnsetStart),
+      stream: place.stream,
+      sequence: place.sequence,
+      line: place.line,
+      storedAtMs: place.storedAtMs,
+      text,
+      uuid,
+      projectId,
+      event: stringIn(text, eventStart, eventEnd),
+      distinctId: stringIn(text, idStart, idEnd),
+      timestampMs,
+      receivedAtMs: fields.receivedAtMs,
+      timestampSentMs: fields.timestampSentMs,
+      sentAtMs: fields.sentAtMs,
+      ip: fields.ip,
+      kind: fields.kind,
+      personProfile: fields.personProfile,
+      historical: fields.historical,
+      properties: text.subarray(propertiesStart, table[row + Row.PropertiesEnd]),
+      set: this.#object(text, typeAt(types, FieldShift.Set), row + Row.SetStart),
+      setOnce: this.#object(text, typeAt(types, FieldShift.SetOnce), row + Row.SetOnceStart),
+      unset:
+        unset === TokenType.Array
+          ? text.subarray(table[extra + Extra.UnsetStart], table[extra + Extra.UnsetStart + 1])
+          : undefined,
+      personUuid: "",
     };
+  }
+
+  #object(text: Buffer, type: TokenType, word: number): Buffer | undefined {
+    const { table } = this.#scanner;
+    return type === TokenType.Object ? text.subarray(table[word], table[word + 1]) : undefined;
   }
 
   #byMembers(text: Buffer): Fields {
@@ -235,6 +252,53 @@ export class SinkRecords {
 }
 
 const absent: Span = { start: 0, end: 0, type: TokenType.Absent };
+
+/** What came of the last bytes: lines that came together have the same between their values. */
+class Remembered<Result> {
+  readonly #read: (text: string) => Result | undefined;
+  #bytes = Buffer.alloc(0);
+  #result: Result | undefined;
+
+  constructor(read: (text: string) => Result | undefined) {
+    this.#read = read;
+  }
+
+  of(text: Buffer, start: number, end: number): Result | undefined {
+    if (end <= start) return undefined;
+    const bytes = this.#bytes;
+    if (end - start !== bytes.length || text.compare(bytes, 0, bytes.length, start, end) !== 0) {
+      this.#result = this.#read(text.toString("latin1", start, end));
+      this.#bytes = Buffer.from(text.subarray(start, end));
+    }
+    return this.#result;
+  }
+}
+
+function headOf(text: string): string | undefined {
+  return head.exec(text)?.[1];
+}
+
+function middleOf(text: string) {
+  const found = middle.exec(text);
+  if (found === null) return undefined;
+  const receivedAtMs = msOf(found[2]);
+  if (Number.isNaN(receivedAtMs)) return undefined;
+  return {
+    receivedAtMs,
+    timestampSentMs: msOf(found[1]),
+    sentAtMs: msOf(found[3]),
+    ip: found[4] ?? "",
+    kind: found[5]!,
+    personProfile: found[6] === "true",
+    historical: found[7] === "true",
+  };
+}
+
+function isAt(text: Buffer, expected: Buffer, start: number, end: number): boolean {
+  if (end - start !== expected.length) return false;
+  for (let at = 0; at < expected.length; at++) if (text[start + at] !== expected[at]) return false;
+  return true;
+}
 
 /** NaN: it is no time, or absent. */
 function msOf(stored: string | undefined): number {

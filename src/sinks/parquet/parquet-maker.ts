@@ -32,7 +32,7 @@ interface DuckDbInstance {
 }
 
 interface DuckDbConnection {
-  run(sql: string): Promise<{ readonly rowsChanged: number }>;
+  run(sql: string, values?: readonly string[]): Promise<{ readonly rowsChanged: number }>;
   runAndReadAll(sql: string): Promise<{ getRowObjectsJson(): Record<string, unknown>[] }>;
   closeSync(): void;
 }

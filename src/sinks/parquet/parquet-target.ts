@@ -4,13 +4,14 @@
 // batch is of a second, and an end of the process at any point neither loses nor repeats anything.
 
 import type { Log } from "../../base/log.ts";
-import type { SinkBatch, SinkPosition, SinkRecord, SinkTarget } from "../sink-target.ts";
+import type { SinkBatch, SinkPosition, SinkTarget } from "../sink-target.ts";
 import { MovedError, type WriteOutcome } from "../sink-target.ts";
 import { fileFault } from "./durable.ts";
 import { fileSegment } from "./filing.ts";
 import { ParquetFolder } from "./parquet-folder.ts";
 import { duckdb } from "./parquet-maker.ts";
 import { rowsOf } from "./rows.ts";
+import { SeenEvents } from "./seen-events.ts";
 import { filesOf, incidentsKept, Segment } from "./segment.ts";
 
 export interface ParquetTargetOptions {
@@ -33,6 +34,7 @@ export class ParquetTarget implements SinkTarget {
   #last: Promise<unknown> = Promise.resolve();
   /** The sealed segment that is made into files. Never rejects. */
   #filing: Promise<void> = Promise.resolve();
+  readonly #seen = new SeenEvents();
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -50,6 +52,8 @@ export class ParquetTarget implements SinkTarget {
     return this.#doing("open", async () => {
       clearTimeout(this.#timer);
       await this.#letGoOfSegment();
+      // What failed comes again, and is new.
+      this.#seen.forget();
       await this.#filing;
       await this.#folder.take();
       // Before anything is taken in that could not be made into files.
@@ -71,7 +75,7 @@ export class ParquetTarget implements SinkTarget {
         this.#folder.mustBeHeld();
         mustBeNext(segment, batch);
         const nowMs = Date.now();
-        const events = single(batch.events);
+        const events = batch.events.filter((event) => this.#seen.add(event));
         const incidents = batch.incidents.filter((one) => !isKnown(segment, one));
         const rows = rowsOf({ events, rejected: batch.rejected, incidents }, nowMs);
         const { positions } = batch;
@@ -201,20 +205,6 @@ function mustBeNext(segment: Segment, { before, positions }: SinkBatch): void {
     if (was?.epoch !== is?.epoch || was?.sequence !== is?.sequence)
       throw new MovedError(`the target is not at message ${was?.sequence ?? 0} of ${stream}`);
   }
-}
-
-/** The first event of each uuid. */
-function single(events: readonly SinkRecord[]): readonly SinkRecord[] {
-  const seen = new Set<string>();
-  for (const { uuid, projectId } of events) seen.add(uuid + projectId);
-  if (seen.size === events.length) return events;
-  seen.clear();
-  return events.filter(({ uuid, projectId }) => {
-    const key = uuid + projectId;
-    if (seen.has(key)) return false;
-    seen.add(key);
-    return true;
-  });
 }
 
 type Incident = SinkBatch["incidents"][number];

@@ -1,0 +1,146 @@
+// What a sink into Parquet files does when its folder is not what it was, another one has it, or
+// files cannot be made.
+
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, beforeEach, expect, test } from "vitest";
+import { natsServerForFile } from "../../../testkit/for-file.ts";
+import { eventsOfParquet, positionsOfParquet } from "../../../testkit/parquet-rows.ts";
+import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
+import { eventsIn } from "../../../testkit/sink-events.ts";
+import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
+import { deleteStreams } from "../../effects/writer/writer-kit.ts";
+import { startSink } from "../sink-kit.ts";
+import { newFolder, parquetTarget } from "./parquet-kit.ts";
+
+const nats = await natsServerForFile();
+const connection = await connect({ servers: nats.url });
+afterAll(() => connection.close());
+const within = { timeout: 30_000 };
+const random = numbersFrom(7);
+beforeEach(async () => {
+  await deleteStreams(connection);
+  await makeStreams(connection);
+});
+
+/** Frames in which no event is there twice, stored. */
+async function stored(): Promise<TestFrame[]> {
+  const seen = new Set<string>();
+  const frames = randomFrames(random, { count: 20 }).map((frame) => ({
+    ...frame,
+    events: frame.events.filter(({ uuid }) => !seen.has(uuid) && seen.add(uuid)),
+  }));
+  await storeFrames(connection, frames);
+  return frames;
+}
+
+/** Of the events that are in files, each as often as it is there. */
+const events = (folder: string) => () => eventsOfParquet(folder).catch(() => []);
+
+test("of two sinks on one folder one writes, and the other takes over when that one is gone", async () => {
+  const folder = newFolder();
+  const target = parquetTarget(folder, { segmentAgeMsMax: 20 });
+  const first = startSink(connection, target);
+  const frames = await stored();
+  await expect.poll(events(folder), within).toEqual(eventsIn(frames));
+  const other = parquetTarget(folder, { segmentAgeMsMax: 20 });
+  const second = startSink(connection, other);
+  await expect.poll(() => second.writer.status(0).state).toBe("standing by");
+  await first.writer.close();
+  await target.close();
+  await expect.poll(() => second.writer.status(Date.now()).state, within).toBe("writing");
+  const more = await stored();
+  await expect.poll(events(folder), within).toEqual(eventsIn([...frames, ...more]));
+});
+
+test("a folder that is moved away is not made anew, and put back it is written on", async () => {
+  const folder = newFolder();
+  const { writer } = startSink(connection, parquetTarget(folder, { segmentAgeMsMax: 20 }));
+  const frames = await stored();
+  await expect.poll(events(folder), within).toEqual(eventsIn(frames));
+  renameSync(folder, `${folder}-away`);
+  const more = await stored();
+  const reasons = () => writer.status(Date.now()).reasons.join();
+  await expect.poll(reasons, within).toMatch(/is not the folder that it was: put that one back/);
+  expect(existsSync(folder)).toBe(false);
+  // Nor is another one taken for it.
+  mkdirSync(folder);
+  await expect.poll(reasons, within).toMatch(/is not the folder that it was/);
+  rmSync(folder, { recursive: true });
+  renameSync(`${folder}-away`, folder);
+  await expect.poll(events(folder), within).toEqual(eventsIn([...frames, ...more]));
+  expect(reasons()).toBe("");
+});
+
+test("events without the book-keeping are not written to", async () => {
+  const folder = newFolder();
+  mkdirSync(path.join(folder, "events"), { recursive: true });
+  const { writer } = startSink(connection, parquetTarget(folder));
+  await expect
+    .poll(() => writer.status(Date.now()).reasons.join(), within)
+    .toMatch(/has events, but not _penstock, which says how far they go/);
+});
+
+test("while files cannot be made, events wait, and none is lost or there twice", async () => {
+  const folder = newFolder();
+  const target = parquetTarget(folder, { segmentAgeMsMax: 20 });
+  const { writer } = startSink(connection, target);
+  const reasons = () => writer.status(Date.now()).reasons.join();
+  await expect
+    .poll(() => existsSync(path.join(folder, "_penstock/folder.json")), within)
+    .toBe(true);
+  // A file stands where a folder is to be.
+  writeFileSync(path.join(folder, "events"), "");
+  const frames = await stored();
+  await expect.poll(reasons, within).toMatch(/Parquet files in .*warehouse/);
+  const more = await stored();
+  rmSync(path.join(folder, "events"));
+  await expect.poll(events(folder), within).toEqual(eventsIn([...frames, ...more]));
+  await expect.poll(reasons, within).toBe("");
+});
+
+test("what a crash left of a batch is cut off, and the batch is written again", async () => {
+  const folder = newFolder();
+  const torn = newFolder();
+  const target = parquetTarget(folder);
+  const { writer } = startSink(connection, target);
+  const frames = await stored();
+  await expect
+    .poll(
+      async () => Object.keys(await positionsOfParquet(folder).catch(() => ({}))).length,
+      within,
+    )
+    .toBe(2);
+  await expect
+    .poll(() =>
+      writer
+        .status(Date.now())
+        .streams.every(({ lastSequence, sequence }) => lastSequence === sequence),
+    )
+    .toBe(true);
+  await writer.close();
+  cpSync(folder, torn, { recursive: true });
+  const [journal = "", rows = ""] = ["journal", "rows"].map((ending) =>
+    path.join(
+      torn,
+      "_penstock",
+      globSync(`*.${ending}`, { cwd: path.join(torn, "_penstock") })[0] ?? "",
+    ),
+  );
+  const { size } = statSync(journal);
+  truncateSync(journal, size - 1);
+  writeFileSync(rows, "half a row", { flag: "a" });
+  startSink(connection, parquetTarget(torn, { segmentAgeMsMax: 20 }));
+  await expect.poll(events(torn), within).toEqual(eventsIn(frames));
+});
