@@ -16,6 +16,13 @@ import { forTerminal } from "./cli/terminal.ts";
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
 const nodeMajorMin = 22;
 
+// Files are locked by Node's own SQLite, which the pinned Node calls an experiment each time.
+const { emitWarning } = process;
+process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {
+  if (String(warning).startsWith("SQLite is an experimental feature")) return;
+  Reflect.apply(emitWarning, process, [warning, ...rest]);
+}) as typeof emitWarning;
+
 async function main(): Promise<number> {
   const { stdout, stderr } = process;
   if (Number.parseInt(process.versions.node, 10) < nodeMajorMin) {
