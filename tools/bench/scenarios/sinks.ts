@@ -2,6 +2,8 @@
 // off a backlog, which is also what it can keep up with. Beside it, in the same run, a reader that
 // inserts one row a line.
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres } from "../../../testkit/postgres.ts";
 import { eventsInFrame, type History, histories, timedUuidOf } from "../effects/histories.ts";
@@ -20,9 +22,13 @@ const scenarios = [
   { scenario: sinkScenario, uuid: timedUuidOf },
   { scenario: "random uuids", uuid: undefined },
 ] as const;
+const sinkJob = { isNaive: false, warmUpEvents: 50_000, events: 1_000_000 } as const;
+const naiveJob = { isNaive: true, warmUpEvents: 200, events: 4_000 } as const;
 const variants = [
-  { variant: "sink postgres", isNaive: false, warmUpEvents: 50_000, events: 1_000_000 },
-  { variant: "naive reader", isNaive: true, warmUpEvents: 200, events: 4_000 },
+  { variant: "sink postgres", target: "postgres", ...sinkJob },
+  { variant: "naive reader", target: "postgres", ...naiveJob },
+  { variant: "sink parquet", target: "parquet", ...sinkJob },
+  { variant: "naive reader, parquet", target: "parquet", ...naiveJob },
 ] as const;
 type SinkVariant = (typeof variants)[number];
 
@@ -47,15 +53,15 @@ export async function sinks(bench: Bench): Promise<void> {
 
 async function written(
   history: History,
-  { isNaive, warmUpEvents }: SinkVariant,
+  { target, isNaive, warmUpEvents }: SinkVariant,
   events: number,
 ): Promise<SinkAnswer> {
   const nats = await startNats("lazy", 1);
-  const postgres = await startPostgres({ durable: true });
+  const place = target === "postgres" ? await postgresPlace() : parquetPlace();
   try {
     await fill(nats, history, Math.ceil((warmUpEvents + events) / eventsInFrame));
     const job: SinkJob = {
-      ...{ natsUrl: nats.url, to: postgres.url, stream: benchStream },
+      ...{ natsUrl: nats.url, to: place.to, stream: benchStream },
       ...{ isNaive, warmUpEvents, events },
     };
     const args = ["--disable-warning=ExperimentalWarning", worker, JSON.stringify(job)];
@@ -64,7 +70,20 @@ async function written(
     await child.end();
     return answer;
   } finally {
-    await postgres.remove();
+    await place.remove();
     await nats.end();
   }
+}
+
+async function postgresPlace() {
+  const postgres = await startPostgres({ durable: true });
+  return { to: postgres.url, remove: () => postgres.remove() };
+}
+
+function parquetPlace() {
+  const folder = mkdtempSync(join(tmpdir(), "penstock-bench-parquet-"));
+  return {
+    to: `parquet:${join(folder, "warehouse")}`,
+    remove: async () => rmSync(folder, { recursive: true, force: true }),
+  };
 }
