@@ -32,7 +32,8 @@ export async function askedOfParquet(
       `${name} AS (FROM read_parquet('${folder}/${name}/**/*.parquet', hive_partitioning = true, hive_types = ${types[name]}))`,
   );
   const connection = await connecting;
-  return (await connection.runAndReadAll(`WITH ${tables.join(", ")} ${sql}`)).getRowObjectsJson();
+  const all = tables.length === 0 ? sql : `WITH ${tables.join(", ")} ${sql}`;
+  return (await connection.runAndReadAll(all)).getRowObjectsJson();
 }
 
 /** How far each stream is, whether or not it is in files yet. */

@@ -5,7 +5,7 @@
 import { Command, Option } from "commander";
 import type { Lane } from "../base/types.ts";
 import type { CommandContext } from "../cli/context.ts";
-import { compressions, type ExportOptions, exportEvents } from "../cli/export/export.ts";
+import { compressions, type ExportOptions, exportEvents, formats } from "../cli/export/export.ts";
 import { gather } from "../cli/gather.ts";
 import {
   add,
@@ -211,6 +211,9 @@ function addReading(program: Command, context: CommandContext): void {
     .option("--to <time>", "received before it; now: before the export began")
     .option("--out <file>", "into this file, which appears when it is whole")
     .addOption(new Option("--compress <form>", "compress it").choices(compressions))
+    .addOption(
+      new Option("--format <form>", "parquet: as one Parquet file; needs --out").choices(formats),
+    )
     .action(
       async (
         project: string,

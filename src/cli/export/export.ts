@@ -6,19 +6,22 @@ import { rename, rm } from "node:fs/promises";
 import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip, createZstdCompress } from "node:zlib";
+import type { JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../base/forms.ts";
 import type { Lane } from "../../base/types.ts";
 import { managerOf } from "../../nats/api.ts";
 import { listProjects } from "../../projects/registry/commands.ts";
-import { findStreams, storedStream } from "../../reading/stored-stream.ts";
+import { findStreams, type StreamName, storedStream } from "../../reading/stored-stream.ts";
 import type { Config } from "../../settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
 import { type Choice, chosenLines } from "./chosen-lines.ts";
+import type { Chosen, ParquetExport } from "./parquet-export.ts";
 import { messagesOf, type StreamExport } from "./stream-export.ts";
 
 export const compressions = ["gzip", "zstd"] as const;
+export const formats = ["ndjson", "parquet"] as const;
 
 export interface ExportOptions {
   readonly lanes: readonly Lane[];
@@ -28,6 +31,8 @@ export interface ExportOptions {
   /** Standard output when undefined. */
   readonly out?: string;
   readonly compress?: (typeof compressions)[number];
+  /** Default: one JSON object a line. */
+  readonly format?: (typeof formats)[number];
 }
 
 interface Counts {
@@ -42,6 +47,7 @@ interface Export {
   readonly connection: NatsConnection;
   readonly prefix: string;
   readonly choice: Choice;
+  readonly choose: (message: JsMsg, name: StreamName) => Chosen;
   readonly counts: Counts;
   readonly stop: AbortSignal;
   readonly say: (line: string) => void;
@@ -54,8 +60,8 @@ const progressMs = 10_000;
  * hub stores what its leaf nodes have kept through an outage.
  */
 const clocksApartMsMax = 600_000;
-/** Lines go out in pieces of about this many characters. */
-const pieceLength = 65_536;
+/** Lines go out in pieces of about so many bytes. */
+const pieceBytes = 65_536;
 
 /** Throws a CommandError when the export is not whole. */
 export async function exportEvents(
@@ -65,6 +71,13 @@ export async function exportEvents(
 ): Promise<void> {
   const nowMs = Date.now();
   const choice = choiceOf(project, options, nowMs);
+  const parquet = options.format === "parquet" ? await parquetExport(choice, options) : undefined;
+  const lines = (message: JsMsg): Chosen => {
+    const { text, ...counted } = chosenLines(message.subject, message.string(), choice);
+    return { bytes: Buffer.from(text), ...counted };
+  };
+  const choose: Export["choose"] =
+    parquet === undefined ? lines : (message, name) => parquet.rows(message, name);
   const say = (line: string) => context.stderr.write(`export: ${line}\n`);
   const connection = await openNats(findNats(config, context.host));
   const counts = { events: 0, bytes: 0, messages: 0, unreadable: 0 };
@@ -75,14 +88,33 @@ export async function exportEvents(
     const { subjectPrefix: prefix } = config;
     const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
     const { stop } = context;
-    const own: Export = { connection, prefix, choice, counts, stop, say };
-    await write(Readable.from(pieces(own, streams)), options, context);
+    const own: Export = { connection, prefix, choice, choose, counts, stop, say };
+    await write(Readable.from(pieces(own, streams)), { ...options, parquet }, context);
   } finally {
     clearInterval(progress);
     await connection.close();
   }
   if (counts.unreadable > 0) say(`${counts.unreadable} lines are no events, and were left out`);
   say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
+}
+
+/** DuckDB is loaded where it is asked for. */
+async function parquetExport(
+  choice: Choice,
+  { out, compress }: ExportOptions,
+): Promise<ParquetExport> {
+  const wrong = (what: string) => new CommandError(`export: ${what}`, usageExitCode);
+  if (out === undefined) throw wrong("--format parquet needs --out: it is written as one file");
+  if (compress !== undefined)
+    throw wrong("--format parquet takes no --compress: its columns are compressed already");
+  const { duckdb } = await import("../../sinks/parquet/parquet-maker.ts");
+  try {
+    duckdb();
+  } catch (error) {
+    throw new CommandError(`export: ${(error as Error).message}`);
+  }
+  const { ParquetExport: Exporter } = await import("./parquet-export.ts");
+  return new Exporter(choice);
 }
 
 function choiceOf(
@@ -137,10 +169,11 @@ async function streamsOf(
   return found;
 }
 
-async function* pieces(own: Export, streams: readonly StreamExport[]): AsyncGenerator<string> {
-  const { connection, prefix, choice, counts, stop, say } = own;
+async function* pieces(own: Export, streams: readonly StreamExport[]): AsyncGenerator<Buffer> {
+  const { connection, prefix, choice, choose, counts, stop, say } = own;
   const { project, from } = choice;
-  let piece = "";
+  let piece: Buffer[] = [];
+  let held = 0;
   for (const one of streams) {
     const { firstSequence, beginsAt } = one.state;
     const { stream } = one.name;
@@ -153,33 +186,43 @@ async function* pieces(own: Export, streams: readonly StreamExport[]): AsyncGene
     const storedFromMs = from === undefined ? undefined : Date.parse(from) - clocksApartMsMax;
     const options = { prefix, project, storedFromMs, stop, lost };
     for await (const message of messagesOf(connection, one, options)) {
-      const { text, events, unreadable } = chosenLines(message.subject, message.string(), choice);
+      const { bytes, events, unreadable } = choose(message, one.name);
       counts.messages++;
       counts.events += events;
       counts.unreadable += unreadable;
-      counts.bytes += Buffer.byteLength(text);
-      piece += text;
-      if (piece.length < pieceLength) continue;
-      yield piece;
-      piece = "";
+      counts.bytes += bytes.length;
+      piece.push(bytes);
+      held += bytes.length;
+      if (held < pieceBytes) continue;
+      yield Buffer.concat(piece);
+      piece = [];
+      held = 0;
     }
     stop.throwIfAborted();
   }
-  yield piece;
+  yield Buffer.concat(piece);
+}
+
+interface Written extends Pick<ExportOptions, "out" | "compress"> {
+  readonly parquet: ParquetExport | undefined;
 }
 
 /** A file appears whole or not at all. */
 async function write(
   lines: Readable,
-  { out, compress }: Pick<ExportOptions, "out" | "compress">,
+  { out, compress, parquet }: Written,
   { stdout, stop }: CommandContext,
 ): Promise<void> {
-  const next = out === undefined ? undefined : `${out}.part`;
+  const ending = parquet === undefined ? "part" : "rows";
+  const next = out === undefined ? undefined : `${out}.${ending}`;
   const target: Writable = next === undefined ? stdout : createWriteStream(next);
   const through = compress === undefined ? [] : [compressor(compress)];
   try {
     await pipeline([lines, ...through, target], { signal: stop, end: next !== undefined });
-    if (next !== undefined && out !== undefined) await rename(next, out);
+    if (next === undefined || out === undefined) return;
+    if (parquet === undefined) await rename(next, out);
+    else await parquet.make(next, out);
+    await rm(next, { force: true });
   } catch (error) {
     if (next !== undefined) await rm(next, { force: true });
     if (stop.aborted) throw new CommandError("export: it was interrupted, and is not whole");

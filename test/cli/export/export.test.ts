@@ -8,6 +8,7 @@ import { type ExportOptions, exportEvents } from "../../../src/cli/export/export
 import { lanes } from "../../../src/nats/names.ts";
 import { commandWorld } from "../../../testkit/command-context.ts";
 import { gatewayForFile } from "../../../testkit/for-file.ts";
+import { askedOfParquet } from "../../../testkit/parquet-rows.ts";
 import { temporaryFolder } from "../../../testkit/processes.ts";
 import { storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
 
@@ -129,4 +130,34 @@ test("what has left the stream is told", async () => {
   const { lines, err } = await exported({ lanes: ["historical"] });
   expect(lines).toHaveLength(hours - 10);
   expect(err).toContain("PENSTOCK_HISTORICAL_0 begins with message 11");
+});
+
+test("as one Parquet file they have the columns of a sink, and none is left out or put in", async () => {
+  const { key, id } = await gateway.project();
+  await send(key, "first");
+  const fromMs = Date.now() + 1;
+  await expect.poll(() => Date.now()).toBeGreaterThan(fromMs);
+  await send(key, "second");
+  const folder = temporaryFolder();
+  const out = path.join(folder, "events.parquet");
+  const { err } = await exported({ out, format: "parquet" }, id);
+  expect(err).toContain("done: 2 events, ");
+  const events = (file: string) =>
+    askedOfParquet(folder, `SELECT project_id, event FROM '${file}' ORDER BY received_at`);
+  const rows = ["first", "second"].map((event) => ({ project_id: id, event }));
+  expect(await events(out)).toEqual(rows);
+  expect(readdirSync(folder)).toEqual(["events.parquet"]);
+
+  const later = path.join(folder, "later.parquet");
+  const from = new Date(fromMs).toISOString();
+  await exported({ out: later, format: "parquet", from }, id);
+  expect(await events(later)).toEqual(rows.slice(1));
+
+  const none = path.join(folder, "none.parquet");
+  await exported({ out: none, format: "parquet", to: "2020-01-01" }, id);
+  expect(await events(none)).toEqual([]);
+
+  const wrong = (options: object) => exported({ format: "parquet", ...options }, id);
+  await expect(wrong({})).rejects.toThrow(/needs --out/);
+  await expect(wrong({ out, compress: "gzip" })).rejects.toThrow(/takes no --compress/);
 });

@@ -1,0 +1,72 @@
+// What is exported as one Parquet file: a project's events, in the columns of `penstock sink
+// parquet`. Their rows lie in a file beside it until it is made.
+
+import { rename, rm } from "node:fs/promises";
+import type { JsMsg } from "@nats-io/jetstream";
+import { isOfManyProjects } from "../../nats/names.ts";
+import type { StreamName } from "../../reading/stored-stream.ts";
+import { ParquetMaker } from "../../sinks/parquet/parquet-maker.ts";
+import { rowsOf } from "../../sinks/parquet/rows.ts";
+import { SinkRecords } from "../../sinks/sink-records.ts";
+import type { SinkRecord } from "../../sinks/sink-target.ts";
+import type { Choice } from "./chosen-lines.ts";
+
+/** What goes out of a message. */
+export interface Chosen {
+  readonly bytes: Buffer;
+  readonly events: number;
+  /** Lines that are no record. */
+  readonly unreadable: number;
+}
+
+export class ParquetExport {
+  readonly #choice: Choice;
+  readonly #fromMs: number;
+  readonly #toMs: number;
+  readonly #records = new SinkRecords();
+  #rowBytesMax = 0;
+
+  constructor(choice: Choice) {
+    const { from, to } = choice;
+    this.#choice = choice;
+    this.#fromMs = from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
+    this.#toMs = to === undefined ? Number.POSITIVE_INFINITY : Date.parse(to);
+  }
+
+  /** The rows of those that are wanted. */
+  rows({ subject, data, seq: sequence, time }: JsMsg, { stream }: StreamName): Chosen {
+    const { project } = this.#choice;
+    const events: SinkRecord[] = [];
+    let unreadable = 0;
+    const projectId = isOfManyProjects(subject) ? undefined : project;
+    const frame = { stream, sequence, projectId, storedAtMs: time.getTime(), data };
+    this.#records.read(frame, {
+      record: (record) => {
+        const { receivedAtMs, projectId: owner } = record;
+        if (owner === project && receivedAtMs >= this.#fromMs && receivedAtMs < this.#toMs)
+          events.push(record);
+      },
+      rejected: () => void unreadable++,
+    });
+    const { bytes, rowBytesMax } = rowsOf({ events, rejected: [], incidents: [] }, Date.now());
+    this.#rowBytesMax = Math.max(this.#rowBytesMax, rowBytesMax);
+    return { bytes, events: events.length, unreadable };
+  }
+
+  /** The file appears whole or not at all. */
+  async make(rows: string, file: string): Promise<void> {
+    const maker = await ParquetMaker.open(`${file}.scratch`);
+    const next = `${file}.part`;
+    try {
+      await maker.make({
+        ...{ table: "events", rows, rowBytesMax: this.#rowBytesMax, file: next },
+        projectId: this.#choice.project,
+      });
+      await rename(next, file);
+    } finally {
+      maker.close();
+      await rm(next, { force: true });
+      await rm(`${file}.scratch`, { recursive: true, force: true });
+    }
+  }
+}
