@@ -4,7 +4,6 @@ import { existsSync, globSync } from "node:fs";
 import path from "node:path";
 import { duckdb } from "../src/sinks/parquet/parquet-maker.ts";
 import { filesOf, readJournal } from "../src/sinks/parquet/segment.ts";
-import { shownProperties } from "./sink-events.ts";
 
 const types = {
   events: "{'project_id': VARCHAR, 'day': DATE}",
@@ -43,20 +42,4 @@ export async function positionsOfParquet(folder: string): Promise<Record<string,
   if (newest === undefined) return {};
   const { positions } = await readJournal(filesOf(folder, Number.parseInt(newest, 10)));
   return Object.fromEntries(positions.map(({ stream, sequence }) => [stream, sequence]));
-}
-
-/** Each as often as it is there, as `project uuid lane name properties`. */
-export async function eventsOfParquet(folder: string): Promise<string[]> {
-  if (!existsSync(path.join(folder, "events"))) return [];
-  const rows = await askedOfParquet(
-    folder,
-    "SELECT project_id, uuid, historical, event, properties FROM events",
-  );
-  const lines = rows.map(({ project_id: project, uuid, historical, event, properties }) =>
-    [
-      ...[project, uuid, historical === true ? "historical" : "live", event],
-      shownProperties(JSON.parse(String(properties))),
-    ].join(" "),
-  );
-  return lines.sort();
 }

@@ -1,6 +1,7 @@
 // What should be in the target of a sink, and what is there, for tests and fault scenarios.
 
 import { askedClickHouse } from "./clickhouse-rows.ts";
+import { askedOfParquet, positionsOfParquet } from "./parquet-rows.ts";
 import { asked } from "./postgres-rows.ts";
 import type { TestFrame } from "./stored-events.ts";
 
@@ -16,12 +17,14 @@ export function eventsIn(frames: readonly TestFrame[]): string[] {
   return [...new Set(lines)].sort();
 }
 
-/** As `eventsIn` has them. */
+/** As `eventsIn` has them, but each as often as it is there. */
 export async function eventsAt(url: string): Promise<string[]> {
-  const columns = "project_id, uuid, historical, event, properties";
+  const columns = "SELECT project_id, uuid, historical, event, properties";
   const rows = isClickHouse(url)
-    ? await askedClickHouse(url, `SELECT ${columns} FROM ${sinkSchema}.events FINAL`)
-    : await asked(url, `SELECT ${columns} FROM ${sinkSchema}.events`);
+    ? await askedClickHouse(url, `${columns} FROM ${sinkSchema}.events FINAL`)
+    : isParquet(url)
+      ? await askedOfParquet(folderOf(url), `${columns} FROM events`)
+      : await asked(url, `${columns} FROM ${sinkSchema}.events`);
   return rows
     .map(({ project_id: project, uuid, historical, event, properties }) => {
       const read = typeof properties === "string" ? JSON.parse(properties) : properties;
@@ -33,32 +36,40 @@ export async function eventsAt(url: string): Promise<string[]> {
 
 /** How far each stream is. */
 export async function positionsAt(url: string): Promise<Record<string, number>> {
+  if (isParquet(url)) return await positionsOfParquet(folderOf(url));
   const sql = `SELECT stream, max(sequence) AS sequence FROM ${sinkSchema}.positions GROUP BY stream`;
   const rows = isClickHouse(url) ? await askedClickHouse(url, sql) : await asked(url, sql);
   return Object.fromEntries(rows.map(({ stream, sequence }) => [stream, Number(sequence)]));
 }
 
-export function shownProperties(properties: unknown): string {
+function shownProperties(properties: unknown): string {
   return JSON.stringify(sorted(properties));
 }
 
 /** Lines that were put aside, and how many places they are of. */
 export async function rejectedAt(url: string): Promise<{ count: number; places: number }> {
   const of = `${sinkSchema}.rejected`;
+  const counts = "SELECT count(*) AS count, count(DISTINCT (stream, sequence, line)) AS places";
   const [row] = isClickHouse(url)
     ? await askedClickHouse(
         url,
         `SELECT count() AS count, uniqExact(stream, sequence, line) AS places FROM ${of} FINAL`,
       )
-    : await asked(
-        url,
-        `SELECT count(*), count(DISTINCT (stream, sequence, line)) AS places FROM ${of}`,
-      );
+    : isParquet(url)
+      ? await askedOfParquet(folderOf(url), `${counts} FROM rejected`)
+      : await asked(url, `${counts} FROM ${of}`);
   return { count: Number(row?.["count"]), places: Number(row?.["places"]) };
 }
 
-/** Rows that are of the same line of the same message as another one, and were not merged yet. */
+/**
+ * Rows that are of the same line of the same message as another one, and were not merged yet. In
+ * files: events that are there again, as their clients sent them again.
+ */
 export async function twiceAt(url: string): Promise<number> {
+  if (isParquet(url)) {
+    const sql = "SELECT count(*) - count(DISTINCT (project_id, uuid)) AS n FROM events";
+    return Number((await askedOfParquet(folderOf(url), sql))[0]?.["n"]);
+  }
   if (!isClickHouse(url)) return 0;
   const sql = `SELECT count() - uniqExact(stream, sequence, line) AS n FROM ${sinkSchema}.events`;
   return Number((await askedClickHouse(url, sql))[0]?.["n"]);
@@ -67,6 +78,15 @@ export async function twiceAt(url: string): Promise<number> {
 /** By which the programs of tests tell the kind of target. */
 export function isClickHouse(url: string): boolean {
   return url.startsWith("http");
+}
+
+export function isParquet(url: string): boolean {
+  return url.startsWith("parquet:");
+}
+
+/** Where the files are. */
+export function folderOf(url: string): string {
+  return url.slice("parquet:".length);
 }
 
 /** With its names in order, as a database that keeps no order may give it back in any. */

@@ -1,17 +1,21 @@
 // A sink as a process of its own, which tests kill: `node testkit/sink-process.ts <NATS url>
-// <target's url> <events of a batch>`. The target is PostgreSQL, ClickHouse for `http:`, or for
-// `posthog+http:` an upstream whose state is in the folder that `state` names. Says each begin and
-// end of a commit in a line of standard output, and what it warns of. Runs until it is told to
-// stop.
+// <target's url> <events of a batch>`. The target is PostgreSQL, ClickHouse for `http:`, files in a
+// folder for `parquet:`, or for `posthog+http:` an upstream whose state is in the folder that
+// `state` names. Says each begin and end of a commit in a line of standard output, and what it
+// warns of. Runs until it is told to stop.
 
 import { connect } from "@nats-io/transport-node";
 import { ClickHouseTarget } from "../src/sinks/clickhouse/clickhouse-target.ts";
+import { ParquetTarget } from "../src/sinks/parquet/parquet-target.ts";
 import { PostgresTarget } from "../src/sinks/postgres/postgres-target.ts";
 import { PosthogTarget } from "../src/sinks/posthog/posthog-target.ts";
 import { SinkCounts } from "../src/sinks/sink-counts.ts";
 import type { SinkTarget } from "../src/sinks/sink-target.ts";
 import { SinkWriter } from "../src/sinks/sink-writer.ts";
-import { isClickHouse, sinkSchema } from "./sink-events.ts";
+import { folderOf, isClickHouse, isParquet, sinkSchema } from "./sink-events.ts";
+
+/** So few that most batches begin a segment, and the one before is made into files beside them. */
+const segmentBytesMax = 4_096;
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
@@ -26,6 +30,7 @@ const log = {
 
 function targetAt(text: string): SinkTarget {
   if (isClickHouse(text)) return new ClickHouseTarget({ url: text, database: sinkSchema });
+  if (isParquet(text)) return parquetAt(folderOf(text));
   if (!text.startsWith("posthog+")) return new PostgresTarget({ url: text, schema: sinkSchema });
   const place = new URL(text.slice("posthog+".length));
   return new PosthogTarget({
@@ -33,6 +38,12 @@ function targetAt(text: string): SinkTarget {
     ...{ keyOf: async (project: string) => project, acceptRefused: false, log },
     limits: { pauses: { msMin: 5, msMax: 50, stoppedMs: 50 } },
   });
+}
+
+function parquetAt(folder: string): SinkTarget {
+  const info = (_: object, message: string) => say(message);
+  const limits = { segmentBytesMax, segmentAgeMsMax: 1_000 };
+  return new ParquetTarget({ folder, ...limits, log: { ...log, info } });
 }
 
 const target = targetAt(url);

@@ -17,6 +17,8 @@ interface PosthogOptions extends ReadingOptions {
   readonly aside: boolean;
 }
 
+type ParquetOptions = ReadingOptions & PersonOptions;
+
 interface PostgresOptions extends ReadingOptions, PersonOptions {
   readonly to?: string;
   readonly schema: string;
@@ -107,9 +109,10 @@ function addClickHouse(sink: Command, context: CommandContext): void {
 }
 
 function addParquet(sink: Command, context: CommandContext): void {
-  const own = ["sinkFileBytes", "sinkFileSeconds"] as const;
-  withReading(sink.command("parquet <folder>").description("into Parquet files"), own).action(
-    async (folder: string, options: ReadingOptions, command: Command) => {
+  const own = ["sinkFileBytes", "sinkFileSeconds", ...personSettings] as const;
+  const parquet = sink.command("parquet <folder>").description("into Parquet files");
+  withPersons(withReading(parquet, own)).action(
+    async (folder: string, options: ParquetOptions, command: Command) => {
       const config = configOf(command, context);
       const { duckdb } = await import("../sinks/parquet/parquet-maker.ts");
       try {
@@ -125,7 +128,8 @@ function addParquet(sink: Command, context: CommandContext): void {
         segmentAgeMsMax: config.sinkFileSeconds * 1_000,
         log: createLog(config.logLevel),
       });
-      await runSink(config, context, { target, ...readingOf(options) });
+      const people = await peopleOf(config, options);
+      await runSink(config, context, { target, people, ...readingOf(options) });
     },
   );
 }

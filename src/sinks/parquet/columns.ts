@@ -22,6 +22,7 @@ export const tables = {
     ...columns("time", "timestamp", "received_at", "stored_at", "timestamp_sent", "sent_at"),
     ...columns("text", "ip", "kind"),
     ...columns("boolean", "person_profile", "historical"),
+    ...columns("word", "person_uuid"),
     ...columns("json", "properties", "set", "set_once", "unset"),
   ],
   rejected: [

@@ -111,14 +111,14 @@ class RowWriter {
 
   event(event: SinkRecord): void {
     const { uuid, distinctId, timestampMs, receivedAtMs, storedAtMs } = event;
-    const { timestampSentMs, sentAtMs, ip, kind, personProfile, historical } = event;
+    const { timestampSentMs, sentAtMs, ip, kind, personProfile, historical, personUuid } = event;
     const { properties, set, setOnce, unset } = event;
     const s = separator;
     const head =
       `${uuid}${s}${fieldOf(event.event)}${s}${fieldOf(distinctId)}${s}${timestampMs}${s}` +
       `${receivedAtMs}${s}${storedAtMs}${s}${timeField(timestampSentMs)}${s}` +
       `${timeField(sentAtMs)}${s}${ip === "" ? "" : fieldOf(ip)}${s}${fieldOf(kind)}${s}` +
-      `${personProfile ? "1" : "0"}${s}${historical ? "1" : "0"}${s}`;
+      `${personProfile ? "1" : "0"}${s}${historical ? "1" : "0"}${s}${personUuid}${s}`;
     const json =
       properties.length + (set?.length ?? 0) + (setOnce?.length ?? 0) + (unset?.length ?? 0);
     this.#require(characterBytesMax * head.length + json + 4);

@@ -1,6 +1,6 @@
 // What the tests of Parquet files share: folders, and targets that are gone with the test.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { onTestFinished } from "vitest";
@@ -9,6 +9,13 @@ import {
   type ParquetTargetOptions,
 } from "../../../src/sinks/parquet/parquet-target.ts";
 import { silent } from "../../../testkit/processes.ts";
+import { eventsAt } from "../../../testkit/sink-events.ts";
+
+/** Each as often as it is in files, as `eventsIn` has them. */
+export async function eventsOfParquet(folder: string): Promise<string[]> {
+  if (!existsSync(path.join(folder, "events"))) return [];
+  return await eventsAt(`parquet:${folder}`);
+}
 
 /** One that is not there yet. */
 export function newFolder(): string {

@@ -16,13 +16,13 @@ import path from "node:path";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { natsServerForFile } from "../../../testkit/for-file.ts";
-import { eventsOfParquet, positionsOfParquet } from "../../../testkit/parquet-rows.ts";
+import { positionsOfParquet } from "../../../testkit/parquet-rows.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
 import { eventsIn } from "../../../testkit/sink-events.ts";
 import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
-import { newFolder, parquetTarget } from "./parquet-kit.ts";
+import { eventsOfParquet, newFolder, parquetTarget } from "./parquet-kit.ts";
 
 const nats = await natsServerForFile();
 const connection = await connect({ servers: nats.url });

@@ -6,17 +6,13 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { natsServerForFile } from "../../../testkit/for-file.ts";
-import {
-  askedOfParquet as asked,
-  eventsOfParquet,
-  positionsOfParquet,
-} from "../../../testkit/parquet-rows.ts";
+import { askedOfParquet as asked, positionsOfParquet } from "../../../testkit/parquet-rows.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
 import { eventsIn } from "../../../testkit/sink-events.ts";
 import { makeStreams, storedLine, storeFrames } from "../../../testkit/stored-events.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
-import { newFolder, parquetTarget } from "./parquet-kit.ts";
+import { eventsOfParquet, newFolder, parquetTarget } from "./parquet-kit.ts";
 
 const nats = await natsServerForFile();
 const connection = await connect({ servers: nats.url });
@@ -100,7 +96,13 @@ test("a record's fields are columns, with its JSON as it was sent", async () => 
       (name) => `${name} TIMESTAMP WITH TIME ZONE`,
     ),
     ...["ip VARCHAR", "kind VARCHAR", "person_profile BOOLEAN", "historical BOOLEAN"],
-    ...["properties VARCHAR", "set VARCHAR", "set_once VARCHAR", "unset VARCHAR"],
+    ...[
+      "person_uuid VARCHAR",
+      "properties VARCHAR",
+      "set VARCHAR",
+      "set_once VARCHAR",
+      "unset VARCHAR",
+    ],
     ...["day DATE", "project_id VARCHAR"],
   ]);
   const rows = await asked(

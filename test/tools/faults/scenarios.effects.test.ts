@@ -12,6 +12,7 @@ const servers = {
   SQLite: findNatsServer,
   PostgreSQL: oldestNatsServer,
   ClickHouse: findNatsServer,
+  "Parquet files": oldestNatsServer,
 };
 
 test.each(

@@ -1,6 +1,9 @@
 // Runs one scenario of the effects on a database of one kind: starts both servers, makes the
 // streams, and takes all of it away again.
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { connect } from "@nats-io/transport-node";
 import { findClickHouse, startClickHouse } from "../../../testkit/clickhouse.ts";
 import { startDatabases } from "../../../testkit/effects-databases.ts";
@@ -33,8 +36,10 @@ export async function runEffectsScenario(
   }
   const nats = await startNatsServer({ binary, syncInterval: "2m", maxFileStore: storeBytesMax });
   // Where nothing is of the effects, their files stay empty.
-  const databases = await startDatabases(database === "ClickHouse" ? "SQLite" : database);
+  const databases = await startDatabases(database === "PostgreSQL" ? database : "SQLite");
   const clickhouse = program === undefined ? undefined : await startClickHouse(program);
+  const folder = mkdtempSync(path.join(tmpdir(), "penstock-faults-"));
+  const parquet = database === "Parquet files" ? `parquet:${folder}/warehouse` : undefined;
   const connection = await connect({
     ...{ servers: nats.url, maxReconnectAttempts: -1 },
     ...{ reconnectTimeWait: 20, reconnectJitter: 0 },
@@ -43,7 +48,7 @@ export async function runEffectsScenario(
   try {
     await makeStreams(connection);
     const faults = await scenario.run({
-      ...{ form, databases, clickhouse, nats, connection, random: randomFrom(seed) },
+      ...{ form, databases, clickhouse, parquet, nats, connection, random: randomFrom(seed) },
       note: (text) => void notes.push(text),
     });
     const seconds = (performance.now() - begunMonotonicMs) / 1_000;
@@ -52,6 +57,7 @@ export async function runEffectsScenario(
     await connection.close();
     await clickhouse?.remove();
     await databases.remove();
+    rmSync(folder, { recursive: true, force: true });
     await nats.remove();
   }
 }

@@ -12,6 +12,8 @@ export interface EffectsContext {
   readonly databases: EffectsDatabases;
   /** The server, where the run is on one. */
   readonly clickhouse: TestClickHouse | undefined;
+  /** `parquet:` and a folder that is not there yet, where the run is on one. */
+  readonly parquet: string | undefined;
   readonly nats: TestNatsServer;
   /** Comes back by itself when the server does. */
   readonly connection: NatsConnection;
@@ -20,7 +22,7 @@ export interface EffectsContext {
 }
 
 /** What a scenario is run on. */
-export type TargetKind = DatabaseKind | "ClickHouse";
+export type TargetKind = DatabaseKind | "ClickHouse" | "Parquet files";
 
 const kinds: readonly DatabaseKind[] = ["SQLite", "PostgreSQL"];
 
