@@ -2,9 +2,10 @@
 // as an argument. It is not on the hot path, so it is plain node:http. Apart from the live page it
 // shows nothing that a client sent.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { HttpPort } from "../base/http-port.ts";
 import type { Log } from "../base/log.ts";
-import { type PortName, portFault } from "../base/port-fault.ts";
+import type { PortName } from "../base/port-fault.ts";
 
 /** How long the result of a readiness check is used again. */
 const READINESS_CACHED_MS = 500;
@@ -54,7 +55,7 @@ interface Answer {
 
 export class AdminServer {
   readonly #options: AdminServerOptions;
-  readonly #server: Server;
+  readonly #port: HttpPort;
   readonly #pages: Readonly<Record<string, () => Promise<Answer>>> = {
     "/metrics": () => this.#scrape(),
     "/livez": async () => json(200, { status: "alive" }),
@@ -65,29 +66,17 @@ export class AdminServer {
   constructor(options: AdminServerOptions) {
     this.#options = options;
     this.#readiness = new ReadinessCheck(options);
-    this.#server = createServer((request, response) => void this.#answer(request, response));
-    this.#server.maxConnections = CONNECTIONS_MAX;
+    this.#port = new HttpPort({
+      answer: (request, response) => void this.#answer(request, response),
+      connectionsMax: CONNECTIONS_MAX,
+      purpose: "metrics and health",
+      portName: options.portName ?? "ADMIN_PORT",
+    });
   }
 
   /** The port, or an Error that says what is in the way. */
   listen(host: string, port: number): Promise<number> {
-    const server = this.#server;
-    return new Promise((resolve, reject) => {
-      const failed = (error: Error): void => {
-        const fault = portFault(error, port, this.#options.portName ?? "ADMIN_PORT");
-        reject(
-          new Error(`Listen for metrics and health on ${host} port ${port}: ${fault}`, {
-            cause: error,
-          }),
-        );
-      };
-      server.once("error", failed);
-      server.listen(port, host, () => {
-        server.off("error", failed);
-        const address = server.address();
-        resolve(typeof address === "object" && address !== null ? address.port : port);
-      });
-    });
+    return this.#port.listen(host, port);
   }
 
   /**
@@ -100,10 +89,7 @@ export class AdminServer {
 
   /** Stops listening and drops all connections. */
   close(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.close(() => resolve());
-      this.#server.closeAllConnections();
-    });
+    return this.#port.close();
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

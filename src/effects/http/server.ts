@@ -1,12 +1,12 @@
 // The HTTP port of the effects: people, groups, usage and spikes to be read, with health and
 // metrics beside. It never writes. Everything a caller can make it hold is bounded: connections,
-// requests, waits, answers under way, and the time a slow reader may take.
+// waits, answers under way, and the time a slow reader may take.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { HttpPort } from "../../base/http-port.ts";
 import type { Log } from "../../base/log.ts";
 import { isLoopback, isOwnHost } from "../../base/own-host.ts";
-import { portFault } from "../../base/port-fault.ts";
 import { SparseWarning } from "../../base/retry.ts";
 import type { EffectsReader } from "../store/port.ts";
 import { badParameter } from "./parameters.ts";
@@ -50,16 +50,12 @@ interface Answer {
 const connectionsMax = 128;
 /** Beside those: who asks for the health of the process is answered beside all readers. */
 const spareConnections = 16;
-/** A connection may send several requests ahead, so there may be more of them than connections. */
-const requestsMax = 256;
 /** While requests fail, so much lies between two warnings. */
 const sayAgainMs = 30_000;
 const waitsMax = 64;
 const readsAtOnceMax = 16;
 /** Answers up to this are always sent: the number of requests bounds them. */
 const smallBytes = 16_384;
-const headBytesMax = 16_384;
-const headMsMax = 10_000;
 const always = {
   "Cache-Control": "no-store",
   "Cross-Origin-Resource-Policy": "same-origin",
@@ -68,7 +64,7 @@ const always = {
 
 export class EffectsHttp {
   readonly #options: EffectsHttpOptions;
-  readonly #server: Server;
+  readonly #port: HttpPort;
   readonly #waits: Waits;
   readonly #waitMsMax: number;
   readonly #reads = new Turns(readsAtOnceMax);
@@ -94,17 +90,18 @@ export class EffectsHttp {
       timeoutMs: this.#waitMsMax,
       waitsMax,
     });
-    const limits = { maxHeaderSize: headBytesMax, headersTimeout: headMsMax };
-    this.#server = createServer({ ...limits, requestTimeout: headMsMax }, (request, response) => {
-      void this.#take(request, response);
-    });
-    this.#server.maxConnections = connectionsMax + spareConnections;
-    this.#server.on("connection", (socket) => {
-      this.#connections += 1;
-      if (this.#connections > connectionsMax) this.#spare.add(socket);
-      socket.once("close", () => {
-        this.#connections -= 1;
-      });
+    this.#port = new HttpPort({
+      answer: (request, response) => void this.#take(request, response),
+      connectionsMax: connectionsMax + spareConnections,
+      connected: (socket) => {
+        this.#connections += 1;
+        if (this.#connections > connectionsMax) this.#spare.add(socket);
+        socket.once("close", () => {
+          this.#connections -= 1;
+        });
+      },
+      purpose: "reads of the effects",
+      portName: "EFFECTS_PORT",
     });
   }
 
@@ -120,33 +117,14 @@ export class EffectsHttp {
 
   /** The port, or an Error that says what is in the way. */
   listen(port: number): Promise<number> {
-    const { host } = this.#options;
-    const server = this.#server;
-    return new Promise((resolve, reject) => {
-      const failed = (error: Error): void => {
-        const fault = portFault(error, port, "EFFECTS_PORT");
-        reject(
-          new Error(`Listen for reads of the effects on ${host} port ${port}: ${fault}`, {
-            cause: error,
-          }),
-        );
-      };
-      server.once("error", failed);
-      server.listen(port, host, () => {
-        server.off("error", failed);
-        resolve((server.address() as AddressInfo).port);
-      });
-    });
+    return this.#port.listen(this.#options.host, port);
   }
 
   /** Stops listening, ends all waits and drops all connections. */
   close(): Promise<void> {
     this.#isClosed = true;
     for (const request of this.#requests) request.abort(new Error("the process ends"));
-    return new Promise((resolve) => {
-      this.#server.close(() => resolve());
-      this.#server.closeAllConnections();
-    });
+    return this.#port.close();
   }
 
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -181,8 +159,6 @@ export class EffectsHttp {
     if (path === "/readyz") return await this.#ready();
     if (this.#spare.has(request.socket))
       return problemAnswer(problem("overloaded", `${connectionsMax} connections are open`));
-    if (this.#requests.size > requestsMax)
-      return problemAnswer(problem("overloaded", `${requestsMax} requests are under way`));
     if (path === "/metrics") {
       const { metrics } = this.#options;
       return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
