@@ -15,11 +15,15 @@ const graceMs = 10_000;
 /** The row of activity that names the projects in motion. It is no project's id. */
 const motionRow = manyProjects;
 
-/** A line of a project that is not read yet. */
-interface WaitingLine {
-  readonly projectId: string;
+/** The watermark of a partition passed the end of a minute. */
+interface MinutesClosed {
   readonly partition: number;
   readonly closed: number;
+}
+
+/** A line of a project that is not read yet. */
+interface WaitingLine extends MinutesClosed {
+  readonly projectId: string;
   readonly minute: number;
   readonly id: string;
   readonly idHash: number;
@@ -33,7 +37,8 @@ type Changes = Pick<Commit, "spikes" | "activity" | "outbox">;
  * next batch may be counted, while the changes are being committed; `committed` or `discard` is
  * called before the next `changes`.
  *
- * A minute is judged once the watermark of its project's stream is 10 seconds past its end. So a
+ * A minute is judged at the line that moves the watermark of its project's stream 10 seconds past
+ * its end, wherever batches end: the stream is that of the project's last line before. So a
  * spike of a project that has fallen silent ends when other projects' lines of the same partition
  * move the watermark on, duplicates too; where no line comes at all, it stays open until one does.
  * A gateway whose clock is ahead, by less than `recordMs` takes for wrong, moves the watermark with
@@ -55,7 +60,7 @@ export class Spikes {
 
   /** Projects to be read, and the lines that wait for that, in order. */
   #wanted = new Set<string>();
-  #waiting: WaitingLine[] = [];
+  #waiting: (WaitingLine | MinutesClosed)[] = [];
 
   #spikes = new Map<string, SpikeRow>();
   #outbox: OutboxRow[] = [];
@@ -74,7 +79,7 @@ export class Spikes {
     if (line.frame.lane !== "live") return;
     const { partition } = line.frame;
     const closed = Math.floor((watermarkMs - graceMs) / minuteMs);
-    this.#closed[partition] = closed;
+    if (closed !== this.#closed[partition]) this.#closeMinutes({ partition, closed });
     if (isDuplicate) return;
     const minute = Math.floor(recordMs(line) / minuteMs);
     const { projectId, distinctId: id, idHashHigh: idHash } = line;
@@ -118,22 +123,12 @@ export class Spikes {
   /** After the last `adopt`. Throws while `missing` names any. */
   apply(): void {
     if (this.missing().length > 0) throw new Error("apply spikes: their projects are not all read");
-    for (const { projectId, partition, closed, minute, id, idHash } of this.#waiting) {
-      const activity = this.#projects.get(projectId);
-      if (activity === undefined) throw new Error("apply spikes: a project that was read is gone");
-      this.#touch(activity);
-      activity.partition = partition;
-      activity.close(closed);
-      activity.count(minute, id, idHash);
+    for (const waiting of this.#waiting) {
+      if ("projectId" in waiting) this.#countWaiting(waiting);
+      else this.#judge(waiting);
     }
     this.#waiting = [];
     for (const activity of this.#touched) this.#follow(activity);
-    for (const activity of this.#inMotion.values()) {
-      const closed = this.#closed[activity.partition];
-      if (closed === undefined || !activity.moveTo(closed)) continue;
-      this.#touch(activity);
-      this.#follow(activity);
-    }
   }
 
   changes(): Changes {
@@ -168,6 +163,32 @@ export class Spikes {
     this.#wanted.clear();
     this.#waiting = [];
     this.#startBatch();
+  }
+
+  #countWaiting({ projectId, partition, closed, minute, id, idHash }: WaitingLine): void {
+    const activity = this.#projects.get(projectId);
+    if (activity === undefined) throw new Error("apply spikes: a project that was read is gone");
+    this.#touch(activity);
+    activity.partition = partition;
+    activity.close(closed);
+    activity.count(minute, id, idHash);
+  }
+
+  #closeMinutes(minutes: MinutesClosed): void {
+    this.#closed[minutes.partition] = minutes.closed;
+    // Whoever is not read yet comes to it in the order of the lines.
+    if (!this.#isMotionLoaded || this.#waiting.length > 0) this.#waiting.push(minutes);
+    this.#judge(minutes);
+  }
+
+  /** Judges the minutes of the projects in motion; those that were judged before stay as they are. */
+  #judge({ partition, closed }: MinutesClosed): void {
+    for (const activity of this.#touched) this.#follow(activity);
+    for (const activity of this.#inMotion.values()) {
+      if (activity.partition !== partition || !activity.moveTo(closed)) continue;
+      this.#touch(activity);
+      this.#follow(activity);
+    }
   }
 
   #startBatch(): void {
