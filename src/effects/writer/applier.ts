@@ -14,9 +14,10 @@ import type { People } from "../people/people.ts";
 import type { Spikes } from "../spikes/spikes.ts";
 import type { EffectsStore } from "../store/port.ts";
 import { noRows } from "../store/rows/pieces.ts";
-import type { IncidentRow, Position, Rejection } from "../types.ts";
+import type { Commit, IncidentRow, Position, Rejection } from "../types.ts";
 import type { Usage } from "../usage/usage.ts";
 import type { Changes } from "./changes.ts";
+import { loadRows } from "./load-rows.ts";
 import { LoopTurns } from "./loop-turns.ts";
 import { RunLog } from "./run-log.ts";
 import { countedBefore, StreamInMemory } from "./stream-in-memory.ts";
@@ -42,6 +43,8 @@ export interface ApplierOptions extends ApplierParts {
   /** What changed rows may weigh before they are written. */
   readonly changedBytesMax?: number | undefined;
 }
+
+type Stored = Pick<Commit, "positions" | "incidents" | "largeProperties">;
 
 export interface Counts {
   events: number;
@@ -94,9 +97,9 @@ export class Applier implements LineVisitor {
    * Begins from what the store has. What is not committed is forgotten; what is known of duplicates
    * stays where the store has what this writer committed last, and needs not be read again then.
    */
-  begin(positions: readonly Position[], incidents: readonly IncidentRow[]): void {
+  begin({ positions, incidents, largeProperties }: Stored): void {
     const { people, usage, spikes, budget } = this.#options;
-    people.discard();
+    people.begin(largeProperties);
     usage.discard();
     spikes.discard();
     const before = new Map(this.#streams);
@@ -323,13 +326,7 @@ export class Applier implements LineVisitor {
     const { people, store } = this.#options;
     const missing = people.missing();
     if (missing === undefined) return;
-    // All are awaited together: of several that fail, none is left without somebody who hears it.
-    const [members, groups, groupTypes] = await Promise.all([
-      Promise.all([...missing.members].map(([project, ids]) => store.members(project, ids))),
-      missing.groups.length === 0 ? [] : store.groups(missing.groups),
-      missing.groupTypes.length === 0 ? [] : store.groupTypes(missing.groupTypes),
-    ]);
-    people.adopt({ members: members.flat(), groups, groupTypes });
+    people.adopt(await loadRows(store, missing));
   }
 
   async #loadCounts(): Promise<void> {
