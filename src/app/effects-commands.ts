@@ -14,6 +14,7 @@ import { besideCommand } from "./beside-command.ts";
 const databaseAndNats: readonly SettingName[] = [
   ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),
   "effectsUrl",
+  "effectsLargeBytesMax",
 ];
 const processSettings: readonly SettingName[] = [
   ...databaseAndNats,

@@ -75,8 +75,9 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     parts.closeLink = () => link.close();
     const { connection } = link;
     const { acceptExpired } = options;
+    const people = { largeBytesMax: config.effectsLargeBytesMax };
     const writer = new EffectsWriter({
-      ...{ connection, store, log, acceptExpired, prefix: config.subjectPrefix },
+      ...{ connection, store, log, acceptExpired, people, prefix: config.subjectPrefix },
     });
     parts.writer = writer;
     writer.start();

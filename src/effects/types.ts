@@ -215,6 +215,12 @@ export interface SpikeRow {
   readonly events: number;
 }
 
+/** How many bytes all large properties of a project's people and groups come to. */
+export interface LargePropertiesRow {
+  readonly projectId: string;
+  readonly bytes: number;
+}
+
 /** What spike detection remembers of a project: opaque JSON text, replaces what is there. */
 export interface ActivityRow {
   readonly projectId: string;
@@ -311,6 +317,7 @@ export interface Commit {
   readonly groups: readonly GroupRow[];
   readonly groupTypes: readonly { readonly projectId: string; readonly type: string }[];
   readonly groupMembers: readonly GroupMemberRow[];
+  readonly largeProperties: readonly LargePropertiesRow[];
   /** Appended; the newest 10,000 of each project are kept, and all are counted. */
   readonly rejected: readonly RejectedRow[];
   readonly usage: readonly UsageDelta[];

@@ -23,4 +23,10 @@ export const effectsSettings = {
     unit: "port",
     why: "where `penstock effects` answers HTTP, with its own metrics and health; 0 takes any free port",
   }),
+  effectsLargeBytesMax: setting({
+    parse: wholeNumber(0, 1_073_741_824),
+    fallback: "67108864",
+    unit: "bytes",
+    why: "what those people and groups of a project may have together whose properties are more than 64 KiB each: to write to one of them takes milliseconds, for which all other projects wait. A rebuild and verify want the same",
+  }),
 } as const;

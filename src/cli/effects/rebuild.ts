@@ -65,10 +65,10 @@ export async function verifyEffects(
       into = made;
       await made.open();
       const { acceptMissing } = options;
-      const prefix = command.config.subjectPrefix;
+      const { subjectPrefix: prefix, effectsLargeBytesMax: largeBytesMax } = command.config;
       const found = await atNats(command, (connection) =>
         verify({
-          ...{ connection, prefix, reader, acceptMissing },
+          ...{ connection, prefix, reader, acceptMissing, people: { largeBytesMax } },
           ...{ into: made, onProgress: progress(command) },
         }),
       );
@@ -156,7 +156,7 @@ async function fill(
   const into = await storeAt(place);
   try {
     await into.open();
-    const prefix = command.config.subjectPrefix;
+    const { subjectPrefix: prefix, effectsLargeBytesMax: largeBytesMax } = command.config;
     const { messages, missing } = await atNats(command, (connection) =>
       rebuild({
         connection,
@@ -164,6 +164,7 @@ async function fill(
         recording,
         into,
         acceptMissing,
+        people: { largeBytesMax },
         onProgress: progress(command),
       }),
     );

@@ -40,6 +40,7 @@ export function countedStore(store: EffectsStore, counts: CommitCounts): Effects
     groupTypes: (projectIds) => store.groupTypes(projectIds),
     activeIds: (days) => store.activeIds(days),
     activity: (projectIds) => store.activity(projectIds),
+    largeProperties: () => store.largeProperties(),
     commit,
     outbox: (limit, afterId) => store.outbox(limit, afterId),
     published: (messageIds) => store.published(messageIds),

@@ -3,6 +3,7 @@
 
 import type { GroupName } from "../store/port.ts";
 import type { EventEffect, GroupMemberRow, GroupRow } from "../types.ts";
+import type { LargeProperties } from "./large-properties.ts";
 import { PropertyBag, type Refused } from "./property-bag.ts";
 import { type CachedRow, RowCache } from "./row-cache.ts";
 
@@ -13,6 +14,7 @@ interface GroupsOptions {
   readonly cacheBytesMax: number;
   readonly propertyBytesMax: number;
   readonly propertiesMax: number;
+  readonly large: LargeProperties;
   /** Types of a project. */
   readonly typesMax: number;
 }
@@ -68,8 +70,8 @@ export class Groups {
       this.groups.changed(group);
     }
     const before = group.bytes;
-    const { propertyBytesMax: bytesMax, propertiesMax: countMax } = this.#options;
-    const room = { bytesMax, countMax, refused };
+    const { propertyBytesMax: bytesMax, propertiesMax: countMax, large } = this.#options;
+    const room = { projectId, large, bytesMax, countMax, refused };
     const isWritten = group.properties.write(writes.set, stamp, room);
     this.groups.grew(group, group.bytes - before);
     if (isWritten) this.groups.changed(group);

@@ -6,6 +6,7 @@ import type { StoredLine } from "../lines/line.ts";
 import { isIllegalId } from "../rules/illegal-ids.ts";
 import { compareStamps, stampOfOtherId } from "../stamp.ts";
 import type { EventEffect, LinkOutcome, MemberRow, PropertyWrites, Stamp } from "../types.ts";
+import type { LargeProperties } from "./large-properties.ts";
 import { type LinkSide, outcomeOfTwo } from "./link-check.ts";
 import { hourMs, hourOf, type Member, memberFrom, newMember, type Person } from "./member.ts";
 import type { Seen } from "./plain-ids.ts";
@@ -21,6 +22,7 @@ interface MembersOptions {
   readonly idsMax: number;
   readonly propertyBytesMax: number;
   readonly propertiesMax: number;
+  readonly large: LargeProperties;
   /** Pointers from an id to its person; more are not a long way but a circle. */
   readonly depthMax: number;
 }
@@ -134,7 +136,7 @@ export class Members {
     const root = this.#personRow(member);
     const { properties } = root.person;
     const before = properties.weight;
-    const isWritten = properties.write(writes, by.stamp, this.#roomFor(by.refused));
+    const isWritten = properties.write(writes, by.stamp, this.#roomFor(root.projectId, by.refused));
     this.rows.grew(root, properties.weight - before);
     if (isWritten) this.rows.changed(root);
   }
@@ -200,7 +202,7 @@ export class Members {
     const [theirs, ours] = [loser.person, survivor.person];
     const [before, loserBefore] = [survivor.bytes, loser.bytes];
     joinPersons(theirs, ours);
-    joinProperties(theirs, ours, this.#roomFor(refused));
+    joinProperties(theirs, ours, this.#roomFor(to.projectId, refused));
     this.rows.grew(survivor, survivor.bytes - before);
     const merged: Member = loser;
     merged.person = undefined;
@@ -211,9 +213,9 @@ export class Members {
     return survivor;
   }
 
-  #roomFor(refused: Refused): PropertyRoom {
-    const { propertyBytesMax: bytesMax, propertiesMax: countMax } = this.#options;
-    return { bytesMax, countMax, refused };
+  #roomFor(projectId: string, refused: Refused): PropertyRoom {
+    const { propertyBytesMax: bytesMax, propertiesMax: countMax, large } = this.#options;
+    return { projectId, large, bytesMax, countMax, refused };
   }
 
   /** The row with the person of this id. Lets the rows on the way point to it themselves. */

@@ -8,6 +8,7 @@ import type {
   Commit,
   EventEffect,
   GroupRow,
+  LargePropertiesRow,
   LinkRow,
   MemberRow,
   RejectedReason,
@@ -15,24 +16,13 @@ import type {
   Stamp,
 } from "../types.ts";
 import { Groups } from "./groups.ts";
+import { LargeProperties } from "./large-properties.ts";
 import type { Member } from "./member.ts";
 import { Members, type SeenLine } from "./members.ts";
+import { defaults, type PeopleOptions } from "./people-options.ts";
 import { PlainIds, partsOf, type Seen } from "./plain-ids.ts";
 import { type BagName, editedBag, noRoom, Refused } from "./property-bag.ts";
 import { type Missing, Wanted } from "./wanted.ts";
-
-export interface PeopleOptions {
-  /** About how much the rows in memory may come to, beside those of the batches under way. */
-  readonly cacheBytesMax?: number;
-  /** Distinct ids that a person may have; a link to more is refused. */
-  readonly idsMax?: number;
-  /** Names and values that a person, and that a group may have. */
-  readonly propertyBytesMax?: number;
-  /** How many properties they may have. */
-  readonly propertiesMax?: number;
-  readonly groupTypesMax?: number;
-  readonly depthMax?: number;
-}
 
 /** What a plain line says; a StoredLine is one. Nothing of it is kept but its texts. */
 type PlainLine = Pick<StoredLine, "frame" | "line" | "projectId" | "distinctId" | "timeMs">;
@@ -47,10 +37,9 @@ export interface Loaded {
 
 export type PeopleChanges = Pick<
   Commit,
-  "members" | "links" | "groups" | "groupTypes" | "groupMembers" | "rejected"
+  "members" | "links" | "groups" | "groupTypes" | "groupMembers" | "largeProperties" | "rejected"
 >;
 
-const mebibyte = 1_048_576;
 const detailLengthMax = 200;
 // What a link and a rejection weigh, roughly; their texts are short.
 const linkBytes = 1_000;
@@ -59,6 +48,7 @@ const rejectedBytes = 1_000;
 export class People {
   readonly #members: Members;
   readonly #groups: Groups;
+  readonly #large: LargeProperties;
   readonly #groupTypesMax: number;
   readonly #wanted = new Wanted();
   readonly #plainIds = new PlainIds();
@@ -73,23 +63,13 @@ export class People {
   #frameRank = "";
 
   constructor(options: PeopleOptions = {}) {
-    const cacheBytesMax = options.cacheBytesMax ?? 256 * mebibyte;
-    const propertyBytesMax = options.propertyBytesMax ?? mebibyte / 2;
-    const propertiesMax = options.propertiesMax ?? 1_000;
-    this.#groupTypesMax = options.groupTypesMax ?? 100;
-    this.#members = new Members({
-      cacheBytesMax: (cacheBytesMax * 3) / 4,
-      idsMax: options.idsMax ?? 10_000,
-      propertyBytesMax,
-      propertiesMax,
-      depthMax: options.depthMax ?? 64,
-    });
-    this.#groups = new Groups({
-      cacheBytesMax: cacheBytesMax / 4,
-      propertyBytesMax,
-      propertiesMax,
-      typesMax: this.#groupTypesMax,
-    });
+    const { cacheBytesMax, groupTypesMax, largeBytesMax, ...limits } = { ...defaults, ...options };
+    this.#groupTypesMax = groupTypesMax;
+    this.#large = new LargeProperties(largeBytesMax);
+    const rest = { ...limits, large: this.#large };
+    this.#members = new Members({ cacheBytesMax: (cacheBytesMax * 3) / 4, ...rest });
+    const typesMax = groupTypesMax;
+    this.#groups = new Groups({ cacheBytesMax: cacheBytesMax / 4, typesMax, ...rest });
   }
 
   /** An estimate of what the rows in memory weigh. */
@@ -245,6 +225,7 @@ export class People {
       groups: yield* groups.writeChanged((group) => group.row()),
       groupTypes: groupTypes.flat(),
       groupMembers: yield* associations.writeChanged((row) => row.row()),
+      largeProperties: this.#large.takeChanged(),
       rejected: this.#rejected,
     };
     this.#links = [];
@@ -258,8 +239,9 @@ export class People {
     this.#groups.committed();
   }
 
-  /** Forgets everything: after a commit that failed, memory is ahead of the store. */
-  discard(): void {
+  /** Begins from what the store has: after a commit that failed, memory is ahead of it. */
+  begin(largeProperties: readonly LargePropertiesRow[]): void {
+    this.#large.begin(largeProperties);
     this.#members.rows.clear();
     this.#groups.clear();
     this.#wanted.clear();

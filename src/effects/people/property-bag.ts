@@ -12,6 +12,7 @@ import type {
   Stamp,
 } from "../types.ts";
 import { fromEdited } from "./edited-columns.ts";
+import type { LargeProperties } from "./large-properties.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
 /**
@@ -21,6 +22,8 @@ import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 const stampBytes = 160;
 /** What the objects of a property that was read weigh in V8, roughly, beside that. */
 const objectBytes = 200;
+/** Shorter texts are not looked at for what they weigh. */
+const longText = 16_384;
 
 /** Names that found no room. */
 export class Refused {
@@ -48,8 +51,10 @@ export function editedBag(where: string, whose: string): string {
   return `properties of the ${where} were changed in the database and are taken as they are there: ${whose}`;
 }
 
-/** What one bag may have. */
+/** What one bag may have, and all large ones of its project. */
 export interface PropertyRoom {
+  readonly projectId: string;
+  readonly large: LargeProperties;
   readonly bytesMax: number;
   /** How many properties, those that are unset among them. */
   readonly countMax: number;
@@ -62,8 +67,8 @@ export class PropertyBag {
   /** Undefined: not read since `columns` was asked for. */
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
-  /** Its columns did not fit together, and nobody was told yet. */
-  #isEdited = false;
+  /** What it had before its columns no longer fitted together, until somebody was told. */
+  #bytesUnedited: number | undefined = undefined;
 
   /** `bytes`: what this object said of the same properties. */
   constructor(columns: PropertyColumns = noColumns, bytes = 0) {
@@ -83,7 +88,7 @@ export class PropertyBag {
   /** About what it takes in memory. */
   get weight(): number {
     const columns = this.#columns;
-    const text = columns === undefined ? 0 : columns.json.length + columns.state.length;
+    const text = columns === undefined ? 0 : weightOf(columns.json) + columns.state.length;
     const properties = this.#properties;
     return properties === undefined ? text : text + this.#bytes + properties.size * objectBytes;
   }
@@ -114,13 +119,14 @@ export class PropertyBag {
     return isChanged;
   }
 
-  /** Takes over all that `other` has, which the smaller of two should be. */
+  /** Takes over all that `other` has, which the smaller of two should be, and which is no more. */
   join(other: PropertyBag, room: PropertyRoom): void {
     const properties = this.#read();
     const found = other.#read();
     this.#tellEdited(room);
     other.#tellEdited(room);
-    for (const [name, theirs] of found) {
+    room.large.move(room.projectId, other.#bytes, 0);
+    for (const [name, theirs] of this.#fits(other, room) ? found : sorted(found)) {
       const ours = properties.get(name);
       if (ours === undefined) {
         this.#put(name, { old: ours, next: theirs }, room);
@@ -135,6 +141,13 @@ export class PropertyBag {
     }
   }
 
+  /** Whether all of both has room together. If not, the order in which it comes counts. */
+  #fits(other: PropertyBag, { projectId, large, bytesMax, countMax }: PropertyRoom): boolean {
+    const bytes = this.#bytes + other.#bytes;
+    const isFew = this.size + other.size <= countMax && bytes <= bytesMax;
+    return isFew && large.hasRoom(projectId, this.#bytes, bytes);
+  }
+
   #read(): Map<string, PropertyState> {
     if (this.#properties !== undefined) return this.#properties;
     const columns = this.#columns ?? noColumns;
@@ -145,7 +158,7 @@ export class PropertyBag {
   #takeEdited(columns: PropertyColumns): Map<string, PropertyState> {
     const properties = fromEdited(columns);
     this.#columns = undefined;
-    this.#isEdited = true;
+    this.#bytesUnedited = this.#bytes;
     this.#bytes = 0;
     for (const [name, state] of properties)
       this.#bytes += stampBytes + nameBytes(name) + valueBytes(state);
@@ -153,10 +166,12 @@ export class PropertyBag {
   }
 
   #tellEdited(room: PropertyRoom): boolean {
-    const isEdited = this.#isEdited;
-    if (isEdited) room.refused.wasEdited = true;
-    this.#isEdited = false;
-    return isEdited;
+    const before = this.#bytesUnedited;
+    if (before === undefined) return false;
+    room.refused.wasEdited = true;
+    room.large.move(room.projectId, before, this.#bytes);
+    this.#bytesUnedited = undefined;
+    return true;
   }
 
   #putWrite(name: string, write: NonNullable<PropertyState["write"]>, room: PropertyRoom): boolean {
@@ -174,15 +189,29 @@ export class PropertyBag {
     const grown =
       valueBytes(next) - (old === undefined ? -stampBytes - nameBytes(name) : valueBytes(old));
     const isOverCount = old === undefined && properties.size >= room.countMax;
-    if (isOverCount || (grown > 0 && this.#bytes + grown > room.bytesMax)) {
+    const [before, after] = [this.#bytes, this.#bytes + grown];
+    const isOver = isOverCount || (grown > 0 && after > room.bytesMax);
+    if (isOver || !room.large.hasRoom(room.projectId, before, after)) {
       room.refused.add(name);
       return false;
     }
     this.#columns = undefined;
     properties.set(name, next);
-    this.#bytes += grown;
+    this.#bytes = after;
+    room.large.move(room.projectId, before, after);
     return true;
   }
+}
+
+/** In the order of the columns: a bag that was in the store since has no other. */
+function sorted(properties: Map<string, PropertyState>): [string, PropertyState][] {
+  return [...properties].sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/** V8 takes two bytes for each character of a text that has one beyond Latin 1. */
+function weightOf(text: string): number {
+  const isLong = text.length > longText;
+  return isLong && Buffer.byteLength(text) > text.length ? 2 * text.length : text.length;
 }
 
 function valueBytes({ write, once }: PropertyState): number {

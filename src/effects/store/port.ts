@@ -8,6 +8,7 @@ import type {
   Commit,
   GroupRow,
   IncidentRow,
+  LargePropertiesRow,
   MemberRow,
   Position,
   Recording,
@@ -58,6 +59,7 @@ export interface EffectsStore {
   activeIds(days: readonly { projectId: string; day: string }[]): Promise<readonly ActiveIdsRow[]>;
   /** The memory of spike detection, of these projects. */
   activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]>;
+  largeProperties(): Promise<readonly LargePropertiesRow[]>;
   /**
    * One transaction. Rejects with a FencedError when `after` is not the last commit. Parts of it
    * may go before it: they are seen by who looks up rows, and by nobody else until all of it is

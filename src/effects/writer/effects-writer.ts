@@ -8,7 +8,7 @@ import type { Log } from "../../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
 import { TooSlowError } from "../../base/store-error.ts";
 import { EventStreams, type ReadPlace } from "../../reading/event-streams.ts";
-import type { PeopleOptions } from "../people/people.ts";
+import type { PeopleOptions } from "../people/people-options.ts";
 import { SpikeLog } from "../spikes/spike-log.ts";
 import { type EffectsStore, FencedError } from "../store/port.ts";
 import { effectsWords } from "../streams/reader-words.ts";
@@ -236,7 +236,9 @@ export class EffectsWriter {
     this.#chain.begin(await store.lastCommit());
     this.#transaction.end();
     const positions = await store.positions();
-    this.#applier.begin(positions, await store.reader.incidents(incidentsKnown));
+    const incidents = await store.reader.incidents(incidentsKnown);
+    const largeProperties = await store.largeProperties();
+    this.#applier.begin({ positions, incidents, largeProperties });
     this.#reached.begin(positions);
     const places = new Map<string, ReadPlace>();
     for (const position of positions) {

@@ -7,7 +7,7 @@ import { managerOf } from "../../nats/api.ts";
 import { type Place, resume } from "../../reading/resume.ts";
 import { deletedSequences, type StreamName, storedStream } from "../../reading/stored-stream.ts";
 import type { StreamItem } from "../../reading/stream-reader.ts";
-import type { PeopleOptions } from "../people/people.ts";
+import type { PeopleOptions } from "../people/people-options.ts";
 import type { EffectsStore } from "../store/port.ts";
 import type { IncidentRow, Position, Recording, Run } from "../types.ts";
 import type { Applier } from "./applier.ts";
@@ -147,7 +147,7 @@ class Rebuilding {
     const { patienceMs = patienceMsDefault } = this.#options;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
     const frames = new RecordedFrames({ connection, manager, bytesMax, patienceMs });
-    this.#applier.begin([], []);
+    this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
     try {
       const epochs = new Map<string, number>();
       for (const run of this.#runs) {
@@ -187,7 +187,8 @@ class Rebuilding {
     await this.#commit([]);
     if (!this.#applier.isStreamReplaced) return;
     const positions = await into.positions();
-    this.#applier.begin(positions, []);
+    const largeProperties = await into.largeProperties();
+    this.#applier.begin({ positions, incidents: [], largeProperties });
     for (const { stream, epoch, duplicatesFrom, sequence: to, ...rest } of positions) {
       const name = { stream, lane: rest.lane, partition: rest.partition };
       const again = { name, epoch, from: duplicatesFrom[0], to, isAgain: true };

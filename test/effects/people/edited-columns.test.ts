@@ -2,6 +2,7 @@
 
 import { expect, test } from "vitest";
 import { fromEdited } from "../../../src/effects/people/edited-columns.ts";
+import { LargeProperties } from "../../../src/effects/people/large-properties.ts";
 import { People } from "../../../src/effects/people/people.ts";
 import { PropertyBag, Refused } from "../../../src/effects/people/property-bag.ts";
 import { toColumns } from "../../../src/effects/people/property-columns.ts";
@@ -51,7 +52,8 @@ test("what is no object has no properties, and a state that is none no time", ()
 test("a bag goes on from there: told once, counted anew, and nothing hidden is left", () => {
   const bag = new PropertyBag({ ...columns, json: '{"plan":"free!"}' }, 999);
   const refused = new Refused();
-  const room = { bytesMax: 1e6, countMax: 1e3, refused };
+  const large = new LargeProperties(1e6);
+  const room = { projectId: "demo", large, bytesMax: 1e6, countMax: 1e3, refused };
   const older = { timeMs: 6, rank: "x" };
   const writes = { once: [], set: [["plan", '"late"'] as const], unset: [] };
   // It is to be written although the event changes nothing.

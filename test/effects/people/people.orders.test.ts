@@ -93,7 +93,7 @@ function applied(effects: readonly EventEffect[], way: Way, idsMax: number): Row
     if (next !== "fail" || failures++ > 5) continue;
     at = waiting[0]?.from ?? at;
     waiting.length = 0;
-    people.discard();
+    people.begin([...rows.largeProperties.values()]);
   }
   while (waiting.length > 0) commit();
   return rows;

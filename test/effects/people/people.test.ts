@@ -320,7 +320,7 @@ describe("rows for a commit", () => {
     const { people, rows, run } = world();
     run({ timeMs: 1, distinctId: "a" });
     applyBatch(people, rows, [effectOf({ ...link("alias", "a", "b"), place: { sequence: 9 } })]);
-    people.discard();
+    people.begin([]);
     expect(people.seen(seenLine(projectId, "a", 2))).toBe(false);
     const changes = run({ timeMs: 2 * hourMs, distinctId: "a" });
     expect(changes.members).toMatchObject([
@@ -333,7 +333,7 @@ describe("rows for a commit", () => {
     const { people, rows, run } = world({ cacheBytesMax: 1 });
     run(link("alias", "a", "b"), link("alias", "a", "c"));
     run({ timeMs: 2, distinctId: "z" });
-    people.discard();
+    people.begin([]);
     people.add(effectOf({ timeMs: 3, distinctId: "a" }));
     const members = rows.read(people.missing()).members.filter((row) => row.person === undefined);
     people.adopt({ members, groups: [], groupTypes: [] });

@@ -2,11 +2,12 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { LargeProperties } from "../../../src/effects/people/large-properties.ts";
 import { PropertyBag, Refused } from "../../../src/effects/people/property-bag.ts";
 import type { PropertyWrites, Stamp } from "../../../src/effects/types.ts";
 
-function room(bytesMax = 1e6, countMax = 1e3) {
-  return { bytesMax, countMax, refused: new Refused() };
+function room(bytesMax = 1e6, countMax = 1e3, large = new LargeProperties(1e9)) {
+  return { projectId: "demo", large, bytesMax, countMax, refused: new Refused() };
 }
 
 function stampOf(n: number): Stamp {
@@ -53,6 +54,23 @@ test("a name counts what it takes in its columns, with its escapes", () => {
   expect(bag.columns().json.length).toBeLessThan(tight.bytesMax);
   expect(tight.refused.count).toBe(1);
   expect(new PropertyBag(bag.columns(), bag.bytes).size).toBe(20);
+});
+
+test("what finds no room in a join is the same for bags that were in the store since", () => {
+  const bags = fc.tuple(events, events, fc.constantFrom(2, 3, 4), fc.constantFrom(340, 520, 1e6));
+  fc.assert(
+    fc.property(bags, ([some, others, countMax, bytesMax]) => {
+      const [ours, theirs] = [bagOf(some), bagOf(others)];
+      const stored = (bag: PropertyBag) => new PropertyBag(bag.columns(), bag.bytes);
+      const [oursAgain, theirsAgain] = [stored(bagOf(some)), stored(bagOf(others))];
+      const [once, again] = [room(bytesMax, countMax), room(bytesMax, countMax)];
+      ours.join(theirs, once);
+      oursAgain.join(theirsAgain, again);
+      expect(said(ours)).toEqual(said(oursAgain));
+      expect(once.refused).toEqual(again.refused);
+    }),
+    { numRuns: 500 },
+  );
 });
 
 test("the order in which events come does not matter", () => {

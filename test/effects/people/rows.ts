@@ -9,6 +9,7 @@ import { rankOf } from "../../../src/effects/stamp.ts";
 import type {
   EventEffect,
   GroupRow,
+  LargePropertiesRow,
   LinePlace,
   LinkRow,
   MemberRow,
@@ -75,6 +76,7 @@ export class Rows {
   readonly groupTypes = new Set<string>();
   readonly groupMembers = new Map<string, number>();
   readonly links: LinkRow[] = [];
+  readonly largeProperties = new Map<string, LargePropertiesRow>();
   readonly rejected: RejectedRow[] = [];
 
   read(missing: Missing | undefined): Loaded {
@@ -103,6 +105,7 @@ export class Rows {
       const old = this.groupMembers.get(name) ?? firstSeenAtMs;
       this.groupMembers.set(name, Math.min(old, firstSeenAtMs));
     }
+    for (const row of changes.largeProperties) this.largeProperties.set(row.projectId, row);
     this.links.push(...changes.links);
     this.rejected.push(...changes.rejected);
   }

@@ -1,7 +1,7 @@
 // How the store reaches PostgreSQL: TLS, and what is said when it fails. The
 // password is in none of it.
 
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { StoreError } from "../../../src/base/store-error.ts";
 import { PostgresReader } from "../../../src/effects/store/postgres/reader.ts";
 import { PostgresStore } from "../../../src/effects/store/postgres/store.ts";
@@ -113,6 +113,22 @@ test("tables are made for people to query: times, JSON, ids that answer for ever
      AND atttypid = 'text'::regtype AND attcollation <> '"C"'::regcollation`,
   );
   expect(odd).toEqual([]);
+});
+
+test("a database from before large properties were counted has them counted", async () => {
+  const url = await newDatabase(server);
+  const before = new PostgresStore({ url });
+  await before.open();
+  const row = personRow("a");
+  const members = [{ ...row, person: { ...row.person!, propertyBytes: 70_000 } }];
+  await before.commit(commitOf(0, { members }));
+  await before.close();
+  await asked(url, "DROP TABLE penstock_effects.large_properties");
+  await asked(url, "UPDATE penstock_effects.schema_version SET version = 1");
+  const store = new PostgresStore({ url });
+  onTestFinished(() => store.close());
+  await store.open();
+  expect(await store.largeProperties()).toEqual([{ projectId: project, bytes: 70_000 }]);
 });
 
 test("a database of a newer release is left alone", async () => {

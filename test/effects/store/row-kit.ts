@@ -34,6 +34,7 @@ export function commitOf(after: number, parts: Partial<Commit>): Commit {
     groups: [],
     groupTypes: [],
     groupMembers: [],
+    largeProperties: [],
     rejected: [],
     usage: [],
     activeIds: [],

@@ -197,6 +197,23 @@ test("a damaged file is called damaged", async () => {
   await expect(all(reader.dump())).rejects.toThrow("the file is damaged: put a copy of it back");
 });
 
+test("a database from before large properties were counted has them counted", async () => {
+  const file = newFile();
+  const store = await newStore(file);
+  const large = (id: string, propertyBytes: number) => {
+    const row = personRow(id);
+    return { ...row, person: { ...row.person!, propertyBytes } };
+  };
+  const members = [large("a", 65_537), large("b", 65_536), large("c", 70_000)];
+  await store.commit(commitOf(0, { members }));
+  await store.close();
+  const db = new DatabaseSync(file);
+  db.exec("DROP TABLE large_properties; UPDATE schema_version SET version = 1");
+  db.close();
+  const again = await newStore(file);
+  expect(await again.largeProperties()).toEqual([{ projectId: project, bytes: 135_537 }]);
+});
+
 test("tables of a newer release are left alone", async () => {
   const file = newFile();
   await (await newStore(file)).close();

@@ -42,6 +42,17 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(4);
   });
 
+  test("what a project has of large properties is as it was written last", async () => {
+    const { store } = now.rig;
+    expect(await store.largeProperties()).toEqual([]);
+    const other = { projectId: "proj_b", bytes: 5_000_000_000 };
+    const row = { projectId: project, bytes: 70_000 };
+    await store.commit(commitOf(0, { largeProperties: [row, other] }));
+    await store.commit(commitOf(1, { largeProperties: [{ ...row, bytes: 0 }] }));
+    const rows = await store.largeProperties();
+    expect(new Set(rows)).toEqual(new Set([{ ...row, bytes: 0 }, other]));
+  });
+
   test("the projects of which something is applied are told once each, sorted", async () => {
     expect(await now.rig.store.reader.projects()).toEqual([]);
     const base = { lane: "live", class: "alias", events: 1, duplicates: 0 } as const;

@@ -39,7 +39,7 @@ function newApplier(store: typeof emptyStore = emptyStore, writePart: WritePart 
     spikes: new Spikes({ prefix: "penstock" }),
     budget: new DuplicatesBudget({ bytesMax: 32 * mebibyte }),
   });
-  applier.begin([], []);
+  applier.begin({ positions: [], incidents: [], largeProperties: [] });
   return applier;
 }
 

@@ -9,7 +9,10 @@ import { OutboxPublisher } from "../../../src/effects/writer/outbox-publisher.ts
 import { startNatsServer } from "../../../testkit/nats-server.ts";
 import { silent, temporaryFolder } from "../../../testkit/processes.ts";
 
-const nothing = { positions: [], runs: [], members: [], links: [], groups: [], groupMembers: [] };
+const nothing = {
+  ...{ positions: [], runs: [], members: [], links: [], groups: [], groupMembers: [] },
+  largeProperties: [],
+};
 const emptyCommit = {
   ...{ ...nothing, groupTypes: [], rejected: [], usage: [], activeIds: [], spikes: [] },
   ...{ activity: [], incidents: [] },

@@ -324,6 +324,7 @@ export function streamTests(rig: WriterRig): void {
     expect(same).toEqual({ messages: 30, missing: 0, differences: [] });
     const nothing = {
       ...{ positions: [], runs: [], members: [], links: [], groups: [], groupMembers: [] },
+      largeProperties: [],
       ...{ rejected: [], usage: [], activeIds: [], spikes: [], activity: [], incidents: [] },
     };
     const groupTypes = [{ projectId: "p9", type: "planet" }];

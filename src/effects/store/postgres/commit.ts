@@ -75,6 +75,7 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
     values: commit.groupMembers,
     sql: upsertSql(tables.groupMembers, oncePerKey(tables.groupMembers, "min"), oldest),
   });
+  await upsert(tables.largeProperties, commit.largeProperties);
   await each(client, {
     table: tables.usage,
     values: commit.usage,

@@ -15,6 +15,7 @@ import type {
   ActivityRow,
   Commit,
   GroupRow,
+  LargePropertiesRow,
   MemberRow,
   Position,
   StoredOutboxRow,
@@ -28,6 +29,7 @@ import {
   activityOf,
   groupRowOf,
   groupTypeOf,
+  largePropertiesOf,
   memberAt,
   memberRowOf,
   outboxRowOf,
@@ -158,6 +160,13 @@ export class PostgresStore implements EffectsStore {
   async activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]> {
     const rows = await this.#ofProjects("read activity", tables.activity, projectIds);
     return rows.map(activityOf);
+  }
+
+  async largeProperties(): Promise<readonly LargePropertiesRow[]> {
+    return await this.#session.run("read large properties", async (client) => {
+      const rows = await selectRows(client, selectSql(tables.largeProperties));
+      return rows.map(largePropertiesOf);
+    });
   }
 
   commit(commit: Commit): Promise<void> {

@@ -38,6 +38,7 @@ export interface FlatCommit {
   readonly groups: Value[];
   readonly groupTypes: Value[];
   readonly groupMembers: Value[];
+  readonly largeProperties: Value[];
   readonly rejected: Value[];
   readonly usage: Value[];
   readonly activeIds: Value[];
@@ -53,6 +54,7 @@ const writeGroup = rowWriter(tables.groups);
 const writeGroupMember = rowWriter(tables.groupMembers);
 const writeGroupType = rowWriter(tables.groupTypes);
 const writeIncident = rowWriter(tables.incidents);
+const writeLargeProperties = rowWriter(tables.largeProperties);
 const writeOutbox = rowWriter(tables.outbox);
 const writePosition = rowWriter(tables.positions);
 const writeRejected = rowWriter(tables.rejected);
@@ -77,6 +79,7 @@ export function flatCommit(
     groups: flat(commit.groups, pushGroup),
     groupTypes: flat(commit.groupTypes, writeGroupType),
     groupMembers: flat(commit.groupMembers, writeGroupMember),
+    largeProperties: flat(commit.largeProperties, writeLargeProperties),
     rejected: flat(commit.rejected, ({ place, ...row }, values) =>
       writeRejected({ ...row, ...place }, values),
     ),

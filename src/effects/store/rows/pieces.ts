@@ -9,7 +9,15 @@ const pieceCharsMax = 2_097_152;
 
 export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
   ...{ positions: [], runs: [], members: [], links: [], groups: [], groupTypes: [] },
-  ...{ groupMembers: [], rejected: [], usage: [], activeIds: [], spikes: [], activity: [] },
+  ...{
+    groupMembers: [],
+    largeProperties: [],
+    rejected: [],
+    usage: [],
+    activeIds: [],
+    spikes: [],
+    activity: [],
+  },
   ...{ incidents: [], outbox: [] },
 };
 

@@ -23,6 +23,7 @@ export const memberAt = indicesOf(tables.members);
 
 export const activeIdsOf = rowReader(tables.activeIds);
 export const activeDayOf = rowReader(tables.activeDays);
+export const largePropertiesOf = rowReader(tables.largeProperties);
 export const activityOf = rowReader(tables.activity);
 export const appliedStreamOf = rowReader(tables.appliedStreams);
 export const groupTypeOf = rowReader(tables.groupTypes);

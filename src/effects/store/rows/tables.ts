@@ -153,6 +153,9 @@ export const groupMembers = table(
   { first_seen_at_ms: integer },
 );
 
+/** Of a project, all those that are large. */
+export const largeProperties = table("large_properties", { project_id: text }, { bytes: integer });
+
 export const usage = table(
   "usage_daily",
   { project_id: text, day: text, lane: word<Lane>(), class: word<UsageClass>() },

@@ -236,5 +236,19 @@ const progress = `
   CREATE TABLE totals (persons INTEGER NOT NULL, groups INTEGER NOT NULL) STRICT;
   INSERT INTO totals VALUES (0, 0);`;
 
+// Of people and groups with more than 64 KiB.
+const large = `
+  CREATE TABLE large_properties (
+    project_id TEXT NOT NULL PRIMARY KEY,
+    bytes INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO large_properties
+    SELECT project_id, sum(property_bytes) FROM (
+      SELECT project_id, property_bytes FROM members WHERE property_bytes > 65536
+      UNION ALL
+      SELECT project_id, property_bytes FROM groups WHERE property_bytes > 65536
+    ) AS counted
+    GROUP BY project_id;`;
+
 /** Step n brings a database from version n to n + 1. */
-export const steps: readonly string[] = [people + groups + counts + progress];
+export const steps: readonly string[] = [people + groups + counts + progress, large];

@@ -7,6 +7,7 @@ import type {
   ActivityRow,
   Commit,
   GroupRow,
+  LargePropertiesRow,
   MemberRow,
   Position,
   StoredOutboxRow,
@@ -19,6 +20,7 @@ import {
   activityOf,
   groupRowOf,
   groupTypeOf,
+  largePropertiesOf,
   memberRowOf,
   outboxRowOf,
   positionsOf,
@@ -98,6 +100,10 @@ export class SqliteStore implements EffectsStore {
 
   async activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]> {
     return (await this.#thread.call("activity", projectIds)).map(activityOf);
+  }
+
+  async largeProperties(): Promise<readonly LargePropertiesRow[]> {
+    return (await this.#thread.call("largeProperties")).map(largePropertiesOf);
   }
 
   commit(commit: Commit): Promise<void> {

@@ -69,6 +69,7 @@ export class SqliteWriter {
       this.#upsert(tables.groupTypes, commit.groupTypes);
       const oldest = "first_seen_at_ms = min(first_seen_at_ms, excluded.first_seen_at_ms)";
       this.#upsert(tables.groupMembers, commit.groupMembers, oldest);
+      this.#upsert(tables.largeProperties, commit.largeProperties);
       const sum =
         "events = events + excluded.events, duplicates = duplicates + excluded.duplicates";
       this.#upsert(tables.usage, commit.usage, sum);
@@ -110,6 +111,10 @@ export class SqliteWriter {
       sql,
       projectIds.map((one) => [one]),
     );
+  }
+
+  largeProperties(): Value[][] {
+    return this.#select(selectSql(tables.largeProperties), [[]]);
   }
 
   outbox(limit: number, afterId: number): Value[][] {
