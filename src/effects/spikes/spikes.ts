@@ -181,7 +181,7 @@ export class Spikes {
     this.#judge(minutes);
   }
 
-  /** Judges the minutes of the projects in motion; those that were judged before stay as they are. */
+  /** Judges minutes of the projects in motion; what was judged before stays as it is. */
   #judge({ partition, closed }: MinutesClosed): void {
     for (const activity of this.#touched) this.#follow(activity);
     for (const activity of this.#inMotion.values()) {

@@ -13,7 +13,7 @@ type Store = Pick<EffectsStore, "members" | "groups" | "groupTypes">;
 /** Projects whose members are asked for at once: while some are read, others are on their way. */
 const projectsAtOnce = 4;
 
-/** Rejects with a TooLargeError where properties come to too much: then fewer are to be asked for. */
+/** Rejects with a TooLargeError where there is too much: then fewer are to be asked for. */
 export async function loadRows(store: Store, missing: Missing): Promise<Loaded> {
   // All are awaited together: of several that fail, none is left without somebody who hears it.
   const [members, groups, groupTypes] = await Promise.all([

@@ -229,7 +229,7 @@ const progress = `
   ) WITH (fillfactor = 10);
   INSERT INTO totals VALUES (0, 0, 0, 0);`;
 
-// Of people and groups with more than 64 KiB.
+// How much of a project is of people and groups with more than 64 KiB.
 const large = `
   CREATE TABLE large_properties (
     project_id ${text} NOT NULL PRIMARY KEY,

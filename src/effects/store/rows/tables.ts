@@ -153,7 +153,7 @@ export const groupMembers = table(
   { first_seen_at_ms: integer },
 );
 
-/** Of a project, all those that are large. */
+/** What all large properties of a project come to. */
 export const largeProperties = table("large_properties", { project_id: text }, { bytes: integer });
 
 export const usage = table(

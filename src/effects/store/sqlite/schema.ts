@@ -236,7 +236,7 @@ const progress = `
   CREATE TABLE totals (persons INTEGER NOT NULL, groups INTEGER NOT NULL) STRICT;
   INSERT INTO totals VALUES (0, 0);`;
 
-// Of people and groups with more than 64 KiB.
+// How much of a project is of people and groups with more than 64 KiB.
 const large = `
   CREATE TABLE large_properties (
     project_id TEXT NOT NULL PRIMARY KEY,
