@@ -11,6 +11,7 @@ import type { ConnectionId } from "../src/http/client/connection-id.ts";
 import type { CertificateFiles } from "../src/http/listener.ts";
 import type { StaticFiles } from "../src/http/pages/static-files.ts";
 import { HttpServer } from "../src/http/server.ts";
+import type { PassThrough } from "../src/http/upstream/pass-through.ts";
 import { createAdmission } from "../src/intake/admission.ts";
 
 export const bodyBytesMax = 100_000;
@@ -63,6 +64,7 @@ export interface TestServerConfig {
   readonly certificate?: CertificateFiles;
   readonly peek?: Peek | undefined;
   readonly files?: StaticFiles | undefined;
+  readonly passThrough?: PassThrough | undefined;
   readonly monotonicMs?: () => number;
 }
 
@@ -110,6 +112,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
     connectionId: config.connectionId,
     certificate: config.certificate,
     files: config.files,
+    passThrough: config.passThrough,
   });
   const host = config.host ?? "127.0.0.1";
   const port = await http.listen(host, 0);

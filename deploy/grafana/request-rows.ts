@@ -118,6 +118,20 @@ export const requestRows: readonly Row[] = [
         queries: [{ expr: sumRate("penstock_requests_total", "route"), legend: "{{route}}" }],
       }),
       timeSeries({
+        title: "Passed to the upstream",
+        description:
+          "Requests for what is no event, where PENSTOCK_UPSTREAM_URL is set: how they ended, how many are on their way, and what is kept for when the upstream is away.",
+        unit: "short",
+        queries: [
+          {
+            expr: sumRate("penstock_passed_requests_total", "kind, outcome"),
+            legend: "{{kind}} {{outcome}} a second",
+          },
+          { expr: `sum(${of("penstock_passed_inflight")})`, legend: "on their way" },
+          { expr: `sum(${of("penstock_passed_kept_bytes")})`, legend: "bytes kept" },
+        ],
+      }),
+      timeSeries({
         title: "Requests by status",
         description:
           "503 is refused and sent again by clients; 4xx is the client's doing; preflights of browsers are 200.",

@@ -15,6 +15,7 @@ import { type ConnectionId, loadConnectionId } from "../http/client/connection-i
 import type { CertificateFiles } from "../http/listener.ts";
 import { readStaticFiles, type StaticFiles } from "../http/pages/static-files.ts";
 import { HttpServer } from "../http/server.ts";
+import { PassThrough } from "../http/upstream/pass-through.ts";
 import { createAdmission } from "../intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../intake/intake.ts";
 import { createPeek } from "../intake/peek.ts";
@@ -85,18 +86,42 @@ async function openHttp(
     (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));
   closers.add(() => renewal?.close());
   if (renewal !== undefined) metrics.watch({ tlsCertificateExpiry: () => renewal.expirySeconds });
+  const passThrough = openPassThrough(base);
   const files = readStaticFiles(config.posthogJs);
   if (worker !== "joining") tellScripts(files, config.posthogJs, log);
   const http = new HttpServer({
     config: { ...config, ...connectionLimits(config) },
     ...{ intake, admission, metrics, clientWarnings, log, clock, connectionId, certificate, files },
-    peek: createPeek(registry),
+    ...{ passThrough, peek: createPeek(registry) },
     workMs: tools.workMs,
     random: Math.random,
     refusal: () => publisher.refusal(),
   });
   closers.add(() => http.close());
   return http;
+}
+
+/** Undefined where no upstream is set. */
+function openPassThrough({
+  config: { upstreamUrl, ...config },
+  clock: { monotonicMs },
+  log,
+  metrics,
+  worker,
+  closers,
+}: GatewayBase): PassThrough | undefined {
+  if (upstreamUrl === undefined) return undefined;
+  const passThrough = new PassThrough({
+    ...{ config: { ...config, upstreamUrl }, monotonicMs },
+    ended: (kind, outcome) => metrics.requestPassed(kind, outcome),
+  });
+  closers.add(() => passThrough.close());
+  metrics.watch({
+    passedInflight: () => passThrough.inflight,
+    passedKeptBytes: () => passThrough.keptBytes,
+  });
+  if (worker !== "joining") log.info({ upstream: upstreamUrl }, "what is no event is passed on");
+  return passThrough;
 }
 
 type IntakeTools = Pick<

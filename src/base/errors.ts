@@ -224,6 +224,13 @@ export const errorTable = {
     remedy:
       "Wait for the seconds that Retry-After says, and send it again. Whoever runs this gateway finds what the project may fill in PENSTOCK_PROJECT_SHARE and PENSTOCK_EXPANSION_MAX.",
   },
+  upstream_unavailable: {
+    status: 503,
+    title: "The upstream does not answer",
+    when: "what was asked for is no event and is the upstream's to answer (PENSTOCK_UPSTREAM_URL): it is away or in trouble, too much is on its way to it, and no answer of it is kept for this request; events are stored as ever",
+    remedy:
+      "Wait for the seconds that Retry-After says, and ask again. SDKs go on with the flags that they have. Whoever runs this gateway looks at penstock_passed_requests_total.",
+  },
   draining: {
     status: 503,
     title: "This gateway is shutting down",

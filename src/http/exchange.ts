@@ -16,7 +16,7 @@ import type { FixedAnswer } from "./pages/fixed-answer.ts";
 import { atOnceBytesMax } from "./piecewise.ts";
 import { type Written, writeResultsHead } from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
-import { writeFixed } from "./write-fixed.ts";
+import { type Writing, writeFixed } from "./write-fixed.ts";
 
 /**
  * In one turn of the event loop this many requests are answered as they are read. The answers to
@@ -183,8 +183,8 @@ export class HttpExchange implements Exchange {
       return;
     }
     const { origin, headOnly } = this;
-    const { close, sent } = this.#beginWriting(response, answer.status);
-    this.#stopWriting = writeFixed(response, answer, { origin, headOnly, close, sent });
+    const writing = this.#beginWriting(response, answer.status);
+    this.#stopWriting = writeFixed(response, answer, { origin, headOnly, ...writing });
   }
 
   answerResults(text: Buffer, hasRetry: boolean): void {
@@ -245,6 +245,7 @@ export class HttpExchange implements Exchange {
     this.#response = undefined;
     this.#shared.metrics.requestAborted(this.body.phase);
     const isTaken = this.#state === AnswerState.Open && this.body.state === BodyState.Taken;
+    if (this.body.taker !== undefined) this.body.stopWork();
     if (isTaken || this.#state === AnswerState.PutOff) this.#state = AnswerState.Gone;
     else this.#finish();
   }
@@ -302,10 +303,7 @@ export class HttpExchange implements Exchange {
   /**
    * Until all of the answer is handed over, the request is in flight, and its client may abort it.
    */
-  #beginWriting(
-    response: HttpResponse,
-    status: number,
-  ): { close: boolean; sent: (mustClose: boolean) => void } {
+  #beginWriting(response: HttpResponse, status: number): Writing {
     this.#shared.chunks.answered(this);
     this.#state = AnswerState.Writing;
     const sent = (mustClose: boolean): void => {
@@ -313,7 +311,8 @@ export class HttpExchange implements Exchange {
       this.#count(status);
       this.#closeAfter(response, mustClose ? "to be closed" : "done");
     };
-    return { close: this.close || this.#shared.draining, sent };
+    const { draining, long } = this.#shared;
+    return { close: this.close || draining, sent, long };
   }
 
   #closeAfter(response: HttpResponse, written: Written): void {

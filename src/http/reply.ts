@@ -2,10 +2,11 @@
 // nothing about requests and counts nothing. A response is written in one cork, so that it is one
 // system call.
 
+import { STATUS_CODES } from "node:http";
 import { type ErrorCode, type ErrorRow, errorTable, type Problem } from "../base/errors.ts";
 import type { IntakeReport } from "../base/types.ts";
 import { problemType } from "./pages/errors-page.ts";
-import { type FixedAnswer, JSON_TYPE } from "./pages/fixed-answer.ts";
+import { JSON_TYPE } from "./pages/fixed-answer.ts";
 import type { HttpResponse } from "./uws.ts";
 
 const PROBLEM_TYPE = "application/problem+json";
@@ -24,7 +25,7 @@ export function methodsAt(isV1: boolean): string {
   return isV1 ? v1Methods : allowedMethods;
 }
 
-export const statusLines = {
+const statusLines = {
   200: "200 OK",
   204: "204 No Content",
   304: "304 Not Modified",
@@ -36,7 +37,13 @@ export const statusLines = {
   415: "415 Unsupported Media Type",
   429: "429 Too Many Requests",
   503: "503 Service Unavailable",
-} as const satisfies Record<FixedAnswer["status"] | ErrorRow["status"], string>;
+} as const satisfies Record<200 | 204 | 304 | ErrorRow["status"], string>;
+
+/** The status line of any status, as of an answer that is passed on. */
+export function statusLineOf(status: number): string {
+  const known: Readonly<Record<number, string>> = statusLines;
+  return known[status] ?? `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
+}
 
 /**
  * `to be closed`: the answer is whole, but uWS does not close the connection. The caller is to

@@ -10,6 +10,8 @@ import type { FixedAnswer } from "./pages/fixed-answer.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
 import { allowedMethods, methodsAt } from "./reply.ts";
 import { createSdkRequests, type SdkRequests, sdkPaths } from "./sdk-requests.ts";
+import type { PassedKind } from "./upstream/labels.ts";
+import { isPlainQuery, passedKindOf } from "./upstream/passed-path.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
 /** What the path and the method alone tell of a request. */
@@ -28,6 +30,15 @@ export interface Routed {
   readonly headOnly?: boolean;
 }
 
+/** A request that the upstream answers. */
+export interface Passed extends Routed {
+  readonly label: PassedKind;
+  /** The path as it goes on, without the query. */
+  readonly passedPath: string;
+  /** What is answered here where the upstream says nothing, in place of a problem. */
+  readonly own: FixedAnswer | undefined;
+}
+
 export interface RoutedPreflight extends Routed {
   /** The methods that the path takes, as `Allow` names them. */
   readonly allow: string;
@@ -40,6 +51,10 @@ interface RouterOptions {
   readonly wallMs: () => number;
   begin(response: HttpResponse, request: HttpRequest, routed: Routed): void;
   preflight(response: HttpResponse, request: HttpRequest, routed: RoutedPreflight): void;
+  /** Passes a request on; undefined where there is no upstream. */
+  readonly pass:
+    | ((response: HttpResponse, request: HttpRequest, passed: Passed) => void)
+    | undefined;
 }
 
 const routes: ReadonlyMap<string, Route> = new Map(endpoints);
@@ -54,6 +69,9 @@ const operatorPaths: ReadonlySet<string> = new Set([
   "/healthz",
   "/health",
 ]);
+/** Without its script a page sends nothing; and SDKs take an error's body for the payload. */
+const hasOwnAnswer = /^\/(?:array|static)\/.*\.js$|\/remote_config\/?$/;
+const passedMethods = "GET, HEAD, POST, OPTIONS";
 const METHOD_NOT_ALLOWED: Problem = { code: "method_not_allowed", detail: "Send events with POST" };
 
 export class Router {
@@ -96,6 +114,7 @@ export class Router {
       return;
     }
     const { begin, preflight } = this.#options;
+    if (this.#isPassed(response, request, url)) return;
     const found = this.#sdk.routeOf(url);
     const nowhere = { label: "other", path: namedPath(url), allow: allowedMethods } as const;
     if (request.getMethod() === "options") {
@@ -111,6 +130,26 @@ export class Router {
       const { label, path } = found;
       begin(response, request, { label, path, verdict: found.answerTo(request), headOnly });
     }
+  }
+
+  /** Passes the request on, if it is one of those that the upstream answers. */
+  #isPassed(response: HttpResponse, request: HttpRequest, url: string): boolean {
+    const { pass, preflight } = this.#options;
+    const label = pass === undefined ? undefined : passedKindOf(url);
+    if (pass === undefined || label === undefined) return false;
+    const method = request.getMethod();
+    const path = namedPath(url);
+    if (method === "options") {
+      preflight(response, request, { label, path, allow: passedMethods });
+      return true;
+    }
+    if (!["get", "head", "post"].includes(method) || !isPlainQuery(request.getQuery() ?? ""))
+      return false;
+    const headOnly = method === "head";
+    const here = hasOwnAnswer.test(url) ? this.#sdk.routeOf(url)?.answerTo(request) : undefined;
+    const own = here !== undefined && "body" in here ? here : undefined;
+    pass(response, request, { label, path, passedPath: url, own, headOnly });
+    return true;
   }
 
   /** Takes a request at a path for events that had more slashes before it. */

@@ -27,6 +27,8 @@ import { readQuery } from "./query.ts";
 import { ReplyWriter } from "./reply.ts";
 import { type Routed, type RoutedPreflight, Router } from "./router.ts";
 import { isSdkRoute } from "./sdk-requests.ts";
+import type { PassThrough } from "./upstream/pass-through.ts";
+import { passerOf } from "./upstream/passer.ts";
 import type { HttpRequest, HttpResponse } from "./uws.ts";
 import { isV1Encoding, readV1Head } from "./v1-head.ts";
 
@@ -54,6 +56,8 @@ interface HttpServerOptions {
   readonly connectionId?: ConnectionId | undefined;
   /** The scripts that pages load from here; undefined where there are none. */
   readonly files?: StaticFiles | undefined;
+  /** Answers what is no event; undefined: that is answered here. */
+  readonly passThrough?: PassThrough | undefined;
   /** With these files the port speaks TLS, and nothing else. */
   readonly certificate?: CertificateFiles | undefined;
 }
@@ -98,11 +102,15 @@ export class HttpServer {
     });
     this.#clients = new AddressSource(config, { connectionId, log });
     this.connections = this.#clients.limits;
+    const { passThrough } = options;
+    const begin = (response: HttpResponse, request: HttpRequest, routed: Routed) =>
+      this.#begin(response, request, routed);
     const router = new Router({
       files,
       wallMs: () => options.clock.wallMs(),
-      begin: (response, request, routed) => this.#begin(response, request, routed),
+      begin,
       preflight: (response, request, routed) => this.#preflight(response, request, routed),
+      pass: passThrough && passerOf(passThrough, begin),
     });
     this.#listener = new Listener((app) => {
       app.filter((response, change) => this.#clients.follow(response, change));

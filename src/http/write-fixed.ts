@@ -1,10 +1,12 @@
-// Writes an answer that does not depend on what the store does: a text, a script, or the "thank
-// you" for what is not kept. A long answer goes out as its client reads it, so that no copy of a
-// script waits here for a client that asks for it and does not read it. Counts nothing.
+// Writes an answer that does not depend on what the store does: a text, a script, what an upstream
+// said, or the "thank you" for what is not kept. A long answer goes out as its client reads it, so
+// that no copy of a script waits here for a client that asks for it and does not read it. Counts
+// nothing.
 
+import type { LongAnswers } from "./long-answers.ts";
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
 import { atOnceBytesMax, writePiecewise } from "./piecewise.ts";
-import { endHead, statusLines, writeCorsHeaders } from "./reply.ts";
+import { endHead, statusLineOf, writeCorsHeaders } from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
 
 interface FixedAnswerOptions {
@@ -14,12 +16,17 @@ interface FixedAnswerOptions {
   readonly close: boolean;
   /** The request was a HEAD: headers only. */
   readonly headOnly: boolean;
+  /** Follows answers that are of one request alone. */
+  readonly long: LongAnswers;
   /**
    * Called once the answer is handed over whole; not called when the client goes before that. With
    * `mustClose` the caller has to end the connection: nothing else does.
    */
   readonly sent: (mustClose: boolean) => void;
 }
+
+/** What the exchange knows of an answer that is about to be written. */
+export type Writing = Pick<FixedAnswerOptions, "close" | "sent" | "long">;
 
 /**
  * For a long answer returns the function that stops the writing, to be called when the client is
@@ -32,18 +39,18 @@ export function writeFixed(
 ): (() => void) | undefined {
   const { body } = answer;
   const { origin, sent } = options;
+  const hasNoBody = answer.status === 204 || answer.status === 304;
   if (typeof body !== "string" && body.length > atOnceBytesMax && !options.headOnly) {
-    return writePiecewise(response, body, {
-      writeHead: () => writeHead(response, answer, origin),
-      close: true,
-      sent,
-    });
+    const piecewise = { writeHead: () => writeHead(response, answer, origin), close: true, sent };
+    return answer.isOwn === true
+      ? options.long.write(response, body, piecewise)
+      : writePiecewise(response, body, piecewise);
   }
   const { close } = options;
-  const isHead = answer.status !== 200 || options.headOnly;
+  const isHead = hasNoBody || options.headOnly;
   response.cork(() => {
     writeHead(response, answer, origin);
-    if (isHead && answer.status === 200)
+    if (isHead && !hasNoBody)
       response.writeHeader("Content-Length", String(Buffer.byteLength(body)));
     if (!isHead) response.end(body, close);
     else if (close) endHead(response);
@@ -54,7 +61,7 @@ export function writeFixed(
 }
 
 function writeHead(response: HttpResponse, { status, headers }: FixedAnswer, origin: string): void {
-  response.writeStatus(statusLines[status]);
+  response.writeStatus(statusLineOf(status));
   for (const [name, value] of headers) response.writeHeader(name, value);
   if (origin !== "") writeCorsHeaders(response, origin);
   // This answer has no CORS headers. Without Vary a cache could give it to a page of another

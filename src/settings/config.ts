@@ -18,6 +18,7 @@ import {
 } from "./parsers.ts";
 import { type Setting, setting } from "./setting.ts";
 import { sinkSettings } from "./sink-settings.ts";
+import { upstreamSettings } from "./upstream-settings.ts";
 
 const MIB = 1_048_576;
 
@@ -283,6 +284,7 @@ export const settings = {
     unit: "folder/off",
     why: "the npm package posthog-js, whose scripts are served at /static/ for pages with the HTML snippet; off: none; unset: the one in node_modules, else that of the bundle",
   }),
+  ...upstreamSettings,
   ...effectsSettings,
   ...sinkSettings,
   logLevel: setting({

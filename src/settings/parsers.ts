@@ -17,6 +17,17 @@ export function wholeNumber(min: number, max: number): Parse<number> {
   };
 }
 
+/** An address without user, query and fragment, which may have a path. */
+export function originUrl(value: string): string {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw new Error("must be an address as https://us.i.posthog.com");
+  // What it holds is not shown: it may be a password.
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
+    throw new Error("must be without user, query and fragment");
+  return url.href.replace(/\/+$/, "");
+}
+
 const durationUnitsMs: Record<string, number> = {
   s: 1_000,
   m: 60_000,

@@ -38,13 +38,14 @@ interface Stage {
   readonly browser: Browser | undefined;
 }
 
-export function startStage(): Stage {
+/** `env`: settings of the gateway, asked for when it starts. */
+export function startStage(env: () => Record<string, string> = () => ({})): Stage {
   let gateway: TestGateway | undefined;
   let site: Site | undefined;
   let browser: Browser | undefined;
   beforeAll(async () => {
     if (chromiums().length > 0) browser = await startBrowser();
-    gateway = await startTestGateway();
+    gateway = await startTestGateway({ env: env() });
     site = await startSite();
   });
   afterAll(async () => {

@@ -104,6 +104,7 @@ async function startSink(gateway: TestGateway): Promise<string> {
     PENSTOCK_NATS_URL: gateway.nats.url,
     PENSTOCK_SINK_PORT: String(port),
     PENSTOCK_SINK_BATCH_AGE_MS: "10",
+    PENSTOCK_SINK_BATCH_EVENTS: "1",
     PENSTOCK_LOG_LEVEL: "fatal",
   });
   const ended = new AbortController();
@@ -130,7 +131,9 @@ test("a real Prometheus has an answer to every query: queries, rules, alerts", {
   timeout: fetchMsMax,
 }, async () => {
   await testProgram("prometheus");
-  const env = { PENSTOCK_ACK_TIMEOUT_MS: String(ackTimeoutMs) };
+  // Nobody asks it for anything.
+  const upstream = { PENSTOCK_UPSTREAM_URL: "http://127.0.0.1:1" };
+  const env = { PENSTOCK_ACK_TIMEOUT_MS: String(ackTimeoutMs), ...upstream };
   const gateway = await startTestGateway({ env });
   onTestFinished(() => gateway.stop());
   startLoad(gateway, await gateway.project());

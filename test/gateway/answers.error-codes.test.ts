@@ -186,6 +186,7 @@ const elsewhere: Partial<Record<ErrorCode, string>> = {
   store_full: "a-full-store-is-503",
   project_full: "a-project-fills-its-share",
   draining: "test/http",
+  upstream_unavailable: "test/http/upstream",
   timeout: "a-lost-store-is-503",
 };
 

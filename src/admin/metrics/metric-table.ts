@@ -32,6 +32,22 @@ export const metricTable = {
     type: "counter",
     help: "Clients gone before the answer, by phase: head, body, answer.",
   },
+  penstock_passed_requests_total: {
+    type: "counter",
+    help: "Requests for the upstream, by kind and outcome: passed (its answer), fresh (a kept one that is still fresh), kept (an older one, while it is away), failed and full (503: it is away, too much is on its way), gone (the client left).",
+  },
+  penstock_passed_inflight: {
+    type: "gauge",
+    across: "sum",
+    isOptional: true,
+    help: "Requests on their way to the upstream; absent without one, like the next.",
+  },
+  penstock_passed_kept_bytes: {
+    type: "gauge",
+    across: "sum",
+    isOptional: true,
+    help: "Answers of the upstream that are kept for when it is away.",
+  },
   penstock_requests_inflight: {
     type: "gauge",
     across: "sum",

@@ -7,6 +7,12 @@ import { type ErrorCode, errorTable } from "../../base/errors.ts";
 import type { MetricSnapshot, Sample } from "../../base/sample.ts";
 import type { Lane } from "../../base/types.ts";
 import { type WarningCode, warningCodes } from "../../base/warnings.ts";
+import {
+  type PassedKind,
+  type PassedOutcome,
+  passedKinds,
+  passedOutcomes,
+} from "../../http/upstream/labels.ts";
 import { lanes } from "../../nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../nats/readiness.ts";
 import { type AckFailureCause, ackFailureCauses } from "../../publish/publish-metrics.ts";
@@ -45,6 +51,8 @@ interface Gauges {
   readonly connectionsMax?: () => number;
   readonly connectionsRefused?: () => Sample[];
   readonly streamsRefused?: () => number;
+  readonly passedInflight?: () => number;
+  readonly passedKeptBytes?: () => number;
 }
 
 const gaugeNames = {
@@ -63,6 +71,8 @@ const gaugeNames = {
   streamBytes: "penstock_stream_bytes",
   streamBytesMax: "penstock_stream_bytes_max",
   streamsRefused: "penstock_streams_refused",
+  passedInflight: "penstock_passed_inflight",
+  passedKeptBytes: "penstock_passed_kept_bytes",
 } as const satisfies Record<keyof Gauges, MetricName>;
 
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
@@ -73,6 +83,8 @@ const causePlace = placesOf(ackFailureCauses);
 const regressionPlace = placesOf(regressionCauses);
 const warningPlace = placesOf(warningCodes);
 const reasonPlace = placesOf(reasons);
+const kindPlace = placesOf(passedKinds);
+const passedPlace = placesOf(passedOutcomes);
 
 const STATUS_MAX = 599;
 const endpointCells = endpoints.length * (STATUS_MAX + 1);
@@ -121,6 +133,9 @@ export class Metrics {
   readonly #streamRegressions = new Tally(
     lanes.flatMap((lane) => regressionCauses.map((cause) => ({ lane, cause }))),
   );
+  readonly #passed = new Tally(
+    passedKinds.flatMap((kind) => passedOutcomes.map((outcome) => ({ kind, outcome }))),
+  );
   readonly #loopDelay = watchEventLoopDelay();
   #slowPathItems = 0;
   #distinctIdsCut = 0;
@@ -129,6 +144,7 @@ export class Metrics {
   constructor() {
     this.#register("penstock_requests_total", () => this.#requestSamples());
     this.#register("penstock_problems_total", () => this.#problems.samples());
+    this.#register("penstock_passed_requests_total", () => this.#passed.samples());
     this.#register("penstock_request_duration_seconds", (name) =>
       routes.flatMap((route, place) => this.#requestSeconds[place]!.samples(name, { route })),
     );
@@ -176,6 +192,11 @@ export class Metrics {
    */
   requestAborted(phase: AbortPhase): void {
     this.#aborted.add(phasePlace[phase], 1);
+  }
+
+  /** To be called once for each request for the upstream. */
+  requestPassed(kind: PassedKind, outcome: PassedOutcome): void {
+    this.#passed.add(kindPlace[kind] * passedOutcomes.length + passedPlace[outcome], 1);
   }
 
   events(lane: Lane, reason: EventReason, count: number): void {

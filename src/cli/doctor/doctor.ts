@@ -27,6 +27,7 @@ import { checkNats } from "./nats.ts";
 import { checkAdminPort, checkPublicPort } from "./ports.ts";
 import { countOf, jsonOf, linesOf } from "./report.ts";
 import { checkScripts } from "./scripts.ts";
+import { checkUpstream } from "./upstream.ts";
 
 export interface DoctorOptions {
   /** URLs of nats-server's monitoring endpoints, with commas between. */
@@ -79,6 +80,7 @@ async function checkAll(
     ),
   ]);
   const effects = checkEffects(config, context);
+  const upstream = checkUpstream({ url: config.upstreamUrl, timeoutMs: portTimeoutMs });
   const uws = await import("../../http/uws.ts").catch((error: unknown) => error);
   const nats = await checkNats(config, urls, context);
   return [
@@ -86,6 +88,7 @@ async function checkAll(
     ...checkMachine(config, nats.storedBytes),
     ...checkLocalFiles(config, uws),
     ...(await effects),
+    ...(await upstream),
     ...(await ports),
   ];
 }

@@ -245,7 +245,7 @@ export class BodyReader {
       body.bytesArrived += body.queryData.length;
       return this.#unpacker.unpackQuery(body);
     }
-    if (body.bytesArrived === 0) return emptyBody;
+    if (body.bytesArrived === 0 && body.taker === undefined) return emptyBody;
     if (body.buffer !== undefined || lastPiece.length > CHUNK_BYTES_MAX)
       this.#append(body, lastPiece);
     const { buffer } = body;
@@ -283,7 +283,8 @@ export class BodyReader {
 
   /** `bytes` lie in the body's buffer, if it has one. */
   #unpack(body: RequestBody, bytes: Buffer): Problem | undefined {
-    if (!body.isPlain || !beginsAsJson(bytes[0])) return this.#unpacker.unpack(body, bytes);
+    const isPacked = !body.isPlain || !beginsAsJson(bytes[0]);
+    if (isPacked && body.taker === undefined) return this.#unpacker.unpack(body, bytes);
     this.#handOn(body, bytes);
     return undefined;
   }
@@ -325,7 +326,7 @@ export class BodyReader {
   #hand(body: RequestBody, whole: WholeBody): Promise<void> | undefined {
     body.handOver();
     try {
-      const work = this.#options.intake(body.request, whole);
+      const work = (body.taker ?? this.#options.intake)(body.request, whole);
       return work?.catch((error: unknown) => this.#intakeFailed(body, error));
     } catch (error) {
       this.#intakeFailed(body, error);

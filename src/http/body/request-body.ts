@@ -8,7 +8,7 @@
 // request may be answered, and its client may go, in every state.
 
 import type { Problem } from "../../base/errors.ts";
-import type { Admission, BodyHint, Exchange, Peek } from "../../base/types.ts";
+import type { Admission, BodyHint, Exchange, Intake, Peek } from "../../base/types.ts";
 import type { FixedAnswer } from "../pages/fixed-answer.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { noRoom } from "./body-problems.ts";
@@ -104,6 +104,8 @@ export class RequestBody {
   /** Stops the work on a body that is waiting. */
   cancelWork: (() => void) | undefined = undefined;
   hint: BodyHint | undefined = undefined;
+  /** Takes the body as it came, in place of the intake: it holds no events. */
+  taker: Intake | undefined = undefined;
   /** How much of the body had come when it was last peeked into for its key. */
   bytesPeeked = 0;
   /** How much of the body had come when it was last checked for being slow. */
@@ -176,6 +178,7 @@ export class RequestBody {
    */
   peek(bytes: Buffer, isWhole: boolean): void {
     const { hint } = this;
+    if (this.taker !== undefined) return;
     if (hint?.projectId !== undefined && (!isWhole || hint.lane !== undefined)) return;
     this.hint = this.#peek?.(bytes, isWhole, this.request.v1?.apiKey);
   }

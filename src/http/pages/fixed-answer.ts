@@ -1,13 +1,15 @@
-// Declares answers that are made once and are the same for everybody, and their security headers:
+// Declares answers that are settled before they are written, and the security headers of ours:
 // the policy of a page lets it load and run nothing but its own style, and `nosniff` keeps a
 // browser from guessing another content type. Writes nothing: see write-fixed.ts.
 
 import { createHash } from "node:crypto";
 
 export interface FixedAnswer {
-  readonly status: 200 | 204 | 304;
+  readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string | Uint8Array;
+  /** The body is of this request alone: while it is read it counts as bytes in flight. */
+  readonly isOwn?: boolean;
 }
 
 export const JSON_TYPE = "application/json";

@@ -1,0 +1,186 @@
+// The story of one request that is passed on: a fresh answer that is kept, else the upstream's,
+// else a kept one that is older, else 503. Flags are always asked for; their kept answer is that of
+// the same question, and is given only while the upstream is away.
+
+import { createHash } from "node:crypto";
+import type { Problem } from "../../base/errors.ts";
+import type { FixedAnswer } from "../pages/fixed-answer.ts";
+import { flagsQuestion } from "./flags-question.ts";
+import { freshMsOf, KeptAnswers } from "./kept-answers.ts";
+import type { PassedKind, PassedOutcome } from "./labels.ts";
+import type { PassedHead } from "./passed-head.ts";
+
+import { type UpstreamAnswer, UpstreamClient } from "./upstream-client.ts";
+
+export interface PassThroughConfig {
+  readonly upstreamUrl: string;
+  readonly upstreamTimeoutMs: number;
+  readonly upstreamRequestsMax: number;
+  readonly upstreamKeptBytesMax: number;
+  readonly upstreamKeptAge: number;
+}
+
+interface PassThroughOptions {
+  readonly config: PassThroughConfig;
+  readonly monotonicMs: () => number;
+  readonly ended: (kind: PassedKind, outcome: PassedOutcome) => void;
+}
+
+/** The request that waits for the answer. */
+interface Asking {
+  readonly head: PassedHead;
+  /** In memory that stays as it is until the answer is there. */
+  readonly body: Uint8Array;
+  readonly gone: AbortSignal;
+}
+
+interface Said {
+  readonly outcome: PassedOutcome;
+  readonly answer: FixedAnswer | Problem;
+}
+
+const unavailable: Problem = {
+  code: "upstream_unavailable",
+  detail: "The upstream that answers this does not answer; events are stored as ever",
+};
+/** Parameters that differ with each request, and not by what is asked. */
+const passing = /^(?:_|sent_at|retry_count|ver)=/;
+const cached: ReadonlySet<PassedKind> = new Set(["config", "static"]);
+
+export class PassThrough {
+  readonly #options: PassThroughOptions;
+  readonly #client: UpstreamClient;
+  /** Scripts and configuration, which many ask for. */
+  readonly #shared: KeptAnswers;
+  /** Flags, each of one person. */
+  readonly #flags: KeptAnswers;
+  /** Questions for what many ask for that are on their way. */
+  readonly #asked = new Map<string, Promise<UpstreamAnswer | undefined>>();
+
+  constructor(options: PassThroughOptions) {
+    const { config, monotonicMs } = options;
+    this.#options = options;
+    this.#client = new UpstreamClient({
+      ...{ url: config.upstreamUrl, timeoutMs: config.upstreamTimeoutMs, monotonicMs },
+      requestsMax: config.upstreamRequestsMax,
+    });
+    const bytesMax = config.upstreamKeptBytesMax / 2;
+    const kept = { bytesMax, ageMsMax: config.upstreamKeptAge, monotonicMs };
+    this.#shared = new KeptAnswers(kept);
+    this.#flags = new KeptAnswers(kept);
+  }
+
+  get inflight(): number {
+    return this.#client.inflight;
+  }
+
+  get keptBytes(): number {
+    return this.#shared.bytes + this.#flags.bytes;
+  }
+
+  /** Never rejects. */
+  async answerTo(asking: Asking): Promise<FixedAnswer | Problem> {
+    const { kind } = asking.head;
+    const { outcome, answer } = cached.has(kind)
+      ? await this.#answerShared(asking)
+      : await this.#answerOwn(asking);
+    this.#options.ended(kind, outcome);
+    return answer;
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  async #answerShared({ head }: Asking): Promise<Said> {
+    const key = sharedKey(head);
+    const kept = this.#shared.get(key);
+    if (kept?.isFresh === true) return { outcome: "fresh", answer: fixedOf(kept.answer, head) };
+    // A client that leaves does not end it: others wait for it too, or will.
+    const asked = this.#asked.get(key) ?? this.#askShared(key, head);
+    const answer = await asked;
+    if (answer !== undefined) return { outcome: "passed", answer: fixedOf(answer, head) };
+    if (kept === undefined) return { outcome: "failed", answer: unavailable };
+    return { outcome: "kept", answer: fixedOf(aged(kept.answer, kept.ageMs), head) };
+  }
+
+  #askShared(key: string, head: PassedHead): Promise<UpstreamAnswer | undefined> {
+    const asked = this.#askToKeep(key, head).finally(() => this.#asked.delete(key));
+    this.#asked.set(key, asked);
+    return asked;
+  }
+
+  async #askToKeep(key: string, head: PassedHead): Promise<UpstreamAnswer | undefined> {
+    const answer = await this.#client.ask(head, noBytes, neverGone);
+    if (typeof answer === "string" || answer.status >= 500) return undefined;
+    const freshMs = answer.status === 200 ? freshMsOf(answer.headers) : undefined;
+    if (freshMs !== undefined) this.#shared.keep(key, answer, freshMs);
+    return answer;
+  }
+
+  async #answerOwn({ head, body, gone }: Asking): Promise<Said> {
+    const key = head.kind === "flags" ? ownKey(head, body) : undefined;
+    const answer = await this.#client.ask(head, body, gone);
+    if (answer === "gone") return { outcome: "gone", answer: unavailable };
+    if (typeof answer !== "string" && answer.status < 500 && answer.status !== 429) {
+      if (key !== undefined && answer.status === 200) this.#flags.keep(key, answer, 0);
+      return { outcome: "passed", answer: { ...answer, isOwn: true } };
+    }
+    const kept = key === undefined ? undefined : this.#flags.get(key);
+    if (kept !== undefined) return { outcome: "kept", answer: aged(kept.answer, kept.ageMs) };
+    if (answer === "full") return { outcome: "full", answer: unavailable };
+    // What it says to a client that asks too much is for the client.
+    if (typeof answer !== "string" && answer.status === 429)
+      return { outcome: "passed", answer: { ...answer, isOwn: true } };
+    return { outcome: "failed", answer: unavailable };
+  }
+}
+
+const noBytes = new Uint8Array(0);
+const neverGone = new AbortController().signal;
+
+/** A client that has it already is told so. */
+function fixedOf(answer: UpstreamAnswer, { ifNoneMatch }: PassedHead): FixedAnswer {
+  const etag = answer.headers.find(([name]) => name === "ETag")?.[1];
+  const tags = ifNoneMatch.split(",").map((tag) => weakless(tag.trim()));
+  const isThere = etag !== undefined && ifNoneMatch !== "" && tags.includes(weakless(etag));
+  if (answer.status !== 200 || !isThere) return answer;
+  const headers = answer.headers.filter(([name]) => !name.startsWith("Content-"));
+  return { status: 304, headers, body: "" };
+}
+
+function weakless(tag: string): string {
+  return tag.replace(/^W\//, "");
+}
+
+/** Says how old it is, and is not to be kept by anybody else. */
+function aged({ status, headers, body }: UpstreamAnswer, ageMs: number): UpstreamAnswer {
+  const others = headers.filter(([name]) => name !== "Cache-Control");
+  const age = ["Age", String(Math.floor(ageMs / 1_000))] as const;
+  return { status, headers: [...others, age, ["Cache-Control", "no-cache"]], body };
+}
+
+/** Configuration may differ by the page that asks for it. */
+function sharedKey({ kind, path, query, headers }: PassedHead): string {
+  const codings = headers["accept-encoding"] ?? "";
+  const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";
+  return [codings, page, path, parametersOf(query)].join("\n");
+}
+
+function pageOf(referer: string | undefined): string {
+  return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : "";
+}
+
+/** The same question of the same person, in an answer that the client can read. */
+function ownKey({ method, path, query, headers }: PassedHead, body: Uint8Array): string {
+  const hash = createHash("sha256");
+  hash.update([method, path, parametersOf(query), headers["accept-encoding"]].join("\n"));
+  return hash.update(flagsQuestion(body) ?? body).digest("base64");
+}
+
+function parametersOf(query: string): string {
+  return query
+    .split("&")
+    .filter((parameter) => !passing.test(parameter))
+    .join("&");
+}

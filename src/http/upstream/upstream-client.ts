@@ -1,0 +1,146 @@
+// Asks the upstream: one origin, so many requests at a time, so many bytes of answers, and a
+// deadline for each. After some failures in a row the upstream counts as away: for a while only one
+// request at a time finds out whether it is back, and nobody else waits for it.
+
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { answerHeaders, type PassedHead } from "./passed-head.ts";
+
+interface UpstreamClientOptions {
+  readonly url: string;
+  readonly requestsMax: number;
+  readonly timeoutMs: number;
+  readonly monotonicMs: () => number;
+}
+
+export interface UpstreamAnswer {
+  readonly status: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body: Buffer;
+}
+
+/** Why there is no answer: too much is on its way, the client has left, or the upstream is away. */
+type NoAnswer = "full" | "gone" | "away";
+
+const answerBytesMax = 16_777_216;
+/** Bytes of all answers that are being read. */
+const answersBytesMax = 67_108_864;
+/** Bytes of all bodies that are on their way: the rest of the budget stays for events. */
+const bodiesBytesMax = 33_554_432;
+const failuresToAway = 3;
+const awayMs = 1_000;
+const connectionIdleMs = 20_000;
+
+export class UpstreamClient {
+  readonly #options: UpstreamClientOptions;
+  readonly #url: URL;
+  readonly #agent: HttpAgent | HttpsAgent;
+  #inflight = 0;
+  #bodyBytes = 0;
+  #answerBytes = 0;
+  /** Failures in a row. */
+  #failures = 0;
+  #awayUntilMs = 0;
+  #isProbed = false;
+
+  constructor(options: UpstreamClientOptions) {
+    this.#options = options;
+    this.#url = new URL(options.url);
+    const Agent = this.#url.protocol === "https:" ? HttpsAgent : HttpAgent;
+    this.#agent = new Agent({
+      ...{ keepAlive: true, scheduling: "lifo", timeout: connectionIdleMs },
+      maxSockets: options.requestsMax,
+    });
+  }
+
+  get inflight(): number {
+    return this.#inflight;
+  }
+
+  get isAway(): boolean {
+    return this.#failures >= failuresToAway;
+  }
+
+  /** `body` stays the caller's: it is not to change until this is fulfilled. Never rejects. */
+  async ask(
+    head: PassedHead,
+    body: Uint8Array,
+    gone: AbortSignal,
+  ): Promise<UpstreamAnswer | NoAnswer> {
+    const { requestsMax, monotonicMs } = this.#options;
+    if (this.isAway && (this.#isProbed || monotonicMs() < this.#awayUntilMs)) return "away";
+    if (this.#inflight >= requestsMax) return "full";
+    if (this.#bodyBytes + body.length > bodiesBytesMax) return "full";
+    const isProbe = this.isAway;
+    if (isProbe) this.#isProbed = true;
+    this.#inflight++;
+    this.#bodyBytes += body.length;
+    try {
+      const answer = await this.#send(head, body, gone);
+      if (answer === "full") return "full";
+      this.#note(answer.status < 500);
+      return answer;
+    } catch {
+      if (gone.aborted) return "gone";
+      this.#note(false);
+      return "away";
+    } finally {
+      this.#inflight--;
+      this.#bodyBytes -= body.length;
+      if (isProbe) this.#isProbed = false;
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  #note(isWell: boolean): void {
+    this.#failures = isWell ? 0 : this.#failures + 1;
+    if (this.isAway) this.#awayUntilMs = this.#options.monotonicMs() + awayMs;
+  }
+
+  #send(
+    { method, path, query, headers }: PassedHead,
+    body: Uint8Array,
+    gone: AbortSignal,
+  ): Promise<UpstreamAnswer | "full"> {
+    const { protocol, hostname, port, pathname } = this.#url;
+    const request = protocol === "https:" ? httpsRequest : httpRequest;
+    const { timeoutMs } = this.#options;
+    return new Promise((resolve, reject) => {
+      const asked = request({
+        // Host and port are the upstream's, whatever the path is.
+        ...{ hostname: hostname.replace(/^\[|\]$/g, ""), port, agent: this.#agent, method },
+        path: `${pathname.replace(/\/$/, "")}${path}${query === "" ? "" : `?${query}`}`,
+        headers: method === "POST" ? { ...headers, "content-length": body.length } : { ...headers },
+        signal: AbortSignal.any([gone, AbortSignal.timeout(timeoutMs)]),
+      });
+      asked.on("response", (response) => {
+        this.#read(response).then(resolve, reject);
+      });
+      asked.on("error", reject);
+      asked.end(method === "POST" ? body : undefined);
+    });
+  }
+
+  /** `full`: the answer is too long, or there is no room for it. */
+  async #read(response: IncomingMessage): Promise<UpstreamAnswer | "full"> {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    try {
+      for await (const chunk of response) {
+        const { length } = chunk as Buffer;
+        if (bytes + length > answerBytesMax || this.#answerBytes + length > answersBytesMax)
+          return "full";
+        bytes += length;
+        this.#answerBytes += length;
+        chunks.push(chunk as Buffer);
+      }
+      const body = Buffer.concat(chunks);
+      return { status: response.statusCode ?? 502, headers: answerHeaders(response.headers), body };
+    } finally {
+      this.#answerBytes -= bytes;
+    }
+  }
+}
