@@ -3,6 +3,7 @@
 
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { makeOwnFile, mustBeSingle } from "./own-file.ts";
 
 const busy = 5;
 
@@ -12,8 +13,13 @@ export interface FileLock {
   close(): void;
 }
 
-/** Makes the file. `busy`: somebody else has it. Throws what opening a file throws. */
+/**
+ * Makes the file. `busy`: somebody else has it. Throws what opening a file throws, and a StoreError
+ * where the name leads to another file.
+ */
 export function takeFileLock(file: string): FileLock | "busy" {
+  makeOwnFile(file);
+  mustBeSingle(file);
   const lock = new DatabaseSync(file, { timeout: 0 });
   try {
     lock.exec("BEGIN EXCLUSIVE");

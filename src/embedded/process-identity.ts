@@ -12,6 +12,12 @@ export interface ProcessHost {
    * Node's `process.kill`. Signal 0 only asks whether the process is there. Throws ESRCH or EPERM.
    */
   kill(pid: number, signal: NodeJS.Signals | 0): unknown;
+  /** These are not there on Windows. */
+  getuid?: () => number;
+  initgroups?: (user: number, extraGroup: number) => void;
+  setgroups?: (groups: readonly number[]) => void;
+  setgid?: (gid: number) => void;
+  setuid?: (uid: number) => void;
 }
 
 export interface ProcessIdentity {

@@ -5,6 +5,7 @@
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
 import type { StorePlace } from "../../effects/store/open.ts";
+import { isAbsent } from "../../effects/store/sqlite/file-access.ts";
 import { removeDatabase } from "../../effects/store/sqlite/replace-file.ts";
 import { isWriterLocked, takeWriterLock } from "../../effects/store/sqlite/writer-lock.ts";
 import { makeFolder } from "../../embedded/make-folder.ts";
@@ -18,6 +19,7 @@ export function comparisonFile(place: StorePlace, dataDir: string): string {
   const folder = folderFor(place, path.resolve(dataDir));
   const name = place.kind === "sqlite" ? path.basename(place.file) : "effects";
   const file = path.join(folder, `${name}.verify`);
+  mustBeOurs(file);
   if (isWriterLocked(file))
     throw new CommandError(`verify: another one is at work, on ${file}: wait for its end`);
   const lock = takeWriterLock(file);
@@ -27,6 +29,21 @@ export function comparisonFile(place: StorePlace, dataDir: string): string {
     lock.close();
   }
   return file;
+}
+
+/** One that root began, and that was killed, may have left what only root may open. */
+function mustBeOurs(file: string): void {
+  for (const end of ["", "-wal", "-shm", ".writer-lock"]) {
+    const name = `${file}${end}`;
+    if (isAbsent(name)) continue;
+    try {
+      accessSync(name, constants.R_OK | constants.W_OK);
+    } catch {
+      throw new CommandError(
+        `verify: ${name} is another user's: where no other one is at work, remove all files of the name ${path.basename(file)}*`,
+      );
+    }
+  }
 }
 
 function folderFor(place: StorePlace, dataDir: string): string {

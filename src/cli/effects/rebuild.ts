@@ -2,6 +2,7 @@
 // place of the one there is, or only to be compared with it. Both need NATS, and only rebuild needs
 // that no `penstock effects` runs.
 
+import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { FileLock } from "../../base/file-lock.ts";
 import { StoreError } from "../../base/store-error.ts";
@@ -19,6 +20,7 @@ import { verify } from "../../effects/writer/verify.ts";
 import { effectsUrl } from "../../settings/parsers.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
+import { actAsOwner } from "./as-owner.ts";
 import { type EffectsCommand, note, say } from "./command.ts";
 
 export interface RebuildCommandOptions {
@@ -34,6 +36,7 @@ export async function rebuildEffects(
   options: RebuildCommandOptions,
 ): Promise<void> {
   const place = storePlace(command.config);
+  if (place.kind === "sqlite") actAsOwner(command, place.file);
   await told(async () => {
     if (options.into !== undefined) await intoAnother(command, place, options);
     else if (place.kind === "sqlite") await inPlace(command, place.file, options);
@@ -53,6 +56,7 @@ export async function verifyEffects(
   const { comparisonFile } = await import("./comparison-file.ts");
   const { removeDatabase } = await import("../../effects/store/sqlite/replace-file.ts");
   const place = storePlace(command.config);
+  actAsOwner(command, place.kind === "sqlite" ? place.file : path.resolve(command.config.dataDir));
   const reader = await readerAt(place);
   let file: string | undefined;
   let into: EffectsStore | undefined;

@@ -37,6 +37,7 @@ Object.assign(fs, {
     copyFileSync(...args);
     fs.truncateSync(args[1], 1_000);
     count();
+    fs.unlinkSync(args[1]);
     copyFileSync(...args);
   },
 });

@@ -7,11 +7,14 @@ import {
   copyFileSync,
   existsSync,
   linkSync,
+  lstatSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
+  writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -120,6 +123,35 @@ test("whoever makes the new one, it has owner and mode of the old one", async ()
   const owner = isRoot ? [65_534, 65_534] : [process.getuid?.(), process.getgid?.()];
   expect([uid, gid]).toEqual(owner);
   expect([statSync(lock).uid, statSync(lock).gid]).toEqual(owner);
+});
+
+test("what lies beside the database and leads elsewhere is not followed", async () => {
+  const { file, anew, kept } = newNames();
+  await make(file, 2);
+  await make(anew, 3);
+  const other = path.join(path.dirname(file), "somebody-elses");
+  const was = "not to be written";
+  writeFileSync(other, was, { mode: 0o640 });
+  const { uid, gid } = statSync(other);
+  const untouched = (): void => {
+    expect(readFileSync(other, "utf8")).toBe(was);
+    expect(statSync(other)).toMatchObject({ mode: 0o100640, uid, gid });
+  };
+  const lock = `${file}.writer-lock`;
+  for (const lay of [symlinkSync, linkSync]) {
+    rmSync(lock);
+    lay(other, lock);
+    expect(() => takeWriterLock(file)).toThrow(StoreError);
+    expect(() => makeBeside({ file, anew: `${anew}-2` })).toThrow(StoreError);
+    untouched();
+  }
+  rmSync(lock);
+  symlinkSync(other, `${file}.before-rebuild.part`);
+  const args = [killedChild, "100", "without links", file, anew];
+  expect(spawnSync(process.execPath, args, { stdio: "inherit" }).status).toBe(0);
+  untouched();
+  expect([await numberOf(file), await numberOf(kept)]).toEqual([3, 2]);
+  expect(lstatSync(kept).isFile()).toBe(true);
 });
 
 test("where the new one cannot take the name, the old one has it", async () => {

@@ -4,9 +4,10 @@
 
 import path from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { makeOwnFile } from "../../../base/own-file.ts";
 import { StoreError } from "../../../base/store-error.ts";
 import type { Value } from "../../../base/table.ts";
-import { makePrivate, mustBeReadable } from "./file-access.ts";
+import { mustBeReadable } from "./file-access.ts";
 import { steps } from "./schema.ts";
 
 const busyTimeoutMs = 5_000;
@@ -46,7 +47,8 @@ export class Database {
   /** Makes the file where there is none, and brings its tables up to date. */
   static forWriting(file: string): Database {
     return faults(`open ${file}`, () => {
-      makePrivate(file);
+      // It will hold what is known of people. SQLite gives its log and its index its mode.
+      makeOwnFile(file);
       const db = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
         spillBeside(file, db);

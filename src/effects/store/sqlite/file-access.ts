@@ -1,6 +1,6 @@
 // Whether a database's file is there, and who may read it.
 
-import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
+import { accessSync, constants, statSync } from "node:fs";
 import { StoreError } from "../../../base/store-error.ts";
 
 /** Throws a StoreError that says what is to be done. */
@@ -26,17 +26,5 @@ export function isAbsent(file: string): boolean {
     return false;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ENOENT";
-  }
-}
-
-/**
- * Makes a file that only its owner may read, where there is none: it will hold what is known of
- * people. SQLite gives its log and its index (-wal, -shm) the mode of the database.
- */
-export function makePrivate(file: string): void {
-  try {
-    closeSync(openSync(file, "a", 0o600));
-  } catch {
-    // SQLite meets the same fault, and says what it is.
   }
 }

@@ -2,13 +2,16 @@
 // ends, one of both has the name, in whole. Whoever calls has the writer's lock on that name.
 
 import {
-  chmodSync,
-  chownSync,
   closeSync,
+  constants,
   copyFileSync,
   existsSync,
+  fchmodSync,
+  fchownSync,
   fsyncSync,
+  lchownSync,
   linkSync,
+  lstatSync,
   openSync,
   renameSync,
   rmSync,
@@ -17,9 +20,9 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { mustBeSingle, newFile } from "../../../base/own-file.ts";
 import { StoreError } from "../../../base/store-error.ts";
 import { faults } from "./database.ts";
-import { makePrivate } from "./file-access.ts";
 
 interface Replacing {
   readonly file: string;
@@ -45,13 +48,20 @@ export function removeDatabase(file: string, { keepLock = false } = {}): void {
  */
 export function makeBeside({ file, anew }: Replacing): void {
   removeDatabase(anew);
-  makePrivate(anew);
   const { uid, gid, mode } = statSync(file);
   try {
-    giveTo(anew, { uid, gid });
-    chmodSync(anew, mode & 0o777);
-    // Where the lock's file was not there, whoever makes the new database made it.
-    giveTo(`${file}.writer-lock`, { uid, gid });
+    const descriptor = newFile(anew);
+    try {
+      if (isOfAnother(statSync(anew), { uid, gid })) fchownSync(descriptor, uid, gid);
+      fchmodSync(descriptor, mode & 0o777);
+    } finally {
+      closeSync(descriptor);
+    }
+    // Where the lock's file was not there, whoever makes the new database made it. To open it and
+    // close it again would let go of the lock.
+    const lock = `${file}.writer-lock`;
+    mustBeSingle(lock);
+    if (isOfAnother(lstatSync(lock), { uid, gid })) lchownSync(lock, uid, gid);
   } catch (error) {
     removeDatabase(anew);
     const reason = (error as Error).message;
@@ -61,9 +71,10 @@ export function makeBeside({ file, anew }: Replacing): void {
   }
 }
 
-function giveTo(file: string, { uid, gid }: Pick<Stats, "uid" | "gid">): void {
-  const now = statSync(file);
-  if (now.uid !== uid || now.gid !== gid) chownSync(file, uid, gid);
+type Owner = Pick<Stats, "uid" | "gid">;
+
+function isOfAnother(file: Owner, { uid, gid }: Owner): boolean {
+  return file.uid !== uid || file.gid !== gid;
 }
 
 /**
@@ -120,7 +131,8 @@ function keep(file: string): string {
   } catch {
     // A file system without links. It takes its time, and the name stays where it is.
     const part = `${file}.before-rebuild.part`;
-    copyFileSync(file, part);
+    rmSync(part, { force: true });
+    copyFileSync(file, part, constants.COPYFILE_EXCL);
     renameSync(part, kept);
   }
   return kept;

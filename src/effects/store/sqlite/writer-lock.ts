@@ -3,9 +3,10 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { type FileLock, takeFileLock } from "../../../base/file-lock.ts";
+import { mustBePlain } from "../../../base/own-file.ts";
 import { StoreError } from "../../../base/store-error.ts";
 import { faults } from "./database.ts";
-import { isAbsent, makePrivate } from "./file-access.ts";
+import { isAbsent } from "./file-access.ts";
 
 const busy = 5;
 
@@ -16,7 +17,6 @@ const busy = 5;
 export function takeWriterLock(file: string): FileLock {
   return faults(`open ${file}`, () => {
     const name = `${file}.writer-lock`;
-    makePrivate(name);
     const lock = takeFileLock(name);
     if (lock === "busy")
       throw new StoreError(
@@ -30,6 +30,7 @@ export function takeWriterLock(file: string): FileLock {
 export function isWriterLocked(file: string): boolean {
   const name = `${file}.writer-lock`;
   if (isAbsent(name)) return false;
+  mustBePlain(name);
   return faults(`read ${name}`, () => {
     const lock = new DatabaseSync(name, { readOnly: true, timeout: 0 });
     try {
