@@ -21,6 +21,8 @@ interface ConnectOptions {
   /** Shown in the server's list of connections. */
   readonly name: string;
   readonly statementMsMax: number;
+  /** How long a transaction may wait for its next statement; 0: for ever. Default: as long. */
+  readonly idleMsMax?: number;
   /** Where tables are looked for. */
   readonly schema: string;
 }
@@ -85,20 +87,18 @@ function configOf({ config }: PostgresAddress, options: ConnectOptions): ClientC
     connectionTimeoutMillis: connectMsMax,
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
-    statement_timeout: statementMsMax,
     query_timeout: statementMsMax + answerMsMore,
-    idle_in_transaction_session_timeout: statementMsMax,
     types,
   };
 }
 
-async function connected(config: ClientConfig, { schema }: ConnectOptions): Promise<Client> {
+async function connected(config: ClientConfig, options: ConnectOptions): Promise<Client> {
   const client = new Client(config);
   // Without a listener a connection that is lost while nothing is asked would end the process.
   client.on("error", () => {});
   try {
     await client.connect();
-    await prepare(client, schema);
+    await prepare(client, options);
     return client;
   } catch (error) {
     void client.end().catch(() => {});
@@ -107,11 +107,21 @@ async function connected(config: ClientConfig, { schema }: ConnectOptions): Prom
 }
 
 /**
- * What is set once a connection, and not in its start-up message, which poolers refuse. Compiling a
- * statement takes longer here than running it.
+ * What is set once a connection, and not in its start-up message, which poolers refuse. A database
+ * or a user may have other values of all of it, and texts would be read for what they are not.
+ * Compiling a statement takes longer here than running it.
  */
-export async function prepare(client: ClientBase, schema: string): Promise<void> {
-  await client.query(`SET search_path = "${schema}", pg_catalog; SET jit = off`);
+export async function prepare(
+  client: ClientBase,
+  { schema, statementMsMax, idleMsMax = statementMsMax }: ConnectOptions,
+): Promise<void> {
+  await client.query(`SET search_path = "${schema}", pg_catalog; SET jit = off;
+    SET statement_timeout = ${statementMsMax};
+    SET idle_in_transaction_session_timeout = ${idleMsMax};
+    SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET array_nulls = on;
+    SET bytea_output = 'hex'; SET extra_float_digits = 1; SET IntervalStyle = 'postgres';
+    SET DateStyle = 'ISO, MDY'; SET TimeZone = 'UTC';
+    SET default_transaction_isolation = 'read committed'; SET transform_null_equals = off`);
 }
 
 /** Closes the connection at once: it may be waiting for an answer that never comes. */

@@ -7,6 +7,7 @@ import { type Client, DatabaseError } from "pg";
 import { StoreError } from "../../base/store-error.ts";
 import { type PostgresAddress, readAddress } from "../../postgres/address.ts";
 import { arrayOf } from "../../postgres/arrays.ts";
+import { requireUtf8 } from "../../postgres/encoding.ts";
 import { selectRows } from "../../postgres/select-rows.ts";
 import { singleEvents } from "../single-events.ts";
 import type {
@@ -128,11 +129,7 @@ export class PostgresTarget implements SinkTarget {
         `open PostgreSQL at ${this.shown}: its tables are of version ${row?.[0]}, and this release knows ${tablesVersion}: run a newer release`,
       );
     }
-    const [encoding] = await selectRows(client, "SHOW server_encoding");
-    if (encoding?.[0] !== "UTF8")
-      throw new StoreError(
-        `open PostgreSQL at ${this.shown}: the database is in ${encoding?.[0]}: make one in UTF8`,
-      );
+    await requireUtf8(client, this.shown);
     await client.query("BEGIN");
     const schema = await selectRows(client, "SELECT to_regnamespace($1) IS NOT NULL", [
       `"${this.#schema}"`,

@@ -6,17 +6,13 @@ import type { Client } from "pg";
 import type { PostgresAddress } from "../../postgres/address.ts";
 import { connect, destroy } from "../../postgres/connect.ts";
 import { leavesConnection, storeErrorOf } from "../../postgres/faults.ts";
+import { keepAliveSql } from "../../postgres/keep-alive.ts";
 import { selectRows } from "../../postgres/select-rows.ts";
 import { MovedError, StandbyError } from "../sink-target.ts";
 
 /** The first of the two numbers of the lock, freely chosen; the other one is of the schema. */
 const lockClass = 1_885_695_604;
 const tryLockSql = `SELECT pg_try_advisory_lock(${lockClass}, hashtext($1))`;
-/** So that a server soon sees that the host of a sink is gone, and gives the lock to another. */
-const keepAliveSql = `SELECT set_config(name, wanted, false) FROM pg_settings JOIN (VALUES
-    ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'),
-    ('client_connection_check_interval', '250')
-  ) AS wanted (setting, wanted) ON name = wanted.setting`;
 /** Also how long an answer is waited for. */
 const statementMsMax = 120_000;
 const notTheTables =

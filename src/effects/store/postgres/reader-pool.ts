@@ -7,6 +7,8 @@ import type { Value } from "../../../base/table.ts";
 import type { PostgresAddress } from "../../../postgres/address.ts";
 import { closeMsMax, connect, destroy, prepare, triedConfig } from "../../../postgres/connect.ts";
 import { leavesConnection, storeErrorOf } from "../../../postgres/faults.ts";
+import { keepAliveSql } from "../../../postgres/keep-alive.ts";
+import { selectRows } from "../../../postgres/select-rows.ts";
 import { hints } from "./hints.ts";
 import { requireVersion } from "./migrate.ts";
 import { schemaName } from "./schema.ts";
@@ -15,8 +17,9 @@ const connectionsMax = 4;
 const idleMs = 30_000;
 const statementMsMax = 30_000;
 /** The dump's first rows take a sort of all persons. */
-const longStatementMsMax = 600_000;
+const longStatementMsDefault = 600_000;
 const [name, schema] = ["penstock effects reader", schemaName];
+const shortReads = { name, schema, statementMsMax };
 const beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 interface BatchQuery<Item> {
@@ -28,11 +31,13 @@ interface BatchQuery<Item> {
 
 export class ReaderPool {
   readonly #address: PostgresAddress;
+  readonly #longStatementMsMax: number;
   #pool: Promise<Pool> | undefined;
   readonly #clients = new Set<ClientBase>();
 
-  constructor(address: PostgresAddress) {
+  constructor(address: PostgresAddress, longStatementMsMax = longStatementMsDefault) {
     this.#address = address;
+    this.#longStatementMsMax = longStatementMsMax;
   }
 
   /** Does `work` in a transaction. Rejects with a StoreError. */
@@ -55,7 +60,7 @@ export class ReaderPool {
 
   /**
    * The rows of one query after another, batch by batch: on a connection of their own, and all in
-   * one transaction.
+   * one transaction. Whoever asks may take its time: `verify` makes a database meanwhile.
    */
   async *batches<Item>(queries: readonly BatchQuery<Item>[]): AsyncGenerator<Item> {
     let client: Client | undefined;
@@ -89,13 +94,13 @@ export class ReaderPool {
   async #newPool(): Promise<Pool> {
     const { shown } = this.#address;
     const pool = new Pool({
-      ...(await triedConfig(this.#address, { name, schema, statementMsMax })),
+      ...(await triedConfig(this.#address, shortReads)),
       max: connectionsMax,
       idleTimeoutMillis: idleMs,
       // A command that has its answer ends.
       allowExitOnIdle: true,
       async onConnect(client) {
-        await prepare(client, schema);
+        await prepare(client, shortReads);
         await requireVersion(client, shown);
       },
     });
@@ -112,9 +117,10 @@ export class ReaderPool {
 
   async #longClient(): Promise<Client> {
     const client = await connect(this.#address, {
-      ...{ name, schema, statementMsMax: longStatementMsMax },
+      ...{ name, schema, statementMsMax: this.#longStatementMsMax, idleMsMax: 0 },
     });
     try {
+      await selectRows(client, keepAliveSql);
       await requireVersion(client, this.#address.shown);
       await client.query(beginSnapshot);
       return client;

@@ -57,9 +57,12 @@ const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMI
 export class PostgresReader implements EffectsReader {
   readonly #pool: ReaderPool;
 
-  /** Throws a StoreError where the URL is none. Connects with the first question. */
-  constructor({ url }: { readonly url: string }) {
-    this.#pool = new ReaderPool(readAddress(url));
+  /**
+   * `longStatementMsMax`: how long the server works for each part of a dump. Throws a StoreError
+   * where the URL is none. Connects with the first question.
+   */
+  constructor({ url, longStatementMsMax }: { url: string; longStatementMsMax?: number }) {
+    this.#pool = new ReaderPool(readAddress(url), longStatementMsMax);
   }
 
   close(): Promise<void> {

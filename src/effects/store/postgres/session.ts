@@ -9,6 +9,7 @@ import { pauseUntilAborted } from "../../../base/retry.ts";
 import { StoreError } from "../../../base/store-error.ts";
 import type { PostgresAddress } from "../../../postgres/address.ts";
 import { closeMsMax, connect, destroy } from "../../../postgres/connect.ts";
+import { requireUtf8 } from "../../../postgres/encoding.ts";
 import { leavesConnection, storeErrorOf } from "../../../postgres/faults.ts";
 import { selectRows } from "../../../postgres/select-rows.ts";
 import { FencedError } from "../port.ts";
@@ -112,6 +113,7 @@ export class WriterSession {
       if (this.#client === client) this.#letGo();
     });
     try {
+      await requireUtf8(client, this.#address.shown);
       await selectRows(client, checkSql);
       await this.#takeLock(client);
       await bringUpToDate(client, this.#address.shown);
