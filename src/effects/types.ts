@@ -300,7 +300,7 @@ export interface Commit {
   /**
    * The number of this one, by which the next is told to follow it: drawn at random, so that a
    * database restored from a copy and written by another writer since is never taken for the one
-   * that was left.
+   * that was left. Always positive: that of an erasure, which no writer makes, is negative.
    */
   readonly number: number;
   /**

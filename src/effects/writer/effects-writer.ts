@@ -61,6 +61,7 @@ const againMsMax = 2_000;
 const sayAgainMs = 30_000;
 /** The newest incidents of the store are not told again. */
 const incidentsKnown = 1_000;
+const putBack = "the database was put back to another state";
 /** How long an end waits for the store. */
 const closeMsMax = 10_000;
 
@@ -205,20 +206,20 @@ export class EffectsWriter {
    */
   async #outlast(error: FencedError): Promise<void> {
     const { store, log } = this.#options;
-    let holdsLock = true;
+    let [holdsLock, isErasure] = [true, false];
     try {
       holdsLock = await store.holdsLock();
+      isErasure = holdsLock && (await store.lastCommit()) < 0;
     } catch (fault) {
       // Who has the lock is told when the database answers again.
       this.#warning.warn({ reason: (fault as Error).message }, "applying events failed");
     }
-    const isAgain = this.#fencedAt === this.#commits.count;
+    const isAgain = !isErasure && this.#fencedAt === this.#commits.count;
     this.#fencedAt = this.#commits.count;
     if (holdsLock && !isAgain) {
-      log.warn(
-        { reason: error.message },
-        "the database was put back to another state; beginning again from what it has",
-      );
+      const what = isErasure ? "people were erased from the database" : putBack;
+      const words = `${what}; beginning again from what it has`;
+      log[isErasure ? "info" : "warn"]({ reason: error.message }, words);
       return;
     }
     this.#fault = "another writer is at work on this database; this one has stopped";

@@ -1,0 +1,18 @@
+// Takes distinct ids out of what spike detection remembers of a project.
+
+type Named = readonly [id: string, ...rest: unknown[]];
+
+/** `text`: as ProjectActivity writes it. */
+export function activityWithout(text: string, ids: ReadonlySet<string>): string {
+  const parts = JSON.parse(text) as unknown[];
+  const others = (some: readonly Named[]) => some.filter(([id]) => !ids.has(id));
+  const [hotSpikes, open] = parts.slice(hotSpikesAt, hotSpikesAt + 2) as [
+    readonly Named[],
+    readonly (readonly [minute: number, count: number, hot: readonly Named[] | null])[],
+  ];
+  parts[hotSpikesAt] = others(hotSpikes);
+  parts[hotSpikesAt + 1] = open.map(([minute, count, hot]) => [minute, count, hot && others(hot)]);
+  return JSON.stringify(parts);
+}
+
+const hotSpikesAt = 5;

@@ -1,0 +1,93 @@
+// Removes persons from the file, beside a writer or without one. What is deleted is overwritten,
+// and the log is written into the file and emptied where nobody reads from it at the moment.
+
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type ErasedPeople,
+  type ErasingSql,
+  eraseRows,
+  idsOfPersons,
+  type PeopleErasure,
+} from "../erase-rows.ts";
+import { Database, faults } from "./database.ts";
+import { mustBeReadable } from "./file-access.ts";
+
+/** A writer's transaction may take long. */
+const patienceMs = 60_000;
+const emptyingMs = 10_000;
+const againMs = 100;
+const busy = 5;
+
+export class SqliteErasure implements PeopleErasure {
+  readonly #file: string;
+
+  constructor({ file }: { readonly file: string }) {
+    this.#file = file;
+  }
+
+  async idsOf(projectId: string, ids: readonly string[]): Promise<string[]> {
+    const database = Database.forReading(this.#file);
+    try {
+      return await idsOfPersons(sqlOf(database), projectId, ids);
+    } finally {
+      database.close();
+    }
+  }
+
+  async erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople> {
+    mustBeReadable(this.#file);
+    const database = Database.forWriting(this.#file);
+    try {
+      database.exec("PRAGMA secure_delete = ON");
+      const untilMs = performance.now() + patienceMs;
+      while (!begun(database))
+        if (performance.now() > untilMs) faults(`write to ${this.#file}`, () => begin(database));
+        else await delay(againMs);
+      const erased = await eraseRows(sqlOf(database), projectId, ids);
+      faults(`write to ${this.#file}`, () => database.exec("COMMIT"));
+      return { ...erased, remains: await this.#emptyLog(database) };
+    } catch (error) {
+      database.undo();
+      throw error;
+    } finally {
+      database.close();
+    }
+  }
+
+  async #emptyLog(database: Database): Promise<string[]> {
+    const file = this.#file;
+    const older = `older versions of these rows in free space of ${file}, until a VACUUM of it`;
+    const untilMs = performance.now() + emptyingMs;
+    while (performance.now() < untilMs) {
+      const [isBusy] = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() ?? [];
+      if (isBusy === 0) return [older];
+      await delay(againMs);
+    }
+    return [older, `older versions of these rows in ${file}-wal, until it is written over`];
+  }
+}
+
+function begin(database: Database): void {
+  database.exec("BEGIN IMMEDIATE");
+}
+
+function begun(database: Database): boolean {
+  try {
+    begin(database);
+    return true;
+  } catch (error) {
+    const { errcode = 0 } = error as { readonly errcode?: number };
+    if ((errcode & 0xff) === busy) return false;
+    throw error;
+  }
+}
+
+function sqlOf(database: Database): ErasingSql {
+  const prepared = (sql: string) => database.prepared(sql.replaceAll(/\$(\d)/g, "?$1"));
+  return {
+    textType: "TEXT",
+    uuid: (parameter) => `unhex(${parameter}, '-')`,
+    run: async (sql, values = []) => prepared(sql).run(...values),
+    all: async (sql, values = []) => prepared(sql).all(...values),
+  };
+}
