@@ -32,7 +32,7 @@ async function notApplied(
   const manager = await jetstreamManager(connection, { timeout: 1_000 });
   const ends = new Map<string, number>();
   for await (const { config, state } of manager.streams.list())
-    if (state.last_seq > 0) ends.set(config.name, state.last_seq);
+    if (state.last_seq > 0 && !config.name.startsWith("KV_")) ends.set(config.name, state.last_seq);
   for (const { stream, sequence } of await reader.applied())
     if (ends.get(stream) === sequence) ends.delete(stream);
   return [...ends];

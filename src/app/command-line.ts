@@ -36,6 +36,7 @@ import { burstBytesMin, burstEventsMin } from "../projects/quota/meter.ts";
 import { burstSecondsDefault } from "../projects/quota/quota.ts";
 import { workerCommand } from "../workers/worker-process.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
+import { addErase } from "./erase-command.ts";
 import { addImport } from "./import-command.ts";
 import { positiveNumber } from "./positive-number.ts";
 import { addSinks } from "./sink-commands.ts";
@@ -55,6 +56,7 @@ export function commandLine(context: CommandContext): Command {
   addEffects(program, context);
   addEffectsReading(program, context);
   addSinks(program, context);
+  addErase(program, context);
   return program;
 }
 

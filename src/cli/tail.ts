@@ -9,6 +9,7 @@ import { isProjectId } from "../base/forms.ts";
 import { pauseUntilAborted } from "../base/retry.ts";
 import type { Lane } from "../base/types.ts";
 import { isOfManyProjects, manyProjects } from "../nats/names.ts";
+import { originOf } from "../nats/rewritten.ts";
 import { listProjects } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
@@ -193,6 +194,8 @@ async function follow(tailing: Tail, source: Source, place: Place): Promise<void
     for await (const message of messages) {
       if (stop.aborted) break;
       place.sequence = message.seq;
+      // What was written anew was shown when it first came.
+      if (!options.fromStart && originOf(message.headers) !== undefined) continue;
       const records = forTerminal(recordsOf(message, options.project));
       if (!stdout.write(records)) await once(stdout, "drain", { signal: stop }).catch(() => {});
     }

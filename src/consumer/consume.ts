@@ -118,6 +118,10 @@ class Consumption implements EventConsumer {
     for (let nth = 0; nth < readers.length; nth++) {
       const reader = readers[(nth + this.#turn) % readers.length]!;
       for (let taken = reader.take(); taken !== undefined; taken = reader.take()) {
+        if (taken.isRepeat) {
+          taken.ack();
+          continue;
+        }
         const frame = this.#frame(reader.name, taken);
         if (this.#failure !== undefined) return undefined;
         if (frame.events.length > 0) {

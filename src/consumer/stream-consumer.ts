@@ -30,6 +30,8 @@ interface StreamConsumerOptions extends DurableOptions {
 /** A frame that is taken, and what can be said of it. */
 export interface TakenFrame {
   readonly held: HeldFrame;
+  /** It was written anew without a person's events, and all of it was acknowledged before. */
+  readonly isRepeat: boolean;
   readonly ack: () => void;
   readonly nak: () => void;
   readonly working: () => void;
@@ -102,6 +104,7 @@ export class StreamConsumer {
     held.deliveries++;
     return {
       held,
+      isRepeat: this.#place.hasRead(held.message),
       ack: () => this.#ack(held),
       nak: () => this.#rewind(held),
       working: () => {

@@ -4,6 +4,7 @@
 import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { messageIdHeader } from "../nats/names.ts";
+import { hasReadOriginal, rewrittenSequence } from "../nats/rewritten.ts";
 import { type Place, resume } from "../reading/resume.ts";
 import {
   messageIdOf,
@@ -76,6 +77,14 @@ export class StreamPlace {
     this.#trail.push({ sequence: seq, messageId, storedAtMs });
     if (this.#trail.length > 2 * trailLength) this.#trail = this.#trail.slice(-trailLength);
     this.#moveTo(seq);
+  }
+
+  /** Whether the message stands in the place of another, which the consumer has acknowledged. */
+  hasRead({ headers }: JsMsg): boolean {
+    const origin = { stream: this.#stream, created: this.#place?.created ?? "" };
+    if (rewrittenSequence(headers, origin) === undefined) return false;
+    const { durable } = this.#options;
+    return hasReadOriginal(headers, { durable, created: this.#consumerCreated });
   }
 
   /** Finds the consumer, or makes it, such that nothing is left out. Rejects to be tried again. */

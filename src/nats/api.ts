@@ -30,9 +30,12 @@ export const apiCodes = {
   maximumConsumersLimit: 10_026,
   memoryResourcesExceeded: 10_028,
   noAccount: 10_035,
+  noMessageFound: 10_037,
   notEnabledForAccount: 10_039,
   storageResourcesExceeded: 10_047,
   streamMessageExceedsMaximum: 10_054,
+  /** The store's own error; its text says which. */
+  streamMessageDeleteFailed: 10_057,
   streamNotFound: 10_059,
   streamNotMatch: 10_060,
   /** The entry, or the stream, is no longer the version that the change was made from. */

@@ -1,6 +1,10 @@
 // Makes a frame of a message, as whoever reads the stream is given it.
 
+import type { MsgHdrs } from "@nats-io/nats-core";
+import type { RewrittenFrame } from "../nats/erased-messages.ts";
 import { eventsHeader, isOfManyProjects, messageIdHeader } from "../nats/names.ts";
+import { rewrittenSequence } from "../nats/rewritten.ts";
+import type { Share } from "./bytes-in-hand.ts";
 import type { PulledMessage } from "./pull.ts";
 import type { StoredFrame } from "./stored-frame.ts";
 import { messageIdOf, type StreamName } from "./stored-stream.ts";
@@ -19,13 +23,58 @@ export interface FrameItem {
 export interface FrameOrigin {
   readonly name: StreamName;
   readonly epoch: number;
+  /** When the stream was made, as the server says it. */
+  readonly created: string;
   readonly isAgain: boolean;
 }
 
+/** What of a message makes a frame. */
+type Told = Pick<PulledMessage, "sequence" | "storedAtMs" | "share"> & {
+  readonly message: {
+    readonly subject: string;
+    readonly data: Uint8Array;
+    readonly headers?: MsgHdrs | undefined;
+  };
+};
+
 const eventBytesLikely = 300;
 
-export function frameItem(
-  { message, sequence, storedAtMs, share }: PulledMessage,
+/**
+ * The frame of a message, under its own number. One that stands in the place of an erased message
+ * is read there (`rewrittenItem`), and has no lines where it lies.
+ */
+export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
+  const { stream } = origin.name;
+  const { message } = pulled;
+  const isElsewhere = rewrittenSequence(message.headers, { ...origin, stream }) !== undefined;
+  if (!isElsewhere) return itemOf(pulled, origin);
+  const { subject, headers, data } = message;
+  const empty = { subject, headers, data: noLines };
+  const item = itemOf({ ...pulled, message: empty }, origin);
+  return { ...item, events: 0, release: () => pulled.share.release(data.length) };
+}
+
+/** The frame in the place of an erased message, under that one's number and time. */
+export function rewrittenItem(
+  { sequence, storedAtMs, message }: RewrittenFrame,
+  share: Share,
+  origin: FrameOrigin,
+): FrameItem {
+  const { subject, data, header: headers } = message;
+  share.add(data.length);
+  return itemOf({ message: { subject, data, headers }, sequence, storedAtMs, share }, origin);
+}
+
+/** In the place of an erased message of which nothing is left. */
+export function erasedItem(sequence: number, { name, epoch, isAgain }: FrameOrigin): FrameItem {
+  const frame = { ...name, epoch, sequence, projectId: undefined, messageId: "", storedAtMs: 0 };
+  return { kind: "frame", frame: { ...frame, data: noLines }, events: 0, isAgain, release() {} };
+}
+
+const noLines = new Uint8Array(0);
+
+function itemOf(
+  { message, sequence, storedAtMs, share }: Told,
   { name, epoch, isAgain }: FrameOrigin,
 ): FrameItem {
   const { subject, data, headers } = message;

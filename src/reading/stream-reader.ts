@@ -6,8 +6,8 @@ import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
-import type { BytesInHand } from "./bytes-in-hand.ts";
-import { type FrameItem, type FrameOrigin, frameItem } from "./frame-item.ts";
+import type { BytesInHand, Share } from "./bytes-in-hand.ts";
+import { type FrameItem, type FrameOrigin, frameItem, rewrittenItem } from "./frame-item.ts";
 import { Pull, type PulledMessage, type ReaderName } from "./pull.ts";
 import { type Incident, type Place, type ReaderWords, resume, type TrailEntry } from "./resume.ts";
 import {
@@ -17,6 +17,7 @@ import {
   storedStream,
   storedText,
 } from "./stored-stream.ts";
+import { StreamErasures } from "./stream-erasures.ts";
 
 interface StreamReaderOptions {
   readonly connection: NatsConnection;
@@ -44,6 +45,11 @@ export interface PlaceItem {
   readonly incidents: readonly Incident[];
 }
 
+interface Filling {
+  readonly share: Share;
+  readonly isAgain: boolean;
+}
+
 export type StreamItem = FrameItem | PlaceItem;
 
 /** How many messages are remembered, so that an older copy of the stream can be told. */
@@ -69,6 +75,7 @@ export class StreamReader {
   #trail: TrailEntry[] = [];
   #ready: StreamItem[] = [];
   #pull: Pull | undefined;
+  readonly #erasures: StreamErasures;
   #lastSequence = 0;
   #isKnown = false;
   #breaks = 0;
@@ -79,6 +86,7 @@ export class StreamReader {
     this.#options = options;
     this.name = options.name;
     this.#asked = storedStream(options.manager, options.name.stream);
+    this.#erasures = new StreamErasures(options.manager, options.name.stream);
     this.#warning = new SparseWarning(options.log, sayAgainMs);
     this.#moveTo(options.place);
     this.#again = options.rememberFrom ?? Number.POSITIVE_INFINITY;
@@ -171,7 +179,8 @@ export class StreamReader {
     const breaks = this.#breaks;
     const state = await this.#check();
     const { connection, manager, bytes, name, reader } = this.#options;
-    const from = Math.min(this.#place!.sequence + 1, Math.max(this.#again, state.firstSequence));
+    this.#again = Math.max(this.#again, state.firstSequence);
+    const from = Math.min(this.#place!.sequence + 1, this.#again);
     const pull = await Pull.open({
       ...{ connection, manager, reader, stream: name.stream, from, bytes },
     });
@@ -193,9 +202,9 @@ export class StreamReader {
   /** Finds out where to go on, and tells it where that is not just behind the last message. */
   async #check(): Promise<StreamState> {
     const { acceptExpired, words, log, name } = this.#options;
-    const state = await this.#asked.state();
-    if (state === undefined) throw new Error("the stream is not there");
     const before = this.#place;
+    const state = await this.#erasures.stateFrom((before?.sequence ?? 0) + 1);
+    if (state === undefined) throw new Error("the stream is not there");
     const { place, incidents, fault } = await resume(before, this.#asked, state, {
       acceptExpired,
       words,
@@ -233,7 +242,7 @@ export class StreamReader {
     let kept = 0;
     try {
       for (const pulled of messages) {
-        if (pulled.sequence <= this.#place!.sequence) this.#keepAgain(pulled);
+        if (pulled.sequence <= this.#place!.sequence) await this.#keepAgain(pulled);
         else await this.#keepNew(pulled);
         kept++;
       }
@@ -245,17 +254,35 @@ export class StreamReader {
   }
 
   /**
-   * Deleted messages leave holes, and that is all right. What the stream still has is read again,
-   * and what has left it unread is found by the check.
+   * Deleted messages leave holes, and that is all right. What was erased from a frame is read where
+   * it was; what the stream still has is read again; what has left it unread is found by the check.
    */
-  async #askAboutHole(due: number, sequence: number): Promise<void> {
-    const state = await this.#asked.state();
+  async #askAboutHole(due: number, { sequence, share }: PulledMessage): Promise<void> {
+    const state = await this.#erasures.stateFrom(due);
     const next = await this.#asked.messageFrom(due);
     if (state === undefined || state.firstSequence > due || next?.sequence !== sequence)
       throw new Error(`message ${sequence} came in place of message ${due}`);
+    const erased = await this.#fill(due, sequence - 1, { share, isAgain: false });
+    if (erased === sequence - due) return;
     const { log, name } = this.#options;
     const hole = { stream: name.stream, from: due, to: sequence - 1 };
     log.info(hole, "messages were deleted from the stream before they were read");
+  }
+
+  /** Reads the frames in the place of erased messages; gives how many messages were erased. */
+  async #fill(from: number, to: number, { share, isAgain }: Filling): Promise<number> {
+    const erased = await this.#erasures.learned(from, this.#place!.created);
+    const found = erased.between(from, to);
+    for (const sequence of found) {
+      const frame = await erased.frameAt(sequence);
+      if (frame === undefined) continue;
+      while (share.room() === 0 && !this.#ended.signal.aborted) {
+        this.#options.onReady();
+        await pauseUntilAborted(pauseMsMin, this.#ended.signal);
+      }
+      this.#add(rewrittenItem(frame, share, { ...this.#frameOrigin(), isAgain }));
+    }
+    return found.length;
   }
 
   #checkSchema({ message, sequence }: PulledMessage): void {
@@ -271,26 +298,35 @@ export class StreamReader {
   }
 
   /** What is gone of these is not missed: they are behind the place. */
-  #keepAgain(pulled: PulledMessage): void {
-    this.#again = pulled.sequence + 1;
-    this.#ready.push(frameItem(pulled, { ...this.#frameOrigin(), isAgain: true }));
+  async #keepAgain(pulled: PulledMessage): Promise<void> {
+    const { sequence, share } = pulled;
+    if (sequence > this.#again)
+      await this.#fill(this.#again, sequence - 1, { share, isAgain: true });
+    this.#again = sequence + 1;
+    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isAgain: true }));
   }
 
   async #keepNew(pulled: PulledMessage): Promise<void> {
-    const { sequence, storedAtMs } = pulled;
+    const { sequence } = pulled;
     const due = this.#place!.sequence + 1;
-    if (sequence !== due) await this.#askAboutHole(due, sequence);
+    if (sequence !== due) await this.#askAboutHole(due, pulled);
     this.#checkSchema(pulled);
     this.#again = Number.POSITIVE_INFINITY;
-    const item = frameItem(pulled, { ...this.#frameOrigin(), isAgain: false });
+    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isAgain: false }));
+  }
+
+  #add(item: FrameItem): void {
     this.#ready.push(item);
-    this.#trail.push({ sequence, messageId: item.frame.messageId, storedAtMs });
+    if (item.isAgain) return;
+    const { sequence, messageId, storedAtMs } = item.frame;
+    this.#trail.push({ sequence, messageId, storedAtMs });
     if (this.#trail.length > 2 * trailLength) this.#trail = this.#trail.slice(-trailLength);
     this.#notePlace(sequence);
   }
 
-  #frameOrigin(): Pick<FrameOrigin, "name" | "epoch"> {
-    return { name: this.name, epoch: this.#place!.epoch };
+  #frameOrigin(): Omit<FrameOrigin, "isAgain"> {
+    const { epoch, created } = this.#place!;
+    return { name: this.name, epoch, created };
   }
 
   #push(item: PlaceItem): void {

@@ -11,6 +11,8 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../base/forms.ts";
 import type { Lane } from "../../base/types.ts";
 import { managerOf } from "../../nats/api.ts";
+import { ErasedMessages } from "../../nats/erased-messages.ts";
+import { rewrittenSequence } from "../../nats/rewritten.ts";
 import { listProjects } from "../../projects/registry/commands.ts";
 import { findStreams, type StreamName, storedStream } from "../../reading/stored-stream.ts";
 import type { Config } from "../../settings/config.ts";
@@ -185,7 +187,19 @@ async function* pieces(own: Export, streams: readonly StreamExport[]): AsyncGene
       );
     const storedFromMs = from === undefined ? undefined : Date.parse(from) - clocksApartMsMax;
     const options = { prefix, project, storedFromMs, stop, lost };
+    const origin = { stream, created: one.state.created };
+    const erased = new ErasedMessages(
+      await managerOf(connection, { timeoutMs: questionMs }),
+      origin,
+    );
+    await erased.learn(1);
     for await (const message of messagesOf(connection, one, options)) {
+      const original = rewrittenSequence(message.headers, origin);
+      // While an erasure is at work, and after one that was killed, both may be there.
+      const isTwice =
+        original !== undefined &&
+        ((await erased.isThere(original)) || (await erased.isStray(message.seq, original)));
+      if (isTwice) continue;
       const { bytes, events, unreadable } = choose(message, one.name);
       counts.messages++;
       counts.events += events;

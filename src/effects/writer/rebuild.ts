@@ -6,6 +6,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../nats/api.ts";
 import { type Place, resume } from "../../reading/resume.ts";
 import { deletedSequences, type StreamName, storedStream } from "../../reading/stored-stream.ts";
+import { StreamErasures } from "../../reading/stream-erasures.ts";
 import type { StreamItem } from "../../reading/stream-reader.ts";
 import type { PeopleOptions } from "../people/people-options.ts";
 import type { EffectsStore } from "../store/port.ts";
@@ -77,13 +78,16 @@ async function heldRuns({ connection, recording }: RebuildOptions): Promise<Held
   for (const position of recording.positions) {
     const { stream } = position;
     const asked = storedStream(manager, stream);
-    const state = await asked.state();
+    const erasures = new StreamErasures(manager, stream);
+    const state = await erasures.stateFrom(1);
     if (state === undefined) continue;
     const { place } = await resume(position, asked, state, { acceptExpired: true });
     // In a later epoch, what is behind the place has nothing to do with what was applied.
     const isAnother = place.epoch !== position.epoch;
     const last = isAnother ? place.sequence : state.lastSequence;
-    const deleted = await deletedSequences(manager, stream);
+    const erased = await erasures.learned(1, state.created);
+    const gone = await deletedSequences(manager, stream);
+    const deleted = gone.filter((sequence) => !erased.has(sequence));
     bounds.set(stream, { first: state.firstSequence, last, deleted });
   }
   const runs: Run[] = [];

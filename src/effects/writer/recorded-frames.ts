@@ -4,10 +4,17 @@
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { BytesInHand } from "../../reading/bytes-in-hand.ts";
-import { type FrameItem, frameItem } from "../../reading/frame-item.ts";
+import { BytesInHand, type Share } from "../../reading/bytes-in-hand.ts";
+import {
+  erasedItem,
+  type FrameItem,
+  type FrameOrigin,
+  frameItem,
+  rewrittenItem,
+} from "../../reading/frame-item.ts";
 import { Pull, type PulledMessage } from "../../reading/pull.ts";
 import { type StreamName, type StreamState, storedStream } from "../../reading/stored-stream.ts";
+import { StreamErasures } from "../../reading/stream-erasures.ts";
 import { RebuildError } from "./rebuild-error.ts";
 
 interface RecordedFramesOptions {
@@ -41,11 +48,15 @@ export class RecordedFrames {
   readonly #bytes: BytesInHand;
   readonly #opened = new Map<string, Opened>();
   readonly #known = new Map<string, StreamState>();
+  readonly #erasures = new Map<string, StreamErasures>();
+  /** For frames that are asked for one by one. */
+  readonly #share: Share;
   #isClosed = false;
 
   constructor(options: RecordedFramesOptions) {
     this.#options = options;
     this.#bytes = new BytesInHand(options.bytesMax);
+    this.#share = new BytesInHand(options.bytesMax).join(() => {});
     void this.#followConnection();
   }
 
@@ -77,12 +88,43 @@ export class RecordedFrames {
     }
   }
 
-  async *#readOnce({ name, from, to, ...origin }: Recorded): AsyncGenerator<FrameItem> {
-    const { manager } = this.#options;
+  /**
+   * What was written anew is read in the place of the erased message. One of which nothing is left
+   * is a frame without lines.
+   */
+  async *#readOnce(recorded: Recorded): AsyncGenerator<FrameItem> {
+    const { name, epoch, from, to, isAgain } = recorded;
     await this.#check(name.stream, from);
-    const first = await storedStream(manager, name.stream).messageFrom(from);
+    const { created } = this.#known.get(name.stream)!;
+    const origin = { name, epoch, created, isAgain };
+    let due = from;
+    for await (const pulled of this.#messages(name.stream, from, to)) {
+      yield* this.#erased(origin, due, pulled.sequence - 1);
+      due = pulled.sequence + 1;
+      yield frameItem(pulled, origin);
+    }
+    yield* this.#erased(origin, due, to);
+  }
+
+  async *#erased(origin: FrameOrigin, from: number, to: number): AsyncGenerator<FrameItem> {
+    if (from > to) return;
+    const { stream } = origin.name;
+    const erasures =
+      this.#erasures.get(stream) ?? new StreamErasures(this.#options.manager, stream);
+    this.#erasures.set(stream, erasures);
+    const erased = await erasures.learned(from, origin.created);
+    for (const sequence of erased.between(from, to)) {
+      const frame = await erased.frameAt(sequence);
+      if (frame !== undefined) yield rewrittenItem(frame, this.#share, origin);
+      // A frame in its place that has left the stream since is missed.
+      else if (erased.placeOf(sequence) === 0) yield erasedItem(sequence, origin);
+    }
+  }
+
+  async *#messages(stream: string, from: number, to: number): AsyncGenerator<PulledMessage> {
+    const first = await storedStream(this.#options.manager, stream).messageFrom(from);
     if (first === undefined || first.sequence > to) return;
-    const opened = await this.#openedAt(name.stream, first.sequence);
+    const opened = await this.#openedAt(stream, first.sequence);
     let last = 0;
     while (last < to) {
       if (opened.queue.length === 0) {
@@ -99,7 +141,7 @@ export class RecordedFrames {
       }
       last = pulled.sequence;
       opened.next = last + 1;
-      yield frameItem(pulled, { name, ...origin });
+      yield pulled;
     }
   }
 

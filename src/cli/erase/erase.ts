@@ -1,0 +1,297 @@
+// `penstock erase` removes a person's events from the streams, and the person from the database of
+// the effects. Streams come first: what is applied anew after that is without the person.
+
+import { readdirSync } from "node:fs";
+import path from "node:path";
+import { createInterface } from "node:readline/promises";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { isProjectId } from "../../base/forms.ts";
+import { StoreError } from "../../base/store-error.ts";
+import type { PeopleErasure } from "../../effects/store/erase-rows.ts";
+import { erasureAt } from "../../effects/store/erasure.ts";
+import { type StorePlace, shownPlace, storePlace } from "../../effects/store/open.ts";
+import { storedIdText } from "../../events/distinct-id.ts";
+import { managerOf } from "../../nats/api.ts";
+import { subjectOf } from "../../nats/names.ts";
+import { erasuresBucketOf } from "../../nats/rewritten.ts";
+import { listProjects } from "../../projects/registry/commands.ts";
+import { findStreams, type StreamName, storedStream } from "../../reading/stored-stream.ts";
+import { CommandError, usageExitCode } from "../context.ts";
+import type { EffectsCommand } from "../effects/command.ts";
+import { note, say } from "../effects/command.ts";
+import { findNats, openNats } from "../nats.ts";
+import { counted } from "../terminal.ts";
+import { copiesOf } from "./copies.ts";
+import { ErasureLog } from "./erasure-log.ts";
+import { FrameCutter } from "./frame-cutter.ts";
+import { type Receipt, startedReceipt, writeReceipt } from "./receipt.ts";
+import { checkStream } from "./stream-checks.ts";
+import { type EraseStep, type StreamCounts, StreamEraser } from "./stream-eraser.ts";
+
+export interface EraseOptions {
+  readonly project: string;
+  readonly distinctId: readonly string[];
+  readonly dryRun: boolean;
+  readonly yes: boolean;
+  /** False: there is no database of the effects. */
+  readonly effects: boolean;
+  readonly receipt?: string | undefined;
+  readonly version: string;
+  /** For tests, which end the process there. */
+  readonly stepped?: (step: EraseStep | "streams" | "people") => void;
+}
+
+const questionMs = 5_000;
+const progressMs = 5_000;
+const namedMax = 20;
+
+/** Throws a CommandError where it is not whole; what was erased by then is gone. */
+export async function erase(command: EffectsCommand, options: EraseOptions): Promise<void> {
+  const { config, context } = command;
+  const { project } = options;
+  const given = idsOf(options);
+  if (config.hubDomain !== undefined)
+    throw new CommandError(
+      "erase: this is a leaf node, whose hub has gathered its events: run it at the hub. What the leaf still has leaves it by age",
+    );
+  const connection = await openNats(findNats(config, context.host));
+  try {
+    await requireProject(connection, command, project);
+    const people = options.effects ? await erasureAt(storePlace(config)) : undefined;
+    const found = people === undefined ? [] : await told(() => people.idsOf(project, given));
+    const ids = [...new Set([...given, ...found])];
+    tellIds(command, { project, given, ids, people });
+    await new Erasing({ command, options, connection, people, given, ids }).run();
+  } finally {
+    await connection.close();
+  }
+}
+
+function idsOf({ project, distinctId }: EraseOptions): string[] {
+  const wrong = (what: string) => new CommandError(`erase: ${what}`, usageExitCode);
+  if (!isProjectId(project))
+    throw wrong(`a project's id matches [A-Za-z0-9_-]{1,64}: got "${project}"`);
+  if (distinctId.length === 0) throw wrong("name the person: --distinct-id <id>");
+  if (distinctId.some((id) => id.trim() === "")) throw wrong("a distinct id is not blank");
+  return [...new Set(distinctId.map(storedIdText))];
+}
+
+async function requireProject(
+  connection: NatsConnection,
+  { config }: EffectsCommand,
+  project: string,
+): Promise<void> {
+  const { subjectPrefix: prefix, replicas } = config;
+  const projects = await listProjects(connection, { prefix, replicas });
+  if (!projects.some(({ id }) => id === project))
+    throw new CommandError(`erase: there is no project ${project}`);
+}
+
+interface Told {
+  readonly project: string;
+  readonly given: readonly string[];
+  readonly ids: readonly string[];
+  readonly people: PeopleErasure | undefined;
+}
+
+function tellIds(command: EffectsCommand, { project, given, ids, people }: Told): void {
+  const more = ids.length > namedMax ? ` and ${ids.length - namedMax} more` : "";
+  say(
+    command,
+    `${project}: ${counted(ids.length, "id")}: ${ids.slice(0, namedMax).join(", ")}${more}`,
+  );
+  if (people === undefined)
+    note(command, "without the database of the effects, other ids of the person are not known");
+  else if (ids.length > given.length)
+    say(command, `${ids.length - given.length} of them are known as the same person's`);
+}
+
+/** What an operator can do something about is told without a stack. */
+async function told<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    throw new CommandError(`${error.message}. Where there is no such database: --no-effects`);
+  }
+}
+
+interface ErasingOptions {
+  readonly command: EffectsCommand;
+  readonly options: EraseOptions;
+  readonly connection: NatsConnection;
+  readonly people: PeopleErasure | undefined;
+  readonly given: readonly string[];
+  readonly ids: readonly string[];
+}
+
+class Erasing {
+  readonly #of: ErasingOptions;
+  #receipt: Receipt | undefined;
+  #file = "";
+
+  constructor(options: ErasingOptions) {
+    this.#of = options;
+  }
+
+  async run(): Promise<void> {
+    const { connection, command, options } = this.#of;
+    const { subjectPrefix: prefix } = command.config;
+    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    const names = await findStreams(manager, prefix);
+    if (names.length === 0) throw new CommandError("erase: there are no streams yet");
+    if (options.dryRun) {
+      const all = await this.#eraseStreams(names, undefined);
+      this.#tell(all, "would be erased");
+      return;
+    }
+    const { project } = options;
+    for (const { stream, lane, partition } of names)
+      await checkStream(
+        connection,
+        stream,
+        subjectOf(prefix, lane, { partition, projectId: project }),
+      );
+    await this.#confirm(names);
+    const { replicas } = command.config;
+    const bucket = erasuresBucketOf(names[0]!.stream);
+    const { host } = command.context;
+    const log = await ErasureLog.open(connection, { bucket, replicas, host });
+    await log.lock((line) => note(command, line));
+    try {
+      await this.#erase(names, log);
+    } finally {
+      await log.unlock();
+    }
+  }
+
+  async #erase(names: readonly StreamName[], log: ErasureLog): Promise<void> {
+    const { connection, command, options, given, ids } = this.#of;
+    const { project, version, stepped } = options;
+    const alsoTheirs = ids.filter((id) => !given.includes(id));
+    const receipt = startedReceipt({ erasure: log.id, version, project, given, alsoTheirs });
+    this.#receipt = receipt;
+    this.#file = options.receipt ?? `penstock-erasure-${log.id}.json`;
+    writeReceipt(this.#file, receipt, true);
+    await log.keepReceipt(receipt);
+    const all = await this.#eraseStreams(names, log);
+    stepped?.("streams");
+    await this.#erasePeople(receipt);
+    stepped?.("people");
+    const copies = await copiesOf(connection, names);
+    receipt.notReached = [...receipt.notReached, ...copies];
+    receipt.endedAt = new Date().toISOString();
+    writeReceipt(this.#file, receipt, false);
+    await log.keepReceipt(receipt);
+    this.#tell(all, "are erased");
+    for (const one of receipt.notReached) say(command, `not reached: ${one}`);
+    say(command, `receipt: ${path.resolve(this.#file)}`);
+  }
+
+  async #eraseStreams(
+    names: readonly StreamName[],
+    log: ErasureLog | undefined,
+  ): Promise<StreamCounts[]> {
+    const { command, connection, options, ids } = this.#of;
+    const { subjectPrefix: prefix } = command.config;
+    const { project, stepped } = options;
+    const cutter = new FrameCutter(project, new Set(ids));
+    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    const all: StreamCounts[] = [];
+    const { stop } = command.context;
+    for (const name of names) {
+      const state = await storedStream(manager, name.stream).state();
+      if (state === undefined) continue;
+      const lost = (from: number, to: number) =>
+        note(command, `messages ${from} to ${to} left ${name.stream} while it was read`);
+      const eraser = new StreamEraser({
+        ...{ connection, name, state, prefix, project, cutter, log, stop, lost, stepped },
+      });
+      all.push(eraser.counts);
+      const sinceMs = performance.now();
+      const tell = () => note(command, progressOf(eraser.counts, sinceMs));
+      const progress = setInterval(tell, progressMs);
+      try {
+        await eraser.run();
+      } catch (error) {
+        if (stop.aborted) throw new CommandError("erase: it was interrupted: run it again");
+        throw error;
+      } finally {
+        clearInterval(progress);
+        this.#receipt?.streams.push({ ...eraser.counts });
+        if (this.#receipt !== undefined) writeReceipt(this.#file, this.#receipt, false);
+      }
+      tell();
+      if (this.#receipt !== undefined) await log?.keepReceipt(this.#receipt);
+    }
+    return all;
+  }
+
+  async #erasePeople(receipt: Receipt): Promise<void> {
+    const { command, options, people, ids } = this.#of;
+    if (people === undefined) {
+      receipt.effects = "none was named";
+      return;
+    }
+    const place = storePlace(command.config);
+    const erased = await told(() => people.erase(options.project, ids));
+    const { ids: theirs, remains, ...counts } = erased;
+    receipt.effects = { database: shownPlace(place), ...counts };
+    const late = theirs.filter((id) => !ids.includes(id)).length;
+    if (late > 0)
+      note(
+        command,
+        `${counted(late, "more id")} became the person's meanwhile: run it again for their events`,
+      );
+    receipt.notReached = [...receipt.notReached, ...remains, ...keptFiles(place)];
+    const { persons, links } = counts;
+    say(
+      command,
+      `${counted(persons, "person")} and ${counted(links, "link")} are gone from ${shownPlace(place)}`,
+    );
+  }
+
+  async #confirm(names: readonly StreamName[]): Promise<void> {
+    const { command, options } = this.#of;
+    if (options.yes) return;
+    const { stdin, stderr } = command.context;
+    if ((stdin as { readonly isTTY?: boolean }).isTTY !== true)
+      throw new CommandError("erase: nobody can be asked here: confirm by --yes", usageExitCode);
+    const where = names.map(({ stream }) => stream).join(", ");
+    const asked = createInterface({ input: stdin, output: stderr });
+    const question = `Erase all their events from ${where}, and what is known of them? This cannot be undone. Type ${options.project}: `;
+    const answer = await asked.question(question).finally(() => asked.close());
+    if (answer.trim() !== options.project) throw new CommandError("erase: nothing was changed");
+  }
+
+  #tell(all: readonly StreamCounts[], what: string): void {
+    const { command } = this.#of;
+    const sum = (name: "events" | "deleted" | "rewritten" | "scanned" | "doubtful") =>
+      all.reduce((total, one) => total + one[name], 0);
+    say(
+      command,
+      `${counted(sum("events"), "event")} ${what}: of ${counted(sum("scanned"), "message")} ${sum("deleted")} removed, ${sum("rewritten")} written anew without them`,
+    );
+    const doubtful = sum("doubtful");
+    if (doubtful > 0)
+      note(
+        command,
+        `${counted(doubtful, "line")} that no reader can read and that have one of the ids in them stay: whose they are cannot be told`,
+      );
+  }
+}
+
+/** Databases that rebuilds have kept. */
+function keptFiles(place: StorePlace): string[] {
+  if (place.kind !== "sqlite") return [];
+  const { dir, base } = path.parse(place.file);
+  return readdirSync(dir)
+    .filter((name) => name.startsWith(`${base}.`) && !name.endsWith("-lock"))
+    .map((name) => `the person in ${path.join(dir, name)}, which is kept beside the database`);
+}
+
+function progressOf({ stream, scanned, bytes, events, to }: StreamCounts, sinceMs: number): string {
+  const seconds = Math.max(0.001, (performance.now() - sinceMs) / 1_000);
+  const rate = (bytes / 1_048_576 / seconds).toFixed(1);
+  return `${stream}: ${counted(scanned, "message")} up to ${to} looked through, ${counted(events, "event")} found, ${rate} MiB/s`;
+}

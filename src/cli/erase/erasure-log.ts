@@ -1,0 +1,149 @@
+// The bucket of erasures beside the streams: which messages became which, what each erasure did,
+// and the lock that lets one run at a time. Must not hold an id of a person, or a line.
+
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { type JetStreamClient, jetstream } from "@nats-io/jetstream";
+import { type KV, type KvEntry, Kvm } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
+import {
+  identify,
+  isRunning,
+  type ProcessHost,
+  type ProcessIdentity,
+  placeOfPids,
+} from "../../embedded/process-identity.ts";
+import { apiCodes, isApiError } from "../../nats/api.ts";
+import { type ErasedEntry, erasedSubjects } from "../../nats/rewritten.ts";
+import { CommandError } from "../context.ts";
+
+interface ErasureLogOptions {
+  readonly bucket: string;
+  readonly replicas: number;
+  readonly host: ProcessHost;
+}
+
+/** Who holds the lock. */
+interface Holder extends ProcessIdentity {
+  readonly id: string;
+  readonly hostname: string;
+  /** Within it the pid means something. */
+  readonly place: string;
+  /** Goes up while the holder lives. */
+  readonly beats: number;
+}
+
+const timeoutMs = 5_000;
+const beatMs = 3_000;
+/** A lock of another machine that has not changed for so long is nobody's. */
+const silenceMs = 15_000;
+const pollMs = 1_000;
+const lockKey = "lock";
+
+export class ErasureLog {
+  readonly #js: JetStreamClient;
+  readonly #kv: KV;
+  readonly #host: ProcessHost;
+  readonly #holder: Omit<Holder, "beats">;
+  #beats = 0;
+  #revision = 0;
+  #entries = 0;
+  #beating: NodeJS.Timeout | undefined;
+  #lost: Error | undefined;
+
+  private constructor(js: JetStreamClient, kv: KV, host: ProcessHost) {
+    this.#js = js;
+    this.#kv = kv;
+    this.#host = host;
+    const own = identify(host.pid, host) ?? { pid: host.pid, startedAt: "" };
+    this.#holder = { id: randomUUID(), hostname: hostname(), place: placeOfPids(), ...own };
+  }
+
+  /** Makes the bucket where there is none. */
+  static async open(
+    connection: NatsConnection,
+    { bucket, replicas, host }: ErasureLogOptions,
+  ): Promise<ErasureLog> {
+    const js = jetstream(connection, { timeout: timeoutMs });
+    const kv = await new Kvm(js).create(bucket, { replicas, history: 1 });
+    return new ErasureLog(js, kv, host);
+  }
+
+  /** Tells this erasure from all others. */
+  get id(): string {
+    return this.#holder.id;
+  }
+
+  /** Rejects with a CommandError while another erasure runs. Frees the lock of one that died. */
+  async lock(say: (line: string) => void): Promise<void> {
+    this.#revision = (await this.#create()) ?? (await this.#takeOver(say));
+    this.#beating = setInterval(() => {
+      this.#beat().catch((error: Error) => {
+        this.#lost ??= error;
+      });
+    }, beatMs);
+  }
+
+  /** Throws where somebody has taken the lock away meanwhile. */
+  check(): void {
+    if (this.#lost !== undefined)
+      throw new CommandError(`erase: the lock is lost: ${this.#lost.message}. Run it again`);
+  }
+
+  async unlock(): Promise<void> {
+    clearInterval(this.#beating);
+    if (this.#revision === 0) return;
+    await this.#kv.delete(lockKey, { previousSeq: this.#revision }).catch(() => {});
+  }
+
+  /** Fulfilled once it is stored: from then on a message that is gone is known to be erased. */
+  async note(stream: string, entry: ErasedEntry): Promise<void> {
+    const subject = `${erasedSubjects(stream)}${this.id}.${++this.#entries}`;
+    await this.#js.publish(subject, JSON.stringify(entry), { timeout: timeoutMs });
+  }
+
+  async keepReceipt(receipt: object): Promise<void> {
+    await this.#kv.put(`receipt.${this.id}`, JSON.stringify(receipt));
+  }
+
+  #value(): string {
+    return JSON.stringify({ ...this.#holder, beats: ++this.#beats } satisfies Holder);
+  }
+
+  /** Undefined: somebody has it. */
+  async #create(): Promise<number | undefined> {
+    try {
+      return await this.#kv.create(lockKey, this.#value());
+    } catch (error) {
+      if (isApiError(error, apiCodes.streamWrongLastSequence)) return undefined;
+      throw error;
+    }
+  }
+
+  async #takeOver(say: (line: string) => void): Promise<number> {
+    const first = await this.#kv.get(lockKey);
+    let now = first;
+    const untilMs = performance.now() + silenceMs;
+    while (now !== null && now.operation === "PUT" && this.#mayLive(now)) {
+      const { hostname: where, pid, place } = now.json<Holder>();
+      const holder = `process ${pid} on ${where}`;
+      if (place === this.#holder.place || now.revision !== first?.revision)
+        throw new CommandError(`erase: another erasure runs, ${holder}: wait for its end`);
+      if (performance.now() > untilMs) break;
+      if (now === first) say(`looking whether the erasure of ${holder} still runs`);
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+      now = await this.#kv.get(lockKey);
+    }
+    return await this.#kv.update(lockKey, this.#value(), now?.revision ?? 0);
+  }
+
+  /** Only a process of this machine can be looked for. */
+  #mayLive(entry: KvEntry): boolean {
+    const { place, pid, startedAt } = entry.json<Holder>();
+    return place !== this.#holder.place || isRunning({ pid, startedAt }, this.#host);
+  }
+
+  async #beat(): Promise<void> {
+    this.#revision = await this.#kv.update(lockKey, this.#value(), this.#revision);
+  }
+}

@@ -1,0 +1,144 @@
+// Finds the lines of a frame that are a person's, and puts the frame together without them. The
+// other lines stay byte for byte. Knows nothing of NATS.
+
+import { Buffer } from "node:buffer";
+import { Ascii } from "../../base/ascii.ts";
+import type { Lane } from "../../base/types.ts";
+import { FrameLines, frameRows } from "../../effects/lines/frame-lines.ts";
+import type { LineVisitor, StoredLine } from "../../effects/lines/line.ts";
+import { storedIdText } from "../../events/distinct-id.ts";
+import type { StoredFrame } from "../../reading/stored-frame.ts";
+import { createNativeScanner } from "../../scan/native.ts";
+
+export interface CutFrame {
+  /** How many lines are the person's. */
+  readonly erased: number;
+  /** How many others there are. */
+  readonly kept: number;
+  /** The others; empty where there are none. */
+  readonly data: Buffer;
+  /** Lines that are no events, and have one of the ids in them: whose they are cannot be told. */
+  readonly doubtful: number;
+}
+
+interface WholeFrame {
+  readonly stream: string;
+  readonly lane: Lane;
+  readonly partition: number;
+  readonly sequence: number;
+  /** The project that its subject names; undefined where it may hold several projects' lines. */
+  readonly projectId: string | undefined;
+  readonly data: Uint8Array;
+}
+
+/** Properties that name a second id, by the event's name. */
+const namingProperties: ReadonlyMap<unknown, string> = new Map([
+  ["$identify", "$anon_distinct_id"],
+  ["$create_alias", "alias"],
+  ["$merge_dangerously", "alias"],
+]);
+const namingEvents = [...namingProperties.keys()].map((name) => Buffer.from(JSON.stringify(name)));
+
+export class FrameCutter {
+  readonly #projectId: string;
+  readonly #ids: ReadonlySet<string>;
+  /** How the ids stand in a line where they are written without needless escapes. */
+  readonly #idTexts: readonly Buffer[];
+  readonly #lines = new FrameLines({ scanner: createNativeScanner(frameRows) });
+
+  /** `ids`: as they are stored. */
+  constructor(projectId: string, ids: ReadonlySet<string>) {
+    this.#projectId = projectId;
+    this.#ids = ids;
+    this.#idTexts = [...ids].map((id) => Buffer.from(JSON.stringify(id).slice(1, -1)));
+  }
+
+  cut({ data, projectId, ...name }: WholeFrame): CutFrame {
+    const body = Buffer.from(data.buffer, data.byteOffset, data.length);
+    const found: number[] = [];
+    let doubtful = 0;
+    const spans = new LineSpans(body);
+    const mayName = hasOneOf(body, namingEvents);
+    const visitor: LineVisitor = {
+      line: (line) => {
+        const isOwn = (projectId ?? line.projectId) === this.#projectId;
+        if (isOwn && this.#isOfPerson(line, mayName ? spans : undefined)) found.push(line.line);
+      },
+      unreadable: (_, line) => {
+        if (hasOneOf(spans.of(line), this.#idTexts)) doubtful++;
+      },
+    };
+    const frame: StoredFrame = {
+      ...name,
+      ...{ epoch: 1, projectId: undefined, messageId: "", storedAtMs: 0, data: body },
+    };
+    for (const _ of this.#lines.read(frame, visitor));
+    if (found.length === 0) return { erased: 0, kept: 0, data: body, doubtful };
+    const erased = new Set(found);
+    const kept = linesOf(body).filter((line, index) => !erased.has(index) && !isBlank(line));
+    return { erased: erased.size, kept: kept.length, data: Buffer.concat(kept), doubtful };
+  }
+
+  /** `spans`: where the frame may have events that name a second id. */
+  #isOfPerson(line: StoredLine, spans: LineSpans | undefined): boolean {
+    if (this.#ids.has(line.distinctId)) return true;
+    if (!line.isPlain) {
+      const { link } = line.effect();
+      if (link !== undefined && (this.#ids.has(link.from) || this.#ids.has(link.to))) return true;
+    }
+    // What makes no person links nothing, and may name one all the same.
+    const text = spans?.of(line.line);
+    return text !== undefined && hasOneOf(text, namingEvents) && this.#ids.has(namedIdOf(text));
+  }
+}
+
+function hasOneOf(text: Buffer, some: readonly Buffer[]): boolean {
+  return some.some((one) => text.includes(one));
+}
+
+interface NamingEvent {
+  readonly event?: unknown;
+  readonly properties?: Readonly<Record<string, unknown>>;
+}
+
+/** "" where the event names no second id. */
+function namedIdOf(text: Buffer): string {
+  const { event, properties } = JSON.parse(text.toString()) as NamingEvent;
+  const value = properties?.[namingProperties.get(event) ?? ""];
+  if (value === undefined || value === null) return "";
+  return storedIdText(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+/** Each with its line feed. */
+function linesOf(body: Buffer): Buffer[] {
+  const lines: Buffer[] = [];
+  for (let start = 0; start < body.length; ) {
+    const found = body.indexOf(Ascii.LineFeed, start);
+    const end = found < 0 ? body.length : found + 1;
+    lines.push(body.subarray(start, end));
+    start = end;
+  }
+  return lines;
+}
+
+function isBlank(line: Buffer): boolean {
+  return line.toString("latin1").trim() === "";
+}
+
+/** Lines by their index, to be asked for in order. */
+class LineSpans {
+  readonly #body: Buffer;
+  #line = 0;
+  #start = 0;
+
+  constructor(body: Buffer) {
+    this.#body = body;
+  }
+
+  of(line: number): Buffer {
+    for (; this.#line < line; this.#line++)
+      this.#start = this.#body.indexOf(Ascii.LineFeed, this.#start) + 1;
+    const end = this.#body.indexOf(Ascii.LineFeed, this.#start);
+    return this.#body.subarray(this.#start, end < 0 ? this.#body.length : end);
+  }
+}

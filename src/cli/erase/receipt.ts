@@ -1,0 +1,77 @@
+// The receipt of an erasure: what was looked through, what was erased, and what cannot be reached
+// from here. It names no id: hashes with a salt of their own let whoever knows an id see that it
+// was meant.
+
+import { createHash, randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { hostname, userInfo } from "node:os";
+import type { ErasedPeople } from "../../effects/store/erase-rows.ts";
+import { CommandError, usageExitCode } from "../context.ts";
+import type { StreamCounts } from "./stream-eraser.ts";
+
+type Database = Omit<ErasedPeople, "ids" | "remains"> & { readonly database: string };
+
+export interface Receipt {
+  readonly erasure: string;
+  readonly version: string;
+  readonly project: string;
+  readonly by: string;
+  readonly host: string;
+  readonly startedAt: string;
+  /** Undefined while it runs, and of one that was killed. */
+  endedAt?: string;
+  readonly ids: {
+    /** sha256 over salt, project, line feed and id, in hexadecimal. */
+    readonly salt: string;
+    readonly given: readonly string[];
+    readonly alsoTheirs: readonly string[];
+  };
+  readonly streams: StreamCounts[];
+  effects?: Database | "none was named";
+  notReached: readonly string[];
+}
+
+interface Started {
+  readonly erasure: string;
+  readonly version: string;
+  readonly project: string;
+  readonly given: readonly string[];
+  readonly alsoTheirs: readonly string[];
+}
+
+/** What no erasure here reaches, in any set-up. */
+const outOfReach = [
+  "events that are stored later: nothing keeps them out, and they make a new person",
+  "properties of other events, and of groups, that name the person",
+  "what sinks and readers have copied: databases, Parquet files, warehouses",
+  "files that were exported, and those that were imported from",
+  "backups and snapshots of streams and databases, mirrors of streams, streams of leaf nodes",
+  "logs of proxies and load balancers",
+  "counts of usage and of active people, which name nobody",
+] as const;
+
+export function startedReceipt({ given, alsoTheirs, ...rest }: Started): Receipt {
+  const salt = randomBytes(16).toString("hex");
+  const hashed = (id: string) =>
+    createHash("sha256").update(`${salt}${rest.project}\n${id}`).digest("hex");
+  return {
+    ...rest,
+    ...{ by: userInfo().username, host: hostname(), startedAt: new Date().toISOString() },
+    ids: { salt, given: given.map(hashed), alsoTheirs: alsoTheirs.map(hashed) },
+    ...{ streams: [], notReached: [...outOfReach] },
+  };
+}
+
+/** Throws a CommandError where it cannot be written. A new file must not be there yet. */
+export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): void {
+  try {
+    const text = `${JSON.stringify(receipt, undefined, 2)}\n`;
+    writeFileSync(file, text, { flag: isNew ? "wx" : "w", mode: 0o600 });
+  } catch (error) {
+    const what = `erase: the receipt cannot be written: ${(error as Error).message}`;
+    throw new CommandError(
+      isNew ? `${what}. Name another file by --receipt` : what,
+      isNew ? usageExitCode : 1,
+    );
+  }
+}

@@ -1,0 +1,79 @@
+// Programs that had read what is written anew do not hear of it twice, and those that had not hear
+// of it once: a sink, readers of the package, and a reader before whom the stream's beginning went.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { expect, test } from "vitest";
+import { PostgresTarget } from "../../../src/sinks/postgres/postgres-target.ts";
+import { natsServerForFile, postgresForFile } from "../../../testkit/for-file.ts";
+import { asked } from "../../../testkit/postgres-rows.ts";
+import { eventsAt, sinkSchema } from "../../../testkit/sink-events.ts";
+import { storeFrames } from "../../../testkit/stored-events.ts";
+import { freshStreams, idsOf, reader, types } from "../../consumer/consumer-kit.ts";
+import { startSink } from "../../sinks/sink-kit.ts";
+import { addProjects, erased, eventOf, frameOf } from "./erase-kit.ts";
+
+const nats = await natsServerForFile();
+const postgres = await postgresForFile();
+
+const ids = ["person-to-erase"];
+const hers = () => eventOf(ids[0]!);
+
+test("a reader of the package hears of it once, whether it had read it or not", async () => {
+  const connection = await freshStreams(nats);
+  await addProjects(connection);
+  const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
+  await storeFrames(connection, [frameOf([hers(), first]), frameOf([second, hers()])]);
+  const ahead = reader(nats);
+  await ahead.takeAndAck(2);
+  const durable = "was_behind";
+  const before = reader(nats, { durable });
+  await before.takeAndAck(1);
+  await before.consumer.stop({ timeoutMs: 0 });
+  await untilAcked(connection, [durable, 1]);
+
+  await erased({ natsUrl: nats.url, ids });
+  await storeFrames(connection, [frameOf([third])]);
+  expect(idsOf(await ahead.takeAndAck(1))).toEqual([third.uuid]);
+  expect(types(ahead.notices)).toEqual(["consumer_created", "consumer_created"]);
+  expect(idsOf(await reader(nats, { durable }).takeAndAck(2))).toEqual([second.uuid, third.uuid]);
+  const uuids = [first.uuid, second.uuid, third.uuid];
+  expect(idsOf(await reader(nats).takeAndAck(3))).toEqual(uuids);
+});
+
+test("a sink has each event once, be it ahead, behind, or new", async () => {
+  const connection = await freshStreams(nats);
+  await addProjects(connection);
+  const some = ["bob", "eve", "zoe"].map((id) => eventOf(id));
+  const target = () => new PostgresTarget({ url: postgres.url, schema: sinkSchema });
+  const uuidsAt = async () =>
+    (await eventsAt(postgres.url)).map((line) => line.split(" ")[1]).sort();
+  await storeFrames(connection, [frameOf([hers(), some[0]!])]);
+  const before = target();
+  const first = startSink(connection, before);
+  await expect.poll(uuidsAt, { timeout: 20_000 }).toHaveLength(2);
+  await first.writer.close();
+  await before.close();
+  // The stream begins behind what the sink has not read.
+  await storeFrames(connection, [frameOf([some[1]!, hers()]), frameOf([hers()])]);
+  await erased({ natsUrl: nats.url, ids });
+  await storeFrames(connection, [frameOf([some[2]!])]);
+  const second = startSink(connection, target());
+  await expect.poll(uuidsAt, { timeout: 20_000 }).toHaveLength(4);
+  expect(second.counts.duplicates).toBe(0);
+  expect(await uuidsAt()).toEqual(expect.arrayContaining(some.map(({ uuid }) => uuid).sort()));
+  const manager = await jetstreamManager(connection);
+  const { state } = await manager.streams.info("PENSTOCK_LIVE_0");
+  expect(state.first_seq).toBe(4);
+  expect((await asked(postgres.url, `SELECT * FROM ${sinkSchema}.incidents`)).length).toBe(0);
+});
+
+async function untilAcked(
+  connection: NatsConnection,
+  [durable, sequence]: readonly [string, number],
+): Promise<void> {
+  const manager = await jetstreamManager(connection);
+  const floor = async () =>
+    (await manager.consumers.info("PENSTOCK_LIVE_0", durable)).ack_floor.stream_seq;
+  await expect.poll(floor, { timeout: 10_000 }).toBe(sequence);
+}

@@ -1,0 +1,183 @@
+// A person is erased from streams that others share with them, and from both databases, beside
+// readers that had read all of it, and before others that had not.
+
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { rebuild } from "../../../src/effects/writer/rebuild.ts";
+import { apart, dumpOf, untilApplied } from "../../../testkit/effects-dumps.ts";
+import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
+import { deleteStreams, describeWriter, type WriterRig } from "../../effects/writer/writer-kit.ts";
+import {
+  addProjects,
+  erased,
+  eventOf,
+  exported,
+  frameOf,
+  messagesIn,
+  project,
+  sharedFrameOf,
+} from "./erase-kit.ts";
+
+const live = "PENSTOCK_LIVE_0";
+const secret = "ada-lovelace-1815";
+
+function someFrames(): TestFrame[] {
+  const anon = { $anon_distinct_id: `anon-${secret}` };
+  return [
+    frameOf([eventOf(`anon-${secret}`), eventOf("bob", { set: { plan: "pro" } })]),
+    frameOf([
+      eventOf("bob"),
+      eventOf(secret, { event: "$identify", kind: "identify", properties: anon, set: { n: 1 } }),
+      eventOf("eve", { properties: { $groups: { company: "acme" } } }),
+    ]),
+    frameOf([eventOf(secret)]),
+    sharedFrameOf([eventOf(secret), eventOf("bob")], [eventOf(secret)]),
+    frameOf([eventOf("eve"), eventOf(secret)], { lane: "historical" }),
+    frameOf([eventOf("last")]),
+  ];
+}
+
+function tests(rig: WriterRig): void {
+  const { connection, nats, databases } = rig;
+
+  test("a person goes, and what others share with them is there once, for whoever reads", async () => {
+    await addProjects(connection);
+    const frames = someFrames();
+    await storeFrames(connection, frames);
+    const place = await databases.newDatabase();
+    const store = await rig.openStore(place);
+    const writer = rig.startWriter({ store });
+    await untilApplied(store.reader, connection);
+    const before = await dumpOf(store.reader);
+    expect(before.join()).toContain(secret);
+    const told = await erased({ natsUrl: nats.url, ids: [`anon-${secret}`], place });
+    expect(told.out).toContain("5 events are erased");
+    expect(told.out).toContain("1 person and 1 link are gone");
+
+    const kept = (await messagesIn(connection, live)).flatMap(({ lines }) => lines);
+    expect(kept.filter((line) => line.includes(`"project_id":"${project}"`)).join()).not.toContain(
+      secret,
+    );
+    const uuids = kept.map((line) => (JSON.parse(line) as { uuid: string }).uuid);
+    const others = frames
+      .filter(({ lane }) => lane === "live")
+      .flatMap(({ projectId, events }) =>
+        events.filter(
+          ({ distinctId }, at) => !distinctId.includes(secret) || (projectId === "~" && at === 2),
+        ),
+      );
+    expect(uuids.sort()).toEqual(others.map(({ uuid }) => uuid).sort());
+
+    await storeFrames(connection, [frameOf([eventOf("bob", { set: { later: true } })])]);
+    await untilApplied(store.reader, connection);
+    const after = await dumpOf(store.reader);
+    const own = after.filter((line) => line.includes(`"project_id":"${project}"`));
+    expect(own.join()).not.toContain(secret);
+    expect(await store.reader.incidents(10)).toEqual([]);
+    const usage = await store.reader.usage(project, { from: "2026-01-01", to: "2027-01-01" });
+    expect(usage.reduce((sum, one) => sum + one.events, 0)).toBe(12);
+    expect(usage.reduce((sum, one) => sum + one.duplicates, 0)).toBe(0);
+    await writer.close();
+    expect(JSON.parse(readFileSync(told.receipt, "utf8"))).toMatchObject({ project });
+  });
+
+  test("it is as if the person had never been, for whoever reads later or was behind", async () => {
+    await addProjects(connection);
+    const frames = someFrames();
+    await storeFrames(connection, frames.slice(0, 2));
+    const behind = await databases.newDatabase();
+    const store = await rig.openStore(behind);
+    const first = rig.startWriter({ store });
+    await untilApplied(store.reader, connection);
+    await first.close();
+    await storeFrames(connection, frames.slice(2));
+    await erased({ natsUrl: nats.url, ids: [secret], place: behind });
+
+    const second = rig.startWriter({ store });
+    await untilApplied(store.reader, connection);
+    await second.close();
+    expect(await store.reader.incidents(10)).toEqual([]);
+    const caughtUp = peopleOf(await dumpOf(store.reader));
+
+    const place = await databases.newDatabase();
+    const dump = await rig.undisturbed({}, place);
+    expect(peopleOf(dump)).toEqual(caughtUp);
+    const again = await rig.openStore();
+    const recording = await (await rig.openReader(place)).recording();
+    await rebuild({ connection, prefix: "penstock", recording, into: again });
+    expect(apart(await dumpOf(again.reader), dump)).toEqual([]);
+    // One that had applied all of it is made anew without what is erased, and misses nothing.
+    const recorded = await store.reader.recording();
+    const anew = await rig.openStore();
+    expect(
+      await rebuild({ connection, prefix: "penstock", recording: recorded, into: anew }),
+    ).toEqual({
+      messages: recorded.runs.reduce((sum, { from, to }) => sum + to - from + 1, 0),
+      missing: 0,
+    });
+    expect(peopleOf(await dumpOf(anew.reader))).toEqual(caughtUp);
+
+    await deleteStreams(connection);
+    await makeStreams(connection);
+    await storeFrames(connection, withoutPerson(frames));
+    expect(apart(dump, await rig.undisturbed())).toEqual([]);
+  });
+
+  test("a frame is written anew again and again, and nothing of it stays on the disk", async () => {
+    await addProjects(connection);
+    const secrets = ["first-secret-id", "second-secret-id", "third-secret-id"];
+    const some = () => secrets.map((id) => eventOf(id));
+    const kept = eventOf("bob");
+    await storeFrames(connection, [frameOf([...some(), kept]), frameOf(some()), frameOf(some())]);
+    const onDisk = (id: string) => filesWith(nats.storeDir, id);
+    for (const id of secrets) {
+      await expect.poll(() => onDisk(id)).toBe(1);
+      await erased({ natsUrl: nats.url, ids: [id] });
+      await expect.poll(() => onDisk(id)).toBe(0);
+      expect(await exported(nats.url)).toHaveLength(
+        1 + 3 * (secrets.length - 1 - secrets.indexOf(id)), //
+      );
+    }
+    const store = await rig.openStore();
+    rig.startWriter({ store });
+    await untilApplied(store.reader, connection);
+    const positions = await store.reader.positions();
+    const position = positions.find(({ stream }) => stream === live);
+    expect(await store.reader.incidents(10)).toEqual([]);
+    expect(position?.trail[0]?.sequence).toBe(1);
+    expect((await dumpOf(store.reader)).filter((line) => line.includes("usage_daily"))).toEqual([
+      expect.stringContaining('"events":1,"duplicates":0'),
+    ]);
+  });
+}
+
+/** How many files below the folder have the text in them. */
+function filesWith(folder: string, text: string): number {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return files.filter(
+    (file) => file.isFile() && readFileSync(path.join(file.parentPath, file.name)).includes(text),
+  ).length;
+}
+
+function peopleOf(dump: readonly string[]): string[] {
+  return dump.filter((line) => /^\{"table":"(?:persons|group|person_links)/.test(line));
+}
+
+/** What would have been stored without the person. */
+function withoutPerson(frames: readonly TestFrame[]): TestFrame[] {
+  return frames.flatMap((frame) => {
+    const text = String(frame.text ?? "");
+    const lines = text.split("\n").filter((line) => !isErased(line, project));
+    const events = frame.events.filter(({ distinctId }) => !distinctId.includes(secret));
+    if (text !== "") return [{ ...frame, events, text: lines.join("\n") }];
+    return events.length === 0 ? [] : [{ ...frame, events }];
+  });
+}
+
+function isErased(line: string, projectId: string): boolean {
+  return line.includes(secret) && line.includes(`"project_id":"${projectId}"`);
+}
+
+await describeWriter("SQLite", tests);
+await describeWriter("PostgreSQL", tests);

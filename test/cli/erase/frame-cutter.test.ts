@@ -1,0 +1,61 @@
+// Which lines of a frame are a person's, and that the others stay as they are.
+
+import { Buffer } from "node:buffer";
+import { expect, test } from "vitest";
+import { FrameCutter } from "../../../src/cli/erase/frame-cutter.ts";
+import { storedLine, type TestEvent } from "../../../testkit/stored-events.ts";
+import { eventOf, project } from "./erase-kit.ts";
+
+const cutter = new FrameCutter(project, new Set(["ada", "x".repeat(200), '{"n":1}', 'é"']));
+
+function cut(lines: readonly string[], { isShared = false } = {}) {
+  const data = Buffer.from(lines.map((line) => `${line}\n`).join(""));
+  const name = { stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0, sequence: 1 } as const;
+  const projectId = isShared ? undefined : project;
+  const { data: kept, ...counts } = cutter.cut({ ...name, projectId, data });
+  return { ...counts, lines: kept.toString().split("\n").slice(0, -1) };
+}
+
+function lineOf(distinctId: string, more: Partial<TestEvent> = {}): string {
+  return storedLine(eventOf(distinctId, more), project, "live");
+}
+
+const named = (event: string, properties: TestEvent["properties"], personProfile = true) =>
+  lineOf("bob", { event, ...(properties && { properties }), personProfile });
+
+test.each([
+  ["by its distinct id", lineOf("ada")],
+  ["by one with characters that are escaped", lineOf('é"')],
+  ["by one that is escaped without need", lineOf("ada").replace('"ada"', '"\\u0061da"')],
+  ["by an identify", named("$identify", { $anon_distinct_id: "ada" })],
+  ["by an alias", named("$create_alias", { alias: "ada" })],
+  ["by a merge", named("$merge_dangerously", { alias: "ada" })],
+  ["by one that makes no person", named("$identify", { $anon_distinct_id: "ada" }, false)],
+  ["by a merge that makes no person", named("$merge_dangerously", { alias: "ada" }, false)],
+  ["by a long id", named("$create_alias", { alias: "x".repeat(300) }, false)],
+  ["by an id that is no text", named("$create_alias", { alias: { n: 1 } })],
+  [
+    "by an id that is no text, without a person",
+    named("$create_alias", { alias: { n: 1 } }, false),
+  ],
+])("an event is the person's %s", (_, line) => {
+  const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
+  expect(cut([before, line, behind])).toEqual({
+    ...{ erased: 1, kept: 2, doubtful: 0, lines: [before, behind] },
+  });
+});
+
+test.each([
+  ["whose property has the id", lineOf("bob", { properties: { friend: "ada" } })],
+  ["that names it in another way", named("seen", { alias: "ada" })],
+  ["of another project", lineOf("ada").replace(`"${project}"`, '"other"')],
+])("an event %s is not", (_, line) => {
+  expect(cut([line], { isShared: true })).toMatchObject({ erased: 0, doubtful: 0 });
+});
+
+test("a line that nobody can read stays, and is told where it has the id", () => {
+  const broken = ['{"distinct_id":"ada"', "{}", "", "nothing"];
+  expect(cut([...broken, lineOf("ada")])).toEqual({
+    ...{ erased: 1, kept: 3, doubtful: 1, lines: broken.filter((line) => line !== "") },
+  });
+});
