@@ -12,6 +12,7 @@ import {
   type StreamState,
   storedStream,
 } from "../reading/stored-stream.ts";
+import { StreamErasures } from "../reading/stream-erasures.ts";
 import {
   acks,
   answerAll,
@@ -56,6 +57,7 @@ export class StreamPlace {
   /** The last sequence up to which the consumer was seen to know that all is acknowledged. */
   #floor = 0;
   #isMissing = false;
+  #erasures: { readonly manager: JetStreamManager; readonly all: StreamErasures } | undefined;
   /** What was not seen of the sequences since the last look. */
   #gaps: Gap[] = [];
 
@@ -133,7 +135,7 @@ export class StreamPlace {
   }
 
   async #state(manager: JetStreamManager): Promise<StreamState> {
-    const state = await storedStream(manager, this.#stream).state();
+    const state = await this.#erasuresBy(manager).stateFrom(this.sequence + 1);
     if (state === undefined) {
       if (!this.#isMissing) this.#options.tell({ type: "stream_missing", stream: this.#stream });
       this.#isMissing = true;
@@ -141,6 +143,13 @@ export class StreamPlace {
     }
     this.#isMissing = false;
     return state;
+  }
+
+  /** What an erasure has taken from the stream's beginning is not missed: others' events come. */
+  #erasuresBy(manager: JetStreamManager): StreamErasures {
+    if (this.#erasures?.manager !== manager)
+      this.#erasures = { manager, all: new StreamErasures(manager, this.#stream) };
+    return this.#erasures.all;
   }
 
   async #begin(

@@ -2,6 +2,7 @@
 // test's own process, and what the streams hold.
 
 import path from "node:path";
+import { Readable } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type EraseOptions, erase } from "../../../src/cli/erase/erase.ts";
@@ -66,10 +67,13 @@ type Options = Partial<EraseOptions> & {
   readonly natsUrl: string;
   readonly ids: readonly string[];
   readonly place?: StorePlace;
+  /** What is typed on the terminal; undefined: there is none. */
+  readonly typed?: string;
 };
 
-export async function erased({ natsUrl, ids, place, ...more }: Options): Promise<Erased> {
-  const { context, said } = commandWorld();
+export async function erased({ natsUrl, ids, place, typed, ...more }: Options): Promise<Erased> {
+  const stdin = Object.assign(Readable.from([`${typed}\n`]), { isTTY: typed !== undefined });
+  const { context, said } = commandWorld({}, stdin);
   const effects = place === undefined ? {} : { PENSTOCK_EFFECTS_URL: urlOf(place) };
   const result = readConfig({ PENSTOCK_NATS_URL: natsUrl, ...effects }, {});
   if (!result.ok) throw new Error(result.faults.join());

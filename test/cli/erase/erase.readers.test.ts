@@ -41,6 +41,25 @@ test("a reader of the package hears of it once, whether it had read it or not", 
   expect(idsOf(await reader(nats).takeAndAck(3))).toEqual(uuids);
 });
 
+test("a reader that is behind what is erased from the beginning misses nothing", async () => {
+  const connection = await freshStreams(nats);
+  await addProjects(connection);
+  const [first, second] = [eventOf("bob"), eventOf("eve")];
+  await storeFrames(connection, [frameOf([hers(), first]), frameOf([second, hers()])]);
+  const { take, takeAndAck, notices } = reader(nats, { maxAckPending: 1 });
+  const [frame] = await take(1);
+  await erased({ natsUrl: nats.url, ids });
+  // It looks anew where the stream begins.
+  await nats.restart();
+  frame!.ack();
+  expect(idsOf(await takeAndAck(1))).toEqual([second.uuid]);
+  const third = eventOf("zoe");
+  await storeFrames(connection, [frameOf([third])]);
+  expect(idsOf(await takeAndAck(1))).toEqual([third.uuid]);
+  const told = types(notices).filter((type) => !["disconnected", "trouble"].includes(type));
+  expect(told).toEqual(["consumer_created", "consumer_created"]);
+});
+
 test("a sink has each event once, be it ahead, behind, or new", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);

@@ -79,6 +79,14 @@ test("what cannot be meant is refused", async () => {
   expect(await refusal({ receipt })).toContain("the receipt cannot be written");
 });
 
+test("on a terminal it asks for the project's name", async () => {
+  const yes = false;
+  expect(await refusal({ yes, typed: "yes" })).toBe("erase: nothing was changed");
+  const { err, out } = await erased({ natsUrl, ids, yes, typed: "shop" });
+  expect(err).toContain(`Erase all their events from ${live}, PENSTOCK_HISTORICAL_0`);
+  expect(out).toContain("2 events are erased");
+});
+
 test("a dry run counts, and changes nothing", async () => {
   const before = await messagesIn(connection, live);
   const { out } = await erased({ natsUrl, ids, dryRun: true, yes: false });
