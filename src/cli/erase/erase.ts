@@ -286,7 +286,7 @@ function keptFiles(place: StorePlace): string[] {
   if (place.kind !== "sqlite") return [];
   const { dir, base } = path.parse(place.file);
   return readdirSync(dir)
-    .filter((name) => name.startsWith(`${base}.`) && !name.endsWith("-lock"))
+    .filter((name) => name.startsWith(`${base}.before-rebuild`))
     .map((name) => `the person in ${path.join(dir, name)}, which is kept beside the database`);
 }
 

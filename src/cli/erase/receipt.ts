@@ -46,6 +46,7 @@ const outOfReach = [
   "what sinks and readers have copied: databases, Parquet files, warehouses",
   "files that were exported, and those that were imported from",
   "backups and snapshots of streams and databases, mirrors of streams, streams of leaf nodes",
+  "in a cluster of nats-server, the Raft logs of its nodes, until it shortens them",
   "logs of proxies and load balancers",
   "counts of usage and of active people, which name nobody",
 ] as const;
