@@ -15,6 +15,7 @@ import {
 
 /** More than so many, ahead of where it is read, are not held in memory. */
 const heldMax = 1_000_000;
+const forgetAtMin = 10_000;
 
 /** A frame that stands in the place of another. */
 export interface RewrittenFrame {
@@ -30,6 +31,7 @@ export class ErasedMessages {
   readonly #held = new Map<number, number>();
   #next = 1;
   #from = 0;
+  #forgetAt = forgetAtMin;
 
   /** `created`: when the stream was made, as the server says it. */
   constructor(manager: JetStreamManager, origin: Omit<Origin, "sequence">) {
@@ -48,7 +50,6 @@ export class ErasedMessages {
   async learn(from: number): Promise<void> {
     if (from < this.#from) this.#next = 1;
     this.#from = from;
-    for (const sequence of this.#held.keys()) if (sequence < from) this.#held.delete(sequence);
     for (;;) {
       const entry = await this.#entryFrom(this.#next);
       if (entry === undefined) return;
@@ -57,9 +58,18 @@ export class ErasedMessages {
       if (created !== this.#origin.created) continue;
       for (let at = 0; at + 1 < messages.length; at += 2)
         if (messages[at]! >= from) this.#held.set(messages[at]!, messages[at + 1]!);
-      if (this.#held.size > heldMax)
-        throw new Error(`more than ${heldMax} messages of ${this.#origin.stream} were erased`);
+      this.#forget();
     }
+  }
+
+  /** A reader asks at every hole, so what it has passed goes now and then alone. */
+  #forget(): void {
+    if (this.#held.size < this.#forgetAt) return;
+    for (const sequence of this.#held.keys())
+      if (sequence < this.#from) this.#held.delete(sequence);
+    this.#forgetAt = Math.max(forgetAtMin, 2 * this.#held.size);
+    if (this.#held.size > heldMax)
+      throw new Error(`more than ${heldMax} messages of ${this.#origin.stream} were erased`);
   }
 
   /** Whether it was erased, and nothing of it is missed. */
