@@ -71,19 +71,17 @@ function addPostgres(sink: Command, context: CommandContext): void {
 }
 
 function addClickHouse(sink: Command, context: CommandContext): void {
-  withReading(
-    sink
-      .command("clickhouse")
-      .argument("[url]", "where to write; default: PENSTOCK_SINK_TO")
-      .description("into ClickHouse, over HTTP"),
-    ["sinkTo"],
-  )
+  const command = sink
+    .command("clickhouse")
+    .argument("[url]", "where to write; default: PENSTOCK_SINK_TO")
+    .description("into ClickHouse, over HTTP");
+  withPersons(withReading(command, ["sinkTo", ...personSettings]))
     .option("--database <name>", "where its tables are", schemaName, "penstock")
     .option("--ddl", "print the tables for that server, else for 21.8 and newer, and end", false)
     .option("--no-create", "make no tables: they have to be there")
     .option("--no-lock", "keep no second sink out")
     .action(async (named: string | undefined, options: ClickHouseOptions, command: Command) => {
-      const { database, create: makesTables, lock: hasLock } = options;
+      const { database, create: makesTables, lock: hasLock, withPerson } = options;
       const config = configOf(command, context);
       const url = named ?? config.sinkTo;
       if (url === undefined) {
@@ -93,18 +91,19 @@ function addClickHouse(sink: Command, context: CommandContext): void {
             usageExitCode,
           );
         const { ddl, modernForm } = await import("../sinks/clickhouse/tables.ts");
-        context.stdout.write(ddl(database, modernForm));
+        context.stdout.write(ddl(database, modernForm, options));
         return;
       }
       const { ClickHouseTarget } = await import("../sinks/clickhouse/clickhouse-target.ts");
-      const target = new ClickHouseTarget({ url, database, makesTables, hasLock });
+      const target = new ClickHouseTarget({ url, database, makesTables, hasLock, withPerson });
       if (options.ddl) {
         context.stdout.write(await target.ddl());
         await target.close();
         return;
       }
       const { runSink } = await import("./sink.ts");
-      await runSink(config, context, { target, ...readingOf(options) });
+      const people = await peopleOf(config, options);
+      await runSink(config, context, { target, people, ...readingOf(options) });
     });
 }
 

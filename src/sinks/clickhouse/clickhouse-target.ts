@@ -26,6 +26,8 @@ import {
   ddl,
   eventColumns,
   modernForm,
+  personColumn,
+  personColumnSql,
   type ServerForm,
   serverForm,
   tableNames,
@@ -38,6 +40,8 @@ interface ClickHouseTargetOptions {
   readonly database: string;
   /** False: the tables have to be there. Default: those that are not are made. */
   readonly makesTables?: boolean;
+  /** Whether events have a column for the uuid of their person. Default: no. */
+  readonly withPerson?: boolean;
   /** False: nothing keeps a second sink out. Default: a lock does. */
   readonly hasLock?: boolean;
 }
@@ -54,6 +58,7 @@ export class ClickHouseTarget implements SinkTarget {
   readonly #client: ClickHouseClient;
   readonly #database: string;
   readonly #makesTables: boolean;
+  readonly #withPerson: boolean;
   readonly #lock: SinkLock | undefined;
   readonly #writtenRows: WrittenRows;
   /** One insert of events at a time, whoever sends it. */
@@ -61,13 +66,15 @@ export class ClickHouseTarget implements SinkTarget {
   #form: ServerForm = modernForm;
 
   /** Throws a StoreError where the URL is none. Connects with the first call. */
-  constructor({ url, database, makesTables = true, hasLock = true }: ClickHouseTargetOptions) {
+  constructor(options: ClickHouseTargetOptions) {
+    const { url, database, makesTables = true, withPerson = false, hasLock = true } = options;
     const address = readAddress(url);
     const client = new ClickHouseClient(address);
     this.shown = `${address.shown}, database ${database}`;
     this.#client = client;
     this.#database = database;
     this.#makesTables = makesTables;
+    this.#withPerson = withPerson;
     this.#lock = hasLock ? new SinkLock({ client, database }) : undefined;
     this.#writtenRows = new WrittenRows({ client, database });
     this.#queryId = `penstock-sink-write:${database}`;
@@ -76,7 +83,7 @@ export class ClickHouseTarget implements SinkTarget {
   /** The statements that make the tables on this server. */
   async ddl(): Promise<string> {
     await this.#learnForm();
-    return ddl(this.#database, this.#form);
+    return ddl(this.#database, this.#form, { withPerson: this.#withPerson });
   }
 
   async open(): Promise<readonly SinkPosition[]> {
@@ -125,10 +132,13 @@ export class ClickHouseTarget implements SinkTarget {
     const sql = `SELECT table, name FROM system.columns WHERE database = '${this.#database}'`;
     const columns = async (): Promise<Set<string>> =>
       new Set((await this.#client.rows("look at the tables of", sql)).map((row) => row.join(".")));
+    const person = `events.${personColumn}`;
+    const wantedColumns = [
+      ...tableNames.flatMap((table) => columnsOf[table].map((name) => `${table}.${name}`)),
+      ...(this.#withPerson ? [person] : []),
+    ];
     const missing = (there: Set<string>): string[] =>
-      tableNames.flatMap((table) =>
-        columnsOf[table].map((name) => `${table}.${name}`).filter((name) => !there.has(name)),
-      );
+      wantedColumns.filter((name) => !there.has(name));
     let there = await columns();
     if (missing(there).length > 0 && this.#makesTables) {
       // Where the database is there, nobody needs the right to make it.
@@ -140,6 +150,10 @@ export class ClickHouseTarget implements SinkTarget {
         const isWanted = wanted.some((name) => statement.includes(` ${this.#database}.${name} `));
         if (isWanted || statement === database)
           await this.#client.run("make the tables in", statement);
+      }
+      if (missing(there).includes(person)) {
+        const statement = personColumnSql(this.#database, this.#form);
+        await this.#client.run("make the tables in", statement);
       }
       there = await columns();
     }
@@ -157,7 +171,7 @@ export class ClickHouseTarget implements SinkTarget {
     if (events.length === 0) return;
     try {
       await this.#alone(() =>
-        this.#insert("events", eventColumns, eventChunks(events, this.#form), this.#queryId),
+        this.#insert("events", this.#eventColumns, this.#eventChunks(events), this.#queryId),
       );
     } catch (error) {
       if (!isOfValue(error)) throw error;
@@ -174,6 +188,14 @@ export class ClickHouseTarget implements SinkTarget {
       await this.#insertEvents(events.slice(0, middle), refused);
       await this.#insertEvents(events.slice(middle), refused);
     }
+  }
+
+  get #eventColumns(): readonly string[] {
+    return this.#withPerson ? [...eventColumns, personColumn] : eventColumns;
+  }
+
+  #eventChunks(events: readonly SinkRecord[]): Iterable<Uint8Array> {
+    return eventChunks(events, this.#form, { withPerson: this.#withPerson });
   }
 
   async #insertRejected(lines: readonly RejectedLine[]): Promise<void> {

@@ -29,10 +29,11 @@ export function timeFault({ timestampMs }: SinkRecord, form: ServerForm): string
 export function* eventChunks(
   records: Iterable<SinkRecord>,
   form: ServerForm,
+  { withPerson }: { readonly withPerson: boolean },
 ): Generator<Buffer, void> {
   let text = "";
   for (const record of records) {
-    text += eventRow(record, form);
+    text += `${eventRow(record, form)}${withPerson ? personMember(record) : ""}}\n`;
     if (text.length < chunkCharacters) continue;
     yield Buffer.from(text, "utf8");
     text = "";
@@ -40,6 +41,11 @@ export function* eventChunks(
   if (text !== "") yield Buffer.from(text, "utf8");
 }
 
+function personMember({ personUuid }: SinkRecord): string {
+  return `,"person_uuid":${personUuid === "" ? "null" : `"${personUuid}"`}`;
+}
+
+/** Without its end. */
 function eventRow(record: SinkRecord, form: ServerForm): string {
   const { projectId, uuid, event, distinctId, ip, kind, stream, sequence, line } = record;
   const { timestampMs, timestampSentMs, receivedAtMs, storedAtMs, sentAtMs } = record;
@@ -57,7 +63,7 @@ function eventRow(record: SinkRecord, form: ServerForm): string {
     `,"historical":${Number(record.historical)},"properties":${json(record.properties)}` +
     `,"set":${json(record.set)},"set_once":${json(record.setOnce)}` +
     `,"unset":${json(record.unset)},"stream":${quoted(stream)},"sequence":${sequence}` +
-    `,"line":${line}}\n`
+    `,"line":${line}`
   );
 }
 

@@ -90,7 +90,17 @@ const otherTypes = {
 } as const;
 
 /** What an INSERT names. */
-export const eventColumns = eventTypes.map(([name]) => name);
+export const eventColumns: readonly string[] = eventTypes.map(([name]) => name);
+
+/** A sink with persons has it beside them. */
+export const personColumn = "person_uuid";
+
+/** Tables that were made without it may have rows. */
+export function personColumnSql(database: string, { hasMilliseconds }: ServerForm): string {
+  // Older servers do not know the condition.
+  const unlessThere = hasMilliseconds ? "IF NOT EXISTS " : "";
+  return `ALTER TABLE ${database}.events ADD COLUMN ${unlessThere}${personColumn} Nullable(UUID)`;
+}
 
 /** What must be there of each table. */
 export const columnsOf: Readonly<Record<TableName, readonly string[]>> = {
@@ -146,12 +156,15 @@ function typed(type: string, { hasMilliseconds }: ServerForm): string {
 }
 
 /** For people, to be made by somebody with more rights than the sink is to have. */
-export function ddl(database: string, form: ServerForm): string {
+export function ddl(
+  database: string,
+  form: ServerForm,
+  { withPerson }: { readonly withPerson: boolean },
+): string {
   const reasons = `-- Reasons in ${database}.rejected: ${rejectReasons.join(", ")}.\n\n`;
-  return (
-    reasons +
-    tablesSql(database, form)
-      .map((one) => `${one};\n`)
-      .join("\n")
-  );
+  const statements = [
+    ...tablesSql(database, form),
+    ...(withPerson ? [personColumnSql(database, form)] : []),
+  ];
+  return reasons + statements.map((one) => `${one};\n`).join("\n");
 }
