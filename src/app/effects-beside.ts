@@ -3,6 +3,7 @@
 // child ends with its parent, whichever way that ends: their channel closes.
 
 import { type ChildProcess, fork } from "node:child_process";
+import { getPriority, setPriority } from "node:os";
 import { createLog, type Log } from "../base/log.ts";
 import { processPauses, restartLoop } from "../base/retry.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
@@ -26,6 +27,14 @@ const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
 /** A commit and the closing of the database take less, or something hangs. */
 const closeGraceMs = 10_000;
 
+/**
+ * How many steps of priority its threads are below the gateway's. Where all want a processor, one
+ * of them gets about a tenth of what a thread of the gateway or of nats-server gets; where nobody
+ * else wants it, all of it. What it is behind then, it works off later.
+ */
+const stepsBelow = 10;
+const priorityMin = 19;
+
 /** Returns at once: nothing of the gateway waits for the effects. */
 export function startBeside(
   config: Config,
@@ -44,6 +53,7 @@ export function startBeside(
       serialization: "advanced",
     });
     child = started;
+    lowerPriority(started.pid);
     log.info({ pid: started.pid }, "effects process started");
     const ended = endOf(started);
     if (started.connected) started.send({ type: "start", config } satisfies StartBeside, () => {});
@@ -99,6 +109,19 @@ export async function runBeside(context: CommandContext): Promise<void> {
     listening: (port) => writePortNote(noted, port),
   });
   removePortNote(noted);
+}
+
+/**
+ * Linux has a priority for each thread, and new ones take that of their maker: the process has one
+ * yet, or has not begun its others. Where the system does not allow it, that is no fault.
+ */
+function lowerPriority(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    setPriority(pid, Math.min(getPriority() + stepsBelow, priorityMin));
+  } catch {
+    // It goes on with that of the gateway.
+  }
 }
 
 /** Rejects when the process could not be started. */

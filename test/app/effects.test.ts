@@ -1,7 +1,8 @@
 // The effects as processes: beside the gateway of `up`, which they neither hold up nor outlive, and
 // alone beside any gateway. What is asked over HTTP or on the command line is what was sent.
 
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
+import { getPriority } from "node:os";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { readPortNote } from "../../src/cli/effects-port-note.ts";
@@ -59,7 +60,7 @@ function effectsPids({ child }: Up): number[] {
 }
 
 describe("beside the gateway of up", () => {
-  test("the person of an event is there, survives a kill, and nothing outlives the gateway", async () => {
+  test("the person of an event is there, survives a kill, takes its turn behind the gateway and does not outlive it", async () => {
     const started = await up();
     const { child, captureUrl, personUrl, dataDir } = started;
     const identify = { event: "$identify", properties: { $set: { n: 1 } } };
@@ -68,6 +69,10 @@ describe("beside the gateway of up", () => {
     expect((await shown(personUrl)).body).toMatchObject({ properties: { n: 1 } });
 
     const [first = 0] = effectsPids(started);
+    const tasks = `/proc/${first}/task`;
+    const threads = existsSync(tasks) ? readdirSync(tasks).map(Number) : [first];
+    const below = Math.min(getPriority(child.pid) + 10, 19);
+    for (const thread of threads) expect(getPriority(thread)).toBe(below);
     process.kill(first, "SIGKILL");
     expect(await send(captureUrl, { event: "hello" })).toBe(200);
     await expect.poll(() => effectsPids(started).length, slow).toBe(2);
@@ -112,7 +117,7 @@ describe("alone", () => {
     await expect
       .poll(async () => (await shown(`${base}/projects/${id}/usage`)).body, slow)
       .toMatchObject({ billable: 1 });
-    expect((await shown(`${base}/readyz`)).status).toBe(200);
+    await expect.poll(async () => (await shown(`${base}/readyz`)).status, slow).toBe(200);
 
     const written = { api_key: key, event: "hello", distinct_id: "eve" };
     expect((await gateway.post("/capture/", written)).status).toBe(200);

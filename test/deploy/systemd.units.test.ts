@@ -87,6 +87,15 @@ describe("systemd units run the bundle", () => {
     expect(service["WorkingDirectory"]?.[0]).toBe(`/var/lib/${service["StateDirectory"]?.[0]}`);
   });
 
+  test("what reads the streams takes its turn at the processors behind the gateway", () => {
+    for (const { Service = {} } of [effects, sink]) {
+      expect(Number(Service["Nice"])).toBeGreaterThan(0);
+      expect(Number(Service["CPUWeight"])).toBeLessThan(100);
+    }
+    for (const { Service = {} } of [gateway, nats])
+      expect([Service["Nice"], Service["CPUWeight"]]).toEqual([undefined, undefined]);
+  });
+
   test("nats-server has what its configuration asks for, the gateway's token, and room for its streams", () => {
     const conf = readDeploy("nats/single.conf").replaceAll(/^ *#.*$/gm, "");
     const asked = conf.match(/\$\w+/g)?.map((name) => name.slice(1));
