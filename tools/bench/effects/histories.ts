@@ -2,6 +2,7 @@
 // are those of the gateway: some 400 bytes, in its order of fields.
 
 import { createHash } from "node:crypto";
+import type { LinkOutcome } from "../../../src/effects/types.ts";
 import { storedLine, type TestEvent } from "../../../testkit/stored-events.ts";
 
 export interface History {
@@ -9,6 +10,8 @@ export interface History {
   readonly events: number;
   /** Applied first, and not measured. */
   readonly warmUpEvents: number;
+  /** How every link that is measured has to end, where the events are links. */
+  readonly outcome?: LinkOutcome;
   /** Default: as clients that draw them at random. */
   readonly uuid?: (index: number) => string;
   readonly event: (index: number) => Pick<TestEvent, "distinctId" | "set" | "kind" | "event"> & {
@@ -17,6 +20,8 @@ export interface History {
 }
 
 const knownPeople = 10_000;
+/** Half of what a person may have. */
+const idsOfPerson = 5_000;
 export const eventsInFrame = 1_000;
 const startMs = Date.UTC(2026, 10, 20, 12);
 const padding = { $current_url: "https://example.com/pricing?plan=pro", $lib: "web", step: 7 };
@@ -57,17 +62,33 @@ export const histories: readonly History[] = [
     event: (index) => ({ distinctId: "one", set: { seen: index } }),
   },
   {
-    name: "a storm of links to one id",
+    name: "every event merges an id into one of many people, of 5,000 ids each",
     events: 200_000,
     warmUpEvents: 10_000,
-    event: (index) => ({
-      distinctId: "user",
-      event: "$identify",
-      kind: "identify",
-      properties: { $anon_distinct_id: `anonymous-${index}` },
-    }),
+    outcome: "merged",
+    event: (index) => identify(`user-${Math.floor(index / idsOfPerson)}`, index),
+  },
+  {
+    name: "every event merges two new ids",
+    events: 200_000,
+    warmUpEvents: 10_000,
+    outcome: "merged",
+    event: (index) => identify(`user-${index}`, index),
+  },
+  {
+    // The ten thousand of the warm-up are all that a person may have.
+    name: "a storm of links to one person, all refused",
+    events: 200_000,
+    warmUpEvents: 10_000,
+    outcome: "refused_cap",
+    event: (index) => identify("user", index),
   },
 ];
+
+function identify(distinctId: string, index: number): ReturnType<History["event"]> {
+  const properties = { $anon_distinct_id: `anonymous-${index}` };
+  return { distinctId, event: "$identify", kind: "identify", properties };
+}
 
 /** The frame of that number, as NDJSON. A millisecond passes with each frame. */
 export function frameText(history: History, frame: number, projectId: string): string {

@@ -15,6 +15,8 @@ export interface EffectsJob {
   readonly stream: string;
   readonly from: number;
   readonly to: number;
+  /** Whether to count how links ended. */
+  readonly countsLinks: boolean;
 }
 
 export interface EffectsAnswer {
@@ -22,11 +24,14 @@ export interface EffectsAnswer {
   readonly seconds: number;
   readonly cpuSeconds: number;
   readonly rssPeakBytes: number;
+  /** How many links ended how, from the beginning of the stream; empty where that is not asked. */
+  readonly links: Readonly<Record<string, number>>;
 }
 
 const microsPerSecond = 1e6;
 const kibibyte = 1_024;
-const { natsUrl, database, stream, from, to } = JSON.parse(process.argv[2] ?? "") as EffectsJob;
+const job = JSON.parse(process.argv[2] ?? "") as EffectsJob;
+const { natsUrl, database, stream, from, to } = job;
 const log = { info: () => {}, warn: () => {}, error: console.error };
 const connection = await connect({ servers: natsUrl });
 const store: EffectsStore = database.startsWith("postgres:")
@@ -42,13 +47,14 @@ const before = { ms: performance.now(), cpu: process.cpuUsage() };
 await writer.positionReached(stream, to);
 if (begun >= to) throw new Error("one commit had all of it: the history is too short");
 const cpu = process.cpuUsage(before.cpu);
-const answer: EffectsAnswer = {
+const measured = {
   events: (to - begun) * eventsInFrame,
   seconds: (performance.now() - before.ms) / 1_000,
   cpuSeconds: (cpu.user + cpu.system) / microsPerSecond,
   rssPeakBytes: process.resourceUsage().maxRSS * kibibyte,
 };
 await writer.close();
+const answer: EffectsAnswer = { ...measured, links: job.countsLinks ? await links() : {} };
 await store.close();
 await connection.close();
 process.send?.(answer);
@@ -58,4 +64,13 @@ process.disconnect?.();
 function committed(): number {
   const { streams } = writer.status(Date.now());
   return streams.find((one) => one.stream === stream)?.sequence ?? 0;
+}
+
+async function links(): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for await (const line of store.reader.dump()) {
+    const outcome = /"outcome":"(\w+)"/.exec(line)?.[1];
+    if (outcome !== undefined) counts[outcome] = (counts[outcome] ?? 0) + 1;
+  }
+  return counts;
 }

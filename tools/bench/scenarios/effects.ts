@@ -15,6 +15,8 @@ import { startChild } from "../harness/child.ts";
 import { type BenchNats, startNats, workFolder } from "../harness/nats.ts";
 import { batches } from "./loads.ts";
 
+type Links = EffectsAnswer["links"];
+
 const worker = join(import.meta.dirname, "..", "effects", "worker.ts");
 const workerMsMax = 300_000;
 const million = 1e6;
@@ -70,17 +72,30 @@ async function applied(isPostgres: boolean, history: History): Promise<EffectsAn
     await fill(nats, history, to);
     if (isPostgres) postgres = await startPostgres({ durable: true });
     const database = postgres?.url ?? join(folder, "effects.sqlite");
-    const job: EffectsJob = { natsUrl: nats.url, database, stream: benchStream, from, to };
+    const countsLinks = history.outcome !== undefined;
+    const job: EffectsJob = {
+      ...{ natsUrl: nats.url, database, stream: benchStream, from, to, countsLinks },
+    };
     const args = ["--disable-warning=ExperimentalWarning", worker, JSON.stringify(job)];
     const child = startChild({ program: process.execPath, args, ipc: true });
     const answer = await child.message<EffectsAnswer>(workerMsMax);
     await child.end();
+    checkLinks(history, answer.links);
     return answer;
   } finally {
     await postgres?.remove();
     await nats.end();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Throws where the links that were measured did not all end as the row says. */
+function checkLinks({ name, outcome, warmUpEvents, events }: History, links: Links): void {
+  if (outcome === undefined) return;
+  const all = Object.values(links).reduce((sum, count) => sum + count, 0);
+  const others = all - (links[outcome] ?? 0);
+  if (all !== warmUpEvents + events || others > warmUpEvents)
+    throw new Error(`measure "${name}": the links ended as ${JSON.stringify(links)}`);
 }
 
 /** Puts so many frames of the history into the stream. */
