@@ -49,6 +49,8 @@ export interface TestUpstream {
   /** The most that were under way at once, of one key and lane and of all. */
   readonly most: { ofOne: number; ofAll: number };
   play: Play;
+  /** Keys that it has no configuration for. */
+  readonly unknownKeys: Set<string>;
   /** Those of a key in the order in which they were taken. */
   events(key?: string): UpstreamEvent[];
   /** Nobody listens there until `start`, on the same port. */
@@ -66,6 +68,7 @@ export async function startUpstream(): Promise<TestUpstream> {
     requests: [],
     most: { ofOne: 0, ofAll: 0 },
     play: () => undefined,
+    unknownKeys: new Set(),
     events: (key) =>
       upstream.taken
         .filter(({ api_key: own }) => key === undefined || own === key)
@@ -87,13 +90,18 @@ export async function startUpstream(): Promise<TestUpstream> {
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await textOf(request);
+    const asked = /^\/array\/([^/]+)\/config$/.exec(request.url ?? "")?.[1];
+    if (asked !== undefined && !upstream.unknownKeys.has(asked)) {
+      response.end("{}");
+      return;
+    }
     if (request.url !== "/batch/" || request.method !== "POST") {
       response.writeHead(404).end("not found");
       return;
     }
     const body = JSON.parse(text.toString()) as UpstreamBatch;
-    const asked = { body, bytes: text.length, headers: request.headers };
-    upstream.requests.push(asked);
+    const batch = { body, bytes: text.length, headers: request.headers };
+    upstream.requests.push(batch);
     const line = `${body.api_key} ${body.historical_migration === true}`;
     const count = (by: number): void => {
       underWay.set(line, (underWay.get(line) ?? 0) + by);
@@ -105,7 +113,7 @@ export async function startUpstream(): Promise<TestUpstream> {
       );
     };
     count(1);
-    const played = await upstream.play(asked);
+    const played = await upstream.play(batch);
     count(-1);
     if (played === "cut") {
       response.destroy();

@@ -50,8 +50,12 @@ export async function runSink(
   const server = new AdminServer({
     ...{ metrics, log, portName: "SINK_PORT", monotonicMs: () => performance.now() },
     readiness: async () => status().reasons,
-    warnings: async () =>
-      status().state === "standing by" ? ["standing by: another sink writes to the target"] : [],
+    warnings: async () => [
+      ...(status().state === "standing by"
+        ? ["standing by: another sink writes to the target"]
+        : []),
+      ...(target.warnings ?? []),
+    ],
   });
   try {
     const { sinkHost, sinkPort } = config;

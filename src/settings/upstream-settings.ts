@@ -27,7 +27,7 @@ export const upstreamSettings = {
     parse: wholeNumber(0, 2 ** 32),
     fallback: "67108864",
     unit: "bytes",
-    why: "answers of the upstream that each process keeps for when it is away: half for scripts and configuration, half for flags; 0: none",
+    why: "answers of the upstream that each process keeps for when it is away: half for flags, a quarter each for scripts and configuration; 0: none",
   }),
   upstreamKeptAge: setting({
     parse: durationMs,

@@ -100,6 +100,8 @@ export interface SinkTarget {
   readonly batchesMax?: number;
   /** What hinders it beside its writes, or lets some of their events wait. */
   readonly faults?: readonly string[];
+  /** What an operator should know, though events are written. */
+  readonly warnings?: readonly string[];
   /** Requests to a target that takes batches in several, by how they ended. */
   readonly requests?: ReadonlyMap<RequestOutcome, number>;
   /** How many projects wait, in each lane, while others go on. */

@@ -45,13 +45,15 @@ const unavailable: Problem = {
 };
 /** Parameters that differ with each request, and not by what is asked. */
 const passing = /^(?:_|sent_at|retry_count|ver)=/;
-const cached: ReadonlySet<PassedKind> = new Set(["config", "static"]);
+/** The parameters that scripts and configuration may differ by. Others are not passed on. */
+const ofShared = /^(?:v|ver|token)=/;
+type SharedKind = Extract<PassedKind, "static" | "config">;
 
 export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #client: UpstreamClient;
-  /** Scripts and configuration, which many ask for. */
-  readonly #shared: KeptAnswers;
+  /** What many ask for. They do not take each other's room: a client can ask for much of each. */
+  readonly #shared: Readonly<Record<SharedKind, KeptAnswers>>;
   /** Flags, each of one person. */
   readonly #flags: KeptAnswers;
   /** Questions for what many ask for that are on their way. */
@@ -64,10 +66,11 @@ export class PassThrough {
       ...{ url: config.upstreamUrl, timeoutMs: config.upstreamTimeoutMs, monotonicMs },
       requestsMax: config.upstreamRequestsMax,
     });
-    const bytesMax = config.upstreamKeptBytesMax / 2;
-    const kept = { bytesMax, ageMsMax: config.upstreamKeptAge, monotonicMs };
-    this.#shared = new KeptAnswers(kept);
-    this.#flags = new KeptAnswers(kept);
+    const { upstreamKeptBytesMax, upstreamKeptAge: ageMsMax } = config;
+    const keptIn = (share: number): KeptAnswers =>
+      new KeptAnswers({ bytesMax: upstreamKeptBytesMax * share, ageMsMax, monotonicMs });
+    this.#shared = { static: keptIn(1 / 4), config: keptIn(1 / 4) };
+    this.#flags = keptIn(1 / 2);
   }
 
   get inflight(): number {
@@ -75,14 +78,15 @@ export class PassThrough {
   }
 
   get keptBytes(): number {
-    return this.#shared.bytes + this.#flags.bytes;
+    const { static: scripts, config } = this.#shared;
+    return scripts.bytes + config.bytes + this.#flags.bytes;
   }
 
   /** Never rejects. */
   async answerTo(asking: Asking): Promise<FixedAnswer | Problem> {
     const { kind } = asking.head;
-    const { outcome, answer } = cached.has(kind)
-      ? await this.#answerShared(asking)
+    const { outcome, answer } = isShared(kind)
+      ? await this.#answerShared(sharedHead(asking.head), this.#shared[kind])
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     return answer;
@@ -92,30 +96,32 @@ export class PassThrough {
     this.#client.close();
   }
 
-  async #answerShared({ head }: Asking): Promise<Said> {
+  async #answerShared(head: PassedHead, answers: KeptAnswers): Promise<Said> {
     const key = sharedKey(head);
-    const kept = this.#shared.get(key);
+    const kept = answers.get(key);
     if (kept?.isFresh === true) return { outcome: "fresh", answer: fixedOf(kept.answer, head) };
     // A client that leaves does not end it: others wait for it too, or will.
-    const asked = this.#asked.get(key) ?? this.#askShared(key, head);
-    const answer = await asked;
+    const answer = await (this.#asked.get(key) ?? this.#askShared(key, head, answers));
     if (answer !== undefined) return { outcome: "passed", answer: fixedOf(answer, head) };
     if (kept === undefined) return { outcome: "failed", answer: unavailable };
     return { outcome: "kept", answer: fixedOf(aged(kept.answer, kept.ageMs), head) };
   }
 
-  #askShared(key: string, head: PassedHead): Promise<UpstreamAnswer | undefined> {
-    const asked = this.#askToKeep(key, head).finally(() => this.#asked.delete(key));
+  #askShared(
+    key: string,
+    head: PassedHead,
+    answers: KeptAnswers,
+  ): Promise<UpstreamAnswer | undefined> {
+    const ask = async (): Promise<UpstreamAnswer | undefined> => {
+      const answer = await this.#client.ask(head, noBytes, neverGone);
+      if (typeof answer === "string" || answer.status >= 500) return undefined;
+      const freshMs = answer.status === 200 ? freshMsOf(answer.headers) : undefined;
+      if (freshMs !== undefined) answers.keep(key, answer, freshMs);
+      return answer;
+    };
+    const asked = ask().finally(() => this.#asked.delete(key));
     this.#asked.set(key, asked);
     return asked;
-  }
-
-  async #askToKeep(key: string, head: PassedHead): Promise<UpstreamAnswer | undefined> {
-    const answer = await this.#client.ask(head, noBytes, neverGone);
-    if (typeof answer === "string" || answer.status >= 500) return undefined;
-    const freshMs = answer.status === 200 ? freshMsOf(answer.headers) : undefined;
-    if (freshMs !== undefined) this.#shared.keep(key, answer, freshMs);
-    return answer;
   }
 
   async #answerOwn({ head, body, gone }: Asking): Promise<Said> {
@@ -138,6 +144,16 @@ export class PassThrough {
 
 const noBytes = new Uint8Array(0);
 const neverGone = new AbortController().signal;
+
+function isShared(kind: PassedKind): kind is SharedKind {
+  return kind === "static" || kind === "config";
+}
+
+/** Without what would make another question of it, and another answer to keep, at no use. */
+function sharedHead(head: PassedHead): PassedHead {
+  const parameters = head.query.split("&").filter((parameter) => ofShared.test(parameter));
+  return { ...head, method: "GET", query: parameters.join("&") };
+}
 
 /** A client that has it already is told so. */
 function fixedOf(answer: UpstreamAnswer, { ifNoneMatch }: PassedHead): FixedAnswer {
@@ -164,7 +180,7 @@ function aged({ status, headers, body }: UpstreamAnswer, ageMs: number): Upstrea
 function sharedKey({ kind, path, query, headers }: PassedHead): string {
   const codings = headers["accept-encoding"] ?? "";
   const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";
-  return [codings, page, path, parametersOf(query)].join("\n");
+  return [codings, page, path, query].join("\n");
 }
 
 function pageOf(referer: string | undefined): string {

@@ -15,6 +15,7 @@ import {
   type SinkTarget,
   type WriteOutcome,
 } from "../sink-target.ts";
+import { KeyCheck } from "./key-check.ts";
 import { type LinePauses, ProjectLine, type RefusedEvent } from "./project-line.ts";
 import { RequestBounds } from "./request-bounds.ts";
 import { StateFolder } from "./state-folder.ts";
@@ -58,6 +59,7 @@ export class PosthogTarget implements SinkTarget {
   readonly #upstream: Upstream;
   readonly #bounds: RequestBounds;
   readonly #state: StateFolder;
+  readonly #keys: KeyCheck;
   readonly #pauses: LinePauses;
   readonly #requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
   /** By project and lane. */
@@ -79,7 +81,15 @@ export class PosthogTarget implements SinkTarget {
       refusedMax: options.acceptRefused ? Number.POSITIVE_INFINITY : limits.refusedMax,
     });
     this.#state = new StateFolder(options.folder, this.#upstream.shown);
+    this.#keys = new KeyCheck({
+      ...{ upstream: this.#upstream, keyOf: options.keyOf, log: options.log },
+      monotonicMs: () => performance.now(),
+    });
     this.shown = this.#upstream.shown;
+  }
+
+  get warnings(): readonly string[] {
+    return this.#keys.warnings;
   }
 
   /** Why events of which projects wait. */
@@ -122,7 +132,7 @@ export class PosthogTarget implements SinkTarget {
   }
 
   giveUpWaiting(): void {
-    this.#ended.abort();
+    this.#ended.abort(new Error("the sink ends, and what waits is left to the next start"));
   }
 
   async close(): Promise<void> {
@@ -157,6 +167,7 @@ export class PosthogTarget implements SinkTarget {
     if (known !== undefined) return known;
     const { keyOf, log } = this.#options;
     const { projectId, historical } = first as SinkRecord;
+    this.#keys.look(projectId, this.#session.signal);
     const line = new ProjectLine({
       ...{
         projectId,

@@ -24,6 +24,7 @@ const gzipAsync = promisify(gzip);
 export class Upstream {
   /** Where batches go, without secrets. */
   readonly shown: string;
+  readonly #base: URL;
   readonly #target: URL;
   readonly #agent: HttpAgent | HttpsAgent;
   readonly #slots: Slots;
@@ -31,7 +32,8 @@ export class Upstream {
 
   /** Throws a StoreError where the URL is none that events can be sent to. */
   constructor({ url, requestsMax, answerMsMax }: UpstreamOptions) {
-    this.#target = batchUrl(url);
+    this.#base = baseUrl(url);
+    this.#target = new URL("batch/", this.#base);
     this.shown = this.#target.href;
     const Agent = this.#target.protocol === "https:" ? HttpsAgent : HttpAgent;
     this.#agent = new Agent({ keepAlive: true, timeout: connectionIdleMs, scheduling: "lifo" });
@@ -48,6 +50,18 @@ export class Upstream {
       signal.throwIfAborted();
       const packed = await gzipAsync(body(), { level: constants.Z_BEST_SPEED });
       return await this.#send(packed, signal);
+    });
+  }
+
+  /** The status of a GET at a path below the upstream's address. Rejects where none comes. */
+  async statusOf(path: string, signal: AbortSignal): Promise<number> {
+    return await this.#slots.run(async () => {
+      const late = AbortSignal.timeout(this.#answerMsMax);
+      const response = await fetch(new URL(path, this.#base), {
+        ...{ method: "GET", redirect: "manual", signal: AbortSignal.any([signal, late]) },
+      });
+      await response.body?.cancel();
+      return response.status;
     });
   }
 
@@ -86,13 +100,14 @@ export class Upstream {
   }
 }
 
-function batchUrl(text: string): URL {
+/** Ends in a slash. */
+function baseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))
     throw new StoreError("the upstream must be an address as https://us.i.posthog.com");
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
     throw new StoreError("the upstream must be an address without user, query and fragment");
-  return new URL("batch/", url.href.endsWith("/") ? url : `${url.href}/`);
+  return url.href.endsWith("/") ? url : new URL(`${url.href}/`);
 }
 
 function headOf(response: IncomingMessage): Pick<RawAnswer, "status" | "retryAfter"> {

@@ -181,7 +181,7 @@ test("an upstream that does not answer in time is away, and asked by so many at 
 });
 
 test("what is kept has a bound, and what was not asked for the longest goes first", async () => {
-  const passing = await startPassing({ upstreamKeptBytesMax: 200_000 });
+  const passing = await startPassing({ upstreamKeptBytesMax: 400_000 });
   passing.answer = ({ url }, response) => {
     const length = url.includes("large") ? 50_000 : 9_000;
     response.writeHead(200, { "cache-control": "max-age=600" }).end("x".repeat(length));
@@ -193,6 +193,8 @@ test("what is kept has a bound, and what was not asked for the longest goes firs
   await get(passing, "/static/large.js");
   expect(passing.passThrough.keptBytes).toBeLessThanOrEqual(100_000);
   expect(passing.passThrough.keptBytes).toBeGreaterThan(80_000);
+  // One client can fill the room of what it asks for, and of nothing else.
+  for (let n = 0; n < 30; n++) await get(passing, `/static/0.js?fill=${n}`);
   const before = passing.asked.length;
   await get(passing, "/static/0.js");
   await get(passing, "/static/19.js");

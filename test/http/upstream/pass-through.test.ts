@@ -103,6 +103,7 @@ test.each([
   ["/decide/?v=3", "flags"],
   ["/flags/definitions?token=x", "features"],
   ["/array/phc_x/config", "config"],
+  ["/static/array.js?v=1.2.3", "static"],
   ["/array/phc_x/config.js", "config"],
   ["/array/phc_x/array.js", "static"],
   ["/static/1.2.3/recorder.js.map", "static"],
