@@ -17,6 +17,7 @@ import { Batch } from "./batch.ts";
 import { BatchLimit } from "./batch-limit.ts";
 import type { Changes } from "./changes.ts";
 import { CommitChain } from "./commit-chain.ts";
+import { CommitPace, knownMore } from "./commit-pace.ts";
 import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
 import { OpenTransaction, outsideOf } from "./open-transaction.ts";
 import { OutboxPublisher } from "./outbox-publisher.ts";
@@ -41,6 +42,8 @@ export interface EffectsWriterOptions {
   /** Bytes of all memories of duplicates together. */
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
+  /** From one commit to the next where little comes and nobody waits for it. Default: 50. */
+  readonly commitEveryMs?: number;
 }
 
 interface WriterStatus {
@@ -54,8 +57,6 @@ interface WriterStatus {
  * generation, and every 64 MiB of that make it mark the whole heap.
  */
 const framesBytesDefault = 8 * 1_048_576;
-/** How long a batch waits for what a stream is known to have. */
-const moreMsMax = 100;
 const againMsMin = 100;
 const againMsMax = 2_000;
 const sayAgainMs = 30_000;
@@ -70,12 +71,13 @@ export class EffectsWriter {
   readonly #applier: Applier;
   readonly #outbox: OutboxPublisher;
   readonly #spikeLog: SpikeLog;
-  readonly #reached = new Reached();
+  readonly #reached = new Reached(() => this.#pace.hurry());
   readonly #chain: CommitChain;
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
   readonly #bytesMax: number;
   readonly #limit: BatchLimit;
+  readonly #pace: CommitPace;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
   #fault: string | undefined = "it is starting";
@@ -95,6 +97,7 @@ export class EffectsWriter {
     const { connection, prefix, store, log, duplicatesBytesMax, changedBytesMax, people } = options;
     this.#bytesMax = options.bytesMax ?? framesBytesDefault;
     this.#limit = new BatchLimit(options.batchEventsMax ?? batchEventsDefault);
+    this.#pace = new CommitPace(options.commitEveryMs);
     this.#applier = newApplier({
       ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people },
       writePart: async (changes) => {
@@ -156,15 +159,15 @@ export class EffectsWriter {
   /** `nowMs`: what time it is, for how long each stream has been behind. */
   status(nowMs: number): WriterStatus {
     const streams = this.#streams?.readers ?? [];
-    const reached = this.#reached;
     const batches = [this.#batchInFlight, this.#batchAtHand];
+    const work = { reached: this.#reached, batches, nowMs };
     const faults = streams.flatMap(({ name, fault }) =>
       fault === undefined ? [] : [`${name.stream}: ${fault}`],
     );
     const whole = this.#fault ?? this.#slowness ?? this.#streams?.fault;
     return {
       reasons: whole === undefined ? faults : [whole, ...faults],
-      streams: streams.map((reader) => streamProgress(reader, { reached, batches, nowMs })),
+      streams: streams.map((reader) => streamProgress(reader, work)),
     };
   }
 
@@ -282,15 +285,13 @@ export class EffectsWriter {
 
   /**
    * A row that changes twice in a batch is written once. So a batch goes on while the commit before
-   * is on its way, and while much more waits; in a stream that is followed it ends at once.
+   * is on its way, and while much more waits; in a stream that is followed it ends soon.
    */
   async #hasMore(streams: EventStreams, batch: Batch): Promise<boolean> {
     await this.#readyOrCommitted(streams);
-    if (!streams.isReady && streams.isFarBehind && batch.mayWait) {
-      const waited = new AbortController();
-      await Promise.race([streams.ready(), pauseUntilAborted(moreMsMax, waited.signal)]);
-      waited.abort();
-    }
+    if (streams.isReady) return true;
+    if (streams.isFarBehind && batch.mayWait) await knownMore(streams.ready());
+    else if (this.#reached.waiting === 0) await this.#pace.rest(streams.ready());
     return streams.isReady;
   }
 
@@ -305,6 +306,7 @@ export class EffectsWriter {
   }
 
   async #commit(changes: Changes, batch: Batch): Promise<void> {
+    this.#pace.begun();
     this.#isInFlight = true;
     this.#batchInFlight = batch;
     try {

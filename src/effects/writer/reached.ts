@@ -15,6 +15,12 @@ export class Reached {
   #positions = new Map<string, Position>();
   #waiting: Waiting[] = [];
   #isClosed = false;
+  readonly #onWaiting: () => void;
+
+  /** `onWaiting` is called whenever somebody begins to wait. */
+  constructor(onWaiting: () => void = () => {}) {
+    this.#onWaiting = onWaiting;
+  }
 
   /** How many wait. */
   get waiting(): number {
@@ -47,6 +53,7 @@ export class Reached {
     await new Promise<void>((resolve, reject) => {
       const waiting = { stream, sequence, resolve, reject };
       this.#waiting.push(waiting);
+      this.#onWaiting();
       const gone = (): void => {
         this.#waiting = this.#waiting.filter((one) => one !== waiting);
         reject(signal?.reason as Error);

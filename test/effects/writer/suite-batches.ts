@@ -106,6 +106,30 @@ export function batchTests(rig: WriterRig): void {
     expect(lagSeconds).toBeGreaterThan(await secondsSince(1_000));
   });
 
+  test("what comes soon after a commit waits for more, until somebody waits for it, or the end", async () => {
+    const store = await rig.openStore();
+    const writer = rig.startWriter({ store, commitEveryMs: 3_600_000 });
+    // Streams that are new are committed first.
+    await expect.poll(() => writer.commits.count).toBeGreaterThan(0);
+    const frames = Array.from({ length: 9 }, (_, nth) => setFrame({ nth }, ["anna"], nth));
+    await storeFrames(connection, frames.slice(0, 6));
+    await expect.poll(() => writer.counts.frames).toBe(6);
+    const applied = async () => (await store.positions()).at(-1)?.sequence;
+    const before = await applied();
+    expect(before).toBeLessThan(6);
+    await writer.positionReached("PENSTOCK_LIVE_0", 6);
+    await storeFrames(connection, frames.slice(6, 7));
+    await expect.poll(() => writer.counts.frames).toBe(7);
+    const waiting = writer.positionReached("PENSTOCK_LIVE_0", 8);
+    await storeFrames(connection, frames.slice(7, 8));
+    await waiting;
+    await storeFrames(connection, frames.slice(8));
+    await expect.poll(() => writer.counts.frames).toBe(9);
+    await writer.close();
+    const live = (await store.positions()).find((one) => one.stream === "PENSTOCK_LIVE_0");
+    expect(live?.sequence).toBe(9);
+  });
+
   test("the size of batches and the interleaving of lanes change nothing", async () => {
     await storeFrames(connection, randomFrames(numbersFrom(7), { count: 60 }));
     const whole = await rig.undisturbed();
