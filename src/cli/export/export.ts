@@ -227,16 +227,16 @@ async function write(
   { out, compress, parquet }: Written,
   { stdout, stop }: CommandContext,
 ): Promise<void> {
-  const ending = parquet === undefined ? "part" : "rows";
-  const next = out === undefined ? undefined : `${out}.${ending}`;
-  const target: Writable = next === undefined ? stdout : createWriteStream(next);
-  const through = compress === undefined ? [] : [compressor(compress)];
+  const next = out === undefined ? undefined : `${out}.part`;
   try {
+    if (parquet !== undefined && out !== undefined) {
+      await parquet.write(lines, out);
+      return;
+    }
+    const target: Writable = next === undefined ? stdout : createWriteStream(next);
+    const through = compress === undefined ? [] : [compressor(compress)];
     await pipeline([lines, ...through, target], { signal: stop, end: next !== undefined });
-    if (next === undefined || out === undefined) return;
-    if (parquet === undefined) await rename(next, out);
-    else await parquet.make(next, out);
-    await rm(next, { force: true });
+    if (next !== undefined && out !== undefined) await rename(next, out);
   } catch (error) {
     if (next !== undefined) await rm(next, { force: true });
     if (stop.aborted) throw new CommandError("export: it was interrupted, and is not whole");

@@ -1,12 +1,13 @@
 // What is exported as one Parquet file: a project's events, in the columns of `penstock sink
 // parquet`. Their rows lie in a file beside it until it is made.
 
-import { rename, rm } from "node:fs/promises";
+import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
+import path from "node:path";
 import type { JsMsg } from "@nats-io/jetstream";
 import { isOfManyProjects } from "../../nats/names.ts";
 import type { StreamName } from "../../reading/stored-stream.ts";
-import { ParquetMaker } from "../../sinks/parquet/parquet-maker.ts";
-import { rowsOf } from "../../sinks/parquet/rows.ts";
+import { withParquetMaker } from "../../sinks/parquet/parquet-maker.ts";
+import { rowsFileBytes, rowsOf } from "../../sinks/parquet/rows.ts";
 import { SinkRecords } from "../../sinks/sink-records.ts";
 import type { SinkRecord } from "../../sinks/sink-target.ts";
 import type { Choice } from "./chosen-lines.ts";
@@ -53,20 +54,45 @@ export class ParquetExport {
     return { bytes, events: events.length, unreadable };
   }
 
-  /** The file appears whole or not at all. */
-  async make(rows: string, file: string): Promise<void> {
-    const maker = await ParquetMaker.open(`${file}.scratch`);
-    const next = `${file}.part`;
+  /** The file appears whole or not at all. `pieces`: whole rows each. */
+  async write(pieces: AsyncIterable<Buffer>, file: string): Promise<void> {
+    const folder = `${file}.making`;
+    const next = path.join(folder, "next.parquet");
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder);
     try {
-      await maker.make({
-        ...{ table: "events", rows, rowBytesMax: this.#rowBytesMax, file: next },
-        projectId: this.#choice.project,
-      });
+      const rows = await rowsFiles(pieces, folder);
+      const { project: projectId } = this.#choice;
+      await withParquetMaker(path.join(folder, "scratch"), (maker) =>
+        maker.make({
+          ...{ table: "events", rows, rowBytesMax: this.#rowBytesMax, file: next, projectId },
+        }),
+      );
       await rename(next, file);
     } finally {
-      maker.close();
-      await rm(next, { force: true });
-      await rm(`${file}.scratch`, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true });
     }
   }
+}
+
+/** Gives the files: one at least, and none with many more bytes than there may be. */
+async function rowsFiles(pieces: AsyncIterable<Buffer>, folder: string): Promise<string[]> {
+  const files: string[] = [];
+  let [handle, bytes] = [undefined as FileHandle | undefined, 0];
+  try {
+    for await (const piece of pieces) {
+      if (handle === undefined || bytes >= rowsFileBytes) {
+        await handle?.close();
+        const file = path.join(folder, `rows-${files.length}`);
+        handle = await open(file, "w", 0o600);
+        files.push(file);
+        bytes = 0;
+      }
+      await handle.writeFile(piece);
+      bytes += piece.length;
+    }
+  } finally {
+    await handle?.close();
+  }
+  return files;
 }

@@ -64,10 +64,10 @@ export function fieldOf(text: string): string {
 const sqlTypes = { text: "VARCHAR", json: "VARCHAR", word: "VARCHAR" } as const;
 const fieldTypes = { ...sqlTypes, time: "BIGINT", whole: "BIGINT", boolean: "BOOLEAN" } as const;
 
-/** Reads rows from a file. `rowBytesMax`: of the longest row. */
+/** Reads rows from files. `rowBytesMax`: of the longest row. */
 export function rowsSql(
   table: TableName,
-  { file, rowBytesMax }: { readonly file: string; readonly rowBytesMax: number },
+  { files, rowBytesMax }: { readonly files: readonly string[]; readonly rowBytesMax: number },
 ): string {
   const fields = tables[table].map(({ name, type }) => `'${name}': '${fieldTypes[type]}'`);
   const lineBytes = rowBytesMax + 1_024;
@@ -78,7 +78,7 @@ export function rowsSql(
     ...[`max_line_size=${lineBytes}`, `buffer_size=${2 * lineBytes + bufferBytes}`],
   ];
   return `SELECT ${tables[table].map(columnSql).join(", ")}
-    FROM read_csv(${quoted(file)}, ${options.join(", ")})`;
+    FROM read_csv([${files.map(quoted).join(", ")}], ${options.join(", ")})`;
 }
 
 const bufferBytes = 8_388_608;

@@ -8,8 +8,8 @@ import { existsSync, readSync } from "node:fs";
 import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { sync, writeWhole } from "./durable.ts";
-import { ParquetMaker } from "./parquet-maker.ts";
-import { tableOf } from "./rows.ts";
+import { type ParquetMaker, withParquetMaker } from "./parquet-maker.ts";
+import { rowsFileBytes, tableOf } from "./rows.ts";
 import { filesOf, type Journal, readJournal } from "./segment.ts";
 
 interface FilingOptions {
@@ -48,6 +48,8 @@ interface Part {
 }
 
 const pieceBytes = 1_048_576;
+/** 2,048 rows that are no longer than that are no trouble. */
+const plainRowBytesMax = 16_384;
 
 /** May be called again after it failed or was killed. */
 export async function fileSegment(options: FilingOptions): Promise<Filed> {
@@ -71,40 +73,53 @@ export async function fileSegment(options: FilingOptions): Promise<Filed> {
   };
 }
 
-async function makeFiles(
-  { folder, id, segment }: FilingOptions,
-  journal: Journal,
-): Promise<Commit> {
-  const { making, rows } = filesOf(folder, segment);
-  const parts = partsOf(journal);
+async function makeFiles(options: FilingOptions, journal: Journal): Promise<Commit> {
+  const { making } = filesOf(options.folder, options.segment);
   const streams = rangesOf(journal);
+  const parts = partsOf(journal);
   await rm(making, { recursive: true, force: true });
   if (parts.length === 0) return { streams, files: [] };
-  await mkdir(making, { mode: 0o700 });
   const rowBytesMax = Math.max(...journal.entries.map(({ rowBytesMax: bytes }) => bytes));
   const metadata = { penstock_streams: JSON.stringify(streams) };
-  const maker = await ParquetMaker.open(path.join(making, "scratch"));
+  const files = await withParquetMaker(path.join(making, "scratch"), async (maker) => {
+    await rm(making, { recursive: true, force: true });
+    await mkdir(making, { mode: 0o700 });
+    return await makeParts(options, { maker, parts, rowBytesMax, metadata });
+  });
+  await sync(making);
+  return { streams, files };
+}
+
+interface Making {
+  readonly maker: ParquetMaker;
+  readonly parts: readonly Part[];
+  readonly rowBytesMax: number;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+async function makeParts(
+  { folder, id, segment }: FilingOptions,
+  { maker, parts, rowBytesMax, metadata }: Making,
+): Promise<Commit["files"]> {
+  const { making, rows } = filesOf(folder, segment);
   const source = await open(rows, "r");
   const made: Commit["files"][number][] = [];
+  const isAsItIs = parts.length === 1 && rowBytesMax <= plainRowBytesMax;
   try {
     for (const [index, part] of parts.entries()) {
       const name = `${id}-${String(segment).padStart(8, "0")}-${index}.parquet`;
-      const own = path.join(making, "rows");
-      if (parts.length > 1) await gather(source, part.spans, own);
+      const pieces = isAsItIs ? [rows] : await gather(source, part, making);
       const file = path.join(making, name);
       const table = tableOf(part.folder);
-      const count = await maker.make({
-        ...{ table, rows: parts.length > 1 ? own : rows, rowBytesMax, file, metadata },
-      });
+      const count = await maker.make({ table, rows: pieces, rowBytesMax, file, metadata });
       await sync(file);
       made.push({ made: name, place: path.posix.join(part.folder, name), rows: count });
+      if (!isAsItIs) for (const piece of pieces) await rm(piece);
     }
   } finally {
-    maker.close();
     await source.close();
   }
-  await sync(making);
-  return { streams, files: made };
+  return made;
 }
 
 /** In the order of their folders. */
@@ -115,9 +130,7 @@ function partsOf({ entries }: Journal): Part[] {
     for (const [folder, bytes] of runs) {
       const part = parts.get(folder) ?? { folder, spans: [] };
       parts.set(folder, part);
-      const { spans } = part;
-      if (spans.at(-1) === at) spans[spans.length - 1] = at + bytes;
-      else spans.push(at, at + bytes);
+      part.spans.push(at, at + bytes);
       at += bytes;
     }
   }
@@ -133,30 +146,40 @@ function rangesOf({ first, positions }: Journal): StreamRange[] {
   });
 }
 
-/** Copies spans of a file into one of their own. */
-async function gather(source: FileHandle, spans: readonly number[], file: string): Promise<void> {
-  const target = await open(file, "w", 0o600);
+/**
+ * Copies a part's rows into files of their own, and gives these. However long its rows are, DuckDB
+ * takes 2,048 of a file at once: so none has more than some bytes, unless one run has.
+ */
+async function gather(source: FileHandle, { spans }: Part, folder: string): Promise<string[]> {
+  const names: string[] = [];
   const piece = Buffer.allocUnsafe(pieceBytes);
-  try {
-    let filled = 0;
-    for (let index = 0; index < spans.length; index += 2) {
-      const end = spans[index + 1]!;
-      for (let at = spans[index]!; at < end; ) {
-        const bytes = Math.min(end - at, piece.length - filled);
-        // Spans may be some hundred bytes each, and these have been written a moment ago.
-        const read = readSync(source.fd, piece, filled, bytes, at);
-        if (read === 0) throw new Error(`${file}: the segment's rows end before they should`);
-        filled += read;
-        at += read;
-        if (filled < piece.length) continue;
-        await target.writeFile(piece);
-        filled = 0;
+  for (let index = 0; index < spans.length; ) {
+    const name = path.join(folder, `rows-${names.length}`);
+    const target = await open(name, "w", 0o600);
+    names.push(name);
+    try {
+      let [filled, bytes] = [0, 0];
+      for (; index < spans.length && bytes < rowsFileBytes; index += 2) {
+        const end = spans[index + 1]!;
+        bytes += end - spans[index]!;
+        for (let at = spans[index]!; at < end; ) {
+          // Spans may be some hundred bytes each, and these have been written a moment ago.
+          const wanted = Math.min(end - at, piece.length - filled);
+          const read = readSync(source.fd, piece, filled, wanted, at);
+          if (read === 0) throw new Error(`${name}: the segment's rows end before they should`);
+          filled += read;
+          at += read;
+          if (filled < piece.length) continue;
+          await target.writeFile(piece);
+          filled = 0;
+        }
       }
+      await target.writeFile(piece.subarray(0, filled));
+    } finally {
+      await target.close();
     }
-    await target.writeFile(piece.subarray(0, filled));
-  } finally {
-    await target.close();
   }
+  return names;
 }
 
 async function bringToPlaces({ folder, segment }: FilingOptions, { files }: Commit): Promise<void> {

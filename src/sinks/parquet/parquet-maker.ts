@@ -8,8 +8,8 @@ import { quoted, rowsSql, type TableName } from "./columns.ts";
 
 interface ParquetFile {
   readonly table: TableName;
-  /** The rows, as columns.ts has them. */
-  readonly rows: string;
+  /** Files with rows, as columns.ts has them. */
+  readonly rows: readonly string[];
   readonly rowBytesMax: number;
   /** Where it is made. */
   readonly file: string;
@@ -42,7 +42,8 @@ const require = createRequire(import.meta.url);
 const root = resolve(import.meta.dirname, "../../..");
 /** In a clone, and in a bundle; else it is looked for like every package. */
 const places = [".cache/duckdb", "duckdb"].map((folder) => join(root, folder, "node_modules"));
-const memoryBytesMax = 512 * 1024 * 1024;
+/** What it takes for rows as events usually are; else it is tried again with the next. */
+const memoryMebibytes = [512, 1_024, 2_048] as const;
 /** Rows are collected to groups of so many bytes, or of 122,880, and then compressed. */
 const rowGroupBytes = 67_108_864;
 
@@ -56,11 +57,11 @@ export class ParquetMaker {
   }
 
   /** Rejects, and says what to do, where DuckDB is not installed. `scratch`: a folder. */
-  static async open(scratch: string): Promise<ParquetMaker> {
+  static async open(scratch: string, mebibytes: number): Promise<ParquetMaker> {
     const { DuckDBInstance } = duckdb();
     const instance = await DuckDBInstance.create(":memory:", {
       threads: "1",
-      memory_limit: `${memoryBytesMax / 1_048_576}MiB`,
+      memory_limit: `${mebibytes}MiB`,
       temp_directory: scratch,
       preserve_insertion_order: "false",
       autoinstall_known_extensions: "false",
@@ -72,7 +73,7 @@ export class ParquetMaker {
   /** Gives the number of rows. The file is not on the disk yet. */
   async make({ table, rows, rowBytesMax, file, ...rest }: ParquetFile): Promise<number> {
     const { projectId, metadata } = rest;
-    const select = rowsSql(table, { file: rows, rowBytesMax });
+    const select = rowsSql(table, { files: rows, rowBytesMax });
     const project = projectId === undefined ? "" : `${quoted(projectId)} AS project_id, `;
     const options = [
       ...["FORMAT parquet", "COMPRESSION zstd", `ROW_GROUP_SIZE_BYTES ${rowGroupBytes}`],
@@ -87,6 +88,24 @@ export class ParquetMaker {
   close(): void {
     this.#connection.closeSync();
     this.#instance.closeSync();
+  }
+}
+
+/** Does all of the work again, with more memory, where there was not enough. */
+export async function withParquetMaker<Result>(
+  scratch: string,
+  work: (maker: ParquetMaker) => Promise<Result>,
+): Promise<Result> {
+  for (let nth = 0; ; nth++) {
+    const maker = await ParquetMaker.open(scratch, memoryMebibytes[nth]!);
+    try {
+      return await work(maker);
+    } catch (error) {
+      const isOutOfMemory = /^Out of Memory Error/.test((error as Error).message);
+      if (!isOutOfMemory || nth + 1 === memoryMebibytes.length) throw error;
+    } finally {
+      maker.close();
+    }
   }
 }
 

@@ -22,6 +22,8 @@ export interface BatchRows {
 }
 
 const bytesAtFirst = 1_048_576;
+/** DuckDB takes 2,048 rows of a file at once, however long: no file has many more bytes. */
+export const rowsFileBytes = 16_777_216;
 /** A character of a string takes at most so many bytes. */
 const characterBytesMax = 3;
 const carriageReturn = 0x0d;
@@ -91,14 +93,21 @@ class RowWriter {
   readonly #runs: Run[] = [];
 
   run<Row>(folder: string, rows: readonly Row[], write: (row: Row) => void): void {
-    if (rows.length === 0) return;
-    const from = this.#at;
+    let run = { from: this.#at, rows: 0 };
     for (const row of rows) {
       const start = this.#at;
       write(row);
+      run.rows++;
       this.#rowBytesMax = Math.max(this.#rowBytesMax, this.#at - start);
+      if (this.#at - run.from < rowsFileBytes) continue;
+      this.#end(folder, run);
+      run = { from: this.#at, rows: 0 };
     }
-    this.#runs.push({ folder, bytes: this.#at - from, rows: rows.length });
+    if (run.rows > 0) this.#end(folder, run);
+  }
+
+  #end(folder: string, { from, rows }: { readonly from: number; readonly rows: number }): void {
+    this.#runs.push({ folder, bytes: this.#at - from, rows });
   }
 
   take(): BatchRows {
