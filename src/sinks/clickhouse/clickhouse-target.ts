@@ -18,7 +18,7 @@ import type {
 import { readAddress } from "./address.ts";
 import { ClickHouseError, isOfValue, runningAlready } from "./clickhouse-error.ts";
 import { ClickHouseClient } from "./client.ts";
-import { eventChunks, rejectedRow, timeFault } from "./json-rows.ts";
+import { JsonRows } from "./json-rows.ts";
 import { checkBefore, positionRows, readPositions } from "./positions.ts";
 import { SinkLock } from "./sink-lock.ts";
 import {
@@ -64,6 +64,7 @@ export class ClickHouseTarget implements SinkTarget {
   /** One insert of events at a time, whoever sends it. */
   readonly #queryId: string;
   #form: ServerForm = modernForm;
+  #rows: JsonRows;
 
   /** Throws a StoreError where the URL is none. Connects with the first call. */
   constructor(options: ClickHouseTargetOptions) {
@@ -75,6 +76,7 @@ export class ClickHouseTarget implements SinkTarget {
     this.#database = database;
     this.#makesTables = makesTables;
     this.#withPerson = withPerson;
+    this.#rows = new JsonRows(modernForm, { withPerson });
     this.#lock = hasLock ? new SinkLock({ client, database }) : undefined;
     this.#writtenRows = new WrittenRows({ client, database });
     this.#queryId = `penstock-sink-write:${database}`;
@@ -102,7 +104,7 @@ export class ClickHouseTarget implements SinkTarget {
     const there = await this.#writtenRows.of(single);
     const refused = new Map<SinkRecord, string>();
     const events = single.filter((event) => {
-      const fault = timeFault(event, this.#form);
+      const fault = this.#rows.timeFault(event);
       if (fault !== undefined) refused.set(event, fault);
       return fault === undefined && !there.has(event);
     });
@@ -126,6 +128,7 @@ export class ClickHouseTarget implements SinkTarget {
   async #learnForm(): Promise<void> {
     const [row] = await this.#client.rows("connect to", "SELECT version()");
     this.#form = serverForm(String(row?.[0]));
+    this.#rows = new JsonRows(this.#form, { withPerson: this.#withPerson });
   }
 
   async #seeToTables(): Promise<void> {
@@ -171,7 +174,7 @@ export class ClickHouseTarget implements SinkTarget {
     if (events.length === 0) return;
     try {
       await this.#alone(() =>
-        this.#insert("events", this.#eventColumns, this.#eventChunks(events), this.#queryId),
+        this.#insert("events", this.#eventColumns, this.#rows.events(events), this.#queryId),
       );
     } catch (error) {
       if (!isOfValue(error)) throw error;
@@ -194,17 +197,9 @@ export class ClickHouseTarget implements SinkTarget {
     return this.#withPerson ? [...eventColumns, personColumn] : eventColumns;
   }
 
-  #eventChunks(events: readonly SinkRecord[]): Iterable<Uint8Array> {
-    return eventChunks(events, this.#form, { withPerson: this.#withPerson });
-  }
-
   async #insertRejected(lines: readonly RejectedLine[]): Promise<void> {
     if (lines.length === 0) return;
-    const form = this.#form;
-    const chunks = function* (): Generator<Uint8Array> {
-      for (const line of lines) yield textEncoder.encode(rejectedRow(line, form));
-    };
-    await this.#insert("rejected", columnsOf.rejected, chunks());
+    await this.#insert("rejected", columnsOf.rejected, this.#rows.rejected(lines));
   }
 
   async #insertIncidents(incidents: readonly SinkIncident[]): Promise<void> {

@@ -41,7 +41,7 @@ export class ClickHouseClient {
 
   /** Rejects with a ClickHouseError, or a StoreError where nobody answered. */
   async run(doing: string, sql: string, options: RequestOptions = {}): Promise<void> {
-    await this.#answer(doing, options, sql);
+    this.#checkEmpty(doing, await this.#answer(doing, options, sql));
   }
 
   /** The rows of a SELECT, which are few. Numbers of 64 bits come as strings or as numbers. */
@@ -50,6 +50,7 @@ export class ClickHouseClient {
     try {
       return (JSON.parse(text) as { data: ClickHouseRow[] }).data;
     } catch {
+      this.#checkEmpty(doing, text);
       throw new StoreError(`${this.#words(doing)}: its answer is cut short, or not its own`);
     }
   }
@@ -61,7 +62,7 @@ export class ClickHouseClient {
     options: RequestOptions = {},
   ): Promise<void> {
     const settings = { ...options.settings, query: sql };
-    await this.#answer(doing, { ...options, settings }, chunks);
+    this.#checkEmpty(doing, await this.#answer(doing, { ...options, settings }, chunks));
   }
 
   /** A request whose body the caller writes. Nothing of it is looked at here. */
@@ -116,9 +117,15 @@ export class ClickHouseClient {
     // Nobody reads the rest of a body that was refused.
     if (!request.writableFinished) request.destroy();
     const { status, code, text } = answer;
-    if (status !== 200 || code !== undefined || hasException(text))
+    if (status !== 200 || code !== undefined)
       throw errorOf(this.#words(doing), { status, code, text });
     return text;
+  }
+
+  /** An exception may also come after a status of 200, where nothing should. */
+  #checkEmpty(doing: string, text: string): void {
+    if (hasException(text))
+      throw errorOf(this.#words(doing), { status: 200, code: undefined, text });
   }
 
   #request({ settings, headers, agent }: RequestParts): ClientRequest {
@@ -129,8 +136,11 @@ export class ClickHouseClient {
       headers: { ...own, ...headers },
       ...(agent === undefined ? { agent: false } : { agent }),
     };
-    if (!isTls) return http.request(options);
-    return https.request({ ...options, ...(ca === undefined ? {} : { ca }) });
+    const request = isTls
+      ? https.request({ ...options, ...(ca === undefined ? {} : { ca }) })
+      : http.request(options);
+    // Whoever waits for the answer hears of the first fault; one that follows it says no more.
+    return request.on("error", () => {});
   }
 
   #words(doing: string): string {

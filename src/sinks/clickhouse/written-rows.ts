@@ -10,6 +10,11 @@ interface WrittenRowsOptions {
   readonly database: string;
 }
 
+interface Since {
+  readonly stream: string;
+  readonly fromMs: number;
+}
+
 /** Servers' clocks may have been set back by so much between two messages. */
 const clockSlackMs = 3_600_000;
 
@@ -26,9 +31,9 @@ export class WrittenRows {
 
   /** Waits, by the query's id, for an insert that is still under way. */
   async open(positions: readonly SinkPosition[], queryId: string): Promise<void> {
-    const places = positions.flatMap(({ stream, sequence, trail }) => {
+    const places = positions.flatMap(({ stream, trail }) => {
       const writtenAtMs = trail.at(-1)?.storedAtMs;
-      return writtenAtMs === undefined ? [] : [{ stream, sequence, fromMs: writtenAtMs }];
+      return writtenAtMs === undefined ? [] : [{ stream, fromMs: writtenAtMs }];
     });
     this.#ends = await this.#endsOf(places, queryId);
   }
@@ -67,22 +72,19 @@ export class WrittenRows {
 
   /** An interrupted batch may have been the first one of a stream, which has no position then. */
   async #askUnknown(events: readonly SinkRecord[]): Promise<void> {
-    const places = new Map<string, { stream: string; sequence: number; fromMs: number }>();
+    const places = new Map<string, Since>();
     for (const { stream, storedAtMs } of events) {
       if (this.#ends.has(stream)) continue;
       const fromMs = Math.min(storedAtMs, places.get(stream)?.fromMs ?? storedAtMs);
-      places.set(stream, { stream, sequence: 0, fromMs });
+      places.set(stream, { stream, fromMs });
     }
     if (places.size === 0) return;
     for (const [stream, end] of await this.#endsOf([...places.values()]))
       this.#ends.set(stream, end);
   }
 
-  /** The furthest message of each that has rows; 0: none behind where it is. */
-  async #endsOf(
-    places: readonly { stream: string; sequence: number; fromMs: number }[],
-    queryId?: string,
-  ): Promise<Map<string, number>> {
+  /** The furthest message of each that has rows since then; 0: none. */
+  async #endsOf(places: readonly Since[], queryId?: string): Promise<Map<string, number>> {
     // Each part knows the times of its rows, so that only the newest are read.
     const conditions = places.map(
       ({ stream, fromMs }) =>
@@ -93,12 +95,7 @@ export class WrittenRows {
     const options = queryId === undefined ? {} : { queryId };
     const rows = await this.#client.rows("read what was written in", sql, options);
     const there = new Map(rows.map(([stream, end]) => [String(stream), Number(end)]));
-    return new Map(
-      places.map(({ stream, sequence }) => {
-        const end = there.get(stream) ?? 0;
-        return [stream, end > sequence ? end : 0];
-      }),
-    );
+    return new Map(places.map(({ stream }) => [stream, there.get(stream) ?? 0]));
   }
 }
 

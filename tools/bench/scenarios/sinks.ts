@@ -1,10 +1,12 @@
 // What a sink writes a second, of events that are in the stream already: the rate at which it works
 // off a backlog, which is also what it can keep up with. Beside it, in the same run, a reader that
-// inserts one row a line.
+// was written in an afternoon. ClickHouse is Debian's old one, which reaches the disk when it
+// likes; a host that can have none goes without.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findClickHouse, startClickHouse } from "../../../testkit/clickhouse.ts";
 import { startPostgres } from "../../../testkit/postgres.ts";
 import { eventsInFrame, type History, histories, timedUuidOf } from "../effects/histories.ts";
 import { type Bench, inOrder } from "../harness/bench.ts";
@@ -24,17 +26,23 @@ const scenarios = [
 ] as const;
 const sinkJob = { isNaive: false, warmUpEvents: 50_000, events: 1_000_000 } as const;
 const naiveJob = { isNaive: true, warmUpEvents: 200, events: 4_000 } as const;
+/** An INSERT a message, so many more can be waited for. */
+const naiveFrames = { isNaive: true, warmUpEvents: 50_000, events: 200_000 } as const;
 const variants = [
   { variant: "sink postgres", target: "postgres", ...sinkJob },
   { variant: "naive reader", target: "postgres", ...naiveJob },
   { variant: "sink parquet", target: "parquet", ...sinkJob },
   { variant: "naive reader, parquet", target: "parquet", ...naiveJob },
+  { variant: "sink clickhouse", target: "clickhouse", ...sinkJob },
+  { variant: "naive reader, clickhouse", target: "clickhouse", ...naiveFrames },
 ] as const;
 type SinkVariant = (typeof variants)[number];
 
 export async function sinks(bench: Bench): Promise<void> {
   const rounds = bench.rounds(3);
-  const cells = scenarios.flatMap((one) => variants.map((variant) => ({ ...one, ...variant })));
+  const hasClickHouse = (await findClickHouse()) !== undefined;
+  const possible = variants.filter(({ target }) => target !== "clickhouse" || hasClickHouse);
+  const cells = scenarios.flatMap((one) => possible.map((variant) => ({ ...one, ...variant })));
   for (let round = 1; round <= rounds; round++) {
     for (const { scenario, uuid, ...one } of inOrder(cells, round)) {
       const history = { ...histories[0]!, ...(uuid === undefined ? {} : { uuid }) };
@@ -57,7 +65,7 @@ async function written(
   events: number,
 ): Promise<SinkAnswer> {
   const nats = await startNats("lazy", 1);
-  const place = target === "postgres" ? await postgresPlace() : parquetPlace();
+  const place = await places[target]();
   try {
     await fill(nats, history, Math.ceil((warmUpEvents + events) / eventsInFrame));
     const job: SinkJob = {
@@ -80,10 +88,19 @@ async function postgresPlace() {
   return { to: postgres.url, remove: () => postgres.remove() };
 }
 
-function parquetPlace() {
+async function clickHousePlace() {
+  const program = await findClickHouse();
+  if (program === undefined) throw new Error("this host can have no ClickHouse");
+  const server = await startClickHouse(program);
+  return { to: server.url, remove: () => server.remove() };
+}
+
+async function parquetPlace() {
   const folder = mkdtempSync(join(tmpdir(), "penstock-bench-parquet-"));
   return {
     to: `parquet:${join(folder, "warehouse")}`,
     remove: async () => rmSync(folder, { recursive: true, force: true }),
   };
 }
+
+const places = { postgres: postgresPlace, parquet: parquetPlace, clickhouse: clickHousePlace };

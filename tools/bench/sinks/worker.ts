@@ -1,21 +1,23 @@
-// Writes what is in a stream to PostgreSQL or into Parquet files, in a process of its own: how long
+// Writes what is in a stream to a database or into Parquet files, in a process of its own: how long
 // it took, its CPU and its memory. As the sink does, or as a reader does that was written in an
-// afternoon: a row a line.
+// afternoon: a row a line, into ClickHouse an INSERT a message.
 
 import { join } from "node:path";
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { Client } from "pg";
+import { ClickHouseTarget } from "../../../src/sinks/clickhouse/clickhouse-target.ts";
 import { duckdb } from "../../../src/sinks/parquet/parquet-maker.ts";
 import { ParquetTarget } from "../../../src/sinks/parquet/parquet-target.ts";
 import { PostgresTarget } from "../../../src/sinks/postgres/postgres-target.ts";
 import { SinkCounts } from "../../../src/sinks/sink-counts.ts";
 import type { SinkTarget } from "../../../src/sinks/sink-target.ts";
 import { SinkWriter } from "../../../src/sinks/sink-writer.ts";
+import { askedClickHouse } from "../../../testkit/clickhouse-rows.ts";
 
 export interface SinkJob {
   readonly natsUrl: string;
-  /** A URL of PostgreSQL, or `parquet:` and a folder. */
+  /** A URL of PostgreSQL or of ClickHouse, or `parquet:` and a folder. */
   readonly to: string;
   readonly isNaive: boolean;
   readonly stream: string;
@@ -34,6 +36,7 @@ export interface SinkAnswer {
 const microsPerSecond = 1e6;
 const kibibyte = 1_024;
 const job = JSON.parse(process.argv[2] ?? "") as SinkJob;
+const isClickHouse = job.to.startsWith("http");
 const connection = await connect({ servers: job.natsUrl });
 const folder = /^parquet:(.*)/.exec(job.to)?.[1];
 /** Files are made some times while it is measured, beside what is written meanwhile. */
@@ -67,8 +70,9 @@ function finished(events: number): void {
 
 async function sink(): Promise<void> {
   const log = { info: () => {}, warn: console.error, error: console.error };
-  const target: SinkTarget =
-    folder === undefined
+  const target: SinkTarget = isClickHouse
+    ? new ClickHouseTarget({ url: job.to, database: "penstock" })
+    : folder === undefined
       ? new PostgresTarget({ url: job.to, schema: "penstock" })
       : new ParquetTarget({ folder, segmentBytesMax, segmentAgeMsMax: 600_000, log });
   const counts = new SinkCounts(() => reached(counts.events));
@@ -130,7 +134,32 @@ async function eachLine(insert: (values: readonly string[]) => Promise<unknown>)
   }
 }
 
-await (job.isNaive ? naive() : sink());
+async function naiveClickHouse(): Promise<void> {
+  await askedClickHouse(
+    job.to,
+    `CREATE TABLE naive (project_id String, uuid UUID, event String, distinct_id String,
+      timestamp String, properties String) ENGINE = MergeTree ORDER BY (project_id, event)`,
+  );
+  const consumer = await jetstream(connection).consumers.get(job.stream);
+  let events = 0;
+  for await (const message of await consumer.consume()) {
+    const lines = message.string().split("\n").slice(0, -1);
+    const rows = lines.map((line) => {
+      const { project_id, uuid, event, distinct_id, timestamp, properties } = JSON.parse(line);
+      const text = JSON.stringify(properties);
+      return JSON.stringify({ project_id, uuid, event, distinct_id, timestamp, properties: text });
+    });
+    await askedClickHouse(job.to, `INSERT INTO naive FORMAT JSONEachRow\n${rows.join("\n")}`);
+    message.ack();
+    events += rows.length;
+    reached(events);
+    if (events >= job.warmUpEvents + job.events) break;
+  }
+  finished(events);
+}
+
+const naiveReader = isClickHouse ? naiveClickHouse : naive;
+await (job.isNaive ? naiveReader() : sink());
 await connection.close();
 process.send?.(answer);
 process.disconnect?.();
