@@ -150,7 +150,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     const frames = randomFrames(numbersFrom(2), { count: 60, partitions: 2 });
     await storeFrames(connection, frames);
     const first = new ClickHouseTarget({ url, database });
-    const { writer, counts } = startSink(connection, first);
+    const { writer } = startSink(connection, first);
     await untilWritten();
     await writer.close();
     await first.close();
@@ -159,7 +159,8 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     await storeFrames(connection, randomFrames(numbersFrom(3), { count: 5, partitions: 2 }));
     const again = startSink(connection, new ClickHouseTarget({ url, database }));
     await untilWritten();
-    expect(again.counts.duplicates).toBeGreaterThanOrEqual(counts.events);
+    // Of an event that was sent twice, the server may have merged the two rows to one.
+    expect(again.counts.duplicates).toBeGreaterThanOrEqual(eventsIn(frames).length);
     const twice = `SELECT count() - uniqExact(stream, sequence, line) AS n FROM ${database}.events`;
     expect(await asked(url, twice)).toEqual([{ n: "0" }]);
   });

@@ -4,6 +4,7 @@
 
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
+import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../../src/nats/api.ts";
 import { findStreams, storedStream } from "../../../../src/reading/stored-stream.ts";
@@ -109,10 +110,15 @@ function withBrokenLine(frame: TestFrame): TestFrame {
 
 async function untilWritten(connection: NatsConnection, url: string): Promise<void> {
   const manager = await managerOf(connection, { timeoutMs: questionMs });
-  const last: Record<string, number> = {};
-  for (const { stream } of await findStreams(manager, "penstock"))
-    last[stream] = (await storedStream(manager, stream).state())?.lastSequence ?? 0;
   const deadline = performance.now() + writtenMsMax;
+  let last: Record<string, number> | undefined;
+  while (last === undefined) {
+    // What was asked while nats-server came back may never be answered.
+    last = await lastSequences(manager).catch((error: Error) => {
+      if (performance.now() > deadline) throw error;
+      return undefined;
+    });
+  }
   for (;;) {
     const there = await positionsAt(url).catch(() => undefined);
     if (Object.entries(last).every(([stream, sequence]) => there?.[stream] === sequence)) return;
@@ -120,6 +126,13 @@ async function untilWritten(connection: NatsConnection, url: string): Promise<vo
       throw new Error(`not written: ${JSON.stringify({ there, last })}`);
     await delay(20);
   }
+}
+
+async function lastSequences(manager: JetStreamManager): Promise<Record<string, number>> {
+  const last: Record<string, number> = {};
+  for (const { stream } of await findStreams(manager, "penstock"))
+    last[stream] = (await storedStream(manager, stream).state())?.lastSequence ?? 0;
+  return last;
 }
 
 /** Whoever sends an event again may have it twice, and nobody else. */
