@@ -15,6 +15,8 @@ export interface Origin {
 
 /** The header of a frame that was written anew: the message whose place it takes. */
 export const rewritesHeader = "Penstock-Rewrites";
+/** What the message id of such a frame begins with. */
+export const rewrittenIdBegin = "rewrite/";
 /** The header that says when that message was stored, in milliseconds since the epoch. */
 export const firstStoredHeader = "Penstock-First-Stored";
 /** The header with the durable consumers that had acknowledged that message: `readByText`. */

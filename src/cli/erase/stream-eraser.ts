@@ -16,6 +16,7 @@ import {
   readByHeader,
   readByText,
   rewritesHeader,
+  rewrittenIdBegin,
   rewrittenSequence,
 } from "../../nats/rewritten.ts";
 import type { StreamName, StreamState } from "../../reading/stored-stream.ts";
@@ -202,7 +203,7 @@ export class StreamEraser {
     const js = jetstream(connection, { timeout: timeoutMs });
     // What a run that was killed a moment ago has stored is found by its id.
     for (const suffix of ["", `/${randomUUID()}`]) {
-      head.set(messageIdHeader, `rewrite/${this.#created}/${root}/${digest}${suffix}`);
+      head.set(messageIdHeader, `${rewrittenIdBegin}${this.#created}/${root}/${digest}${suffix}`);
       const ack = await js
         .publish(message.subject, cut.data, { headers: head })
         .catch((error: Error) => {

@@ -2,6 +2,7 @@
 // stream may have been made anew, or have lost its tail, and one of both may not have noticed yet:
 // then the same number is of another message.
 
+import { rewrittenIdBegin } from "../../nats/rewritten.ts";
 import type { SinkBatch, SinkPosition, SinkRecord } from "../sink-target.ts";
 import type { AppliedTo } from "./person-source.ts";
 
@@ -53,6 +54,11 @@ export function notApplied(
   return undefined;
 }
 
+/** A frame that an erasure has put in the place of another has an id of its own. */
+function isOriginal(messageId: string | undefined): boolean {
+  return messageId !== undefined && messageId !== "" && !messageId.startsWith(rewrittenIdBegin);
+}
+
 function missingOf(
   { stream, sequence, created, messageId }: NeededMessage,
   found: AppliedTo | undefined,
@@ -70,7 +76,7 @@ function missingOf(
     const why = `they are at message ${found.sequence} of ${stream}, and ${sequence} is to be written`;
     return { why, isOther: false };
   }
-  if (messageId === undefined || found.messageId === undefined || messageId === found.messageId)
-    return undefined;
+  if (!isOriginal(messageId) || !isOriginal(found.messageId)) return undefined;
+  if (messageId === found.messageId) return undefined;
   return { why: `their message ${sequence} of ${stream} is another one`, isOther: true };
 }

@@ -27,7 +27,7 @@ const tellAfterMsDefault = 5_000;
 const sayAgainMs = 30_000;
 const otherStreamMsDefault = 60_000;
 /** So many ids are asked for at once. */
-const questionIdsMax = 5_000;
+const questionIdsMax = 10_000;
 /** Ids whose uuid is kept, beside those of the batch: some 20 MB. */
 const knownIdsMax = 100_000;
 

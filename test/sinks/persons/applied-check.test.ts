@@ -16,6 +16,7 @@ test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
   ["not there yet", { sequence: 6, messageId: undefined }, false],
   ["nothing of it", undefined, false],
   ["another message under that number", { sequence: 9, messageId: "m-x" }, true],
+  ["a frame that is without somebody's events since", { messageId: "rewrite/x/7/y" }, undefined],
   ["made anew under their eyes", { created: late, epoch: 2, sequence: 1 }, undefined],
   ["another NATS, or not seen here yet", { created: late, epoch: 1 }, true],
 ])("%s", (_, found, isOther) => {

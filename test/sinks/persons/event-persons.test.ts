@@ -2,6 +2,7 @@
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
+import { personUuid } from "../../../src/effects/people/person-uuid.ts";
 import type { StorePlace } from "../../../src/effects/store/open.ts";
 import { EventPersons } from "../../../src/sinks/persons/event-persons.ts";
 import { PostgresTarget } from "../../../src/sinks/postgres/postgres-target.ts";
@@ -11,6 +12,7 @@ import { silent } from "../../../testkit/processes.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
 import { eventsAt, eventsIn, sinkSchema as schema } from "../../../testkit/sink-events.ts";
 import { makeStreams, storeFrames } from "../../../testkit/stored-events.ts";
+import { addProjects, erased, eventOf, frameOf } from "../../cli/erase/erase-kit.ts";
 import { newDatabase } from "../../effects/store/postgres-rig.ts";
 import { describeWriter, type WriterRig } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
@@ -127,6 +129,20 @@ function tests(rig: WriterRig): void {
     await startEffects(place);
     await startWithPersons(url, place);
     await expect.poll(() => eventsAt(url), within).toEqual(eventsIn(frames));
+  });
+
+  test("what was erased after the effects had applied it keeps no event of others waiting", async () => {
+    const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
+    await addProjects(connection);
+    const frame = frameOf([eventOf("bob"), eventOf("person-to-erase")]);
+    const sequences = await storeFrames(connection, [frame]);
+    await startEffects(place);
+    await untilApplied(place, sequences);
+    await erased({ natsUrl: rig.nats.url, ids: ["person-to-erase"], place });
+    await startWithPersons(url, place);
+    const rows = () => asked(url, `SELECT distinct_id, person_uuid FROM ${schema}.events`);
+    const bob = { distinct_id: "bob", person_uuid: personUuid("shop", "bob") };
+    await expect.poll(() => rows().catch(() => []), within).toEqual([bob]);
   });
 
   test("a stream that was made anew while the effects were down waits for them to see it", async () => {
