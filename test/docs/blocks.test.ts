@@ -1,5 +1,5 @@
-// The blocks of the documents that are marked `test=<name>` do what the text around them says. Those
-// of the tutorials are run in tutorials.test.ts.
+// The blocks of the documents that are marked `test=<name>` do what the text around them says. What
+// the tutorials say is in tutorials.test.ts.
 
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Block, blocksOf, testName } from "./docs-kit.ts";

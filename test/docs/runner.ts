@@ -102,7 +102,7 @@ export class Runner {
     return { child, said, ended };
   }
 
-  /** A shell block: curl fails where the answer is an error, and any failing line fails the block. */
+  /** A shell block: curl fails where the answer is an error, and a line that fails ends it. */
   startShell(block: Block): Spoken {
     const strict =
       'set -euo pipefail\ncurl() { command curl -sS --fail-with-body --max-time 20 "$@"; echo; }\n';
@@ -128,7 +128,7 @@ export class Runner {
     return (await fetch(url, { method: "POST", body })).status;
   }
 
-  /** What a block says, and what it has to be here: free ports, a folder of its own, a short run. */
+  /** What a block says, and what that is here: free ports, a folder of its own, a short run. */
   #here(text: string): string {
     const { port, adminPort, sinkPort, dataDir } = this;
     const exchanges = [
