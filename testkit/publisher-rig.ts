@@ -12,7 +12,11 @@ import type { FrameScope } from "../src/nats/names.ts";
 import { streamName } from "../src/nats/names.ts";
 import type { RegressionCause, StreamMetrics } from "../src/nats/readiness.ts";
 import { StreamStates } from "../src/nats/readiness.ts";
-import type { AckFailureCause, PublishMetrics } from "../src/publish/publish-metrics.ts";
+import type {
+  AckFailureCause,
+  BatchOutcome,
+  PublishMetrics,
+} from "../src/publish/publish-metrics.ts";
 import { GroupPublisher } from "../src/publish/publisher.ts";
 import type { StreamSettings } from "../src/streams/desired.ts";
 import { Streams } from "../src/streams/ensure.ts";
@@ -30,6 +34,8 @@ interface RigOptions {
    * checks.
    */
   watchEveryMs?: number;
+  /** What the publisher gets in place of the link. */
+  through?: (link: NatsLink) => NatsLink;
 }
 
 export interface Settled {
@@ -61,6 +67,7 @@ export interface Rig {
     framesSent: number;
     framesAcked: number;
     retries: number;
+    batches: [outcome: BatchOutcome, frames: number][];
     duplicates: number;
     failures: AckFailureCause[];
     wentBack: RegressionCause[];
@@ -84,6 +91,7 @@ export const mebibyte = 1_048_576;
 export const stored: Settled = { outcome: "stored", code: undefined };
 const withinMsDefault = 10_000;
 let prefixes = 0;
+let rigs = 0;
 
 /** The name of the rig's first live stream. */
 export function liveStream({ settings }: Pick<Rig, "settings">): string {
@@ -103,6 +111,7 @@ export function streamSettings(more: Partial<StreamSettings> = {}): StreamSettin
     liveAgeMax: 3_600_000,
     historicalAgeMax: 7_200_000,
     frameBytesMax: 524_288,
+    atomicBatches: true,
     ...more,
   };
 }
@@ -124,6 +133,7 @@ function recordingMetrics(heard: Rig["heard"]): PublishMetrics & StreamMetrics {
     frameSent: () => void heard.framesSent++,
     frameAcked: () => void heard.framesAcked++,
     frameRetried: () => void heard.retries++,
+    batchEnded: (outcome, frames) => void heard.batches.push([outcome, frames]),
     ackFailed: (cause) => void heard.failures.push(cause),
     duplicateFrame: () => void heard.duplicates++,
     streamWentBack: (_lane, cause) => void heard.wentBack.push(cause),
@@ -149,6 +159,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     framesSent: 0,
     framesAcked: 0,
     retries: 0,
+    batches: [],
     duplicates: 0,
     failures: [],
     wentBack: [],
@@ -179,7 +190,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     },
   };
   const publisher = new GroupPublisher({
-    link,
+    link: options.through?.(link) ?? link,
     config: {
       ...settings,
       frameScope: options.frameScope ?? "project",
@@ -187,7 +198,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       ackTimeoutMs: options.ackTimeoutMs ?? 2_000,
     },
     monotonicMs: () => performance.now(),
-    processId: "process000001",
+    processId: `process${String(++rigs).padStart(6, "0")}`,
     metrics,
     admission,
     log,

@@ -56,9 +56,36 @@ export const apiCodes = {
   streamTooManyRequests: 10_167,
   /** From 2.12 on: the stream keeps counters, and stores no messages. */
   messageIncrementMissing: 10_169,
+  /** The codes of atomic batches are from 2.12 on, that for too many from 2.14 on. */
+  atomicPublishDisabled: 10_174,
+  atomicPublishMissingSequence: 10_175,
+  atomicPublishIncompleteBatch: 10_176,
+  atomicPublishUnsupportedHeader: 10_177,
+  atomicPublishInvalidBatchId: 10_179,
+  atomicPublishTooLargeBatch: 10_199,
+  atomicPublishInvalidBatchCommit: 10_200,
+  /** The stream knows the message id of at least one message of the batch. */
+  atomicPublishContainsDuplicate: 10_201,
+  atomicPublishTooManyInFlight: 10_210,
   /** From 2.12 on. */
   streamOfflineReason: 10_194,
 } as const;
+
+/**
+ * The answers to the commit of an atomic batch after which no message of that batch is stored by
+ * it. nats-server gives them before it stores the first one.
+ */
+export const batchRefusedCodes: readonly number[] = [
+  apiCodes.atomicPublishDisabled,
+  apiCodes.atomicPublishMissingSequence,
+  apiCodes.atomicPublishIncompleteBatch,
+  apiCodes.atomicPublishUnsupportedHeader,
+  apiCodes.atomicPublishInvalidBatchId,
+  apiCodes.atomicPublishTooLargeBatch,
+  apiCodes.atomicPublishInvalidBatchCommit,
+  apiCodes.atomicPublishContainsDuplicate,
+  apiCodes.atomicPublishTooManyInFlight,
+];
 
 /** The server or the account has no room. */
 export const noRoomCodes: readonly number[] = [

@@ -27,6 +27,11 @@ export interface StreamState {
    * its own.
    */
   messageBytesMax: number;
+  /**
+   * Whether the stream was last heard to take atomic batches, and a server leads it that stores
+   * them well.
+   */
+  takesAtomicBatches: boolean;
   /** The JetStream domain that the stream is in, "" for none; undefined until it is known. */
   domain: string | undefined;
   /** The highest sequence that an acknowledgement has named. */
@@ -180,6 +185,7 @@ function newState(name: string, lane: Lane): StreamState {
     isServerFull: false,
     refusal: undefined,
     messageBytesMax: Number.POSITIVE_INFINITY,
+    takesAtomicBatches: false,
     domain: undefined,
     sequence: 0,
     ackedMonotonicMs: Number.NEGATIVE_INFINITY,

@@ -5,6 +5,7 @@
 
 import type { Lane } from "../base/types.ts";
 import { Fifo } from "./fifo.ts";
+import { Together } from "./together.ts";
 
 /** What is known here of a queue. */
 interface Queue {
@@ -20,7 +21,12 @@ interface Departing {
   readonly queue: Queue;
   readonly length: number;
   departedBytes: number;
+  /** Whether the frame leaves in an atomic batch. */
+  together: boolean;
 }
+
+/** A stream that takes no atomic batches. */
+const takesFramesAlone = { takesAtomicBatches: false };
 
 /**
  * Another background frame leaves while fewer bytes than this of background frames are
@@ -41,12 +47,15 @@ export class Departures<Waiting extends Queue> {
   readonly #framesUnackedMax: number;
   readonly #live = new Fifo<Waiting>();
   readonly #background = new Fifo<Waiting>();
+  readonly #together: Together;
+  /** But for those in atomic batches. */
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
 
-  constructor(framesUnackedMax: number) {
+  constructor(framesUnackedMax: number, stream = takesFramesAlone) {
     this.#framesUnackedMax = framesUnackedMax;
+    this.#together = new Together(stream);
   }
 
   /** Whether a live frame may find background ones before it in the store. */
@@ -56,8 +65,14 @@ export class Departures<Waiting extends Queue> {
 
   /** Whether a frame could leave now. */
   get waiting(): boolean {
-    const hasQueue = this.#live.length > 0 || this.#backgroundMayLeave();
+    if (this.batchIsDue) return true;
+    const hasQueue = this.#liveMayLeave() || this.#backgroundMayLeave();
     return hasQueue && this.#framesUnacked < this.#framesUnackedMax;
+  }
+
+  /** Whether the next live frames leave as an atomic batch, each taken by `nextOfBatch`. */
+  get batchIsDue(): boolean {
+    return this.#together.isDue(this.#live.length);
   }
 
   /** Whether a frame of the queue may leave beside the queue's unacknowledged frames. */
@@ -89,12 +104,19 @@ export class Departures<Waiting extends Queue> {
    */
   next(): Waiting | undefined {
     if (this.#framesUnacked >= this.#framesUnackedMax) return undefined;
-    this.#wasBackground = this.#backgroundMayLeave() && this.#isBackgroundsTurn();
-    return this.#wasBackground ? this.#background.shift() : this.#live.shift();
+    const liveMayLeave = this.#liveMayLeave();
+    this.#wasBackground = this.#backgroundMayLeave() && this.#isBackgroundsTurn(liveMayLeave);
+    if (this.#wasBackground) return this.#background.shift();
+    return liveMayLeave ? this.#live.shift() : undefined;
   }
 
-  #isBackgroundsTurn(): boolean {
-    if (this.#backgroundBytesUnacked === 0 || this.#live.length === 0) return true;
+  /** The queue whose frame is the next in an atomic batch; undefined if no more wait. */
+  nextOfBatch(): Waiting | undefined {
+    return this.#live.shift();
+  }
+
+  #isBackgroundsTurn(liveMayLeave: boolean): boolean {
+    if (this.#backgroundBytesUnacked === 0 || !liveMayLeave) return true;
     return this.#backgroundBytesUnacked < littleBytesUnackedMax && !this.#wasBackground;
   }
 
@@ -102,7 +124,10 @@ export class Departures<Waiting extends Queue> {
     const { queue } = frame;
     queue.unacked++;
     this.#framesUnacked++;
-    if (!queue.background) return;
+    if (!queue.background) {
+      this.#together.leftAlone();
+      return;
+    }
     frame.departedBytes = frame.length;
     queue.unackedBytes += frame.length;
     this.#backgroundBytesUnacked += frame.length;
@@ -111,10 +136,44 @@ export class Departures<Waiting extends Queue> {
   settled(frame: Departing): void {
     const { queue } = frame;
     queue.unacked--;
+    if (frame.together) return;
     this.#framesUnacked--;
-    if (!queue.background) return;
+    if (!queue.background) {
+      this.#together.settledAlone();
+      return;
+    }
     queue.unackedBytes -= frame.departedBytes;
     this.#backgroundBytesUnacked -= frame.departedBytes;
+  }
+
+  /** The frame leaves in the atomic batch that is being filled. */
+  leftInBatch(frame: Departing): void {
+    frame.together = true;
+    frame.queue.unacked++;
+  }
+
+  batchLeft(): void {
+    this.#together.batchLeft();
+  }
+
+  /** Nothing waits for the batch any more. `isStored`: it was acknowledged as one. */
+  batchEnded(isStored: boolean): void {
+    this.#together.batchEnded(isStored);
+  }
+
+  /**
+   * The frame, which was to leave or left in an atomic batch, counts from now on as one that has
+   * left alone. The window may then hold more than it takes, and lets no other frame leave until it
+   * has room.
+   */
+  parted(frame: Departing): void {
+    frame.together = false;
+    this.#framesUnacked++;
+    this.#together.parted();
+  }
+
+  #liveMayLeave(): boolean {
+    return this.#live.length > 0 && !this.#together.holds;
   }
 
   #backgroundMayLeave(): boolean {

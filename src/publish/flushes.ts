@@ -3,30 +3,42 @@
 // each stream's departures do.
 
 import type { NatsLink } from "../nats/link.ts";
+import { AtomicBatch } from "./atomic-batch.ts";
 import type { Departures } from "./departures.ts";
 import type { FrameQueue } from "./frame.ts";
 
 interface FlushesOptions {
   readonly link: Pick<NatsLink, "connected" | "onChange">;
   readonly monotonicMs: () => number;
-  /** Sends the next frame of the queue, if it has one. */
-  readonly sendNext: (queue: FrameQueue, monotonicMs: number) => void;
+  /**
+   * Sends the next frame of the queue, if it has one. Where a batch is given and takes the frame,
+   * it is added to that instead.
+   */
+  readonly sendNext: (
+    queue: FrameQueue,
+    monotonicMs: number,
+    batch: AtomicBatch | undefined,
+  ) => void;
+  /** Sends the frames of the batch, which may be none. */
+  readonly sendBatch: (batch: AtomicBatch, monotonicMs: number) => void;
 }
 
 export class Flushes {
   readonly #link: FlushesOptions["link"];
   readonly #monotonicMs: () => number;
   readonly #sendNext: FlushesOptions["sendNext"];
+  readonly #sendBatch: FlushesOptions["sendBatch"];
   /** What leaves for the streams for which a frame could leave. */
   readonly #leaving = new Set<Departures<FrameQueue>>();
   #isScheduled = false;
   // Made once, so that a flush makes no closure.
   readonly #flushNow = (): void => this.#flush();
 
-  constructor({ link, monotonicMs, sendNext }: FlushesOptions) {
+  constructor({ link, monotonicMs, sendNext, sendBatch }: FlushesOptions) {
     this.#link = link;
     this.#monotonicMs = monotonicMs;
     this.#sendNext = sendNext;
+    this.#sendBatch = sendBatch;
     link.onChange((connected) => connected && this.#schedule());
   }
 
@@ -71,11 +83,26 @@ export class Flushes {
   /** Sends one frame of each of the stream's queues that wait, in turn, until a window is full. */
   #flushStream(departures: Departures<FrameQueue>, monotonicMs: number): void {
     while (this.#link.connected) {
+      if (departures.batchIsDue) this.#flushBatch(departures, monotonicMs);
       const queue = departures.next();
       if (queue === undefined) return;
-      queue.ready = false;
-      this.#sendNext(queue, monotonicMs);
-      if (queue.hasFrame) this.#enqueue(queue);
+      this.#flushQueue(queue, monotonicMs, undefined);
     }
+  }
+
+  #flushBatch(departures: Departures<FrameQueue>, monotonicMs: number): void {
+    const batch = new AtomicBatch();
+    while (!batch.isFull) {
+      const queue = departures.nextOfBatch();
+      if (queue === undefined) break;
+      this.#flushQueue(queue, monotonicMs, batch);
+    }
+    this.#sendBatch(batch, monotonicMs);
+  }
+
+  #flushQueue(queue: FrameQueue, monotonicMs: number, batch: AtomicBatch | undefined): void {
+    queue.ready = false;
+    this.#sendNext(queue, monotonicMs, batch);
+    if (queue.hasFrame) this.#enqueue(queue);
   }
 }

@@ -87,7 +87,7 @@ export class FrameQueues {
     this.#streams = streams;
     const window = windowOfStream(config);
     this.#departures = new Map(
-      streams.all.map((stream) => [stream, new Departures<FrameQueue>(window)]),
+      streams.all.map((stream) => [stream, new Departures<FrameQueue>(window, stream)]),
     );
   }
 

@@ -135,6 +135,8 @@ export class Frame implements FrameSink {
    * waits until retryMonotonicMs to be sent again.
    */
   pausing = false;
+  /** It left in an atomic batch that may still be acknowledged. */
+  together = false;
 
   constructor(queue: FrameQueue, memory: Buffer) {
     this.queue = queue;
@@ -203,14 +205,16 @@ export class Frame implements FrameSink {
 
   /**
    * The message as the protocol has it (HPUB), in the frame's own memory. The lines stay as they
-   * are, so it can be made again.
+   * are, so it can be made again. `reply` is empty where no answer is wanted. `batchHeaders` are
+   * those of a frame in an atomic batch, each ending in CRLF.
    */
-  message(reply: string): Buffer {
+  message(reply: string, batchHeaders = ""): Buffer {
     const headers =
       `NATS/1.0\r\n${messageIdHeader}: ${this.messageId}\r\n${eventsHeader}: ${this.events}\r\n` +
-      "Penstock-Schema: 1\r\nContent-Type: application/x-ndjson\r\n\r\n";
+      `Penstock-Schema: 1\r\nContent-Type: application/x-ndjson\r\n${batchHeaders}\r\n`;
     const { subject } = this.queue;
-    const head = `HPUB ${subject} ${reply} ${headers.length} ${headers.length + this.length}\r\n${headers}`;
+    const to = reply === "" ? subject : `${subject} ${reply}`;
+    const head = `HPUB ${to} ${headers.length} ${headers.length + this.length}\r\n${headers}`;
     const start = headRoomBytes - head.length;
     if (start < 0)
       throw new Error(

@@ -1,6 +1,6 @@
 // The frames that were sent and are not settled. Publishes them, reads the replies, retries under
 // the same message id, and gives up at the deadline. A frame is `refused` only when every send was
-// answered with a refusal. Must not choose what is sent.
+// refused. Must not choose what is sent.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../base/errors.ts";
@@ -9,16 +9,22 @@ import type { FrameOutcome } from "../base/types.ts";
 import { KeptMessages } from "../nats/kept-messages.ts";
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
-import { doubt, heardFrom } from "../nats/readiness.ts";
+import { heardFrom } from "../nats/readiness.ts";
 import { AckInbox } from "./ack-inbox.ts";
+import type { AtomicBatch } from "./atomic-batch.ts";
+import { BatchesUnderWay } from "./batches-under-way.ts";
+import type { Departures } from "./departures.ts";
 import { type Expiry, isPast } from "./expiry.ts";
-import type { Frame } from "./frame.ts";
+import type { Frame, FrameQueue } from "./frame.ts";
 import { LateAcks } from "./late-acks.ts";
+import { outcomeOf, outcomeUnacked } from "./outcomes.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
+import { noteWentBack } from "./went-back.ts";
 
 export interface InFlightOptions {
   readonly link: NatsLink;
+  readonly processId: string;
   readonly ackTimeoutMs: number;
   readonly monotonicMs: () => number;
   readonly metrics: PublishMetrics;
@@ -29,6 +35,8 @@ export interface InFlightOptions {
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
   /** JetStream has said that a stream, or the whole server, has no room. */
   readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;
+  /** Once for each atomic batch, when the next one may leave. */
+  readonly batchEnded: (departures: Departures<FrameQueue>, isStored: boolean) => void;
 }
 
 /**
@@ -52,6 +60,7 @@ export class InFlight {
   readonly #kept: KeptMessages;
   readonly #inbox: AckInbox;
   readonly #lateAcks = new LateAcks();
+  readonly #batches: BatchesUnderWay;
   /** By token, in the order of first sends, which is also the order of retries. */
   readonly #frames = new Map<string, Frame>();
   #lastToken = 0;
@@ -71,9 +80,20 @@ export class InFlight {
       log,
       onReply: (message, token, send) => this.#hear(message, token, send),
     });
+    this.#batches = new BatchesUnderWay({
+      ...options,
+      ...{ inbox: this.#inbox, lateAcks: this.#lateAcks, ended: options.batchEnded },
+      isUnderWay: (frame) => this.#frames.get(frame.token) === frame,
+      acknowledge: (frame, ack) => this.#acknowledge(frame, ack),
+      sendAlone: (frame, pauseMs) => {
+        this.#pause(frame, pauseMs);
+        if (pauseMs === 0) this.#retry(frame, monotonicMs(), "timeout");
+      },
+    });
     link.onChange((connected) => {
       if (!connected) return;
       this.#inbox.reconnected();
+      this.#batches.partAll();
       this.#retryAll();
     });
   }
@@ -84,18 +104,33 @@ export class InFlight {
 
   /** Publishes a frame for the first time. Only while connected. */
   send(frame: Frame, monotonicMs: number): void {
-    frame.token = (++this.#lastToken).toString(36);
+    this.#begin(frame, monotonicMs);
+    this.#attempt(frame, monotonicMs);
+  }
+
+  /** The same for the frames of an atomic batch, which are of one stream. */
+  sendBatch(batch: AtomicBatch, monotonicMs: number): void {
+    for (const frame of batch.frames) this.#begin(frame, monotonicMs);
+    this.#batches.send(batch, this.#nextToken());
+  }
+
+  #nextToken(): string {
+    return (++this.#lastToken).toString(36);
+  }
+
+  #begin(frame: Frame, monotonicMs: number): void {
+    frame.token = this.#nextToken();
     frame.firstSentMonotonicMs = monotonicMs;
     const { stream } = frame.queue;
     if (monotonicMs >= stream.askMonotonicMs) stream.ask();
     frame.sequenceBefore = stream.sequence;
     this.#frames.set(frame.token, frame);
     this.#metrics.frameSent(frame.queue.lane, frame.events, frame.length);
-    this.#attempt(frame, monotonicMs);
   }
 
   /** Retries what is due, and settles what is past its deadline. */
   tick(monotonicMs: number): void {
+    this.#batches.tick(monotonicMs);
     for (const frame of this.#frames.values()) {
       if (monotonicMs >= frame.deadlineMs) this.#expire(frame, monotonicMs);
       const isDue = monotonicMs >= frame.retryMonotonicMs && this.#link.connected;
@@ -149,7 +184,8 @@ export class InFlight {
   #hear(message: Msg, token: string, send: number): void {
     const frame = this.#frames.get(token);
     if (frame === undefined) {
-      this.#lateAcks.hear(token, message, this.#monotonicMs());
+      if (!this.#batches.hear(token, message))
+        this.#lateAcks.hear(token, message, this.#monotonicMs());
       return;
     }
     const ack = readPubAck(message, frame.queue.stream);
@@ -177,6 +213,7 @@ export class InFlight {
         break;
       case "no_responders":
       case "refused":
+      case "batch_refused":
         frame.refuse(send);
         this.#metrics.ackFailed(why);
         this.#pause(frame, refusedPauseMs);
@@ -212,7 +249,8 @@ export class InFlight {
     // A named frame may have been stored by another request, before this one was sent.
     const isOfAnother = ack.duplicate === true && frame.isNamed;
     if (!isOfAnother && ack.seq <= frame.sequenceBefore) {
-      this.#wentBack(frame, ack.seq);
+      noteWentBack(frame, ack.seq, { log: this.#log, monotonicMs });
+      this.#finish(frame, "unknown", "unavailable");
       return;
     }
     if (stream.refusal !== undefined) {
@@ -234,25 +272,6 @@ export class InFlight {
     if (ack.duplicate === true) this.#metrics.duplicateFrame(lane, frame.events);
     this.#metrics.frameAcked(lane, (monotonicMs - frame.firstSentMonotonicMs) / 1_000);
     this.#finish(frame, outcomeOf(frame, ack), undefined);
-  }
-
-  /**
-   * The frame was sent after an acknowledgement of a sequence that is not below the frame's own. So
-   * the message of that acknowledgement is gone. A stream that gives a sequence twice may keep
-   * neither message: its nats-server may have a full disk, or another stream may have taken its
-   * place.
-   */
-  #wentBack(frame: Frame, sequence: number): void {
-    const { sequenceBefore, queue } = frame;
-    const { stream } = queue;
-    if (frame.firstSentMonotonicMs > stream.wentBackMonotonicMs) {
-      this.#log.error(
-        { stream: stream.name, acknowledged: sequenceBefore, now: sequence },
-        "a stream gave a sequence for the second time: its events are refused until its leader was asked",
-      );
-      doubt(stream, { from: sequenceBefore, to: sequence }, this.#monotonicMs());
-    }
-    this.#finish(frame, "unknown", "unavailable");
   }
 
   /**
@@ -297,7 +316,7 @@ export class InFlight {
       return;
     }
     this.#frames.delete(frame.token);
-    frame.token = (++this.#lastToken).toString(36);
+    frame.token = this.#nextToken();
     frame.messageId = messageId;
     // An earlier send may still be in the client's buffer, and goes out from the old memory, so the
     // new message is made in other memory.
@@ -327,21 +346,4 @@ export class InFlight {
     this.#frames.delete(frame.token);
     this.#report.settled(frame, outcome, code);
   }
-}
-
-/**
- * `duplicate` where an earlier request had stored the frame. Where it was an earlier send of this
- * frame that got no answer, the frame is `stored`.
- */
-function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "duplicate" {
-  const isOwnRepeat = sends > 1 && ack.seq > sequenceBefore;
-  return ack.duplicate === true && !isOwnRepeat ? "duplicate" : "stored";
-}
-
-/**
- * What to say of a frame without an acknowledgement. `refused`: it is certainly not stored.
- * `unknown`: a send that was not answered with a refusal may have stored it.
- */
-function outcomeUnacked(frame: Frame): "refused" | "unknown" {
-  return frame.isRefused ? "refused" : "unknown";
 }

@@ -27,13 +27,18 @@ export class LateAcks {
   giveUp(frame: Frame, { monotonicMs, couldHear }: GivenUp): void {
     const { token, firstSentMonotonicMs, queue } = frame;
     const { stream } = queue;
-    this.#streams.set(token, stream);
-    if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);
+    this.remember(token, stream);
     if (couldHear && firstSentMonotonicMs > stream.ackedMonotonicMs)
       stream.silentMonotonicMs = monotonicMs;
   }
 
-  /** Hears a reply to a frame that is settled. */
+  /** Hears from now on what the stream says to this token. */
+  remember(token: string, stream: StreamState): void {
+    this.#streams.set(token, stream);
+    if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);
+  }
+
+  /** Hears a reply to a frame, or to an atomic batch, that is settled. */
   hear(token: string, message: Msg, monotonicMs: number): void {
     const stream = this.#streams.get(token);
     if (stream === undefined) return;

@@ -3,7 +3,7 @@
 // stream that the frame is meant for.
 
 import type { Msg } from "@nats-io/transport-node";
-import { apiCodes, noRoomCodes } from "../nats/api.ts";
+import { apiCodes, batchRefusedCodes, noRoomCodes } from "../nats/api.ts";
 
 interface StreamMeant {
   readonly name: string;
@@ -21,6 +21,11 @@ export interface PubAck {
   readonly duplicate?: boolean;
   /** The server's JetStream domain, where it has one. */
   readonly domain?: string;
+  /**
+   * The id of the atomic batch that is stored, and of how many messages. `seq` is that of the last.
+   */
+  readonly batch?: string;
+  readonly count?: number;
 }
 
 /**
@@ -33,6 +38,8 @@ export interface PubAck {
  *   attempt.
  * - `failed`: storing went wrong at one server. In a cluster the others may have stored the frame
  *   all the same.
+ * - `batch_refused`: no message of the atomic batch is stored by it. Some may be stored all the
+ *   same, by other sends.
  * - `in_flight`: another send under the same message id is not committed yet, and may never be.
  *   That says nothing about this frame.
  * - `foreign`: the reply is another stream's, or another service's. `malformed`: it is not a reply
@@ -45,6 +52,7 @@ export type NoPubAck =
   | "too_large"
   | "refused"
   | "failed"
+  | "batch_refused"
   | "in_flight"
   | "foreign"
   | "malformed";
@@ -52,12 +60,13 @@ export type NoPubAck =
 const noRespondersStatus = 503;
 
 /**
- * Every error code with which JetStream can answer a publish that has a message id and no other
- * header of JetStream's, and every one that comes from a stream which is not what it should be. Any
+ * Every error code with which JetStream can answer a publish that has a message id, or is the commit
+ * of an atomic batch, and no other header of JetStream's, and every one that comes from a stream which is not what it should be. Any
  * other code counts as `failed`: the frame may be stored.
  */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
   ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),
+  ...batchRefusedCodes.map((code): [number, NoPubAck] => [code, "batch_refused"]),
   [apiCodes.noLimits, "server_full"],
   [apiCodes.streamMessageExceedsMaximum, "too_large"],
   [apiCodes.streamHeaderExceedsMaximum, "too_large"],

@@ -19,14 +19,17 @@ import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
 import type { FrameScope } from "../nats/names.ts";
 import { noteLines, refusalNow, StreamStates, silenceNow } from "../nats/readiness.ts";
+import type { AtomicBatch } from "./atomic-batch.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import { Flushes } from "./flushes.ts";
 import { Frame, type FrameQueue, frameOf } from "./frame.ts";
 import { FrameMemory } from "./frame-memory.ts";
 import { FrameQueues } from "./frame-queues.ts";
 import { InFlight } from "./in-flight.ts";
+import { NextFrames } from "./next-frames.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { Settlement } from "./settlement.ts";
+import { batchFramesMin } from "./together.ts";
 
 interface PublisherOptions {
   readonly link: NatsLink;
@@ -63,17 +66,16 @@ export class GroupPublisher implements Publisher {
   readonly #link: NatsLink;
   readonly #config: PublisherOptions["config"];
   readonly #monotonicMs: () => number;
-  readonly #processId: string;
   readonly #admission: Admission;
   readonly #memory: FrameMemory;
   readonly #settlement: Settlement;
+  readonly #next: NextFrames;
   readonly #streams: StreamStates;
   readonly #queues: FrameQueues;
   readonly #flushes: Flushes;
   readonly #inFlight: InFlight;
   /** The queues that have anything under way. */
   readonly #busy = new Set<FrameQueue>();
-  #lastSharedId = 0;
   #tickTimer: NodeJS.Timeout | undefined;
   #isDraining = false;
   #drainDeadlineMs = Number.POSITIVE_INFINITY;
@@ -86,11 +88,14 @@ export class GroupPublisher implements Publisher {
     this.#link = link;
     this.#config = config;
     this.#monotonicMs = options.monotonicMs;
-    this.#processId = options.processId;
     this.#admission = admission;
     this.#memory = new FrameMemory(config.frameBytesMax);
     const allTold = (): void => this.#endDrain();
     this.#settlement = new Settlement({ admission, memory: this.#memory, log, allTold });
+    this.#next = new NextFrames({
+      ...options,
+      discard: (frame) => this.#settlement.discard(frame),
+    });
     this.#streams = options.streams ?? new StreamStates(config.subjectPrefix, config.partitions);
     this.#queues = new FrameQueues(config, this.#streams);
     this.#inFlight = new InFlight({
@@ -102,11 +107,16 @@ export class GroupPublisher implements Publisher {
       },
       expired: (frame, monotonicMs, expiry) => this.#settlement.expire(frame, monotonicMs, expiry),
       storeFull: (frame, isWholeServer) => this.#storeFull(frame, isWholeServer),
+      batchEnded: (departures, isStored) => {
+        departures.batchEnded(isStored);
+        this.#flushes.wake(departures);
+      },
     });
     this.#flushes = new Flushes({
       link,
       monotonicMs: options.monotonicMs,
-      sendNext: (queue, monotonicMs) => this.#sendNext(queue, monotonicMs),
+      sendNext: (queue, monotonicMs, batch) => this.#sendNext(queue, monotonicMs, batch),
+      sendBatch: (batch, monotonicMs) => this.#sendBatch(batch, monotonicMs),
     });
   }
 
@@ -235,44 +245,38 @@ export class GroupPublisher implements Publisher {
     this.#flushes.markReady(queue);
   }
 
-  #sendNext(queue: FrameQueue, monotonicMs: number): void {
-    const frame = this.#nextFrame(queue);
-    if (frame === undefined) this.#restIfIdle(queue);
-    else this.#sendOrRefuse(frame, monotonicMs);
-  }
-
-  #sendOrRefuse(frame: Frame, monotonicMs: number): void {
-    const refusal = refusalNow(frame.queue.stream, monotonicMs);
-    if (refusal !== undefined) {
-      this.#settle(frame, "refused", refusal);
+  #sendNext(queue: FrameQueue, monotonicMs: number, batch: AtomicBatch | undefined): void {
+    const frame = this.#next.of(queue);
+    if (frame === undefined) {
+      this.#restIfIdle(queue);
       return;
     }
-    if (isPast(frame, monotonicMs)) {
-      this.#settle(frame, "refused", "timeout");
+    const refusal = refusalNow(queue.stream, monotonicMs);
+    if (refusal !== undefined || isPast(frame, monotonicMs)) {
+      this.#settle(frame, "refused", refusal ?? "timeout");
       return;
     }
     this.#expireSome(frame, monotonicMs);
-    frame.queue.departures.left(frame);
+    if (batch?.takes(frame)) {
+      queue.departures.leftInBatch(frame);
+      batch.add(frame);
+      return;
+    }
+    queue.departures.left(frame);
     this.#inFlight.send(frame, monotonicMs);
   }
 
-  #nextFrame(queue: FrameQueue): Frame | undefined {
-    const { sealed, open } = queue;
-    for (let frame = sealed.shift(); frame !== undefined; frame = sealed.shift()) {
-      // A frame without waiters holds only lines of requests that failed half-way: nobody was
-      // promised anything.
-      if (frame.waiters.length > 0) return this.#named(frame);
-      this.#settlement.discard(frame);
+  #sendBatch(batch: AtomicBatch, monotonicMs: number): void {
+    const { frames } = batch;
+    if (frames.length >= batchFramesMin) {
+      frames[0]!.queue.departures.batchLeft();
+      this.#inFlight.sendBatch(batch, monotonicMs);
+      return;
     }
-    if (open === undefined || open.waiters.length === 0) return undefined;
-    queue.open = undefined;
-    return this.#named(open);
-  }
-
-  #named(frame: Frame): Frame {
-    if (frame.messageId === "")
-      frame.messageId = `${this.#processId}-${(++this.#lastSharedId).toString(36)}`;
-    return frame;
+    for (const frame of frames) {
+      frame.queue.departures.parted(frame);
+      this.#inFlight.send(frame, monotonicMs);
+    }
   }
 
   #settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
@@ -334,7 +338,7 @@ export class GroupPublisher implements Publisher {
   #abandon(): void {
     this.#inFlight.abandon();
     for (const queue of this.#busy) {
-      for (let frame = this.#nextFrame(queue); frame !== undefined; frame = this.#nextFrame(queue))
+      for (let frame = this.#next.of(queue); frame !== undefined; frame = this.#next.of(queue))
         this.#settle(frame, "refused", "draining");
     }
   }

@@ -222,6 +222,12 @@ export const settings = {
     unit: "project/partition",
     why: "whose small live requests share a message: those of one project, or of all in a partition",
   }),
+  atomicBatches: setting({
+    parse: flag,
+    fallback: "true",
+    unit: "true/false",
+    why: "where nats-server is 2.15 or newer, the small live frames of many projects are committed together, with one fsync; the gateway then sets allow_atomic on its streams",
+  }),
   framesUnackedMax: setting({
     parse: wholeNumber(1, 65_536),
     fallback: "64",

@@ -5,6 +5,7 @@
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../base/types.ts";
 import { nanosPerMs } from "../nats/api.ts";
+import { knowsAtomicBatches } from "../nats/atomic-batches.ts";
 import { headerBytesMax } from "../nats/limits.ts";
 import { lanes, streamName, streamSubject } from "../nats/names.ts";
 
@@ -16,6 +17,8 @@ export interface StreamSettings {
   readonly liveAgeMax: number;
   readonly historicalAgeMax: number;
   readonly frameBytesMax: number;
+  /** Whether the streams are to take atomic batches, where nats-server knows them. */
+  readonly atomicBatches: boolean;
   /** The JetStream domain of the hub that gathers the streams; set only beside a leaf node. */
   readonly hubDomain?: string | undefined;
 }
@@ -56,6 +59,20 @@ export type WantedConfig = Pick<
   | "allow_direct"
 >;
 
+/**
+ * The setting of a stream that is changed for atomic batches; empty where it has it, or need not
+ * have it. Only nats-server of `version` or newer is to be asked for that: a server that does not
+ * know the setting may refuse it.
+ */
+export function atomicSetting(
+  { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
+  config: Pick<StreamConfig, "allow_atomic">,
+  version: string,
+): Partial<StreamConfig> {
+  const isWanted = atomicBatches && config.allow_atomic !== true && knowsAtomicBatches(version);
+  return isWanted ? { allow_atomic: true } : {};
+}
+
 function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): WantedConfig {
   const { subjectPrefix, streamBytesMax, replicas } = settings;
   const ageMaxMs = lane === "live" ? settings.liveAgeMax : settings.historicalAgeMax;
@@ -80,9 +97,9 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
  * Why a stream cannot keep what a 200 promises; empty when it can. The other settings of a stream,
  * in nats-server 2.10 to 2.15, change nothing about a message that was acknowledged. They say where
  * it lies (placement, compression, first_seq), who reads it (allow_direct, republish,
- * subject_transform, consumer limits), what may be asked of the stream by headers that Penstock
- * does not send (allow_rollup_hdrs, allow_msg_ttl, allow_atomic, allow_msg_schedules), or who may
- * delete it (deny_delete, deny_purge). A mirror takes no subjects, so the check of the subjects
+ * subject_transform, consumer limits), what may be asked of the stream by headers
+ * (allow_rollup_hdrs, allow_msg_ttl, allow_atomic, allow_msg_schedules), or who may delete it
+ * (deny_delete, deny_purge). A mirror takes no subjects, so the check of the subjects
  * finds it.
  */
 export function brokenPromises(

@@ -2,14 +2,16 @@
 // raises limits, and refuses a stream that would break what a 200 promises. Between those times the
 // streams are watched in `watch.ts`. Never shrinks, empties or deletes a stream.
 
-import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
+import { JetStreamApiError, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { retryWithWarning, SparseWarning } from "../base/retry.ts";
 import { apiCodes, isNotReady, ledStreamInfo, managerOf, noRoomCodes } from "../nats/api.ts";
+import { knowsAtomicBatches } from "../nats/atomic-batches.ts";
 import { headerBytesMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
 import {
+  atomicSetting,
   brokenPromises,
   fullMessageBytes,
   keptLimits,
@@ -85,11 +87,15 @@ export class Streams {
   async #ensureReady(config: WantedConfig, signal: AbortSignal | undefined): Promise<void> {
     const link = this.#link;
     const log = this.#log;
-    const { frameBytesMax, hubDomain } = this.#settings;
+    const { frameBytesMax } = this.#settings;
     const attempt = async (): Promise<void> => {
       const manager = await managerOf(link.connection, { timeoutMs: ensureTimeoutMs });
       const messageBytes = fullMessageBytes(frameBytesMax, link.messageBytesMax);
-      await ensureOne(manager, config, { messageBytes, isGathered: hubDomain !== undefined, log });
+      const version = link.connection.info?.version ?? "";
+      await ensureOne(manager, config, {
+        ...{ settings: this.#settings, messageBytes, version, log },
+        isStart: !this.#isEnsured,
+      });
     };
     await retryWithWarning(attempt, {
       pauseMs: retryWaitMs,
@@ -130,8 +136,12 @@ export class Streams {
 }
 
 interface EnsureOptions {
+  readonly settings: StreamSettings;
   readonly messageBytes: number;
-  readonly isGathered: boolean;
+  /** That of the nats-server which is connected. */
+  readonly version: string;
+  /** False after a reconnect. */
+  readonly isStart: boolean;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
@@ -150,8 +160,9 @@ export async function ensureStreams(
     connection.info?.max_payload ?? 0,
   );
   const wanted = wantedConfigs(settings);
+  const version = connection.info?.version ?? "";
   for (const config of wanted)
-    await ensureOne(jsm, config, { messageBytes, isGathered: false, log });
+    await ensureOne(jsm, config, { settings, messageBytes, version, isStart: true, log });
   return wanted.map(({ name }) => name);
 }
 
@@ -160,15 +171,16 @@ async function ensureOne(
   wanted: WantedConfig,
   options: EnsureOptions,
 ): Promise<void> {
-  const { messageBytes, isGathered, log } = options;
+  const { settings, messageBytes, version, log } = options;
   const existing = await ledStreamInfo(jsm, wanted.name);
   if (existing === undefined) {
     // A hub remembers up to which sequence it has gathered a leaf's stream. A leaf's stream that is
     // made anew, on an empty disk, therefore begins above every sequence there was before: if it
     // began at 1, a hub of nats-server 2.10 would skip the messages that come before the hub asks
     // again. The time in microseconds is such a sequence, since it grows faster than messages come.
-    const first = isGathered ? { first_seq: Date.now() * 1_000 } : {};
-    await jsm.streams.add({ ...wanted, ...first }).catch((error: unknown) => {
+    const first = settings.hubDomain === undefined ? {} : { first_seq: Date.now() * 1_000 };
+    const atomic = atomicSetting(settings, {}, version);
+    await jsm.streams.add({ ...wanted, ...first, ...atomic }).catch((error: unknown) => {
       throw changeFault(error, "create", wanted);
     });
     log.info(
@@ -188,11 +200,41 @@ async function ensureOne(
   const kept = keptLimits(wanted, config);
   if (kept.length > 0)
     log.warn({ stream: wanted.name, kept }, "stream has larger limits than the settings: kept");
-  if (Object.keys(raised).length === 0) return;
-  await jsm.streams.update(wanted.name, { ...config, ...raised }).catch((error: unknown) => {
-    throw changeFault(error, "raise the limits of", wanted);
-  });
-  log.warn({ stream: wanted.name, raised }, "stream had smaller limits than the settings: raised");
+  if (Object.keys(raised).length > 0) {
+    await jsm.streams.update(wanted.name, { ...config, ...raised }).catch((error: unknown) => {
+      throw changeFault(error, "raise the limits of", wanted);
+    });
+    log.warn(
+      { stream: wanted.name, raised },
+      "stream had smaller limits than the settings: raised",
+    );
+  }
+  if (options.isStart) await letTakeBatches(jsm, { ...config, ...raised }, options);
+}
+
+/**
+ * Sets `allow_atomic` on a stream that was made without it. Only at the start: after a reconnect a
+ * cluster may be in the middle of an upgrade, and a node of 2.11 takes no part in a stream with
+ * that setting. Without it everything works as well, so a failure is only logged.
+ */
+async function letTakeBatches(
+  jsm: JetStreamManager,
+  config: StreamConfig,
+  { settings, version, log }: EnsureOptions,
+): Promise<void> {
+  const { name: stream } = config;
+  // The leader's version, too: it may be another server.
+  const leads = config.metadata?.["_nats.ver"] ?? "";
+  if (!knowsAtomicBatches(leads)) return;
+  const atomic = atomicSetting(settings, config, version);
+  if (Object.keys(atomic).length === 0) return;
+  try {
+    await jsm.streams.update(stream, { ...config, ...atomic });
+    log.info({ stream }, "stream takes atomic batches from now on");
+  } catch (error) {
+    const reason = (error as Error).message;
+    log.warn({ stream, reason }, "stream cannot be set to take atomic batches: it works without");
+  }
 }
 
 /**

@@ -122,6 +122,7 @@ export class StreamWatch {
         ...{ wanted, state, metrics, log, monotonicMs },
         labels: { lane: state.lane, partition: String(index % settings.partitions) },
         manager: () => this.#managerNow(),
+        atomicBatches: settings.atomicBatches,
         messageBytes: () => fullMessageBytes(settings.frameBytesMax, link.messageBytesMax),
         askEveryMs: 2 * everyMs,
       });

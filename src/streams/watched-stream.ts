@@ -6,6 +6,7 @@ import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../base/log.ts";
 import type { Lane } from "../base/types.ts";
 import { apiCodes, bytesMaxOf, isApiError, isFromLeader } from "../nats/api.ts";
+import { takesAtomicBatches } from "../nats/atomic-batches.ts";
 import type { StreamMetrics, StreamState } from "../nats/readiness.ts";
 import { brokenPromises, loweredLimits, type WantedConfig } from "./desired.ts";
 import { type Before, type Certainty, StreamHistory } from "./history.ts";
@@ -24,6 +25,8 @@ interface WatchedStreamOptions {
   readonly labels: StreamSize["labels"];
   readonly state: StreamState;
   readonly manager: () => Promise<JetStreamManager>;
+  /** Whether frames may be sent to it in atomic batches, where it takes them. */
+  readonly atomicBatches: boolean;
   /** How many bytes the stream must take in one message. */
   readonly messageBytes: () => number;
   readonly metrics: StreamMetrics;
@@ -183,6 +186,7 @@ export class WatchedStream {
     else if (certainty === "sure") this.#accept();
     state.messageBytesMax =
       config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY;
+    state.takesAtomicBatches = this.#options.atomicBatches && takesAtomicBatches(config);
     const domain: unknown = Reflect.get(info, "domain");
     state.domain = typeof domain === "string" ? domain : "";
     const bytesMax = bytesMaxOf(config);

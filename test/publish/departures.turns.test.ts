@@ -17,7 +17,7 @@ interface TestQueue {
 /** A stream with queues that always have another frame, of which the oldest is acknowledged. */
 class Kit {
   readonly departures = new Departures<TestQueue>(windowOfStream);
-  readonly #underWay: { queue: TestQueue; length: number; departedBytes: number }[] = [];
+  readonly #underWay: (Parameters<Departures<TestQueue>["left"]>[0] & { queue: TestQueue })[] = [];
   readonly left = { live: 0, background: 0 };
   readonly #bytes: number;
 
@@ -33,7 +33,8 @@ class Kit {
 
   sendAll(): void {
     for (let queue = this.departures.next(); queue !== undefined; queue = this.departures.next()) {
-      const frame = { queue, length: queue.background ? this.#bytes : 500, departedBytes: 0 };
+      const length = queue.background ? this.#bytes : 500;
+      const frame = { queue, length, departedBytes: 0, together: false };
       this.departures.left(frame);
       this.#underWay.push(frame);
       this.left[queue.background ? "background" : "live"]++;

@@ -32,7 +32,7 @@ test("the lines of one turn leave as one frame, a project and a lane each, and n
   });
 
   const [first] = live;
-  expect(first?.messageId).toMatch(/^process000001-[0-9a-z]+$/);
+  expect(first?.messageId).toMatch(/^process\d{6}-[0-9a-z]+$/);
   expect(first?.header("Penstock-Events")).toBe("50");
   expect(first?.header("Penstock-Schema")).toBe("1");
   expect(first?.header("Content-Type")).toBe("application/x-ndjson");

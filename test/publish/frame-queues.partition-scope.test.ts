@@ -26,7 +26,7 @@ describe("a partition shares its small frames where set", () => {
       [`${subjectPrefix}.live.0.~`, projects.map((project) => `live ${project}`)],
     ]);
     expect(live[1]?.header("Penstock-Events")).toBe("4");
-    expect(live[1]?.messageId).toMatch(/^process000001-[0-9a-z]+$/);
+    expect(live[1]?.messageId).toMatch(/^process\d{6}-[0-9a-z]+$/);
     const historical = (await rig.stored("historical")).map(({ subject, lines }) => [
       subject,
       lines,

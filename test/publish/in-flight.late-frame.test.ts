@@ -36,6 +36,7 @@ function startInFlight() {
   } as unknown as NatsLink;
   const inFlight = new InFlight({
     link,
+    processId: "process000001",
     ackTimeoutMs,
     monotonicMs: () => now,
     metrics: {
@@ -48,6 +49,7 @@ function startInFlight() {
     settled: (_frame, outcome) => void outcomes.push(outcome),
     expired() {},
     storeFull() {},
+    batchEnded() {},
   });
   const stream = new StreamStates("test", 1).of("live", 0);
   const queue = new FrameQueue(stream, new Departures(64), {

@@ -22,6 +22,7 @@ test("what is past its deadline is not retried: at a reconnect a frame past its 
   } as unknown as NatsLink;
   const inFlight = new InFlight({
     link,
+    processId: "process000001",
     ackTimeoutMs: 60_000,
     monotonicMs: () => now,
     metrics: {
@@ -33,6 +34,7 @@ test("what is past its deadline is not retried: at a reconnect a frame past its 
     settled: (frame, outcome, code) => void outcomes.push([frame.messageId, outcome, code]),
     expired() {},
     storeFull() {},
+    batchEnded() {},
   });
   const queue = new FrameQueue(new StreamStates("test", 1).of("live", 0), new Departures(64), {
     lane: "live",

@@ -25,6 +25,7 @@ export interface KindOfEvent {
    */
   take(events: number, connection: number): number;
   projectOf(number: number): string;
+  readonly projects: readonly string[];
 }
 
 export interface Events {
@@ -42,8 +43,7 @@ const importProjects = ["import-a", "import-b", "import-c"];
  * which the connection sent.
  */
 export const historyConnections = importProjects.length;
-const projectsOf: Readonly<Record<Kind, readonly string[]>> = {
-  single: liveProjects,
+const projectsOf: Readonly<Record<Exclude<Kind, "single">, readonly string[]>> = {
   batch: liveProjects,
   large: ["bulk"],
   history: importProjects,
@@ -56,11 +56,18 @@ export function keyOf(project: string): string {
   return `phc_${project}`;
 }
 
-/** `eventsMax` is the most events of one kind and project: a byte of memory each. */
-export function createEvents(eventsMax: number): Events {
+/**
+ * `eventsMax` is the most events of one kind and project: a byte of memory each. Single events are
+ * of that many projects.
+ */
+export function createEvents(eventsMax: number, singleProjects = liveProjects.length): Events {
+  const single = [
+    ...liveProjects,
+    ...Array.from({ length: singleProjects - liveProjects.length }, (_, at) => `site-${at}`),
+  ];
   const run = randomBytes(4).toString("hex");
   function kindOf(kind: Kind, index: number): KindOfEvent {
-    const projects = projectsOf[kind];
+    const projects = kind === "single" ? single : projectsOf[kind];
     const taken = projects.map(() => 0);
     return {
       kind,
@@ -75,6 +82,7 @@ export function createEvents(eventsMax: number): Events {
         return range * eventsMax + first;
       },
       projectOf: (number) => projects[Math.floor(number / eventsMax)] ?? "",
+      projects,
     };
   }
 
@@ -82,7 +90,7 @@ export function createEvents(eventsMax: number): Events {
   const byPrefix = new Map(all.map((kind) => [kind.uuidPrefix, kind]));
   return {
     of: Object.fromEntries(all.map((kind) => [kind.kind, kind])) as Record<Kind, KindOfEvent>,
-    projects: [...new Set(Object.values(projectsOf).flat())],
+    projects: [...new Set([...single, ...Object.values(projectsOf).flat()])],
     read(uuid) {
       const kind = byPrefix.get(uuid.slice(0, uuidPrefixLength));
       return kind === undefined

@@ -3,6 +3,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { addProject } from "../../src/projects/registry/commands.ts";
+import { batchesTold } from "./batches-told.ts";
 import { batchBody, eventTexts } from "./bodies.ts";
 import type { NetworkKind } from "./cluster-network.ts";
 import { isCluster } from "./cluster-watch.ts";
@@ -32,6 +33,8 @@ interface RunOptions {
   /** The nats-server. */
   readonly binary: string;
   readonly natsVersion: string;
+  /** Default: `always`. */
+  readonly syncInterval?: string | undefined;
   /** How long the gateway may take to come back to 200s. */
   readonly recoveryMsMax: number;
   /**
@@ -56,6 +59,9 @@ export interface RunResult extends ScenarioResult {
 
 const subjectPrefix = "penstock";
 const eventsMax = 4_000_000;
+/** Of the load `projects`: enough that their frames leave in atomic batches. */
+const manyProjects = 96;
+const eventsOfManyMax = 1_000_000;
 const projectMsMax = 10_000;
 const pollMs = 20;
 const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
@@ -128,7 +134,8 @@ interface Attack extends RunOptions {
 async function attack(scenario: Scenario, site: Site, options: Attack): Promise<RunResult> {
   const { store, gateway } = site;
   const { form, load, notes } = options;
-  const events = createEvents(eventsMax);
+  const events =
+    load === "projects" ? createEvents(eventsOfManyMax, manyProjects) : createEvents(eventsMax);
   await addProjects(store, gateway, events);
   const driver = startDriver({
     url: gateway.url,
@@ -151,6 +158,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   }
   const leftovers = await leftoversOf(gateway);
   const toldOfLoss = await hasToldOfLoss(gateway);
+  if (load === "projects") notes.push(await batchesTold(gateway));
   // A gateway that runs goes on writing down what projects use.
   if (isCluster(store)) await gateway.kill("SIGKILL");
   const differences = isCluster(store) ? await differencesOf(store) : [];

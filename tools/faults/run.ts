@@ -21,7 +21,7 @@ import { type RunResult, runScenario } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
 import { clusterRandomWalk } from "./scenarios/cluster-random-walk.ts";
 import { scenarios } from "./scenarios.ts";
-import type { LoadName } from "./senders.ts";
+import { type LoadName, loadNames } from "./senders.ts";
 import { soak } from "./soak.ts";
 import { effectsTableOf, importTableOf, tableOf } from "./table.ts";
 
@@ -37,12 +37,12 @@ interface Options {
   readonly seed: number;
   readonly network?: NetworkKind;
   readonly delayMs?: number;
+  readonly syncInterval?: string;
 }
 
 const recoveryMsDefault = 3_000;
 const seedEnd = 2 ** 32;
 const delayMsMax = 10_000;
-const loads: readonly LoadName[] = ["singles", "batches", "mixed"];
 const loadsDefault: readonly LoadName[] = ["singles", "batches"];
 
 function commandLine(): Command {
@@ -58,9 +58,9 @@ function commandLine(): Command {
     .addOption(
       new Option(
         "--load <name>",
-        "repeatable; what is sent: singles, batches, mixed; default: singles and batches",
+        "repeatable; what is sent: singles, batches, mixed, projects; default: singles and batches",
       )
-        .argParser((value: string, before: readonly string[]) => added(oneOf(loads, value), before))
+        .argParser((value: string, before: readonly string[]) => added(oneOf(loadNames, value), before))
         .default([]),
     )
     .option("--short", "as in npm test: faults of a second, not of many", false)
@@ -91,6 +91,10 @@ function commandLine(): Command {
         "--delay-ms <number>",
         "how late bytes pass between gateway and store, each way, through proxies; default: as the scenario says, most are next door",
       ).argParser(delayOf),
+    )
+    .option(
+      "--sync-interval <duration>",
+      "of the nats-servers (such as 2m), in place of always; not for the embedded one",
     )
     .option("--json <file>", "write the results there too")
     .option("--list", "only name the scenarios", false)
@@ -250,6 +254,7 @@ async function runAll(plan: Plan): Promise<number> {
     seed,
     network,
     delayMs,
+    syncInterval,
   } = plan;
   const results: RunResult[] = [];
   const failures: string[] = [];
@@ -265,6 +270,7 @@ async function runAll(plan: Plan): Promise<number> {
           const common = { load, form, binary, natsVersion, recoveryMsMax, seed, network } as const;
           const result = await runScenario(scenario, {
             ...common,
+            syncInterval,
             ...(faultMs === undefined ? {} : { faultMs }),
             ...(delayMs === undefined ? {} : { delayMs }),
           });

@@ -6,7 +6,7 @@ import type { TestNatsServer } from "../../testkit/nats-server.ts";
 import type { Place } from "./cluster-network.ts";
 import type { Closing } from "./lost-answers.ts";
 import type { Random } from "./random.ts";
-import type { LoadShape } from "./senders.ts";
+import type { LoadName, LoadShape } from "./senders.ts";
 
 /** Where the events go. All of it is real nats-servers, as processes of their own on loopback. */
 export interface Store {
@@ -209,7 +209,7 @@ export interface Scenario {
 
 export interface ScenarioResult extends LedgerTotals {
   readonly scenario: string;
-  readonly load: "singles" | "batches" | "mixed";
+  readonly load: LoadName;
   readonly natsVersion: string;
   /**
    * From the cause's end to the first of the 200s that follow without a break of 500 ms; undefined

@@ -6,7 +6,9 @@ import { gzipSync } from "node:zlib";
 import { batchBody, eventText, eventTexts, singleBody } from "./bodies.ts";
 import { type Events, historyConnections, type KindOfEvent } from "./event-kinds.ts";
 
-export type LoadName = "singles" | "batches" | "mixed";
+/** `projects`: single events of many projects at once, each on a connection of its own. */
+export const loadNames = ["singles", "batches", "mixed", "projects"] as const;
+export type LoadName = (typeof loadNames)[number];
 
 export interface FaultRequest {
   readonly body: Buffer;
@@ -64,6 +66,10 @@ const importEvents = 5;
 
 export function createSenders(events: Events, load: LoadName, shape: LoadShape): Sender[] {
   const senders = [...historySenders(events, shape), badSender(events, shape)];
+  if (load === "projects") {
+    const singleConnections = events.of.single.projects.length;
+    return [...senders, ...singleSenders(events, { ...shape, singleConnections })];
+  }
   if (load !== "batches") senders.push(...singleSenders(events, shape));
   if (load !== "singles") senders.push(...batchSenders(events, shape), largeSender(events, shape));
   return senders;

@@ -30,6 +30,8 @@ const streamBytesMaxDefault = String(1_073_741_824);
 interface SiteMeans {
   /** The nats-server. */
   readonly binary: string;
+  /** Of the nats-servers; not of an embedded one. Default: `always`. */
+  readonly syncInterval?: string | undefined;
   /** The kind of network for topology `networked`. */
   readonly network: NetworkKind;
   /** How far the gateway is from the store, each way. */
@@ -67,14 +69,18 @@ async function createStoreAt(options: SiteOptions, means: SiteMeans): Promise<St
   }
 }
 
-async function createStore(options: SiteOptions, { binary, network }: SiteMeans): Promise<Store> {
+async function createStore(
+  options: SiteOptions,
+  { binary, syncInterval, network }: SiteMeans,
+): Promise<Store> {
   const { topology, diskBytes, fileStoreBytesMax, onDisk } = options;
+  const server = { binary, syncInterval };
   if (topology === "cluster" && onDisk)
-    return await createClusterStore({ binary, folder: diskFolder() });
-  if (topology === "cluster") return await createClusterStore({ binary });
-  if (topology === "networked") return await createClusterStore({ binary, network });
-  if (topology === "proxied") return await createProxiedStore({ binary });
-  return await createSingleStore({ binary, diskBytes, fileStoreBytesMax });
+    return await createClusterStore({ ...server, folder: diskFolder() });
+  if (topology === "cluster") return await createClusterStore(server);
+  if (topology === "networked") return await createClusterStore({ ...server, network });
+  if (topology === "proxied") return await createProxiedStore(server);
+  return await createSingleStore({ ...server, diskBytes, fileStoreBytesMax });
 }
 
 async function createEmbeddedSite({ env }: SiteOptions, { binary }: SiteMeans): Promise<Site> {

@@ -69,6 +69,11 @@ export const metricTable = {
   },
   penstock_frame_events: { type: "histogram", help: "Events per frame." },
   penstock_frame_bytes: { type: "histogram", help: "Payload bytes per frame." },
+  penstock_atomic_batches_total: {
+    type: "counter",
+    help: "Atomic batches of frames, by outcome: stored, parted (not acknowledged as one; each frame was sent again alone).",
+  },
+  penstock_atomic_batch_frames: { type: "histogram", help: "Frames per atomic batch." },
   penstock_ack_duration_seconds: {
     type: "histogram",
     help: "From a frame's first send to its PubAck, by lane.",

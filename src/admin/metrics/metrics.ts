@@ -15,7 +15,12 @@ import {
 } from "../../http/upstream/labels.ts";
 import { lanes } from "../../nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../nats/readiness.ts";
-import { type AckFailureCause, ackFailureCauses } from "../../publish/publish-metrics.ts";
+import {
+  type AckFailureCause,
+  ackFailureCauses,
+  type BatchOutcome,
+  batchOutcomes,
+} from "../../publish/publish-metrics.ts";
 import { watchEventLoopDelay } from "./event-loop-delay.ts";
 import { Histogram } from "./histogram.ts";
 import {
@@ -80,6 +85,7 @@ const routePlace = placesOf(routes);
 const lanePlace = placesOf(lanes);
 const phasePlace = placesOf(abortPhases);
 const causePlace = placesOf(ackFailureCauses);
+const batchPlace = placesOf(batchOutcomes);
 const regressionPlace = placesOf(regressionCauses);
 const warningPlace = placesOf(warningCodes);
 const reasonPlace = placesOf(reasons);
@@ -106,6 +112,7 @@ const requestSecondsBounds = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 const bytesBounds = [256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216];
+const batchFramesBounds = [16, 32, 64, 128, 256, 512, 1_000];
 const frameEventsBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
 export class Metrics {
@@ -126,6 +133,8 @@ export class Metrics {
   readonly #frames = new Tally(rowsOf("lane", lanes));
   readonly #frameEvents = new Histogram(frameEventsBounds);
   readonly #frameBytes = new Histogram(bytesBounds);
+  readonly #batches = new Tally(rowsOf("outcome", batchOutcomes));
+  readonly #batchFrames = new Histogram(batchFramesBounds);
   readonly #ackSeconds = lanes.map(() => new Histogram(requestSecondsBounds));
   readonly #acksFailed = new Tally(rowsOf("cause", ackFailureCauses));
   readonly #duplicateFrames = new Tally(rowsOf("lane", lanes));
@@ -157,6 +166,8 @@ export class Metrics {
     this.#register("penstock_frames_total", () => this.#frames.samples());
     this.#register("penstock_frame_events", (name) => this.#frameEvents.samples(name, {}));
     this.#register("penstock_frame_bytes", (name) => this.#frameBytes.samples(name, {}));
+    this.#register("penstock_atomic_batches_total", () => this.#batches.samples());
+    this.#register("penstock_atomic_batch_frames", (name) => this.#batchFrames.samples(name, {}));
     this.#register("penstock_ack_duration_seconds", (name) =>
       lanes.flatMap((lane, place) => this.#ackSeconds[place]!.samples(name, { lane })),
     );
@@ -228,6 +239,12 @@ export class Metrics {
 
   frameRetried(): void {
     this.#frameRetries += 1;
+  }
+
+  /** To be called once for each atomic batch, at its end. */
+  batchEnded(outcome: BatchOutcome, frames: number): void {
+    this.#batches.add(batchPlace[outcome], 1);
+    this.#batchFrames.observe(frames);
   }
 
   /**

@@ -125,6 +125,7 @@ export const streamSettings = {
   liveAgeMax: 7 * 86_400_000,
   historicalAgeMax: 30 * 86_400_000,
   frameBytesMax: 524_288,
+  atomicBatches: true,
 };
 
 /** The streams as a gateway makes them. */

@@ -1,0 +1,41 @@
+// Takes the next frame out of a queue and names it, if its caller has not. Must not decide whether
+// it is sent.
+
+import type { Frame, FrameQueue } from "./frame.ts";
+
+interface NextFramesOptions {
+  readonly processId: string;
+  /** Takes back a frame in which nobody waits for a line. */
+  readonly discard: (frame: Frame) => void;
+}
+
+export class NextFrames {
+  readonly #processId: string;
+  readonly #discard: NextFramesOptions["discard"];
+  #lastSharedId = 0;
+
+  constructor({ processId, discard }: NextFramesOptions) {
+    this.#processId = processId;
+    this.#discard = discard;
+  }
+
+  /** The frame that is to leave next; undefined when the queue has none. */
+  of(queue: FrameQueue): Frame | undefined {
+    const { sealed, open } = queue;
+    for (let frame = sealed.shift(); frame !== undefined; frame = sealed.shift()) {
+      // A frame without waiters holds only lines of requests that failed half-way: nobody was
+      // promised anything.
+      if (frame.waiters.length > 0) return this.#named(frame);
+      this.#discard(frame);
+    }
+    if (open === undefined || open.waiters.length === 0) return undefined;
+    queue.open = undefined;
+    return this.#named(open);
+  }
+
+  #named(frame: Frame): Frame {
+    if (frame.messageId === "")
+      frame.messageId = `${this.#processId}-${(++this.#lastSharedId).toString(36)}`;
+    return frame;
+  }
+}

@@ -1,0 +1,197 @@
+// When live frames leave together and when alone. Every rule here is one for throughput: no rule
+// may keep a frame from leaving for good.
+
+import { describe, expect, test } from "vitest";
+import { Departures } from "../../src/publish/departures.ts";
+
+interface TestQueue {
+  readonly lane: "live";
+  readonly window: 1;
+  readonly background: boolean;
+  unacked: number;
+  unackedBytes: number;
+}
+
+interface TestFrame {
+  readonly queue: TestQueue;
+  readonly length: number;
+  departedBytes: number;
+  together: boolean;
+}
+
+/** A stream to which frames of many projects go, one of each; nothing is acknowledged by itself. */
+class Kit {
+  readonly stream = { takesAtomicBatches: true };
+  readonly departures = new Departures<TestQueue>(64, this.stream);
+  /** The frames that are under way alone, and those of each batch. */
+  readonly alone: TestFrame[] = [];
+  readonly batches: TestFrame[][] = [];
+
+  add(count: number, background = false): void {
+    for (let added = 0; added < count; added++)
+      this.departures.push({ lane: "live", window: 1, background, unacked: 0, unackedBytes: 0 });
+  }
+
+  flush(): void {
+    for (;;) {
+      if (this.departures.batchIsDue) this.#flushBatch();
+      const queue = this.departures.next();
+      if (queue === undefined) break;
+      const frame = frameOf(queue);
+      this.departures.left(frame);
+      this.alone.push(frame);
+    }
+    expect(this.departures.waiting).toBe(false);
+  }
+
+  #flushBatch(): void {
+    const frames: TestFrame[] = [];
+    for (let queue = this.departures.nextOfBatch(); queue; queue = this.departures.nextOfBatch()) {
+      const frame = frameOf(queue);
+      this.departures.leftInBatch(frame);
+      frames.push(frame);
+    }
+    this.departures.batchLeft();
+    this.batches.push(frames);
+  }
+
+  settleAlone(count: number): void {
+    for (const frame of this.alone.splice(0, count)) this.departures.settled(frame);
+  }
+
+  settleBatch(): void {
+    const frames = this.batches.shift()!;
+    this.departures.batchEnded(true);
+    for (const frame of frames) this.departures.settled(frame);
+  }
+
+  partBatch(): void {
+    const frames = this.batches.shift()!;
+    for (const frame of frames) this.departures.parted(frame);
+    this.departures.batchEnded(false);
+    this.alone.push(...frames);
+  }
+
+  get underWay(): { alone: number; batches: number[] } {
+    return { alone: this.alone.length, batches: this.batches.map(({ length }) => length) };
+  }
+}
+
+function frameOf(queue: TestQueue): TestFrame {
+  return { queue, length: 500, departedBytes: 0, together: false };
+}
+
+describe("live frames of a stream that takes atomic batches", () => {
+  test("leave alone up to 16 at a time, and as soon as one of those is acknowledged", () => {
+    const kit = new Kit();
+    kit.add(10);
+    kit.flush();
+    kit.add(10);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 16, batches: [] });
+    kit.settleAlone(1);
+    expect(kit.departures.waiting).toBe(true);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 16, batches: [] });
+  });
+
+  test("leave together from 16 on that wait, one batch at a time", () => {
+    const kit = new Kit();
+    kit.add(16);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 0, batches: [16] });
+    kit.add(100);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 0, batches: [16] });
+    kit.settleBatch();
+    expect(kit.departures.waiting).toBe(true);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 0, batches: [100] });
+  });
+
+  test("leave alone, however few, once the batch before them is acknowledged", () => {
+    const kit = new Kit();
+    kit.add(20);
+    kit.flush();
+    kit.add(1);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 0, batches: [20] });
+    kit.settleBatch();
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 1, batches: [] });
+  });
+
+  test("are not held back by background frames, nor those by them", () => {
+    const kit = new Kit();
+    kit.add(30, true);
+    kit.flush();
+    kit.add(3);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 33, batches: [] });
+    kit.add(20);
+    kit.flush();
+    kit.add(5, true);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 38, batches: [20] });
+  });
+
+  test("leave alone, in the window, for a while after a batch that was not stored as one", () => {
+    const kit = new Kit();
+    kit.add(100);
+    kit.flush();
+    kit.partBatch();
+    kit.add(100);
+    kit.flush();
+    // The frames of the batch are more than the window takes.
+    expect(kit.underWay).toEqual({ alone: 100, batches: [] });
+    kit.settleAlone(100);
+    for (let left = 0; left < 1_000; left += 50) {
+      expect(kit.underWay.batches).toEqual([]);
+      kit.flush();
+      kit.settleAlone(64);
+      kit.add(50);
+    }
+    kit.flush();
+    expect(kit.underWay.batches).toHaveLength(1);
+  });
+
+  test("are tried together more seldom the more often that fails in a row", () => {
+    const kit = new Kit();
+    const aloneBetween: number[] = [];
+    for (let times = 0; times < 9; times++) {
+      let alone = 0;
+      for (kit.flush(); kit.batches.length === 0; kit.flush()) {
+        alone += kit.alone.length;
+        kit.settleAlone(Number.POSITIVE_INFINITY);
+        kit.add(50);
+      }
+      aloneBetween.push(alone);
+      kit.partBatch();
+      kit.settleAlone(Number.POSITIVE_INFINITY);
+    }
+    const [, first = 0, second = 0] = aloneBetween;
+    expect(first).toBeGreaterThanOrEqual(1_000);
+    expect(second).toBeGreaterThanOrEqual(2_000);
+    expect(aloneBetween.at(-1)).toBeGreaterThanOrEqual(64_000);
+    expect(aloneBetween.at(-1)).toBeLessThan(65_000);
+  });
+});
+
+test("a stream that takes none sends frames alone, up to the window", () => {
+  const kit = new Kit();
+  kit.stream.takesAtomicBatches = false;
+  kit.add(200);
+  kit.flush();
+  expect(kit.underWay).toEqual({ alone: 64, batches: [] });
+});
+
+test("a stream that takes none any more lets go of what waited for a batch", () => {
+  const kit = new Kit();
+  kit.add(20);
+  kit.flush();
+  kit.add(5);
+  kit.stream.takesAtomicBatches = false;
+  expect(kit.departures.waiting).toBe(true);
+  kit.flush();
+  expect(kit.underWay).toEqual({ alone: 5, batches: [20] });
+});
