@@ -183,7 +183,6 @@ function exited(child: ChildProcess): Promise<void> {
 export async function startNatsServer(
   options: TestNatsServerOptions = {},
 ): Promise<TestNatsServer> {
-  const binary = options.binary ?? findNatsServer();
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-nats-"));
   const configFile = path.join(folder, "nats.conf");
   const logFile = path.join(folder, "nats.log");
@@ -198,7 +197,7 @@ export async function startNatsServer(
     const log = openSync(logFile, "a");
     const command = [
       ...(current.place?.command ?? []),
-      binary,
+      current.binary ?? findNatsServer(),
       "--config",
       configFile,
       "--ports_file_dir",

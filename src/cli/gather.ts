@@ -50,7 +50,9 @@ export async function gather(
       log: { warn: note },
     });
     await onceLed(() => openUsageBucket(connection, { ...place, log: { warn: note } }));
-    const streams = await ensureStreams(connection, config, { info: note, warn: note });
+    // No gateway publishes to the hub's streams.
+    const ofHub = { ...config, atomicBatches: false };
+    const streams = await ensureStreams(connection, ofHub, { info: note, warn: note });
     const gathered = await gatherFrom(connection, {
       streams: [...streams, bucketStream(usageBucketName(place.prefix))],
       leaves,

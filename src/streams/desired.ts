@@ -61,16 +61,16 @@ export type WantedConfig = Pick<
 
 /**
  * The setting of a stream that is changed for atomic batches; empty where it has it, or need not
- * have it. Only nats-server of `version` or newer is to be asked for that: a server that does not
- * know the setting may refuse it.
+ * have it: a stream that gathers others, as at a hub, is not published to. `version` is that of the
+ * nats-server which is to be asked. One that does not know the setting may refuse it.
  */
 export function atomicSetting(
   { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
-  config: Pick<StreamConfig, "allow_atomic">,
+  { allow_atomic: isSet, sources = [] }: Pick<StreamConfig, "allow_atomic" | "sources">,
   version: string,
 ): Partial<StreamConfig> {
-  const isWanted = atomicBatches && config.allow_atomic !== true && knowsAtomicBatches(version);
-  return isWanted ? { allow_atomic: true } : {};
+  const isWanted = atomicBatches && isSet !== true && sources.length === 0;
+  return isWanted && knowsAtomicBatches(version) ? { allow_atomic: true } : {};
 }
 
 function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): WantedConfig {

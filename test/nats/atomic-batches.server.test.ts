@@ -126,7 +126,10 @@ describe("a batch that comes again", () => {
     for (const [at, id] of ["a", "b", "c", "d"].entries()) {
       const head = headers();
       head.set("Nats-Msg-Id", id);
-      const answer = await connection.request(`${stream.name}.a`, "x", { headers: head });
+      const answer = await connection.request(`${stream.name}.a`, "x", {
+        headers: head,
+        timeout: 10_000,
+      });
       const ack = { stream: stream.name, seq: at + 1 };
       expect(answer.json()).toEqual(id === "d" ? ack : { ...ack, duplicate: true });
     }

@@ -60,7 +60,9 @@ function commandLine(): Command {
         "--load <name>",
         "repeatable; what is sent: singles, batches, mixed, projects; default: singles and batches",
       )
-        .argParser((value: string, before: readonly string[]) => added(oneOf(loadNames, value), before))
+        .argParser((value: string, before: readonly string[]) =>
+          added(oneOf(loadNames, value), before),
+        )
         .default([]),
     )
     .option("--short", "as in npm test: faults of a second, not of many", false)

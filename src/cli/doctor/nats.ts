@@ -88,7 +88,9 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
   }
   const { streams, clock } = facts.jetStream;
   const messageBytes = fullMessageBytes(config.frameBytesMax, facts.server.max_payload);
-  const question = { wanted, streams, messageBytes };
+  const { atomicBatches } = config;
+  const { version } = facts.server;
+  const question = { wanted, streams, messageBytes, atomicBatches, version };
   const room = checkRoom({
     facts: facts.jetStream,
     ...{ wanted, buckets, hubDomain: config.hubDomain },

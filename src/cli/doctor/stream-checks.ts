@@ -3,6 +3,7 @@
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import {
+  atomicSetting,
   brokenPromises,
   keptLimits,
   raisedLimits,
@@ -15,6 +16,10 @@ interface StreamQuestion {
   readonly streams: ReadonlyMap<string, StreamInfo>;
   /** Bytes that a stream must take in one message. */
   readonly messageBytes: number;
+  /** PENSTOCK_ATOMIC_BATCHES. */
+  readonly atomicBatches: boolean;
+  /** That of the nats-server which is connected. */
+  readonly version: string;
 }
 
 interface Pair {
@@ -73,7 +78,23 @@ export function checkStreams(question: StreamQuestion): Finding[] {
       );
     }
   }
+  findings.push(...withoutBatches(pairs, question));
   return findings.length > 0 ? findings : [check.ok(`${pairs.length} as the settings ask for`)];
+}
+
+/** The streams that could take atomic batches and do not. */
+function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Finding[] {
+  const names = pairs.flatMap(({ wanted, info }) => {
+    const lacking = atomicSetting(settings, info.config, settings.version);
+    return Object.keys(lacking).length > 0 ? [wanted.name] : [];
+  });
+  if (names.length === 0) return [];
+  return [
+    checkOf("streams").warn(
+      `without allow_atomic: ${shownList(names)}: there the small frames of many projects are stored one by one`,
+      "start the gateway again: it sets that where its NATS user may update streams; or set PENSTOCK_ATOMIC_BATCHES=false",
+    ),
+  ];
 }
 
 function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {

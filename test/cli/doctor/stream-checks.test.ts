@@ -53,6 +53,17 @@ describe("doctor finds what is wrong with the streams", () => {
     expect(run.exitCode).toBe(0);
   });
 
+  test("streams that could take atomic batches, and were made without, unless none are wanted", async () => {
+    await edit(server, live, { allow_atomic: false });
+    const run = await doctorAt(server);
+    const { found, fix } = expectOne(run, "streams", "warn");
+    expect(found).toContain(`without allow_atomic: ${live}`);
+    expect(fix).toContain("start the gateway again");
+    expect(run.exitCode).toBe(0);
+    const off = await doctorAt(server, { PENSTOCK_ATOMIC_BATCHES: "false" });
+    expect(expectOne(off, "streams", "ok").found).toContain("2 as the settings ask for");
+  });
+
   test("a stream that is missing beside one that is there", async () => {
     await withJetStream(server, (jsm) => jsm.streams.delete(live));
     expect(expectOne(await doctorAt(server), "streams", "warn").found).toContain(`without ${live}`);
