@@ -21,9 +21,27 @@ export const storeRows: readonly Row[] = [
       timeSeries({
         title: "Frames by lane",
         description:
-          "Frames sent to JetStream, retries not counted. With sync_interval always each is an fsync.",
+          "Frames sent to JetStream, retries not counted. With sync_interval always each that is in no atomic batch is an fsync.",
         unit: "ops",
         queries: [{ expr: sumRate("penstock_frames_total", "lane"), legend: "{{lane}}" }],
+      }),
+      timeSeries({
+        title: "Atomic batches",
+        description:
+          "Batches of frames of many projects, each stored with one fsync, by outcome. parted: not acknowledged as one, so each frame was sent again alone.",
+        unit: "ops",
+        queries: [
+          { expr: sumRate("penstock_atomic_batches_total", "outcome"), legend: "{{outcome}}" },
+        ],
+      }),
+      timeSeries({
+        title: "Frames an atomic batch",
+        description: "None where at most 16 projects send at once, or nats-server is below 2.15.",
+        unit: "short",
+        queries: [
+          ...quantiles("penstock_atomic_batch_frames"),
+          { expr: mean("penstock_atomic_batch_frames"), legend: "mean" },
+        ],
       }),
       timeSeries({
         title: "Frame size",
@@ -76,7 +94,7 @@ export const storeRows: readonly Row[] = [
       timeSeries({
         title: "Sends without a good PubAck, by cause",
         description:
-          "timeout: slow disks. disconnected: the network. no_responders: no leader or no stream. store_full: a full stream. in_flight: an earlier send waits for a quorum. foreign: another stream or service answered.",
+          "timeout: slow disks. disconnected: the network. no_responders: no leader or no stream. store_full: a full stream. in_flight: an earlier send waits for a quorum. batch_refused: an atomic batch, whose frames were then sent alone. foreign: another stream or service answered.",
         unit: "ops",
         queries: [{ expr: sumRate("penstock_acks_failed_total", "cause"), legend: "{{cause}}" }],
       }),

@@ -8,7 +8,6 @@ import type { StreamConfig } from "@nats-io/jetstream";
  * batch that is being replicated can be read while it is changed (pull requests 8539 and 8369 of
  * nats-server).
  */
-export const atomicBatchesSince = "2.15";
 const [majorMin, minorMin] = [2, 15];
 
 /** Whether a nats-server of that version, such as `2.15.1` or `2.15.0-RC.1`, stores them well. */

@@ -16,7 +16,7 @@ import type { PublishMetrics } from "./publish-metrics.ts";
 
 interface BatchesUnderWayOptions {
   readonly link: Pick<NatsLink, "send">;
-  /** Of this process alone: the start of the batches' ids. */
+  /** No other process has it: the batches' ids begin with it. */
   readonly processId: string;
   readonly ackTimeoutMs: number;
   readonly monotonicMs: () => number;

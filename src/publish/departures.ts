@@ -48,7 +48,7 @@ export class Departures<Waiting extends Queue> {
   readonly #live = new Fifo<Waiting>();
   readonly #background = new Fifo<Waiting>();
   readonly #together: Together;
-  /** But for those in atomic batches. */
+  /** But for those in atomic batches, which leave only while these have room in the window. */
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
@@ -72,7 +72,8 @@ export class Departures<Waiting extends Queue> {
 
   /** Whether the next live frames leave as an atomic batch, each taken by `nextOfBatch`. */
   get batchIsDue(): boolean {
-    return this.#together.isDue(this.#live.length);
+    const hasRoom = this.#framesUnacked < this.#framesUnackedMax;
+    return hasRoom && this.#together.isDue(this.#live.length);
   }
 
   /** Whether a frame of the queue may leave beside the queue's unacknowledged frames. */

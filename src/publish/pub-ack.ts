@@ -60,9 +60,9 @@ export type NoPubAck =
 const noRespondersStatus = 503;
 
 /**
- * Every error code with which JetStream can answer a publish that has a message id, or is the commit
- * of an atomic batch, and no other header of JetStream's, and every one that comes from a stream which is not what it should be. Any
- * other code counts as `failed`: the frame may be stored.
+ * Every error code with which JetStream can answer a publish that has a message id, or the commit
+ * of an atomic batch, and no other header of JetStream's, and every one that comes from a stream
+ * which is not what it should be. Any other code counts as `failed`: the frame may be stored.
  */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
   ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),

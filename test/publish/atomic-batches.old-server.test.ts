@@ -1,5 +1,5 @@
-// A nats-server of before 2.12 takes the messages of an atomic batch for messages by themselves, and
-// acknowledges the last of them. It can be met after a downgrade.
+// A nats-server of before 2.12 takes the messages of an atomic batch for messages by themselves,
+// and acknowledges the last of them. It can be met after a downgrade.
 
 import { expect, test, vi } from "vitest";
 import { natsServerForFile } from "../../testkit/for-file.ts";
@@ -18,7 +18,9 @@ const projects = Array.from({ length: 40 }, (_, at) => `project-${at}`);
 const allStored = projects.map(() => stored);
 
 function sendEach(rig: Rig, text: string): Promise<Settled[]> {
-  return Promise.all(projects.map((project) => rig.send("live", `${text} ${project}`, { project })));
+  return Promise.all(
+    projects.map((project) => rig.send("live", `${text} ${project}`, { project })),
+  );
 }
 
 test("what was under way to the new server, and all after it, is stored once by the old one", async () => {

@@ -4,6 +4,7 @@
 
 import { randomBytes } from "node:crypto";
 import { createLedger, type Ledger } from "../load/ledger.ts";
+import type { LoadName } from "./senders.ts";
 
 /**
  * - `single`, `batch`, `large`: live events; a large request has frames of its own.
@@ -54,6 +55,19 @@ const uuidPrefixLength = 24;
 
 export function keyOf(project: string): string {
   return `phc_${project}`;
+}
+
+/** The most events of one kind and project: a byte of memory each. */
+const eventsMaxDefault = 4_000_000;
+/** Of the load `projects`: enough that their frames leave in atomic batches. */
+const manyProjects = 96;
+const eventsOfManyMax = 1_000_000;
+
+/** The events of a load. */
+export function createEventsOf(load: LoadName): Events {
+  return load === "projects"
+    ? createEvents(eventsOfManyMax, manyProjects)
+    : createEvents(eventsMaxDefault);
 }
 
 /**

@@ -9,7 +9,7 @@ import type { NetworkKind } from "./cluster-network.ts";
 import { isCluster } from "./cluster-watch.ts";
 import { connectReader } from "./connect-reader.ts";
 import { type Driver, startDriver } from "./driver.ts";
-import { createEvents, type Events, keyOf } from "./event-kinds.ts";
+import { createEventsOf, type Events, keyOf } from "./event-kinds.ts";
 import { emptyStreams, fillStreams } from "./filler.ts";
 import { leftoversOf } from "./leftovers.ts";
 import { lostAnswers } from "./lost-answers.ts";
@@ -58,10 +58,6 @@ export interface RunResult extends ScenarioResult {
 }
 
 const subjectPrefix = "penstock";
-const eventsMax = 4_000_000;
-/** Of the load `projects`: enough that their frames leave in atomic batches. */
-const manyProjects = 96;
-const eventsOfManyMax = 1_000_000;
 const projectMsMax = 10_000;
 const pollMs = 20;
 const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
@@ -134,8 +130,7 @@ interface Attack extends RunOptions {
 async function attack(scenario: Scenario, site: Site, options: Attack): Promise<RunResult> {
   const { store, gateway } = site;
   const { form, load, notes } = options;
-  const events =
-    load === "projects" ? createEvents(eventsOfManyMax, manyProjects) : createEvents(eventsMax);
+  const events = createEventsOf(load);
   await addProjects(store, gateway, events);
   const driver = startDriver({
     url: gateway.url,

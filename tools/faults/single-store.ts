@@ -1,6 +1,6 @@
-// One nats-server, by default with `sync_interval: always`, as a process of its own. Where a scenario asks for
-// a small disk it gets a real one, if this process may mount; else the server's own limit stands
-// for it.
+// One nats-server, by default with `sync_interval: always`, as a process of its own. Where a
+// scenario asks for a small disk it gets a real one, if this process may mount; else the server's
+// own limit stands for it.
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

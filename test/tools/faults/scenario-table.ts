@@ -10,6 +10,8 @@ export interface ShortRun {
   /** The name that it has in tools/faults. */
   readonly scenario: string;
   readonly shows: string;
+  /** Default: single events, batches and large requests together. */
+  readonly load?: "projects";
   /** Default: the newest nats-server that is on this host. */
   readonly server?: "oldest";
   /**
@@ -46,6 +48,12 @@ export const singleRuns: readonly ShortRun[] = [
     scenario: "nats-killed-again-and-again",
     shows:
       "what was in flight through several lives of nats-server is stored once or not acknowledged",
+    answers: { "503 unavailable": "some" },
+  },
+  {
+    scenario: "nats-killed-again-and-again",
+    load: "projects",
+    shows: "the same of frames of many projects, which leave in atomic batches",
     answers: { "503 unavailable": "some" },
   },
   {
@@ -144,6 +152,14 @@ export const clusterRuns: readonly ShortRun[] = [
   {
     scenario: "cluster-leader-steps-down",
     shows: "no request is refused while leaders change",
+    timeoutMs: 60_000,
+    answers: { "503": "none" },
+    events: { duplicated: "none" },
+  },
+  {
+    scenario: "cluster-leader-steps-down",
+    load: "projects",
+    shows: "no request is refused while leaders change in the middle of atomic batches",
     timeoutMs: 60_000,
     answers: { "503": "none" },
     events: { duplicated: "none" },

@@ -39,7 +39,7 @@ async function shortRun(
   const scenario = scenarioNamed(run.scenario);
   const natsVersion = execFileSync(binary, ["--version"], { encoding: "utf8" }).trim();
   const result = await runScenario(scenario, {
-    load: "mixed",
+    load: run.load ?? "mixed",
     form: "short",
     binary,
     natsVersion,

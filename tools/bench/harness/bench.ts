@@ -34,6 +34,8 @@ export interface Cell {
   readonly sync: Sync;
   /** Of Penstock, where it is not the default. */
   readonly frameScope?: FrameScope;
+  readonly atomicBatches?: false;
+  readonly replicas?: number;
   readonly workers?: number;
 }
 
@@ -86,9 +88,14 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
 /**
  * What a row says it measured: a variant, or its title with the setting that is not the default.
  */
-function nameOf({ variant, frameScope, workers }: Cell): string {
-  if (frameScope !== undefined) return `${variantTitles[variant]}, frame scope ${frameScope}`;
-  return workers === undefined ? variant : `${variantTitles[variant]}, ${workers} workers`;
+function nameOf({ variant, frameScope, atomicBatches, replicas, workers }: Cell): string {
+  const settings = [
+    ...(frameScope === undefined ? [] : [`frame scope ${frameScope}`]),
+    ...(atomicBatches === undefined ? [] : ["without atomic batches"]),
+    ...(replicas === undefined ? [] : [`${replicas} replicas`]),
+    ...(workers === undefined ? [] : [`${workers} workers`]),
+  ];
+  return settings.length === 0 ? variant : [variantTitles[variant], ...settings].join(", ");
 }
 
 /** A large body is one request, which may take seconds. */

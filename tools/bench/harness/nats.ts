@@ -13,13 +13,18 @@ import { eventsHeader, streamName } from "../../../src/nats/names.ts";
 import { openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
 import { readConfig } from "../../../src/settings/read-config.ts";
 import { Streams } from "../../../src/streams/ensure.ts";
-import { startNatsServer } from "../../../testkit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../../../testkit/nats-server.ts";
+import { createClusterStore } from "../../faults/cluster-store.ts";
 
 export type Sync = "always" | "lazy";
 
 export interface BenchNats {
+  /** Of all nodes, with commas between. */
   readonly url: string;
+  /** Of the first node. */
   readonly pid: number;
+  /** Of every node. */
+  readonly pids: readonly number[];
   readonly connection: NatsConnection;
   /** Adds projects `bench-0`, `bench-1`, … with the keys that `keyOf` names. */
   addProjects(count: number): Promise<void>;
@@ -30,6 +35,11 @@ export interface BenchNats {
   /** Empties the live streams. */
   purge(): Promise<void>;
   end(): Promise<void>;
+}
+
+interface Servers {
+  readonly nodes: readonly TestNatsServer[];
+  remove(): Promise<void>;
 }
 
 export const prefix = "penstock";
@@ -55,18 +65,18 @@ export function natsServerBinary(): { file: string; version: string } {
   return findNatsServer({ named: named === "" ? undefined : named, path: process.env["PATH"] });
 }
 
-export async function startNats(sync: Sync, partitions: number): Promise<BenchNats> {
+export async function startNats(sync: Sync, partitions: number, replicas = 1): Promise<BenchNats> {
   mkdirSync(workFolder, { recursive: true });
   const folder = mkdtempSync(join(workFolder, "nats-"));
-  const server = await startNatsServer({
-    binary: natsServerBinary().file,
-    storeDir: join(folder, "store"),
-    syncInterval: sync === "always" ? "always" : lazyInterval,
-    maxFileStore: storeBytesMax,
-  });
-  const { url } = server;
-  const connection = await connect({ servers: url });
-  await createPenstockStreams(url, partitions);
+  const binary = natsServerBinary().file;
+  const syncInterval = sync === "always" ? "always" : lazyInterval;
+  const { nodes, remove } =
+    replicas === 1
+      ? await startSingle({ binary, folder, syncInterval })
+      : await createClusterStore({ binary, folder, syncInterval });
+  const url = nodes.map((node) => node.url).join(",");
+  const connection = await connect({ servers: url.split(",") });
+  await createPenstockStreams(url, partitions, replicas);
   const manager = await jetstreamManager(connection);
   const names = Array.from({ length: partitions }, (_, partition) =>
     streamName(prefix, "live", partition),
@@ -91,9 +101,10 @@ export async function startNats(sync: Sync, partitions: number): Promise<BenchNa
 
   return {
     url,
-    pid: server.pid,
+    pid: nodes[0]!.pid,
+    pids: nodes.map(({ pid }) => pid),
     connection,
-    addProjects: (count) => addProjects(connection, count),
+    addProjects: (count) => addProjects(connection, count, replicas),
     async stored(countsEvents) {
       const messages = await settledCount();
       if (countsEvents === "one a message") return { messages, events: messages };
@@ -106,16 +117,37 @@ export async function startNats(sync: Sync, partitions: number): Promise<BenchNa
     },
     async end() {
       await connection.close();
-      await server.remove();
+      await remove();
       rmSync(folder, { recursive: true, force: true });
     },
   };
 }
 
+interface Single {
+  readonly binary: string;
+  readonly folder: string;
+  readonly syncInterval: string;
+}
+
+async function startSingle({ binary, folder, syncInterval }: Single): Promise<Servers> {
+  const storeDir = join(folder, "store");
+  const maxFileStore = storeBytesMax;
+  const server = await startNatsServer({ binary, storeDir, syncInterval, maxFileStore });
+  return { nodes: [server], remove: () => server.remove() };
+}
+
 /** By Penstock's own hand, so that every variant stores into streams with the same settings. */
-async function createPenstockStreams(url: string, partitions: number): Promise<void> {
+async function createPenstockStreams(
+  url: string,
+  partitions: number,
+  replicas: number,
+): Promise<void> {
   const config = readConfig(
-    { PENSTOCK_PARTITIONS: String(partitions), PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax) },
+    {
+      PENSTOCK_PARTITIONS: String(partitions),
+      PENSTOCK_REPLICAS: String(replicas),
+      PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax),
+    },
     {},
   );
   if (!config.ok) throw new Error(config.faults.join("; "));
@@ -125,8 +157,12 @@ async function createPenstockStreams(url: string, partitions: number): Promise<v
   await link.close();
 }
 
-async function addProjects(connection: NatsConnection, count: number): Promise<void> {
-  const bucket = await openBucket(connection, { prefix, replicas: 1 });
+async function addProjects(
+  connection: NatsConnection,
+  count: number,
+  replicas: number,
+): Promise<void> {
+  const bucket = await openBucket(connection, { prefix, replicas });
   for (let from = 0; from < count; from += putsAtOnce) {
     const some = Array.from(
       { length: Math.min(putsAtOnce, count - from) },

@@ -19,6 +19,8 @@ interface SessionOptions {
   readonly projects?: number;
   readonly partitions?: number;
   readonly frameScope?: FrameScope;
+  readonly atomicBatches?: boolean;
+  readonly replicas?: number;
   readonly workers?: number;
   readonly closedLoop: ClosedLoop;
 }
@@ -62,10 +64,12 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     projects = 1,
     partitions = 1,
     frameScope = "project",
+    atomicBatches = true,
+    replicas = 1,
     workers = 1,
     closedLoop,
   } = options;
-  const nats = variant === "ceiling" ? undefined : await startNats(sync, partitions);
+  const nats = variant === "ceiling" ? undefined : await startNats(sync, partitions, replicas);
   try {
     await nats?.addProjects(projects);
     const natsUrl = nats?.url ?? "";
@@ -74,6 +78,8 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       projects,
       partitions,
       frameScope,
+      atomicBatches,
+      replicas,
       workers,
     });
     return sessionOf({ variant, nats, server, closedLoop });
@@ -102,13 +108,13 @@ function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
     for (const pid of tree) resetPeakMemory(pid);
     const before = {
       server: treeCpuSeconds(server.child.pid),
-      nats: cpuSeconds(nats?.pid),
+      nats: cpuSecondsOf(nats),
       machine: machineCpuSeconds(),
     };
     const beganMs = performance.now();
     const run = await runLoad(server.url, load, closedLoop);
     const serverCpu = treeCpuSeconds(server.child.pid) - before.server;
-    const natsCpu = nats === undefined ? 0 : cpuSeconds(nats.pid) - before.nats;
+    const natsCpu = cpuSecondsOf(nats) - before.nats;
     // The generator also starts and ends within this, so its own seconds would make others' use
     // look larger.
     const wallSeconds = (performance.now() - beganMs) / 1_000;
@@ -151,6 +157,10 @@ function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
       await nats?.end();
     },
   };
+}
+
+function cpuSecondsOf(nats: BenchNats | undefined): number {
+  return (nats?.pids ?? []).reduce((sum, pid) => sum + cpuSeconds(pid), 0);
 }
 
 interface Reconciled {

@@ -17,6 +17,9 @@ interface VariantOptions {
   readonly partitions?: number;
   /** Penstock's alone. */
   readonly frameScope?: FrameScope;
+  /** Default true. */
+  readonly atomicBatches?: boolean;
+  readonly replicas?: number;
   readonly workers?: number;
 }
 
@@ -64,6 +67,8 @@ async function startPenstock({
   natsUrl,
   partitions = 1,
   frameScope = "project",
+  atomicBatches = true,
+  replicas = 1,
   workers = 1,
 }: VariantOptions): Promise<VariantServer> {
   const child = startChild({
@@ -76,6 +81,8 @@ async function startPenstock({
       PENSTOCK_NATS_URL: natsUrl,
       PENSTOCK_PARTITIONS: String(partitions),
       PENSTOCK_FRAME_SCOPE: frameScope,
+      PENSTOCK_ATOMIC_BATCHES: String(atomicBatches),
+      PENSTOCK_REPLICAS: String(replicas),
       PENSTOCK_WORKERS: String(workers),
     },
   });

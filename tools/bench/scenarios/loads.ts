@@ -40,10 +40,10 @@ export function singles(connections: number, seconds: number): Load {
 }
 
 /** One event a request, each of another project. */
-export function singlesOf(projects: number, seconds: number): Load {
+export function singlesOf(projects: number, seconds: number, connections = 128): Load {
   return {
-    ...singles(128, seconds),
-    name: `single events, 128 connections, ${projects.toLocaleString("en")} projects`,
+    ...singles(connections, seconds),
+    name: `single events, ${connections} connections, ${projects.toLocaleString("en")} projects`,
     bodies: made(`projects ${projects}`, () =>
       Array.from({ length: projects }, (_, index) => singleBody(index, index)),
     ),

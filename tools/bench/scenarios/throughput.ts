@@ -95,6 +95,28 @@ export async function projects(bench: Bench): Promise<void> {
       warmEach: false,
     });
   }
+  await manyProjects(bench);
+}
+
+/**
+ * How much of what one project gets many projects get, with atomic batches and without, on one node
+ * and on three.
+ */
+async function manyProjects(bench: Bench): Promise<void> {
+  const penstock = { variant: "penstock" as const, sync: "always" as const };
+  for (const count of [1, 100, 1_000, 10_000]) {
+    const cells = [penstock, { ...penstock, replicas: 3 }];
+    const alone = cells.map((cell) => ({ ...cell, atomicBatches: false as const }));
+    await runCells(bench, {
+      group: "projects",
+      cells: count === 1 ? cells : [...cells, ...alone],
+      loads: () => [singlesOf(count, 2, 256)],
+      rounds: bench.rounds(1),
+      projects: count,
+      warmUpSeconds: 1,
+      warmEach: false,
+    });
+  }
 }
 
 /**
