@@ -18,6 +18,7 @@ import type {
   PublishMetrics,
 } from "../src/publish/publish-metrics.ts";
 import { GroupPublisher } from "../src/publish/publisher.ts";
+import { batchFramesMin } from "../src/publish/together.ts";
 import type { StreamSettings } from "../src/streams/desired.ts";
 import { Streams } from "../src/streams/ensure.ts";
 import { StreamWatch } from "../src/streams/watch.ts";
@@ -195,6 +196,8 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       ...settings,
       frameScope: options.frameScope ?? "project",
       framesUnackedMax: options.framesUnackedMax ?? 64,
+      // What is measured depends on the machine.
+      batchesFrom: batchFramesMin,
       ackTimeoutMs: options.ackTimeoutMs ?? 2_000,
     },
     monotonicMs: () => performance.now(),

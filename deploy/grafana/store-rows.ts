@@ -36,7 +36,8 @@ export const storeRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Frames an atomic batch",
-        description: "None where at most 16 projects send at once, or nats-server is below 2.15.",
+        description:
+          "None where few projects send at once, frames alone are as fast, or nats-server is below 2.15.",
         unit: "short",
         queries: [
           ...quantiles("penstock_atomic_batch_frames"),

@@ -5,7 +5,7 @@
 
 import type { Lane } from "../base/types.ts";
 import { Fifo } from "./fifo.ts";
-import { Together } from "./together.ts";
+import { Together, type TogetherOptions } from "./together.ts";
 
 /** What is known here of a queue. */
 interface Queue {
@@ -53,9 +53,14 @@ export class Departures<Waiting extends Queue> {
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
 
-  constructor(framesUnackedMax: number, stream = takesFramesAlone) {
+  constructor(
+    framesUnackedMax: number,
+    stream = takesFramesAlone,
+    together: Partial<TogetherOptions> = {},
+  ) {
     this.#framesUnackedMax = framesUnackedMax;
-    this.#together = new Together(stream);
+    const clock = { monotonicMs: () => performance.now() };
+    this.#together = new Together(stream, { ...clock, ...together, framesUnackedMax });
   }
 
   /** Whether a live frame may find background ones before it in the store. */

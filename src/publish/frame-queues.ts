@@ -22,6 +22,8 @@ interface FrameQueuesConfig {
   readonly partitions: number;
   readonly frameScope: FrameScope;
   readonly framesUnackedMax: number;
+  /** So many frames leave together, whatever is measured. Default: where that is faster. */
+  readonly batchesFrom?: number | undefined;
 }
 
 /**
@@ -86,8 +88,12 @@ export class FrameQueues {
     this.#config = config;
     this.#streams = streams;
     const window = windowOfStream(config);
+    const { batchesFrom } = config;
     this.#departures = new Map(
-      streams.all.map((stream) => [stream, new Departures<FrameQueue>(window, stream)]),
+      streams.all.map((stream) => [
+        stream,
+        new Departures<FrameQueue>(window, stream, { batchesFrom }),
+      ]),
     );
   }
 

@@ -40,6 +40,7 @@ interface PublisherOptions {
     readonly frameBytesMax: number;
     readonly framesUnackedMax: number;
     readonly ackTimeoutMs: number;
+    readonly batchesFrom?: number | undefined;
   };
   /** The clock of the deadlines. */
   readonly monotonicMs: () => number;

@@ -1,22 +1,43 @@
 // Whether the live frames of a stream leave together, as one atomic batch, or each alone. A batch
-// costs a server of one node some 4 ms however many frames are in it, and a frame alone 0.24 ms:
-// so few frames leave alone, and many wait for each other. Must not choose whose frame leaves.
+// takes the server about as long however many frames are in it: some milliseconds, of which an
+// fsync for itself is a part on a single node, whatever its sync_interval is. How long a frame
+// alone takes depends on fsyncs, replicas and the machine, so both are measured. Must not choose
+// whose frame leaves.
 
 /** What is known here of a stream. */
 interface Stream {
   readonly takesAtomicBatches: boolean;
 }
 
-/**
- * So many frames leave together at least. So many leave alone at a time, too: with more projects
- * than that, the others' frames wait until they are enough for a batch.
- */
+export interface TogetherOptions {
+  /** How many frames may leave alone before one is acknowledged. */
+  readonly framesUnackedMax: number;
+  readonly monotonicMs: () => number;
+  /** So many frames leave together, whatever is measured. Default: where that is faster. */
+  readonly batchesFrom?: number | undefined;
+}
+
+/** So few frames never leave together. */
 export const batchFramesMin = 16;
 /**
  * While that many batches are unacknowledged, frames gather for the next one. As with a project's
  * frames, more than one spends on acknowledgements what overlap would gain.
  */
 const batchesUnackedMax = 1;
+/**
+ * The stream counts as having all it can do with frames alone while so many are unacknowledged; a
+ * smaller window when it is full.
+ */
+const saturatedFrames = 16;
+/** A measurement takes in so many acknowledgements and so long, because they come in bursts. */
+const sampleFramesMin = 32;
+const sampleMsMin = 5;
+/** How much the newest measurement counts against those before. */
+const newestShare = 0.25;
+/** What a batch is taken to need before one has been measured. */
+const batchMsAtFirst = 4;
+/** After so many batches in a row, frames leave alone until it is measured again what that is. */
+const batchesBetweenSamples = 256;
 /**
  * After a batch that was not acknowledged as one, so many frames leave alone before the next is
  * tried: the first number at first, and twice as many after each batch that fails in a row.
@@ -26,33 +47,54 @@ const framesAloneMax = 64_000;
 
 export class Together {
   readonly #stream: Stream;
+  readonly #monotonicMs: () => number;
+  readonly #batchesFrom: number | undefined;
+  readonly #saturatedFrames: number;
   #aloneUnacked = 0;
   #batchesUnacked = 0;
   /** How many more frames leave alone because a batch has failed. */
   #toLeaveAlone = 0;
   #nextToLeaveAlone = framesAloneMin;
+  /** How many frames alone the stream acknowledges in a millisecond; undefined until measured. */
+  #alonePerMs: number | undefined = undefined;
+  #sampleMonotonicMs: number | undefined = undefined;
+  #sampleFrames = 0;
+  #batchMs = batchMsAtFirst;
+  #batchLeftMonotonicMs = 0;
+  #batchesInARow = 0;
 
-  constructor(stream: Stream) {
+  constructor(stream: Stream, { framesUnackedMax, monotonicMs, batchesFrom }: TogetherOptions) {
     this.#stream = stream;
+    this.#monotonicMs = monotonicMs;
+    this.#batchesFrom = batchesFrom;
+    this.#saturatedFrames = Math.min(saturatedFrames, framesUnackedMax);
   }
 
   /** Whether a batch leaves now, of the `waiting` live frames. */
   isDue(waiting: number): boolean {
-    return waiting >= batchFramesMin && this.#inUse && this.#batchesUnacked < batchesUnackedMax;
+    if (waiting < batchFramesMin || this.#batchesUnacked >= batchesUnackedMax) return false;
+    return this.#inUse && waiting + this.#aloneUnacked >= this.#framesOfBatch;
   }
 
   /** Whether no live frame may leave alone now. */
   get holds(): boolean {
-    return this.#inUse && (this.#batchesUnacked > 0 || this.#aloneUnacked >= batchFramesMin);
+    return this.#batchesUnacked > 0 && this.#inUse;
   }
 
   get #inUse(): boolean {
     return this.#stream.takesAtomicBatches && this.#toLeaveAlone === 0;
   }
 
+  /** From how many frames on a batch is faster: those that are under way alone come again. */
+  get #framesOfBatch(): number {
+    if (this.#batchesFrom !== undefined) return this.#batchesFrom;
+    return (this.#alonePerMs ?? Number.POSITIVE_INFINITY) * this.#batchMs;
+  }
+
   leftAlone(): void {
     this.#aloneUnacked++;
     if (this.#toLeaveAlone > 0) this.#toLeaveAlone--;
+    if (this.#sampleMonotonicMs === undefined && this.#isSampled) this.#beginSample();
   }
 
   /** A frame of a batch that was parted is sent again, alone. */
@@ -61,11 +103,33 @@ export class Together {
   }
 
   settledAlone(): void {
+    if (this.#isSampled) this.#sample();
+    else this.#sampleMonotonicMs = undefined;
     this.#aloneUnacked--;
+  }
+
+  get #isSampled(): boolean {
+    return this.#aloneUnacked >= this.#saturatedFrames && this.#stream.takesAtomicBatches;
+  }
+
+  #beginSample(): void {
+    this.#sampleMonotonicMs = this.#monotonicMs();
+    this.#sampleFrames = 0;
+  }
+
+  #sample(): void {
+    if (this.#sampleMonotonicMs === undefined || ++this.#sampleFrames < sampleFramesMin) return;
+    const tookMs = this.#monotonicMs() - this.#sampleMonotonicMs;
+    if (tookMs < sampleMsMin) return;
+    const perMs = this.#sampleFrames / tookMs;
+    this.#alonePerMs = mixed(this.#alonePerMs ?? perMs, perMs);
+    this.#beginSample();
   }
 
   batchLeft(): void {
     this.#batchesUnacked++;
+    this.#sampleMonotonicMs = undefined;
+    this.#batchLeftMonotonicMs = this.#monotonicMs();
   }
 
   /** Nothing waits for the batch any more. `isStored`: it was acknowledged. */
@@ -73,9 +137,15 @@ export class Together {
     this.#batchesUnacked--;
     if (isStored) {
       this.#nextToLeaveAlone = framesAloneMin;
+      this.#batchMs = mixed(this.#batchMs, this.#monotonicMs() - this.#batchLeftMonotonicMs);
+      if (++this.#batchesInARow % batchesBetweenSamples === 0) this.#alonePerMs = undefined;
       return;
     }
     this.#toLeaveAlone = this.#nextToLeaveAlone;
     this.#nextToLeaveAlone = Math.min(2 * this.#nextToLeaveAlone, framesAloneMax);
   }
+}
+
+function mixed(before: number, newest: number): number {
+  return before + newestShare * (newest - before);
 }

@@ -226,7 +226,7 @@ export const settings = {
     parse: flag,
     fallback: "true",
     unit: "true/false",
-    why: "where nats-server is 2.15 or newer, the small live frames of many projects are committed together, with one fsync; the gateway then sets allow_atomic on its streams",
+    why: "where nats-server is 2.15 or newer and it is faster, the small live frames of many projects are committed together, with one fsync; the gateway then sets allow_atomic on its streams",
   }),
   framesUnackedMax: setting({
     parse: wholeNumber(1, 65_536),

@@ -22,10 +22,16 @@ interface TestFrame {
 /** A stream to which frames of many projects go, one of each; nothing is acknowledged by itself. */
 class Kit {
   readonly stream = { takesAtomicBatches: true };
-  readonly departures = new Departures<TestQueue>(64, this.stream);
+  readonly departures: Departures<TestQueue>;
+  nowMs = 1_000;
   /** The frames that are under way alone, and those of each batch. */
   readonly alone: TestFrame[] = [];
   readonly batches: TestFrame[][] = [];
+
+  constructor(batchesFrom?: number) {
+    const monotonicMs = (): number => this.nowMs;
+    this.departures = new Departures(64, this.stream, { batchesFrom, monotonicMs });
+  }
 
   add(count: number, background = false): void {
     for (let added = 0; added < count; added++)
@@ -82,21 +88,22 @@ function frameOf(queue: TestQueue): TestFrame {
 }
 
 describe("live frames of a stream that takes atomic batches", () => {
-  test("leave alone up to 16 at a time, and as soon as one of those is acknowledged", () => {
-    const kit = new Kit();
-    kit.add(10);
-    kit.flush();
-    kit.add(10);
-    kit.flush();
-    expect(kit.underWay).toEqual({ alone: 16, batches: [] });
+  test("leave alone while they are few, up to the window", () => {
+    const kit = new Kit(16);
+    for (let times = 0; times < 10; times++) {
+      kit.add(10);
+      kit.flush();
+    }
+    // From 16 on that wait for the window, they would leave together; it has no room for that.
+    expect(kit.underWay).toEqual({ alone: 64, batches: [] });
     kit.settleAlone(1);
     expect(kit.departures.waiting).toBe(true);
     kit.flush();
-    expect(kit.underWay).toEqual({ alone: 16, batches: [] });
+    expect(kit.underWay).toEqual({ alone: 63, batches: [36] });
   });
 
   test("leave together from 16 on that wait, one batch at a time", () => {
-    const kit = new Kit();
+    const kit = new Kit(16);
     kit.add(16);
     kit.flush();
     expect(kit.underWay).toEqual({ alone: 0, batches: [16] });
@@ -110,7 +117,7 @@ describe("live frames of a stream that takes atomic batches", () => {
   });
 
   test("leave alone, however few, once the batch before them is acknowledged", () => {
-    const kit = new Kit();
+    const kit = new Kit(16);
     kit.add(20);
     kit.flush();
     kit.add(1);
@@ -122,7 +129,7 @@ describe("live frames of a stream that takes atomic batches", () => {
   });
 
   test("are not held back by background frames, nor those by them", () => {
-    const kit = new Kit();
+    const kit = new Kit(16);
     kit.add(30, true);
     kit.flush();
     kit.add(3);
@@ -136,7 +143,7 @@ describe("live frames of a stream that takes atomic batches", () => {
   });
 
   test("leave alone, in the window, for a while after a batch that was not stored as one", () => {
-    const kit = new Kit();
+    const kit = new Kit(16);
     kit.add(100);
     kit.flush();
     kit.partBatch();
@@ -156,7 +163,7 @@ describe("live frames of a stream that takes atomic batches", () => {
   });
 
   test("are tried together more seldom the more often that fails in a row", () => {
-    const kit = new Kit();
+    const kit = new Kit(16);
     const aloneBetween: number[] = [];
     for (let times = 0; times < 9; times++) {
       let alone = 0;
@@ -177,8 +184,92 @@ describe("live frames of a stream that takes atomic batches", () => {
   });
 });
 
+describe("whether a batch is faster is measured", () => {
+  /** Sends frames alone until it is measured that the stream takes one in `msEach`. */
+  function measureAlone(kit: Kit, msEach: number): void {
+    const frames = 64 + Math.max(64, Math.ceil(20 / msEach));
+    for (let settled = 0; settled < frames; settled++) {
+      kit.add(64 - kit.alone.length);
+      kit.flush();
+      kit.nowMs += msEach;
+      kit.settleAlone(1);
+    }
+    kit.settleAlone(Number.POSITIVE_INFINITY);
+  }
+
+  test("until then, frames leave alone", () => {
+    const kit = new Kit();
+    kit.add(200);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 64, batches: [] });
+  });
+
+  test("where each frame is an fsync, some twenty leave together", () => {
+    const kit = new Kit();
+    measureAlone(kit, 0.24);
+    kit.add(16);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 16, batches: [] });
+    kit.settleAlone(16);
+    kit.add(20);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 0, batches: [20] });
+  });
+
+  test("where a frame takes little, only many do, and of a slower batch more", () => {
+    const kit = new Kit();
+    measureAlone(kit, 0.05);
+    kit.add(50);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 50, batches: [] });
+    kit.settleAlone(50);
+    for (let batches = 0; batches < 20; batches++) {
+      kit.add(1_000);
+      kit.flush();
+      expect(kit.underWay).toEqual({ alone: 0, batches: [1_000] });
+      kit.nowMs += 30;
+      kit.settleBatch();
+    }
+    kit.add(500);
+    kit.flush();
+    expect(kit.underWay.batches).toEqual([]);
+  });
+
+  test("those that are under way alone count with those that wait", () => {
+    const kit = new Kit();
+    measureAlone(kit, 0.1);
+    kit.add(30);
+    kit.flush();
+    kit.add(15);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 45, batches: [] });
+    kit.add(16);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 45, batches: [16] });
+  });
+
+  test("it is measured again now and then", () => {
+    const kit = new Kit();
+    measureAlone(kit, 0.24);
+    let batches = 0;
+    for (; batches < 1_000; batches++) {
+      kit.add(30);
+      kit.flush();
+      if (kit.batches.length === 0) break;
+      kit.nowMs += 4;
+      kit.settleBatch();
+    }
+    expect(batches).toBe(256);
+    kit.settleAlone(Number.POSITIVE_INFINITY);
+    measureAlone(kit, 0.01);
+    kit.add(60);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 60, batches: [] });
+  });
+});
+
 test("a stream that takes none sends frames alone, up to the window", () => {
-  const kit = new Kit();
+  const kit = new Kit(16);
   kit.stream.takesAtomicBatches = false;
   kit.add(200);
   kit.flush();
@@ -186,7 +277,7 @@ test("a stream that takes none sends frames alone, up to the window", () => {
 });
 
 test("a stream that takes none any more lets go of what waited for a batch", () => {
-  const kit = new Kit();
+  const kit = new Kit(16);
   kit.add(20);
   kit.flush();
   kit.add(5);
