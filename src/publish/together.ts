@@ -36,8 +36,10 @@ const sampleMsMin = 5;
 const newestShare = 0.25;
 /** What a batch is taken to need before one has been measured. */
 const batchMsAtFirst = 4;
-/** After so many batches in a row, frames leave alone until it is measured again what that is. */
-const batchesBetweenSamples = 256;
+/** So many times as fast a batch must be: nothing else leaves while one is under way. */
+const gainMin = 2;
+/** After so long with batches, frames leave alone until it is measured again what that is. */
+const measureEveryMs = 1_000;
 /**
  * After a batch that was not acknowledged as one, so many frames leave alone before the next is
  * tried: the first number at first, and twice as many after each batch that fails in a row.
@@ -61,7 +63,7 @@ export class Together {
   #sampleFrames = 0;
   #batchMs = batchMsAtFirst;
   #batchLeftMonotonicMs = 0;
-  #batchesInARow = 0;
+  #measuredMonotonicMs = 0;
 
   constructor(stream: Stream, { framesUnackedMax, monotonicMs, batchesFrom }: TogetherOptions) {
     this.#stream = stream;
@@ -85,10 +87,10 @@ export class Together {
     return this.#stream.takesAtomicBatches && this.#toLeaveAlone === 0;
   }
 
-  /** From how many frames on a batch is faster: those that are under way alone come again. */
+  /** From how many frames on they leave together: those that are under way alone come again. */
   get #framesOfBatch(): number {
     if (this.#batchesFrom !== undefined) return this.#batchesFrom;
-    return (this.#alonePerMs ?? Number.POSITIVE_INFINITY) * this.#batchMs;
+    return gainMin * (this.#alonePerMs ?? Number.POSITIVE_INFINITY) * this.#batchMs;
   }
 
   leftAlone(): void {
@@ -124,6 +126,7 @@ export class Together {
     const perMs = this.#sampleFrames / tookMs;
     this.#alonePerMs = mixed(this.#alonePerMs ?? perMs, perMs);
     this.#beginSample();
+    this.#measuredMonotonicMs = this.#sampleMonotonicMs;
   }
 
   batchLeft(): void {
@@ -136,9 +139,10 @@ export class Together {
   batchEnded(isStored: boolean): void {
     this.#batchesUnacked--;
     if (isStored) {
+      const monotonicMs = this.#monotonicMs();
       this.#nextToLeaveAlone = framesAloneMin;
-      this.#batchMs = mixed(this.#batchMs, this.#monotonicMs() - this.#batchLeftMonotonicMs);
-      if (++this.#batchesInARow % batchesBetweenSamples === 0) this.#alonePerMs = undefined;
+      this.#batchMs = mixed(this.#batchMs, monotonicMs - this.#batchLeftMonotonicMs);
+      if (monotonicMs - this.#measuredMonotonicMs >= measureEveryMs) this.#alonePerMs = undefined;
       return;
     }
     this.#toLeaveAlone = this.#nextToLeaveAlone;
