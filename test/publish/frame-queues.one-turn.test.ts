@@ -26,6 +26,7 @@ test("the lines of one turn leave as one frame, a project and a lane each, and n
     framesSent: 3,
     framesAcked: 3,
     retries: 0,
+    batches: [],
     duplicates: 0,
     failures: [],
     wentBack: [],
