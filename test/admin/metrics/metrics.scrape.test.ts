@@ -43,6 +43,8 @@ describe("a scrape shows what was counted", () => {
       streamBytes: () => [{ labels, value: 8 }],
       streamBytesMax: () => [{ labels, value: Number.POSITIVE_INFINITY }],
       streamsRefused: () => 1,
+      passedInflight: () => 0,
+      passedKeptBytes: () => 0,
     });
     const text = await metrics.text();
     for (const name of metricNames)
