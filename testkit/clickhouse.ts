@@ -31,6 +31,8 @@ export interface TestClickHouseOptions {
   readonly tls?: { readonly certFile: string; readonly keyFile: string };
   /** Settings of every query, as `max_memory_usage: "1000000"`. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** False: what is written twice stays so, for it to be counted. Default: it merges. */
+  readonly merges?: boolean;
 }
 
 export interface TestClickHouse {
@@ -148,7 +150,7 @@ class Server {
   }
 
   /** Gives the file of the server's configuration. */
-  #configure({ tls, settings = {} }: TestClickHouseOptions): string {
+  #configure({ tls, settings = {}, merges = true }: TestClickHouseOptions): string {
     const at = (name: string): string => path.join(this.#folder, name);
     for (const name of ["data", "tmp", "files"]) mkdirSync(at(name), { recursive: true });
     const values = Object.entries(settings).map(([name, value]) => `<${name}>${value}</${name}>`);
@@ -168,10 +170,16 @@ class Server {
   <certificateFile>${tls.certFile}</certificateFile><privateKeyFile>${tls.keyFile}</privateKeyFile>
   <verificationMode>none</verificationMode><loadDefaultCAFile>false</loadDefaultCAFile>
 </server></openSSL>`;
+    const unmerged = merges
+      ? ""
+      : `<merge_tree><parts_to_delay_insert>100000</parts_to_delay_insert>
+  <parts_to_throw_insert>100000</parts_to_throw_insert>
+  <max_bytes_to_merge_at_max_space_in_pool>1</max_bytes_to_merge_at_max_space_in_pool>
+  <max_bytes_to_merge_at_min_space_in_pool>1</max_bytes_to_merge_at_min_space_in_pool></merge_tree>`;
     writeFileSync(
       at("config.xml"),
       `<yandex><logger><level>warning</level><console>1</console></logger>
-  <http_port>${this.#ports.http}</http_port><listen_host>127.0.0.1</listen_host>${secure}
+  <http_port>${this.#ports.http}</http_port><listen_host>127.0.0.1</listen_host>${secure}${unmerged}
   <path>${at("data")}/</path><tmp_path>${at("tmp")}/</tmp_path>
   <user_files_path>${at("files")}/</user_files_path>
   <mark_cache_size>16777216</mark_cache_size><timezone>UTC</timezone>

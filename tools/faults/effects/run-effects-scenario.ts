@@ -37,7 +37,8 @@ export async function runEffectsScenario(
   const nats = await startNatsServer({ binary, syncInterval: "2m", maxFileStore: storeBytesMax });
   // Where nothing is of the effects, their files stay empty.
   const databases = await startDatabases(database === "PostgreSQL" ? database : "SQLite");
-  const clickhouse = program === undefined ? undefined : await startClickHouse(program);
+  const clickhouse =
+    program === undefined ? undefined : await startClickHouse(program, { merges: false });
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-faults-"));
   const parquet = database === "Parquet files" ? `parquet:${folder}/warehouse` : undefined;
   const connection = await connect({

@@ -25,6 +25,8 @@ const kills = { short: 12, full: 200 };
 const framesOfKill = 25;
 /** Few, so that there is much to be killed in. At the end all that is left is written at once. */
 const batchEvents = 12;
+/** A batch, and the message that was more than it takes. */
+const twiceMax = batchEvents + 8;
 const lastBatchEvents = 2_000;
 /** It is killed after so many lines of its own at most, and so much later: files take a while. */
 const linesMax = 14;
@@ -61,8 +63,9 @@ export const sinkKilled: EffectsScenario = {
     const expected = eventsIn(frames);
     const found = await eventsAt(url);
     const rejected = await rejectedAt(url);
+    const twice = await twiceAt(url);
     note(
-      `${kills[form]} kills, ${said} begins and ends of commits before them, ${found.length} events, ${await twiceAt(url)} of them written twice`,
+      `${kills[form]} kills, ${said} begins and ends of commits before them, ${found.length} events, ${twice} of them written twice`,
     );
     const lines = `${rejected.count} lines put aside, of ${rejected.places} places; ${frames.length} were sent`;
     const isRight = rejected.count === frames.length && rejected.places === frames.length;
@@ -70,6 +73,8 @@ export const sinkKilled: EffectsScenario = {
     // What a client sends again is told only soon after the first one.
     if (context.parquet !== undefined)
       return [...faults, ...apartAt(expected, [...new Set(found)]), ...tooOften(frames, found)];
+    // ClickHouse may begin with one insert of a dead sink late; FINAL, as asked above, hides more.
+    if (twice > twiceMax) faults.push(`${twice} rows are there twice`);
     return [...faults, ...apartAt(expected, found)];
   },
 };
