@@ -60,8 +60,9 @@ export class EventStreams {
     void this.#lookForEver();
   }
 
+  /** Those of streams that are there, or of which something is still to be taken. */
   get readers(): readonly StreamReader[] {
-    return [...this.#readers.values()];
+    return [...this.#readers.values()].filter(({ isGone, isReady }) => isReady || !isGone);
   }
 
   /** Why none is read at all; undefined: NATS has said which streams there are. */

@@ -6,8 +6,10 @@ import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
+import { Absence, GoneError } from "./absence.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
 import { type FrameItem, type FrameOrigin, frameItem, rewrittenItem } from "./frame-item.ts";
+import { unknownSchema } from "./frame-schema.ts";
 import { Pull, type PulledMessage, type ReaderName } from "./pull.ts";
 import { type Incident, type Place, type ReaderWords, resume, type TrailEntry } from "./resume.ts";
 import {
@@ -15,7 +17,6 @@ import {
   type StreamName,
   type StreamState,
   storedStream,
-  storedText,
 } from "./stored-stream.ts";
 import { StreamErasures } from "./stream-erasures.ts";
 
@@ -54,8 +55,6 @@ export type StreamItem = FrameItem | PlaceItem;
 
 /** How many messages are remembered, so that an older copy of the stream can be told. */
 export const trailLength = 1_000;
-const schemaHeader = "Penstock-Schema";
-const schema = "1";
 const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
@@ -76,11 +75,12 @@ export class StreamReader {
   #ready: StreamItem[] = [];
   #pull: Pull | undefined;
   readonly #erasures: StreamErasures;
-  #lastSequence = 0;
+  #lastSequence = -1; // Below 0: never told.
   #isKnown = false;
   #breaks = 0;
   #fault: string | undefined;
   #isStopped = false;
+  readonly #absence = new Absence();
 
   constructor(options: StreamReaderOptions) {
     this.#options = options;
@@ -95,7 +95,7 @@ export class StreamReader {
 
   /** Why it is not read at the moment; undefined: it is. */
   get fault(): string | undefined {
-    return this.#fault;
+    return this.isGone ? undefined : this.#fault;
   }
 
   /** The last sequence of the stream; undefined while NATS does not say. */
@@ -108,6 +108,11 @@ export class StreamReader {
     for (const item of this.#ready)
       if (item.kind === "frame" && !item.isAgain) return item.frame.storedAtMs;
     return undefined;
+  }
+
+  /** All of it was read, and it was removed. It is not asked for until somebody else has seen it. */
+  get isGone(): boolean {
+    return this.#absence.isWaiting;
   }
 
   get isReady(): boolean {
@@ -135,6 +140,7 @@ export class StreamReader {
   learn({ lastSequence }: StreamState): void {
     this.#lastSequence = Math.max(this.#lastSequence, lastSequence);
     this.#isKnown = true;
+    this.#absence.end();
   }
 
   /** The connection was lost: nothing that was checked counts any more. */
@@ -147,6 +153,7 @@ export class StreamReader {
   close(): void {
     this.#ended.abort();
     this.interrupt();
+    this.#absence.end();
     this.#ready = [];
   }
 
@@ -161,7 +168,8 @@ export class StreamReader {
         this.#fault = (error as Error).message;
         this.#isStopped = error instanceof StoppedError;
         this.#isKnown &&= this.#isStopped;
-        this.#warn(this.#isStopped);
+        if (error instanceof GoneError) await this.#absence.wait(this.#options);
+        else this.#warn(this.#isStopped);
       }
       pauseMs = this.#place?.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
       if (!this.#isStopped) await pauseUntilAborted(pauseMs, this.#ended.signal);
@@ -204,23 +212,21 @@ export class StreamReader {
     const { acceptExpired, words, log, name } = this.#options;
     const before = this.#place;
     const state = await this.#erasures.stateFrom((before?.sequence ?? 0) + 1);
-    if (state === undefined) throw new Error("the stream is not there");
+    if (state === undefined) throw this.#absence.fault(this.#lastSequence, before?.sequence ?? 0);
     const { place, incidents, fault } = await resume(before, this.#asked, state, {
       acceptExpired,
       words,
     });
     this.#lastSequence = state.lastSequence;
-    this.#isKnown = true;
+    this.learn(state);
     if (before === undefined) {
       const fields = { stream: name.stream, from: place.sequence + 1, to: state.lastSequence };
       log.info(fields, "a stream is read for the first time");
     }
     for (const { kind, detail } of incidents) log.warn({ stream: name.stream, kind, detail }, kind);
+    const { epoch, sequence, created } = place;
     const isMoved =
-      before === undefined ||
-      before.epoch !== place.epoch ||
-      before.sequence !== place.sequence ||
-      before.created !== place.created;
+      epoch !== before?.epoch || sequence !== before.sequence || created !== before.created;
     this.#moveTo(place);
     if (isMoved || incidents.length > 0) this.#push({ kind: "place", name, place, incidents });
     if (fault !== undefined) throw new StoppedError(fault);
@@ -285,13 +291,17 @@ export class StreamReader {
     return found.length;
   }
 
-  #checkSchema({ message, sequence }: PulledMessage): void {
-    const found = message.headers?.get(schemaHeader) ?? "";
-    // A message without the header is none of the gateway's: its lines are looked at, and rejected.
-    if (found === "" || found === schema) return;
-    const detail = `message ${sequence} has the schema "${storedText(found.slice(0, 40))}", this version knows ${schema} alone: use a newer Penstock for it`;
+  #checkSchema(pulled: PulledMessage): void {
+    const detail = unknownSchema(pulled);
+    if (detail === undefined) return;
     const { epoch } = this.#place!;
-    const incident = { kind: "unknown_schema", epoch, sequence, messages: 1, detail } as const;
+    const incident = {
+      kind: "unknown_schema",
+      epoch,
+      sequence: pulled.sequence,
+      messages: 1,
+      detail,
+    } as const;
     const { name } = this;
     this.#push({ kind: "place", name, place: this.#place!, incidents: [incident] });
     throw new StoppedError(detail);

@@ -142,6 +142,40 @@ test("a stream that is deleted and made anew meanwhile is read in a new epoch", 
   expect(await taken(streams, 3)).toEqual(["stream_made_anew", ...ids]);
 });
 
+test("a stream that was read to its end and removed is no fault, and read when it is there again", async () => {
+  await freshStreams();
+  const streams = reading();
+  await storeFrames(connection, [frame("p"), frame("p", { lane: "historical" })]);
+  await taken(streams, 2);
+  const manager = await jetstreamManager(connection);
+  const shown = (): unknown =>
+    streams.readers.map(({ name, fault }) => (fault === undefined ? name.lane : fault));
+  await expect.poll(shown).toEqual(["live", "historical"]);
+  await manager.streams.delete("PENSTOCK_HISTORICAL_0");
+  await expect.poll(shown).toEqual(["live"]);
+  const next = frame("p");
+  await storeFrames(connection, [next]);
+  expect(await taken(streams, 1)).toEqual([`1 ${next.messageId}`]);
+  await makeStreams(connection);
+  const again = frame("p", { lane: "historical" });
+  await storeFrames(connection, [again]);
+  expect(await taken(streams, 2)).toEqual(["stream_made_anew", `2 ${again.messageId}`]);
+  expect(shown()).toEqual(["live", "historical"]);
+});
+
+test("a stream that is removed before it was read to its end is a fault", async () => {
+  await freshStreams();
+  // Room for one message in hand.
+  const streams = reading(1);
+  await storeFrames(connection, frames(3));
+  await streams.ready();
+  await (await jetstreamManager(connection)).streams.delete("PENSTOCK_LIVE_0");
+  const faults = (): unknown => streams.readers.flatMap(({ fault }) => fault ?? []);
+  await expect
+    .poll(faults)
+    .toEqual([expect.stringMatching(/is not there, and [23] of its messages/)]);
+});
+
 test("when the server comes back with an older copy, what is new there is read", async () => {
   await freshStreams();
   const streams = reading();
