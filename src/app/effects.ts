@@ -9,6 +9,7 @@ import { EffectsHttp } from "../effects/http/server.ts";
 import type { ProcessStatus } from "../effects/http/status.ts";
 import { countedStore } from "../effects/metrics/counted-store.ts";
 import { EffectsMetrics } from "../effects/metrics/effects-metrics.ts";
+import { OtherInstallationError, takeForInstallation } from "../effects/store/installation.ts";
 import { shownPlace, storeAt, storePlace } from "../effects/store/open.ts";
 import type { EffectsReader, EffectsStore } from "../effects/store/port.ts";
 import { FencedError } from "../effects/store/port.ts";
@@ -133,26 +134,29 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
   }
 }
 
-/** Waits for a database that is away, or that another writer has. */
+/**
+ * Waits for a database that is away, or that another writer has. Rejects with a CommandError where
+ * it is another installation's: nothing but other settings helps.
+ */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);
   readyFolder(config);
-  const attempt = async (): Promise<EffectsStore> => {
+  const shown = shownPlace(place);
+  const attempt = async (): Promise<EffectsStore | OtherInstallationError> => {
     const store = await storeAt(place);
     try {
       await store.open();
+      await takeForInstallation(store, { prefix: config.subjectPrefix, shown });
       if ((await store.lastCommit()) === 0)
-        log.info(
-          { database: shownPlace(place) },
-          "the database is new: nothing is applied to it yet",
-        );
+        log.info({ database: shown }, "the database is new: nothing is applied to it yet");
       return store;
     } catch (error) {
       await store.close();
+      if (error instanceof OtherInstallationError) return error;
       throw error;
     }
   };
-  return await retryWithWarning(attempt, {
+  const opened = await retryWithWarning(attempt, {
     pauseMs: againMs,
     signal,
     warning: new SparseWarning(log, sayAgainMs),
@@ -161,4 +165,6 @@ async function openStore(config: Config, { log, signal }: ServeOptions): Promise
       message: "waiting for the database",
     }),
   });
+  if (opened instanceof OtherInstallationError) throw new CommandError(opened.message);
+  return opened;
 }

@@ -6,6 +6,7 @@ import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { FileLock } from "../../base/file-lock.ts";
 import { StoreError } from "../../base/store-error.ts";
+import { requireInstallation, takeForInstallation } from "../../effects/store/installation.ts";
 import {
   readerAt,
   type StorePlace,
@@ -63,7 +64,7 @@ export async function verifyEffects(
   try {
     await told(async () => {
       // Asked first, so that a database that is not there is told before NATS is looked for.
-      await reader.applied();
+      await requireInstallation(reader, installationOf(command, place));
       file = comparisonFile(place, command.config.dataDir);
       const made = await storeAt({ kind: "sqlite", file });
       into = made;
@@ -112,7 +113,8 @@ async function inPlace(
   );
   const { takeWriterLock } = await import("../../effects/store/sqlite/writer-lock.ts");
   const anew = `${file}.rebuilt`;
-  const reader = await readerAt({ kind: "sqlite", file });
+  const from = { kind: "sqlite", file } as const;
+  const reader = await readerAt(from);
   let lock: FileLock | undefined;
   let kept: string;
   try {
@@ -121,7 +123,7 @@ async function inPlace(
     // Until the new one has the name: a process that stands by would write to the old one.
     lock = takeWriterLock(file);
     makeBeside({ file, anew });
-    await fill(command, reader, { place: { kind: "sqlite", file: anew }, acceptMissing });
+    await fill(command, reader, { from, place: { kind: "sqlite", file: anew }, acceptMissing });
     await reader.close();
     kept = replaceDatabase({ file, anew });
   } finally {
@@ -139,7 +141,7 @@ async function intoAnother(
   const place = storePlace({ effectsUrl: checkedUrl(into), dataDir: command.config.dataDir });
   const reader = await readerAt(from);
   try {
-    await fill(command, reader, { place, acceptMissing });
+    await fill(command, reader, { from, place, acceptMissing });
   } finally {
     await reader.close();
   }
@@ -147,6 +149,7 @@ async function intoAnother(
 }
 
 interface Filled {
+  readonly from: StorePlace;
   readonly place: StorePlace;
   readonly acceptMissing: boolean;
 }
@@ -154,12 +157,15 @@ interface Filled {
 async function fill(
   command: EffectsCommand,
   reader: EffectsReader,
-  { place, acceptMissing }: Filled,
+  { from, place, acceptMissing }: Filled,
 ): Promise<void> {
+  const installation = installationOf(command, from);
+  await requireInstallation(reader, installation);
   const recording = await reader.recording();
   const into = await storeAt(place);
   try {
     await into.open();
+    await takeForInstallation(into, { ...installation, shown: shownPlace(place) });
     const { subjectPrefix: prefix, effectsLargeBytesMax: largeBytesMax } = command.config;
     const { messages, missing } = await atNats(command, (connection) =>
       rebuild({
@@ -177,6 +183,10 @@ async function fill(
   } finally {
     await into.close();
   }
+}
+
+function installationOf({ config }: EffectsCommand, place: StorePlace) {
+  return { prefix: config.subjectPrefix, shown: shownPlace(place) };
 }
 
 function checkedUrl(text: string): string {

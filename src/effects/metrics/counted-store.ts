@@ -29,6 +29,7 @@ export function countedStore(store: EffectsStore, counts: CommitCounts): Effects
   return {
     reader: store.reader,
     open: () => store.open(),
+    bindTo: (prefix) => store.bindTo(prefix),
     holdsLock: () => store.holdsLock(),
     lastCommit: () => {
       counts.undone();

@@ -42,6 +42,8 @@ export interface EffectsStore {
   open(): Promise<void>;
   /** Whether no other writer can have the lock that `open` took. */
   holdsLock(): Promise<boolean>;
+  /** Notes whose database it is, by what the names of its streams begin with, if nobody's yet. */
+  bindTo(prefix: string): Promise<void>;
   /** The number of the last commit; 0 at first. Undoes one of which only parts are written. */
   lastCommit(): Promise<number>;
   positions(): Promise<readonly Position[]>;
@@ -195,6 +197,8 @@ export interface EffectsReader {
   spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>>;
   rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]>;
   incidents(limit: number): Promise<readonly IncidentRow[]>;
+  /** What the names of its streams begin with, once that is noted. */
+  installation(): Promise<string | undefined>;
   positions(): Promise<readonly Position[]>;
   /** The same without what is long: asked with every answer, and often while somebody waits. */
   applied(): Promise<readonly AppliedStream[]>;

@@ -124,6 +124,21 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   expect(lstatSync(link).isSymbolicLink()).toBe(true);
   expect(lstatSync(`${file}.before-rebuild-3`).isFile()).toBe(true);
 
+  const isOthers = `${file}: it has the events of the installation with PENSTOCK_SUBJECT_PREFIX=`;
+  for (const command of ["rebuild", "verify"])
+    await expect(run("effects", command, "--subject-prefix", "other")).rejects.toThrow(isOthers);
+  const serving = serveEffects(
+    { ...gateway.config, effectsUrl: `sqlite:${file}`, effectsPort: 0, subjectPrefix: "other" },
+    {
+      host: process,
+      log: silent,
+      signal: new AbortController().signal,
+      acceptExpired: false,
+      isBeside: false,
+    },
+  );
+  await expect(serving).rejects.toThrow(isOthers);
+
   const another = `sqlite:${path.join(temporaryFolder(), "other.sqlite")}`;
   expect((await run("effects", "rebuild", "--into", another)).out).toContain(
     "PENSTOCK_EFFECTS_URL",

@@ -123,7 +123,8 @@ test("a database from before large properties were counted has them counted", as
   const members = [{ ...row, person: { ...row.person!, propertyBytes: 70_000 } }];
   await before.commit(commitOf(0, { members }));
   await before.close();
-  await asked(url, "DROP TABLE penstock_effects.large_properties");
+  for (const table of ["large_properties", "installation"])
+    await asked(url, `DROP TABLE penstock_effects.${table}`);
   await asked(url, "UPDATE penstock_effects.schema_version SET version = 1");
   const store = new PostgresStore({ url });
   onTestFinished(() => store.close());

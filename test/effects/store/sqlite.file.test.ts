@@ -208,7 +208,8 @@ test("a database from before large properties were counted has them counted", as
   await store.commit(commitOf(0, { members }));
   await store.close();
   const db = new DatabaseSync(file);
-  db.exec("DROP TABLE large_properties; UPDATE schema_version SET version = 1");
+  db.exec("DROP TABLE large_properties; DROP TABLE installation");
+  db.exec("UPDATE schema_version SET version = 1");
   db.close();
   const again = await newStore(file);
   expect(await again.largeProperties()).toEqual([{ projectId: project, bytes: 135_537 }]);

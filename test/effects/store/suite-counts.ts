@@ -1,6 +1,10 @@
 // For every store: usage, spikes, what went wrong, and how far the streams are applied.
 
 import { expect, test } from "vitest";
+import {
+  requireInstallation,
+  takeForInstallation,
+} from "../../../src/effects/store/installation.ts";
 import type { Position, RejectedRow, Run } from "../../../src/effects/types.ts";
 import type { TrailEntry } from "../../../src/reading/resume.ts";
 import {
@@ -16,6 +20,27 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function countTests(now: { readonly rig: StoreRig }): void {
+  test("a database is one installation's, and one without a note that of its streams", async () => {
+    const { store } = now.rig;
+    const { reader } = store;
+    await store.commit(commitOf(0, { positions: [positionRow(1)] }));
+    const [prefix, other] = ["penstock", "other_live_1"];
+    const shown = "the database";
+    const refusal = `open the database: it has the events of the installation with PENSTOCK_SUBJECT_PREFIX=${prefix}, and this one has ${other}: name another`;
+    const refused = async (): Promise<void> => {
+      const taken = takeForInstallation(store, { prefix: other, shown });
+      await expect(taken).rejects.toThrow(refusal);
+    };
+    await refused();
+    expect(await reader.installation()).toBeUndefined();
+    await takeForInstallation(store, { prefix, shown });
+    expect(await reader.installation()).toBe(prefix);
+    // As somebody has renamed it: the note decides, and is written once.
+    await store.bindTo(other);
+    await refused();
+    await requireInstallation(reader, { prefix, shown });
+  });
+
   test("usage is added to what is there, apart by day, lane and class", async () => {
     const base = { projectId: project, day: "2026-11-22", lane: "live", class: "alias" } as const;
     const usage = [

@@ -8,6 +8,7 @@ import { selectSql } from "../../../postgres/arrays.ts";
 import { selectRows } from "../../../postgres/select-rows.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import type { IncidentRow, Position, Recording, RejectedRow, SpikeRow } from "../../types.ts";
+import { installationSql } from "../installation.ts";
 import {
   type AppliedStream,
   type EffectsReader,
@@ -140,6 +141,11 @@ export class PostgresReader implements EffectsReader {
 
   positions(): Promise<readonly Position[]> {
     return this.#pool.read(readPositions);
+  }
+
+  async installation(): Promise<string | undefined> {
+    const [row] = await this.#all(installationSql);
+    return row?.[0] as string | undefined;
   }
 
   async applied(): Promise<readonly AppliedStream[]> {

@@ -21,6 +21,7 @@ import type {
   StoredOutboxRow,
 } from "../../types.ts";
 import { lookupBytesMax, trimOutboxSql } from "../bounds.ts";
+import { bindSql } from "../installation.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
 import { flatCommit } from "../rows/flat-commit.ts";
 import { piecesOf } from "../rows/pieces.ts";
@@ -77,6 +78,12 @@ export class PostgresStore implements EffectsStore {
     return this.#session.run("look for the writer's lock", async (client) => {
       const [row] = await selectRows(client, holdsLockSql);
       return row?.[0] === 1;
+    });
+  }
+
+  bindTo(prefix: string): Promise<void> {
+    return this.#session.run("note the installation", async (client) => {
+      await client.query(bindSql("$1::text"), [prefix]);
     });
   }
 

@@ -6,6 +6,7 @@ import { statSync } from "node:fs";
 import type { Row, Value } from "../../../base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import { linksMax, linksReadMax } from "../bounds.ts";
+import { installationSql } from "../installation.ts";
 import {
   type AppliedStream,
   type Group,
@@ -177,6 +178,11 @@ export class SqliteQueries extends ReadingSide {
       runs: this.prepared(`${selectSql(tables.runs)} ORDER BY id`).all(),
       incidents: this.prepared(newestIncidentsSql).all(recordedIncidentsMax).reverse(),
     }));
+  }
+
+  installation(): string | undefined {
+    const [row] = this.#all(installationSql);
+    return row?.[0] as string | undefined;
   }
 
   applied(): AppliedStream[] {

@@ -100,6 +100,10 @@ export class SqliteReader implements EffectsReader {
     return positionsOf(await this.#thread.call("positions"));
   }
 
+  installation(): Promise<string | undefined> {
+    return this.#thread.call("installation");
+  }
+
   applied(): Promise<readonly AppliedStream[]> {
     return this.#thread.call("applied");
   }

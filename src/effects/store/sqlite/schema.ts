@@ -250,5 +250,9 @@ const large = `
     ) AS counted
     GROUP BY project_id;`;
 
+// Whose streams they are. One row, once a writer has begun.
+const installation = `
+  CREATE TABLE installation (subject_prefix TEXT NOT NULL) STRICT;`;
+
 /** Step n brings a database from version n to n + 1. */
-export const steps: readonly string[] = [people + groups + counts + progress, large];
+export const steps: readonly string[] = [people + groups + counts + progress, large, installation];

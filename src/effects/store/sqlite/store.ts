@@ -66,6 +66,10 @@ export class SqliteStore implements EffectsStore {
     return this.#thread.call("holdsLock");
   }
 
+  bindTo(prefix: string): Promise<void> {
+    return this.#thread.call("bindTo", prefix);
+  }
+
   lastCommit(): Promise<number> {
     this.#begun = undefined;
     return this.#thread.call("lastCommit");

@@ -5,6 +5,7 @@
 import type { FileLock } from "../../../base/file-lock.ts";
 import { rowsOf, type Table, type Value } from "../../../base/table.ts";
 import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold, trimOutboxSql } from "../bounds.ts";
+import { bindSql } from "../installation.ts";
 import { FencedError, type GroupName } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
 import { isSameRun, runOf } from "../rows/read-rows.ts";
@@ -115,6 +116,10 @@ export class SqliteWriter {
 
   largeProperties(): Value[][] {
     return this.#select(selectSql(tables.largeProperties), [[]]);
+  }
+
+  bindTo(prefix: string): void {
+    this.#open().transaction("write", () => this.#prepared(bindSql("?")).run(prefix));
   }
 
   outbox(limit: number, afterId: number): Value[][] {
