@@ -6,6 +6,7 @@ import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { StoreError } from "../../../src/base/store-error.ts";
 import { FencedError } from "../../../src/effects/store/port.ts";
+import { PostgresReader } from "../../../src/effects/store/postgres/reader.ts";
 import { PostgresStore } from "../../../src/effects/store/postgres/store.ts";
 import { postgresForFile } from "../../../testkit/for-file.ts";
 import { asked } from "../../../testkit/postgres-rows.ts";
@@ -239,4 +240,29 @@ test("rows are looked up one by one, however many the project has", async () => 
     FROM pg_stat_user_tables WHERE relname = 'members'`;
   const [counted] = await asked(url, sql);
   expect(Number(counted?.["rows"])).toBeLessThan(5_000);
+});
+
+test("a page that few people fill measures few of them, and pages go through all", async () => {
+  const { url, store } = await newStore();
+  const members = Array.from({ length: 1_000 }, (_, index) => personRow(`id-${index}`));
+  await store.commit(commitOf(0, { members }));
+  await asked(url, "ANALYZE penstock_effects.members");
+  const few = await store.reader.persons(project, { after: undefined, limit: 999, bytesMax: 1 });
+  expect(few.results.length).toBe(1);
+  await store.close();
+  const sql = `SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) AS rows
+    FROM pg_stat_user_tables WHERE relname = 'members'`;
+  await expect.poll(async () => Number((await asked(url, sql))[0]?.["rows"])).toBeGreaterThan(0);
+  expect(Number((await asked(url, sql))[0]?.["rows"])).toBeLessThan(100);
+  const reader = new PostgresReader({ url });
+  onTestFinished(() => reader.close());
+  const uuids: string[] = [];
+  let after: string | undefined = few.next;
+  for (let pages = 0; pages === 0 || after !== undefined; pages++) {
+    const page = await reader.persons(project, { after, limit: 300, bytesMax: 4_194_304 });
+    uuids.push(...page.results.map(({ uuid }) => uuid));
+    after = page.next;
+  }
+  expect(uuids.length).toBe(999);
+  expect(uuids).toEqual([...new Set(uuids)].sort());
 });

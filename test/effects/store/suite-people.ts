@@ -148,6 +148,15 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     );
   });
 
+  test("ids that an edit has merged in a circle are nobody's, and nobody waits for them", async () => {
+    const { store } = now.rig;
+    const members = [mergedRow("one", "two"), mergedRow("two", "one"), personRow("ann")];
+    await store.commit(commitOf(0, { members }));
+    expect(await store.reader.personByDistinctId(project, "one")).toBeUndefined();
+    expect(await store.reader.links(project, personUuid(project, "two"))).toBeUndefined();
+    expect(await store.reader.personByDistinctId(project, "ann")).toBeDefined();
+  });
+
   test("the links of all of a person's ids are listed once each, oldest first", async () => {
     const links = [
       linkRow(1, "anon", "ann"),

@@ -18,7 +18,7 @@ import {
   shownLinkOf,
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { cutPage, pageSql } from "./pages.ts";
+import { cutPage, pageRows } from "./pages.ts";
 
 /** The uuids of all members of the person whose row has the uuid $2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
@@ -30,9 +30,10 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     JOIN members AS m ON m.project_id = $1 AND m.uuid = tree.uuid
   )`;
 
+// A circle, which only somebody else can have made, comes to its end: UNION has each row once.
 const personRowSql = `WITH RECURSIVE up (uuid, merged_into) AS (
     SELECT uuid, merged_into FROM members WHERE project_id = $1 AND uuid = $2::uuid
-    UNION ALL
+    UNION
     SELECT m.uuid, m.merged_into FROM up
     JOIN members AS m ON m.project_id = $1 AND m.uuid = up.merged_into
   )
@@ -65,10 +66,9 @@ export async function personsPage(
   { after, limit, bytesMax }: Page,
 ): Promise<PageOf<Person>> {
   if (after !== undefined && !isUuid(after)) return { results: [], next: undefined };
-  const where = `project_id = $1 AND merged_into IS NULL${after === undefined ? "" : " AND uuid > $4::uuid"}`;
-  const sql = pageSql({ table: tables.members, where, key: "uuid" });
-  const values = [projectId, limit + 1, bytesMax, ...(after === undefined ? [] : [after])];
-  const rows = await selectRows(client, sql, values);
+  const where = "project_id = $1 AND merged_into IS NULL";
+  const query = { table: tables.members, where, key: "uuid", projectId, values: [] };
+  const rows = pageRows(client, query, { after, limit, bytesMax });
   return await cutPage(rows, { limit, bytesMax }, async (row) => {
     const person = await shownPerson(client, projectId, row);
     const bytes = person.propertiesJson.length + idBytes * person.distinctIdsTotal;

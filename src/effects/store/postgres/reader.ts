@@ -41,7 +41,7 @@ import {
 import * as tables from "../rows/tables.ts";
 import { spikePage, spikesBegin } from "../spike-page.ts";
 import { dumpLines } from "./dump-lines.ts";
-import { cutPage, pageSql } from "./pages.ts";
+import { cutPage, pageRows } from "./pages.ts";
 import { linksOf, personByUuid, personsPage } from "./people.ts";
 import { reachedIn, uuidsIn } from "./person-uuids.ts";
 import { readPositions } from "./positions.ts";
@@ -208,10 +208,9 @@ async function groupsPage(
   [projectId, type]: readonly [string, string],
   { after, limit, bytesMax }: Page,
 ): Promise<PageOf<Group>> {
-  const where = "project_id = $1 AND key > $4 AND type = $5";
-  const sql = pageSql({ table: tables.shownGroups, where, key: "key" });
-  const values = [projectId, limit + 1, bytesMax, after ?? "", type];
-  const rows = await selectRows(client, sql, values);
+  const where = "project_id = $1 AND type = $4";
+  const query = { table: tables.shownGroups, where, key: "key", projectId, values: [type] };
+  const rows = pageRows(client, query, { after, limit, bytesMax });
   return await cutPage(rows, { limit, bytesMax }, async (row) => {
     const group = shownGroupOf(row);
     return { result: group, bytes: group.propertiesJson.length, key: group.key };

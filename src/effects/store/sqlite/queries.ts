@@ -47,6 +47,8 @@ import { uuidBytes, uuidText, uuidTextsOf } from "./uuid-bytes.ts";
 import { isWriterLocked } from "./writer-lock.ts";
 
 /** The uuids of all members of the person whose row has the uuid ?2. */
+/** From an id to its person: not more than a person may have ids. */
+const stepsMax = 10_000;
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT ?2
     UNION ALL
@@ -222,13 +224,16 @@ export class SqliteQueries extends ReadingSide {
     };
   }
 
-  /** The row of the person that this uuid answers for. */
+  /** The row of the person that this uuid answers for. A circle, as of an edit, has none. */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
     const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);
-    while (row !== undefined && row[memberAt.merged_into] !== null)
-      row = byUuid.get(projectId, row[memberAt.merged_into]!);
-    return row && withUuidTexts(row);
+    for (let steps = 0; steps <= stepsMax; steps++) {
+      const next = row?.[memberAt.merged_into] ?? null;
+      if (next === null) return row && withUuidTexts(row);
+      row = byUuid.get(projectId, next);
+    }
+    return undefined;
   }
 
   #person(projectId: string, row: Row): Person {
