@@ -110,7 +110,7 @@ export class StreamReader {
     return undefined;
   }
 
-  /** All of it was read, and it was removed. It is not asked for until somebody else has seen it. */
+  /** All of it was read, and it was removed. It is not asked for until somebody has seen it. */
   get isGone(): boolean {
     return this.#absence.isWaiting;
   }

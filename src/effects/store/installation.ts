@@ -22,7 +22,7 @@ interface Installation {
 
 export class OtherInstallationError extends StoreError {}
 
-/** Rejects with an OtherInstallationError where it is another one's. A new database is nobody's. */
+/** Rejects with an OtherInstallationError where it is another's. A new database is nobody's. */
 export async function requireInstallation(
   reader: EffectsReader,
   { prefix, shown }: Installation,
@@ -43,7 +43,7 @@ export async function takeForInstallation(
   await store.bindTo(installation.prefix);
 }
 
-/** Of a database from before prefixes were noted. Where it has this one's, too, it is this one's. */
+/** For a database from before prefixes were noted. With streams of this one's, it is this one's. */
 async function ownerByStreams(reader: EffectsReader, prefix: string): Promise<string | undefined> {
   const streams = await reader.applied();
   const isOwn = streams.some(

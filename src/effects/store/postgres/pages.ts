@@ -21,9 +21,9 @@ const firstRows = 16;
 
 /**
  * Rows from `after` on, in the order of their key, up to one more than the limit, and no more than
- * twice as many as before at a time: where properties are large, few of them fill the page. Of those
- * that come after more than `bytesMax` characters of properties only the first: the others are not
- * even sent. `cutPage` has the last word.
+ * twice as many as before at a time: where properties are large, few of them fill the page. Where
+ * they come to more than `bytesMax` characters, only the first behind that is sent. `cutPage` has
+ * the last word.
  */
 export async function* pageRows(
   client: ClientBase,
