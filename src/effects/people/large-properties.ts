@@ -5,7 +5,7 @@
 import type { LargePropertiesRow } from "../types.ts";
 
 /** Above this the properties of a person or a group are large: some 0.5 ms to write to them. */
-const largeBytesMin = 65_536;
+export const largeBytesMin = 65_536;
 
 export class LargeProperties {
   readonly #bytesMax: number;

@@ -4,6 +4,7 @@
 
 import { randomInt } from "node:crypto";
 import type { Value } from "../../base/table.ts";
+import { largeBytesMin } from "../people/large-properties.ts";
 import { personUuid } from "../people/person-uuid.ts";
 import { activityWithout } from "../spikes/activity-without.ts";
 import { hotIdSubject } from "../spikes/project-activity.ts";
@@ -91,14 +92,20 @@ export async function eraseRows(
   const links = await remove("person_links", `a IN ${listed} OR b IN ${listed}`);
   const groupMembers = await remove("group_members", `distinct_id IN ${listed}`);
   let persons = 0;
+  let largeBytes = 0;
   for (const id of ids) {
     const key = [projectId, personUuid(projectId, id)];
     const which = `project_id = $1 AND uuid = ${sql.uuid("$2")}`;
-    const isPerson = `SELECT 1 FROM members WHERE ${which} AND merged_into IS NULL`;
-    persons += (await sql.all(isPerson, key)).length;
+    const found = `SELECT property_bytes FROM members WHERE ${which} AND merged_into IS NULL`;
+    for (const [bytes] of await sql.all(found, key)) {
+      persons++;
+      if (Number(bytes) > largeBytesMin) largeBytes += Number(bytes);
+    }
     await sql.run(`DELETE FROM members WHERE ${which}`, key);
   }
   if (persons > 0) await sql.run("UPDATE totals SET persons = persons - $1", [persons]);
+  const less = "UPDATE large_properties SET bytes = bytes - $2 WHERE project_id = $1";
+  if (largeBytes > 0) await sql.run(less, [projectId, largeBytes]);
   let spikes = 0;
   for (const id of all) {
     const key = [projectId, hotIdSubject(id)];

@@ -93,6 +93,21 @@ describe.each(databases)("in $kind", (of) => {
     await store.close();
   });
 
+  test("what a project has of large properties is less by those of the person", async () => {
+    const place = await of.newDatabase();
+    const store = await openedStore(place);
+    const large = (id: string, propertyBytes: number) => {
+      const row = personRow(id, { projectId });
+      return { ...row, person: { ...row.person!, propertyBytes } };
+    };
+    const members = [large("ada", 70_000), large("bob", 80_000), large("cid", 60_000)];
+    const largeProperties = [{ projectId, bytes: 150_000 }];
+    await store.commit(commitOf(0, { members, largeProperties }));
+    await (await erasureAt(place)).erase(projectId, ["ada", "cid"]);
+    expect(await store.largeProperties()).toEqual([{ projectId, bytes: 80_000 }]);
+    await store.close();
+  });
+
   test("nobody is erased where the database is not there, and nothing is made", async () => {
     const place =
       of.kind === "SQLite"
