@@ -204,7 +204,7 @@ describe("the bundle runs by itself", () => {
     const without = spawnSync(process.execPath, [script], { encoding: "utf8" });
     expect([without.status, without.stderr]).toEqual([
       2,
-      "bundle: usage: npm run bundle -- <new folder>\n",
+      "bundle: usage: npm run bundle -- <new folder> [--parquet]\n",
     ]);
   });
 });
