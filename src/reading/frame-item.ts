@@ -65,6 +65,15 @@ export function rewrittenItem(
   return itemOf({ message: { subject, data, headers }, sequence, storedAtMs, share }, origin);
 }
 
+/** The same, whose release somebody else hears of too. */
+export function releasing(item: FrameItem, released: () => void): FrameItem {
+  const release = (): void => {
+    released();
+    item.release();
+  };
+  return { ...item, release };
+}
+
 /** In the place of an erased message of which nothing is left. */
 export function erasedItem(sequence: number, { name, epoch, isAgain }: FrameOrigin): FrameItem {
   const frame = { ...name, epoch, sequence, projectId: undefined, messageId: "", storedAtMs: 0 };

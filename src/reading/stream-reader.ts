@@ -8,7 +8,13 @@ import type { Log } from "../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
 import { Absence, GoneError } from "./absence.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
-import { type FrameItem, type FrameOrigin, frameItem, rewrittenItem } from "./frame-item.ts";
+import {
+  type FrameItem,
+  type FrameOrigin,
+  frameItem,
+  releasing,
+  rewrittenItem,
+} from "./frame-item.ts";
 import { unknownSchema } from "./frame-schema.ts";
 import { Pull, type PulledMessage, type ReaderName } from "./pull.ts";
 import { type Incident, type Place, type ReaderWords, resume, type TrailEntry } from "./resume.ts";
@@ -46,10 +52,7 @@ export interface PlaceItem {
   readonly incidents: readonly Incident[];
 }
 
-interface Filling {
-  readonly share: Share;
-  readonly isAgain: boolean;
-}
+type Filling = Pick<FrameOrigin, "isAgain"> & { readonly share: Share };
 
 export type StreamItem = FrameItem | PlaceItem;
 
@@ -73,6 +76,8 @@ export class StreamReader {
   #again: number;
   #trail: TrailEntry[] = [];
   #ready: StreamItem[] = [];
+  /** How many frames were made ready and are not done with. */
+  #inHand = 0;
   #pull: Pull | undefined;
   readonly #erasures: StreamErasures;
   #lastSequence = -1; // Below 0: never told.
@@ -225,8 +230,8 @@ export class StreamReader {
     }
     for (const { kind, detail } of incidents) log.warn({ stream: name.stream, kind, detail }, kind);
     const { epoch, sequence, created } = place;
-    const isMoved =
-      epoch !== before?.epoch || sequence !== before.sequence || created !== before.created;
+    const isSame = epoch === before?.epoch && created === before.created;
+    const isMoved = !isSame || sequence !== before.sequence;
     this.#moveTo(place);
     if (isMoved || incidents.length > 0) this.#push({ kind: "place", name, place, incidents });
     if (fault !== undefined) throw new StoppedError(fault);
@@ -270,9 +275,8 @@ export class StreamReader {
       throw new Error(`message ${sequence} came in place of message ${due}`);
     const erased = await this.#fill(due, sequence - 1, { share, isAgain: false });
     if (erased === sequence - due) return;
-    const { log, name } = this.#options;
-    const hole = { stream: name.stream, from: due, to: sequence - 1 };
-    log.info(hole, "messages were deleted from the stream before they were read");
+    const hole = { stream: this.name.stream, from: due, to: sequence - 1 };
+    this.#options.log.info(hole, "messages were deleted from the stream before they were read");
   }
 
   /** Reads the frames in the place of erased messages; gives how many messages were erased. */
@@ -282,7 +286,8 @@ export class StreamReader {
     for (const sequence of found) {
       const frame = await erased.frameAt(sequence);
       if (frame === undefined) continue;
-      while (share.room() === 0 && !this.#ended.signal.aborted) {
+      // What the pull has in hand beside these comes behind them: none of it makes room before.
+      while (share.room() === 0 && this.#inHand > 0 && !this.#ended.signal.aborted) {
         this.#options.onReady();
         await pauseUntilAborted(pauseMsMin, this.#ended.signal);
       }
@@ -295,15 +300,9 @@ export class StreamReader {
     const detail = unknownSchema(pulled);
     if (detail === undefined) return;
     const { epoch } = this.#place!;
-    const incident = {
-      kind: "unknown_schema",
-      epoch,
-      sequence: pulled.sequence,
-      messages: 1,
-      detail,
-    } as const;
-    const { name } = this;
-    this.#push({ kind: "place", name, place: this.#place!, incidents: [incident] });
+    const what = { epoch, sequence: pulled.sequence, messages: 1, detail };
+    const incidents = [{ kind: "unknown_schema", ...what }] as const;
+    this.#push({ kind: "place", name: this.name, place: this.#place!, incidents });
     throw new StoppedError(detail);
   }
 
@@ -326,7 +325,8 @@ export class StreamReader {
   }
 
   #add(item: FrameItem): void {
-    this.#ready.push(item);
+    this.#inHand++;
+    this.#ready.push(releasing(item, () => this.#inHand--));
     if (item.isAgain) return;
     const { sequence, messageId, storedAtMs } = item.frame;
     this.#trail.push({ sequence, messageId, storedAtMs });
