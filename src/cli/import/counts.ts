@@ -40,9 +40,11 @@ export class Counts {
 
   /** Sentences for people; `verb` is "stored", or what a dry run would do. */
   summary(verb: string): string[] {
-    const lines = [`${grouped(this.stored)} events ${verb}, ${grouped(this.notStored)} not`];
+    const events = this.stored === 1 ? "event" : "events";
+    const lines = [`${grouped(this.stored)} ${events} ${verb}, ${grouped(this.notStored)} not`];
+    const negated = verb.replace(/^(would )?/, "$1not ");
     for (const [code, count] of descending(this.#notStored))
-      lines.push(`  not ${verb}: ${grouped(count)} ${code}`);
+      lines.push(`  ${negated}: ${grouped(count)} ${code}`);
     for (const [code, count] of descending(this.#warnings))
       lines.push(`  ${verb} with a warning: ${grouped(count)} ${code}`);
     return lines;

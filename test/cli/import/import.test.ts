@@ -118,6 +118,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     for (const [line, what] of told) expect(err).toContain(`${file}:${line}: ${what}: `);
     expect(err).toContain(`${file}:7: not stored: performance_event: `);
     expect(out).toContain("3 events would be stored, 5 not");
+    expect(out).toContain("\n  would not be stored: ");
     expect(error?.exitCode).toBe(1);
   });
 
