@@ -6,6 +6,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { promisify } from "node:util";
 import { constants, gzip } from "node:zlib";
 import { pauseUntilAborted } from "../../base/retry.ts";
+import { whenUnanswered } from "../../base/unanswered.ts";
 import { CommandError } from "../context.ts";
 import { type Answer, type RawAnswer, readAnswer } from "./answer.ts";
 
@@ -110,6 +111,7 @@ export class Sender {
       );
       asked.on("timeout", () => asked.destroy(new Error(`no answer for ${silentMsMax / 1_000} s`)));
       asked.on("error", reject);
+      whenUnanswered(asked, reject);
       asked.on("finish", handedOver);
       asked.end(body);
     });

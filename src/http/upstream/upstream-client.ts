@@ -4,6 +4,7 @@
 
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { whenUnanswered } from "../../base/unanswered.ts";
 import { answerHeaders, type PassedHead } from "./passed-head.ts";
 
 interface UpstreamClientOptions {
@@ -120,6 +121,7 @@ export class UpstreamClient {
         this.#read(response).then(resolve, reject);
       });
       asked.on("error", reject);
+      whenUnanswered(asked, reject);
       asked.end(method === "POST" ? body : undefined);
     });
   }

@@ -7,6 +7,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { StoreError } from "../../base/store-error.ts";
+import { whenUnanswered } from "../../base/unanswered.ts";
 import type { ClickHouseAddress } from "./address.ts";
 import { errorOf, hasException } from "./clickhouse-error.ts";
 
@@ -165,6 +166,7 @@ interface Answer {
 export function answerOf(request: ClientRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
     request.once("error", reject);
+    whenUnanswered(request, reject);
     request.once("response", (response: IncomingMessage) => {
       const chunks: Buffer[] = [];
       let bytes = 0;

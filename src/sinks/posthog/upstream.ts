@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { constants, gzip } from "node:zlib";
 import { Slots } from "../../base/slots.ts";
 import { StoreError } from "../../base/store-error.ts";
+import { whenUnanswered } from "../../base/unanswered.ts";
 import type { RawAnswer } from "./upstream-answer.ts";
 
 interface UpstreamOptions {
@@ -89,6 +90,7 @@ export class Upstream {
           );
         });
         asked.on("error", reject);
+        whenUnanswered(asked, reject);
         asked.end(body);
       });
     } catch (error) {
