@@ -9,7 +9,8 @@ import { isProjectId } from "../../base/forms.ts";
 import { StoreError } from "../../base/store-error.ts";
 import type { PeopleErasure } from "../../effects/store/erase-rows.ts";
 import { erasureAt } from "../../effects/store/erasure.ts";
-import { type StorePlace, shownPlace, storePlace } from "../../effects/store/open.ts";
+import { OtherInstallationError, requireInstallation } from "../../effects/store/installation.ts";
+import { readerAt, type StorePlace, shownPlace, storePlace } from "../../effects/store/open.ts";
 import { storedIdText } from "../../events/distinct-id.ts";
 import { managerOf } from "../../nats/api.ts";
 import { subjectOf } from "../../nats/names.ts";
@@ -57,7 +58,7 @@ export async function erase(command: EffectsCommand, options: EraseOptions): Pro
   const connection = await openNats(findNats(config, context.host));
   try {
     await requireProject(connection, command, project);
-    const people = options.effects ? await erasureAt(storePlace(config)) : undefined;
+    const people = options.effects ? await told(() => peopleOf(command)) : undefined;
     const found = people === undefined ? [] : await told(() => people.idsOf(project, given));
     const ids = [...new Set([...given, ...found])];
     tellIds(command, { project, given, ids, people });
@@ -87,6 +88,19 @@ async function requireProject(
     throw new CommandError(`erase: there is no project ${project}`);
 }
 
+/** Rejects with a StoreError where the database is another installation's, or not there. */
+async function peopleOf({ config }: EffectsCommand): Promise<PeopleErasure> {
+  const place = storePlace(config);
+  const reader = await readerAt(place);
+  try {
+    const { subjectPrefix: prefix } = config;
+    await requireInstallation(reader, { prefix, shown: shownPlace(place) });
+  } finally {
+    await reader.close();
+  }
+  return erasureAt(place);
+}
+
 interface Told {
   readonly project: string;
   readonly given: readonly string[];
@@ -112,6 +126,7 @@ async function told<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
+    if (error instanceof OtherInstallationError) throw new CommandError(`erase: ${error.message}`);
     throw new CommandError(`${error.message}. Where there is no such database: --no-effects`);
   }
 }

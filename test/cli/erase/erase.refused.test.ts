@@ -5,11 +5,14 @@ import path from "node:path";
 import { DiscardPolicy, jetstreamManager, type StreamUpdateConfig } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { shownPlace } from "../../../src/effects/store/open.ts";
 import { identify, placeOfPids } from "../../../src/embedded/process-identity.ts";
+import { openedStore, startDatabases } from "../../../testkit/effects-databases.ts";
 import { natsServerForFile } from "../../../testkit/for-file.ts";
 import { temporaryFolder } from "../../../testkit/processes.ts";
 import { makeStreams, storeFrames } from "../../../testkit/stored-events.ts";
+import { commitOf, personRow } from "../../effects/store/row-kit.ts";
 import { addProjects, erased, eventOf, frameOf, messagesIn } from "./erase-kit.ts";
 
 const own = ["$JS.API.STREAM.MSG.DELETE.PENSTOCK_LIVE_0", "penstock.live.0.shop"];
@@ -77,6 +80,22 @@ test("what cannot be meant is refused", async () => {
   const receipt = path.join(temporaryFolder(), "receipt");
   writeFileSync(receipt, "");
   expect(await refusal({ receipt })).toContain("the receipt cannot be written");
+});
+
+test("a database of another installation is refused, and nobody is removed from it", async () => {
+  for (const of of [await startDatabases("SQLite"), await startDatabases("PostgreSQL")]) {
+    onTestFinished(() => of.remove());
+    const place = await of.newDatabase();
+    const store = await openedStore(place);
+    onTestFinished(() => store.close());
+    await store.commit(commitOf(0, { members: [personRow("ada", { projectId: "shop" })] }));
+    await store.bindTo("another");
+    const said = "PENSTOCK_SUBJECT_PREFIX=another, and this one has penstock";
+    for (const dryRun of [false, true])
+      expect(await refusal({ place, dryRun })).toMatch(`erase: open ${shownPlace(place)}: it has`);
+    expect(await refusal({ place })).toContain(said);
+    expect(await store.members("shop", ["ada"])).toHaveLength(1);
+  }
 });
 
 test("on a terminal it asks for the project's name", async () => {
