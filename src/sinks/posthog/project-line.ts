@@ -94,7 +94,8 @@ export class ProjectLine {
     let pauseMs = pauses.msMin;
     for (;;) {
       const answer = await this.#ask(events);
-      if (answer.kind === "taken") {
+      const refusedAll = answer.kind === "taken" && answer.refused.length === events.length;
+      if (answer.kind === "taken" && (!refusedAll || bounds.mayRefuse(events.length))) {
         settled("taken");
         bounds.taken(events.length - answer.refused.length);
         this.#noteTrouble(undefined);
@@ -110,7 +111,7 @@ export class ProjectLine {
         await this.#sendSome(events.slice(middle), refused);
         return;
       }
-      if (answer.kind === "halve" && bounds.mayRefuse()) {
+      if (answer.kind === "halve" && bounds.mayRefuse(1)) {
         settled("refused");
         this.#noteTrouble(undefined);
         refused.push({ event: events[0] as SinkRecord, why: answer.why });
@@ -118,12 +119,18 @@ export class ProjectLine {
       }
       const isStopped = answer.kind !== "again";
       settled(isStopped ? "stopped" : "retried");
-      const why = answer.kind === "halve" ? bounds.refusesAll(answer.why) : answer.why;
+      const why = this.#whyWaiting(answer);
       this.#noteTrouble(why);
       const askedMs = answer.kind === "again" ? answer.afterMs : undefined;
       await this.#pause(Math.max(askedMs ?? 0, isStopped ? pauses.stoppedMs : jittered(pauseMs)));
       pauseMs = Math.min(2 * pauseMs, pauses.msMax);
     }
+  }
+
+  #whyWaiting(answer: UpstreamAnswer): string {
+    const { bounds } = this.#options;
+    if (answer.kind === "taken") return bounds.refusesAll(answer.refused.at(-1)?.why ?? "");
+    return answer.kind === "halve" ? bounds.refusesAll(answer.why) : answer.why;
   }
 
   async #ask(events: readonly SinkRecord[]): Promise<UpstreamAnswer> {

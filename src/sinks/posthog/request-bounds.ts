@@ -40,10 +40,10 @@ export class RequestBounds {
     this.#bytesMax = Math.max(bytesMin, Math.min(this.#bytesMax, bytes) / 2);
   }
 
-  /** Whether one more event may be put aside as refused; counts it. */
-  mayRefuse(): boolean {
-    if (this.#refusedInRow >= this.#refusedMax) return false;
-    this.#refusedInRow++;
+  /** Whether so many more events may be put aside as refused, all of them; counts them then. */
+  mayRefuse(events: number): boolean {
+    if (this.#refusedInRow + events > this.#refusedMax) return false;
+    this.#refusedInRow += events;
     return true;
   }
 

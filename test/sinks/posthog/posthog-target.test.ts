@@ -261,6 +261,31 @@ test("an upstream that refuses everything stops it, unless it is told to put all
   expect(asideIn(folder).length).toBe(20);
 });
 
+test("an upstream that names every event as dropped stops it, unless it is told to put all aside", async () => {
+  const folder = newFolder();
+  upstream.play = ({ body: { batch } }) => {
+    const errors = batch.map((_, index) => ({ index, code: "invalid_event", detail: "no" }));
+    return { status: 200, body: { status: 1, dropped: batch.length, errors } };
+  };
+  const events = Array.from({ length: 20 }, () => ({}));
+  await storeFrames(connection, [frameOf("shop", events)]);
+  const limits = { refusedMax: 8 };
+  const stopped = targetTo(upstream, { folder, limits });
+  const first = startSink(connection, stopped);
+  const told =
+    /it has refused 8 events in a row, the last with invalid_event: no: .*--accept-refused/;
+  await expect.poll(() => stopped.faults.join(), within).toMatch(told);
+  await first.writer.close();
+  await stopped.close();
+  expect(asideIn(folder)).toEqual([]);
+  const { counts } = startSink(
+    connection,
+    targetTo(upstream, { folder, limits, acceptRefused: true }),
+  );
+  await expect.poll(() => counts.rejected, within).toBe(20);
+  expect(asideIn(folder).length).toBe(20);
+});
+
 test("what is no record is put aside, and never sent", async () => {
   const folder = newFolder();
   const frame = withProperties(frameOf("shop", [{}, {}]), ['{"fine":1}', "{broken"]);
