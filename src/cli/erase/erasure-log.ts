@@ -21,6 +21,14 @@ interface ErasureLogOptions {
   readonly bucket: string;
   readonly replicas: number;
   readonly host: ProcessHost;
+  /** For tests. */
+  readonly times?: Partial<LockTimes>;
+}
+
+interface LockTimes {
+  /** So long a question waits for its answer. */
+  readonly answerMsMax: number;
+  readonly beatMs: number;
 }
 
 /** Who holds the lock. */
@@ -33,8 +41,7 @@ interface Holder extends ProcessIdentity {
   readonly beats: number;
 }
 
-const timeoutMs = 5_000;
-const beatMs = 3_000;
+const lockTimes: LockTimes = { answerMsMax: 5_000, beatMs: 3_000 };
 /** A lock of another machine that has not changed for so long is nobody's. */
 const silenceMs = 15_000;
 const pollMs = 1_000;
@@ -45,13 +52,19 @@ export class ErasureLog {
   readonly #kv: KV;
   readonly #host: ProcessHost;
   readonly #holder: Omit<Holder, "beats">;
+  readonly #times: LockTimes;
   #beats = 0;
   #revision = 0;
   #entries = 0;
   #beating: NodeJS.Timeout | undefined;
+  /** The one that is under way. */
+  #beat: Promise<void> | undefined;
+  /** When the last beat was sent that is known to be stored. */
+  #heldAtMs = 0;
   #lost: Error | undefined;
 
-  private constructor(js: JetStreamClient, kv: KV, host: ProcessHost) {
+  private constructor(js: JetStreamClient, kv: KV, host: ProcessHost, times: LockTimes) {
+    this.#times = times;
     this.#js = js;
     this.#kv = kv;
     this.#host = host;
@@ -62,11 +75,12 @@ export class ErasureLog {
   /** Makes the bucket where there is none. */
   static async open(
     connection: NatsConnection,
-    { bucket, replicas, host }: ErasureLogOptions,
+    { bucket, replicas, host, times }: ErasureLogOptions,
   ): Promise<ErasureLog> {
-    const js = jetstream(connection, { timeout: timeoutMs });
+    const all = { ...lockTimes, ...times };
+    const js = jetstream(connection, { timeout: all.answerMsMax });
     const kv = await new Kvm(js).create(bucket, { replicas, history: 1 });
-    return new ErasureLog(js, kv, host);
+    return new ErasureLog(js, kv, host, all);
   }
 
   /** Tells this erasure from all others. */
@@ -77,21 +91,26 @@ export class ErasureLog {
   /** Rejects with a CommandError while another erasure runs. Frees the lock of one that died. */
   async lock(say: (line: string) => void): Promise<void> {
     this.#revision = (await this.#create()) ?? (await this.#takeOver(say));
+    this.#heldAtMs = performance.now();
     this.#beating = setInterval(() => {
-      this.#beat().catch((error: Error) => {
-        this.#lost ??= error;
+      // A second one would carry a revision that the first has used.
+      this.#beat ??= this.#beatOnce().finally(() => {
+        this.#beat = undefined;
       });
-    }, beatMs);
+    }, this.#times.beatMs);
   }
 
-  /** Throws where somebody has taken the lock away meanwhile. */
+  /** Throws where somebody has taken the lock away meanwhile, or may have. */
   check(): void {
-    if (this.#lost !== undefined)
-      throw new CommandError(`erase: the lock is lost: ${this.#lost.message}. Run it again`);
+    const { message } = this.#lost ?? {};
+    const isSilent = this.#revision !== 0 && performance.now() - this.#heldAtMs > silenceMs;
+    const why = message ?? (isSilent ? `NATS has not answered for ${silenceMs} ms` : undefined);
+    if (why !== undefined) throw new CommandError(`erase: the lock is lost: ${why}. Run it again`);
   }
 
   async unlock(): Promise<void> {
     clearInterval(this.#beating);
+    await this.#beat;
     if (this.#revision === 0) return;
     await this.#kv.delete(lockKey, { previousSeq: this.#revision }).catch(() => {});
   }
@@ -99,7 +118,7 @@ export class ErasureLog {
   /** Fulfilled once it is stored: from then on a message that is gone is known to be erased. */
   async note(stream: string, entry: ErasedEntry): Promise<void> {
     const subject = `${erasedSubjects(stream)}${this.id}.${++this.#entries}`;
-    await this.#js.publish(subject, JSON.stringify(entry), { timeout: timeoutMs });
+    await this.#js.publish(subject, JSON.stringify(entry), { timeout: this.#times.answerMsMax });
   }
 
   async keepReceipt(receipt: object): Promise<void> {
@@ -143,7 +162,20 @@ export class ErasureLog {
     return place !== this.#holder.place || isRunning({ pid, startedAt }, this.#host);
   }
 
-  async #beat(): Promise<void> {
-    this.#revision = await this.#kv.update(lockKey, this.#value(), this.#revision);
+  /** Never rejects. One without an answer may be stored all the same: the key tells. */
+  async #beatOnce(): Promise<void> {
+    if (this.#lost !== undefined) return;
+    const sentAtMs = performance.now();
+    try {
+      this.#revision = await this.#kv.update(lockKey, this.#value(), this.#revision);
+      this.#heldAtMs = sentAtMs;
+    } catch (error) {
+      const entry = await this.#kv.get(lockKey).catch(() => undefined);
+      // Nothing is known before the next beat.
+      if (entry === undefined) return;
+      const isOwn = entry?.operation === "PUT" && entry.json<Holder>().id === this.id;
+      if (isOwn) this.#revision = entry.revision;
+      else this.#lost = error as Error;
+    }
   }
 }
