@@ -45,6 +45,8 @@ const unavailable: Problem = {
 };
 /** Parameters that differ with each request, and not by what is asked. */
 const passing = /^(?:_|sent_at|retry_count|ver)=/;
+/** Headers by which the same bytes are another question, or its answer is another one. */
+const askedIn = ["accept-encoding", "content-type", "content-encoding"];
 /** The parameters that scripts and configuration may differ by. Others are not passed on. */
 const ofShared = /^(?:v|ver|token)=/;
 type SharedKind = Extract<PassedKind, "static" | "config">;
@@ -125,13 +127,15 @@ export class PassThrough {
   }
 
   async #answerOwn({ head, body, gone }: Asking): Promise<Said> {
-    const key = head.kind === "flags" ? ownKey(head, body) : undefined;
+    // Only an answer is worth a look into the body: what has no room is asked before that.
     const answer = await this.#client.ask(head, body, gone);
     if (answer === "gone") return { outcome: "gone", answer: unavailable };
     if (typeof answer !== "string" && answer.status < 500 && answer.status !== 429) {
-      if (key !== undefined && answer.status === 200) this.#flags.keep(key, answer, 0);
+      const key = answer.status === 200 ? ownKey(head, body) : undefined;
+      if (key !== undefined) this.#flags.keep(key, answer, 0);
       return { outcome: "passed", answer: { ...answer, isOwn: true } };
     }
+    const key = this.#flags.bytes === 0 ? undefined : ownKey(head, body);
     const kept = key === undefined ? undefined : this.#flags.get(key);
     if (kept !== undefined) return { outcome: "kept", answer: aged(kept.answer, kept.ageMs) };
     if (answer === "full") return { outcome: "full", answer: unavailable };
@@ -187,11 +191,19 @@ function pageOf(referer: string | undefined): string {
   return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : "";
 }
 
-/** The same question of the same person, in an answer that the client can read. */
-function ownKey({ method, path, query, headers }: PassedHead, body: Uint8Array): string {
-  const hash = createHash("sha256");
-  hash.update([method, path, parametersOf(query), headers["accept-encoding"]].join("\n"));
-  return hash.update(flagsQuestion(body) ?? body).digest("base64");
+/**
+ * The same question of the same person, in an answer that the client can read; undefined where
+ * no answer is kept.
+ */
+function ownKey(head: PassedHead, body: Uint8Array): string | undefined {
+  const question = head.kind === "flags" ? flagsQuestion(body) : undefined;
+  if (question === undefined) return undefined;
+  const { method, path, query, headers } = head;
+  const [packing, asked, beside] = question;
+  const told = askedIn.map((name) => headers[name] ?? "");
+  const before = [method, path, parametersOf(query), ...told, packing, asked.length, ""];
+  const hash = createHash("sha256").update(before.join("\n"));
+  return hash.update(asked).update(beside).digest("base64");
 }
 
 function parametersOf(query: string): string {

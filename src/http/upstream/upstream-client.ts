@@ -29,6 +29,8 @@ const answersBytesMax = 67_108_864;
 /** Bytes of all bodies that are on their way: the rest of the budget stays for events. */
 const bodiesBytesMax = 33_554_432;
 const failuresToAway = 3;
+/** What proxies say of a server that is not there. Another 5xx may be of one request alone. */
+const signsOfAway: ReadonlySet<number> = new Set([502, 503, 504]);
 const awayMs = 1_000;
 const connectionIdleMs = 20_000;
 
@@ -79,7 +81,7 @@ export class UpstreamClient {
     try {
       const answer = await this.#send(head, body, gone);
       if (answer === "full") return "full";
-      this.#note(answer.status < 500);
+      this.#note(!signsOfAway.has(answer.status));
       return answer;
     } catch {
       if (gone.aborted) return "gone";

@@ -119,29 +119,6 @@ test("while the upstream is away the same person gets the same flags, another on
   expect(other.headers.get("retry-after")).toMatch(/^[1-5]$/);
 });
 
-test("the same question is known however it is packed, and whenever it was sent", async () => {
-  const passing = await startPassing();
-  answersWith(passing, {});
-  const ask = async (body: string | Buffer, query = "?v=2") => {
-    const asked = { method: "POST", body };
-    return await (await fetch(`${passing.server.url}/flags/${query}`, asked)).text();
-  };
-  const at = (time: string) =>
-    JSON.stringify({ token: "phc_x", distinct_id: "ada", groups: {}, sent_at: time });
-  const form = (time: string) => `data=${encodeURIComponent(btoa(at(time)))}`;
-  const packings = [
-    (time: string) => at(time),
-    (time: string) => btoa(at(time)),
-    (time: string) => gzipSync(at(time)),
-    form,
-  ];
-  expect(await ask(form("one"))).toBe("answer 1");
-  await passing.away();
-  for (const packed of packings) expect(await ask(packed("two"))).toBe("answer 1");
-  expect(await ask(packings[0]!("two").toString().replace("ada", "bob"))).toContain("upstream");
-  expect(await ask("no JSON")).toContain("upstream");
-});
-
 test("an answer that is no success is given, and not kept", async () => {
   const passing = await startPassing();
   passing.answer = (_, response) => void response.writeHead(401).end("whose key?");
@@ -155,13 +132,24 @@ test("an answer that is no success is given, and not kept", async () => {
 test("an upstream that fails is left alone for a while, and found again when it is back", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
-  passing.answer = (_, response) => void response.writeHead(500).end();
+  passing.answer = (_, response) => void response.writeHead(502).end();
   for (let n = 0; n < 6; n++) expect((await flags(passing, `id ${n}`)).status).toBe(503);
   expect(passing.asked.length).toBe(3);
   nowMs += 1_001;
   passing.answer = (_, response) => void response.end("back");
   expect((await flags(passing, "ada")).text).toBe("back");
   expect((await flags(passing, "bob")).text).toBe("back");
+});
+
+test("answers of 500 to one client take nothing from another", async () => {
+  const passing = await startPassing();
+  passing.answer = ({ body }, response) => {
+    const isEvil = body.includes("evil");
+    response.writeHead(isEvil ? 500 : 200).end(isEvil ? "" : "flags");
+  };
+  for (let n = 0; n < 6; n++) expect((await flags(passing, "evil")).status).toBe(503);
+  expect(passing.asked.length).toBe(6);
+  expect((await flags(passing, "ada")).text).toBe("flags");
 });
 
 test("an upstream that does not answer in time is away, and asked by so many at a time", async () => {

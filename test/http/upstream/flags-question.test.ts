@@ -1,0 +1,80 @@
+// Which requests for flags are one question, whose answer is given while the upstream is away.
+
+import { gzipSync } from "node:zlib";
+import { expect, test } from "vitest";
+import { flagsBody, startPassing } from "./upstream-kit.ts";
+
+type Body = string | Buffer;
+
+interface Question {
+  readonly body: Body;
+  readonly query?: string;
+  readonly headers?: Record<string, string>;
+}
+
+/** Whether the second has the answer that the first was given. */
+async function isKeptFor(first: Question, second: Question): Promise<boolean> {
+  const passing = await startPassing();
+  passing.answer = (_, response) => void response.end("the answer");
+  const ask = async ({ body, query = "?v=2", headers = {} }: Question) => {
+    const asked = { method: "POST", body, headers };
+    return await (await fetch(`${passing.server.url}/flags/${query}`, asked)).text();
+  };
+  expect(await ask(first)).toBe("the answer");
+  await passing.away();
+  return (await ask(second)) === "the answer";
+}
+
+const form = (json: string) => `data=${encodeURIComponent(btoa(json))}`;
+const packings: [string, (json: string) => Body][] = [
+  ["JSON", (json) => json],
+  ["base64", btoa],
+  ["gzip", (json) => gzipSync(json)],
+  ["base64 in a form", form],
+  ["JSON in a form", (json) => `data=${encodeURIComponent(json)}&ver=1`],
+];
+
+test.each(packings)("%s: the same at another time, and not of another person", async (_, pack) => {
+  const at = (time: string, id = "ada") =>
+    pack(
+      `{"token":"phc_x","distinct_id":"${id}","groups":{}, "sent_at" : "${time}","$sent_at":""}`,
+    );
+  expect(await isKeptFor({ body: at("one") }, { body: at("12") })).toBe(true);
+  expect(await isKeptFor({ body: at("one") }, { body: at("one", "bob") })).toBe(false);
+});
+
+const ofEvil = (json: string) => `${form(json)}&${form(flagsBody("evil"))}`;
+test.each([
+  ["numbers that a double takes for one", '{"id":9007199254740993}', '{"id":9007199254740992}'],
+  ["a member that is there twice", '{"id":"ada","id":"evil"}', '{"id":"evil"}'],
+  ["a second form member", ofEvil(flagsBody("ada")), form(flagsBody("ada"))],
+  ["bytes that a form has encoded", "data={%C3%83}", Buffer.from("data={\xc3}", "latin1")],
+  ["base64 with more behind its end", `${btoa('{"id":12}')}=evil`, btoa('{"id":12}')],
+  ["a time within properties", '{"p":{"sent_at":"1"}}', '{"p":{"sent_at":"2"}}'],
+  ["a time in a text", '{"p":"\\"sent_at\\":\\"1\\""}', '{"p":"\\"sent_at\\":\\"2\\""}'],
+  ["a time that is no text", '{"sent_at":{"a":"1"}}', '{"sent_at":{"a":"2"}}'],
+  ["what stands beside a time", '{"sent_at":"1","id":"a"}', '{"sent_at":"1","id":"b"}'],
+  ["no JSON", "no JSON", "nor this"],
+  ["broken gzip", Buffer.from("\x1f\x8ba", "latin1"), Buffer.from("\x1f\x8bb", "latin1")],
+])("another question: %s", async (_, first, second) => {
+  expect(await isKeptFor({ body: first }, { body: second })).toBe(false);
+  expect(await isKeptFor({ body: first }, { body: first })).toBe(true);
+});
+
+test.each(["content-type", "content-encoding"])("%s is part of the question", async (name) => {
+  const asked = (value: string): Question => ({
+    ...{ body: flagsBody("ada"), headers: { [name]: value } },
+  });
+  expect(await isKeptFor(asked("text/a"), asked("text/a"))).toBe(true);
+  expect(await isKeptFor(asked("text/a"), asked("text/b"))).toBe(false);
+});
+
+test("no answer is kept for a question of more than 16 KiB, packed or not", async () => {
+  const ofLength = (bytes: number) => `{"a":"${"x".repeat(bytes - 8)}"}`;
+  for (const pack of [(json: string) => json, (json: string) => gzipSync(json)]) {
+    const longest = { body: pack(ofLength(16_384)) };
+    expect(await isKeptFor(longest, longest)).toBe(true);
+    const long = { body: pack(ofLength(16_385)) };
+    expect(await isKeptFor(long, long)).toBe(false);
+  }
+});
