@@ -102,22 +102,23 @@ export class ClickHouseTarget implements SinkTarget {
     await checkBefore(this.#client, this.#database, batch);
     const single = singleEvents(batch.events);
     const there = await this.#writtenRows.of(single);
+    const outOfRange = new Map<SinkRecord, string>();
     const refused = new Map<SinkRecord, string>();
     const events = single.filter((event) => {
       const fault = this.#rows.timeFault(event);
-      if (fault !== undefined) refused.set(event, fault);
+      if (fault !== undefined) outOfRange.set(event, fault);
       return fault === undefined && !there.has(event);
     });
     await this.#insertEvents(events, refused);
     const written = events.filter((event) => !refused.has(event)).length;
-    const aside = [...refused].map(([event, fault]) => refusedLine(event, fault));
+    const aside = [...outOfRange, ...refused].map(([event, fault]) => refusedLine(event, fault));
     await this.#insertRejected([...batch.rejected, ...aside]);
     await this.#insertIncidents(batch.incidents);
     this.#checkLock();
     const { positions } = batch;
     await this.#insert("positions", columnsOf.positions.slice(0, 9), positionRows(positions));
-    const duplicates = batch.events.length - written - refused.size;
-    return { written, duplicates, refused: refused.size };
+    const duplicates = batch.events.length - written - aside.length;
+    return { written, duplicates, refused: aside.length };
   }
 
   async close(): Promise<void> {

@@ -18,6 +18,12 @@ import {
   type TestEvent,
   type TestFrame,
 } from "../../../testkit/stored-events.ts";
+import {
+  addProjects,
+  erased,
+  eventOf,
+  frameOf as frameOfEvents,
+} from "../../cli/erase/erase-kit.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
 
@@ -146,6 +152,15 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(counts).toMatchObject({ events: good.length, rejected: 4, duplicates: 0 });
   });
 
+  test("times that ClickHouse does not have are no sign of a wrong table, however many", async () => {
+    const lines = Array.from({ length: 120 }, () => line({ timeMs: Date.UTC(9999, 0) }));
+    const half = line({ event: "half" }).replace('"half"', '"\\ud800"');
+    await storeFrames(connection, [frameOf(`${[...lines, half, line({})].join("\n")}\n`)]);
+    const { counts } = startSink(connection, new ClickHouseTarget({ url, database }));
+    await expect.poll(() => counts.rejected, within).toBe(121);
+    expect(counts).toMatchObject({ events: 1, duplicates: 0 });
+  });
+
   test("rows that a batch has left without its position are not written again", async () => {
     const frames = randomFrames(numbersFrom(2), { count: 60, partitions: 2 });
     await storeFrames(connection, frames);
@@ -163,6 +178,22 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(again.counts.duplicates).toBeGreaterThanOrEqual(eventsIn(frames).length);
     const twice = `SELECT count() - uniqExact(stream, sequence, line) AS n FROM ${database}.events`;
     expect(await asked(url, twice)).toEqual([{ n: "0" }]);
+  });
+
+  test("nor are those of a message that an erasure has written anew meanwhile", async () => {
+    await addProjects(connection);
+    await storeFrames(connection, [frameOfEvents(["ada", "bob", "eve"].map((id) => eventOf(id)))]);
+    const first = new ClickHouseTarget({ url, database });
+    const { writer } = startSink(connection, first);
+    await expect.poll(() => eventsAt(url).catch(() => []), within).toHaveLength(3);
+    await writer.close();
+    await first.close();
+    await asked(url, `TRUNCATE TABLE ${database}.positions`);
+    await erased({ natsUrl: nats.url, ids: ["ada"] });
+    const { counts } = startSink(connection, new ClickHouseTarget({ url, database }));
+    await expect.poll(() => counts.events + counts.duplicates, within).toBe(2);
+    expect(counts).toMatchObject({ events: 0, duplicates: 2 });
+    expect(await eventsAt(url)).toHaveLength(3);
   });
 
   test("of two sinks one stands by, and takes over when the other is gone", async () => {
