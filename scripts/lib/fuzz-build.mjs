@@ -50,10 +50,15 @@ const core = [
     "json_walk",
     "name_set",
   ],
-  ...["normalise", "stored_lines", "utf8_repair"],
+  ...["normalise", "stored_lines", "token_index", "utf8_repair"],
 ];
-// Small windows: short texts are to cross from one to the next.
-const coreDefines = ["-DPENSTOCK_WINDOW_BYTES=64"];
+// Small windows and a short index: short texts are to cross from one window to the next, and to
+// have more tokens than are held.
+const coreDefines = [
+  "-DPENSTOCK_WINDOW_BYTES=64",
+  "-DPENSTOCK_INDEX_WINDOW_BYTES=32",
+  "-DPENSTOCK_INDEX_ENTRIES_MAX=100",
+];
 const oracles = [
   "target",
   "scan_run",

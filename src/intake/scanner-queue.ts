@@ -36,13 +36,14 @@ const idleMsMax = 250;
 const historicalMax = 3;
 /**
  * Bodies of this many bytes or more are huge. At most `hugeMax` of them are worked on at a time,
- * one of each project: the index that a scan makes of a body takes up to four times its bytes.
+ * one of each project: one of brackets has a thread of the pool for a second, and a repair takes
+ * memory for the body once more.
  */
 const hugeBytesMin = 33_554_432;
 const hugeMax = 2;
 /** Rows of a table: it takes some 1.4 MB. A body of more items is scanned in several passes. */
 const tableRows = 16_384;
-/** Idle scanners are dropped after this time: their indexes take tens of megabytes. */
+/** Idle scanners are dropped after this time: their indexes take up to 16 MiB each. */
 const scannersIdleMs = 2_000;
 /** The deadlines of waiting bodies are checked at this interval. */
 const tickMs = 100;

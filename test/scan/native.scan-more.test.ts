@@ -68,15 +68,40 @@ describe("long batches come by scanMore", () => {
     });
   }
 
-  test("a large index goes back to the system when its scan is finished early", () => {
-    const bytes = 32_000_000;
-    const structural = Buffer.from(`{"batch":[${"{},".repeat(bytes / 3)}{}]}`);
-    const scanner = createNativeScanner(1);
-    const before = residentBytes(process.pid);
-    scanner.scan(structural);
-    if (before > 0) expect(residentBytes(process.pid) - before).toBeGreaterThan(3 * bytes);
-    scanner.finish();
-    expect(residentBytes(process.pid) - before).toBeLessThan(bytes);
+  for (const [kind, begin, part, end, status] of [
+    ["empty objects", '{"batch":[', "{},", "{}]}", ScanStatus.Ok],
+    ["numbers in an event", '{"properties":{"a":[', "1,", "1]}}", ScanStatus.Ok],
+    ["brackets", "", "[", "", ScanStatus.InvalidJson],
+    ["commas", "[", ",", "]", ScanStatus.InvalidJson],
+    // The last one was looked for behind each of the others: minutes for a body of a second.
+    ["colons", "[", ":", "]", ScanStatus.InvalidJson],
+    // Stage 1 takes these for colons and commas.
+    ["U+001A", "[", "\u001a", "]", ScanStatus.InvalidJson],
+    ["U+000C", "[", "\f", "]", ScanStatus.InvalidJson],
+    ["strings behind a number", "[1", '"', "]", ScanStatus.InvalidJson],
+    ["strings in a row", '["', '""', '"]', ScanStatus.InvalidJson],
+  ] as const) {
+    test(`the index of a body of ${kind} takes no more memory than one of events`, () => {
+      const bytes = 32_000_000;
+      const dense = Buffer.from(begin + part.repeat(bytes / part.length) + end);
+      const scanner = createNativeScanner(1);
+      const before = residentBytes(process.pid);
+      expect(scanner.scan(dense)).toBe(status);
+      expect(residentBytes(process.pid) - before).toBeLessThan(30_000_000);
+      scanner.release();
+    });
+  }
+
+  test("rows that lie behind what the index holds come by scanMore", () => {
+    const numbers = `[${"1,".repeat(10_000)}1]`;
+    const items = Array.from(
+      { length: 300 },
+      (_, i) => `{"event":"e${i}","text":"${"[,".repeat(i * 10)}","properties":{"a":${numbers}}}`,
+    );
+    const body = Buffer.from(`{"batch":[${items.join(",")}]}`);
+    expect(outcomeOf(createNativeScanner(7), body)).toEqual(
+      outcomeOf(createReferenceScanner(7), body),
+    );
   });
 
   test("a shorter body after a batch not fetched to its end starts afresh", () => {

@@ -60,6 +60,7 @@
         "normalise.cc",
         "stored_lines.cc",
         "texts.cc",
+        "token_index.cc",
         "utf8_repair.cc",
       ],
       "conditions": [

@@ -8,15 +8,13 @@
 #include <new>
 
 #include "event_walk.h"
-#include "index_fence.h"
 #include "json_fault.h"
 #include "simdjson.h"
+#include "token_index.h"
 #include "utf8_repair.h"
 
 namespace penstock {
 namespace {
-
-constexpr size_t kCapacityStepBytes = size_t{256} << 10;
 
 const simdjson::implementation& processor_code() { return *simdjson::get_active_implementation(); }
 
@@ -75,37 +73,13 @@ Batch batch_in(uint32_t* table, size_t row_capacity) {
 }  // namespace
 
 struct EventScanner::State {
-  std::unique_ptr<simdjson::internal::dom_parser_implementation> indexer;
-  size_t indexer_capacity = 0;
-  size_t index_entries_touched = 0;
-  IndexFence fence;
+  TokenIndex index;
   BitStack open;
-  Cursor resume = nullptr;
+  uint32_t resume = 0;
   uint32_t rows_delivered = 0;
 
-  bool reserve(size_t length) noexcept {
-    if (indexer && length <= indexer_capacity) return true;
-    const size_t capacity = (length / kCapacityStepBytes + 1) * kCapacityStepBytes;
-    release_index();
-    if (processor_code().create_dom_parser_implementation(capacity, 1, indexer) !=
-        simdjson::SUCCESS) {
-      release_index();
-      return false;
-    }
-    indexer_capacity = capacity;
-    return true;
-  }
-
-  void release_index() noexcept {
-    fence.open();
-    indexer.reset();
-    indexer_capacity = 0;
-    index_entries_touched = 0;
-  }
-
   void finish() noexcept {
-    resume = nullptr;
-    if (index_entries_touched * sizeof(uint32_t) > kIndexKeptBytes) release_index();
+    resume = 0;
     open.release_memory();
   }
 
@@ -123,32 +97,22 @@ struct EventScanner::State {
 ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* header,
                                      Batch& batch) noexcept {
   if (length == 0) return ScanStatus::kEmpty;
-  if (!reserve(length)) return ScanStatus::kOutOfMemory;
   if (!safe_to_index(text, length)) return ScanStatus::kInvalidUtf8;
-  fence.open();
-  const auto error = indexer->stage1(text, length, simdjson::stage1_mode::regular);
-  const size_t entries =
-      error == simdjson::SUCCESS ? size_t{indexer->n_structural_indexes} : length;
-  index_entries_touched = std::max(index_entries_touched, entries);
-  if (error != simdjson::SUCCESS) return ScanStatus::kInvalidJson;
-
-  uint32_t* const first = indexer->structural_indexes.get();
-  const Cursor end = first + indexer->n_structural_indexes;
-  *(first + indexer->n_structural_indexes) = *first;
-  fence.close(end + 1, first + indexer_capacity + 1);
+  if (!index.begin(text, length))
+    return index.out_of_memory() ? ScanStatus::kOutOfMemory : ScanStatus::kInvalidJson;
+  const Cursor first = index.first();
   const uint8_t opener = text[*first];
   const uint32_t text_length = static_cast<uint32_t>(length);
-  Walk walk(text, text_length, 0, open);
+  Walk walk(text, text_length, 0, index, open);
   if (opener != '{' && opener != '[') {
     if (find_json_fault(text, length) != kNoFault) return ScanStatus::kInvalidJson;
     header[kRootType] = type_of_scalar(text, *first, length);
   } else {
-    if (text[end[-1]] != opener + 2) return ScanStatus::kInvalidJson;
     header[kRootType] = opener == '{' ? kObject : kArray;
     const Cursor after = opener == '{' ? walk_object(walk, first, header, batch)
                                        : walk_array(walk, first, header, batch);
     if (walk.out_of_memory()) return ScanStatus::kOutOfMemory;
-    if (after != end) return ScanStatus::kInvalidJson;
+    if (after != index.end()) return ScanStatus::kInvalidJson;
   }
   walk.look_to_end();
   replace_line_breaks(text, walk.line_breaks_from(), length);
@@ -188,12 +152,12 @@ ScanStatus EventScanner::scan(uint8_t* text, size_t length, uint32_t* table, siz
     state.resume = batch.resume;
   } else {
     std::memset(table, 0, kHeaderWords * sizeof *table);
-    state.resume = nullptr;
+    state.resume = 0;
     state.rows_delivered = 0;
     if (status != ScanStatus::kOutOfMemory)
       status = explains ? judge(text, length, table) : ScanStatus::kUnexplained;
   }
-  if (state.resume == nullptr) state.finish();
+  if (state.resume == 0) state.finish();
   return status;
 }
 
@@ -202,15 +166,15 @@ void EventScanner::scan_more(const uint8_t* text, uint32_t* table, size_t row_ca
   if (state_ == nullptr) return;
   State& state = *state_;
   table[kFirstItem] = state.rows_delivered;
-  if (state.resume == nullptr) return;
+  if (state.resume == 0) return;
   Batch batch = batch_in(table, row_capacity);
   batch.resume = state.resume;
-  Walk walk(text, static_cast<uint32_t>(last_length_), *batch.resume, state.open);
+  Walk walk(text, static_cast<uint32_t>(last_length_), batch.resume, state.index, state.open);
   walk_rest_of_items(walk, batch);
   table[kRowCount] = batch.row_count;
   state.rows_delivered += batch.row_count;
   state.resume = batch.resume;
-  if (state.resume == nullptr) state.finish();
+  if (state.resume == 0) state.finish();
 }
 
 void EventScanner::finish() noexcept {
@@ -220,7 +184,7 @@ void EventScanner::finish() noexcept {
 void EventScanner::release() noexcept {
   if (state_ == nullptr) return;
   state_->finish();
-  state_->release_index();
+  state_->index.release();
 }
 
 }  // namespace penstock

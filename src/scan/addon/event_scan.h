@@ -14,8 +14,8 @@
 // One EventScanner is one thread's at a time; several may run at once. No other thread may write to
 // the text during a call.
 //
-// Memory: an index of four bytes a token (at most four a byte of text), kept for the next call up
-// to kIndexKeptBytes.
+// Memory: an index of at most 17 MiB, however dense the text is, kept for the next call
+// (token_index.h).
 
 #pragma once
 
@@ -163,13 +163,6 @@ inline constexpr uint32_t kNumberDigitsMax = PENSTOCK_NUMBER_DIGITS_MAX;
 
 /** A longer token is nobody's key, and the same as another only if all its bytes are. */
 inline constexpr size_t kKeyTokenBytesMax = PENSTOCK_KEY_TOKEN_BYTES_MAX;
-
-/**
- * A scan that wrote more index than this gives it back when its last row is delivered. A 20 MB
- * batch of small events writes 14 MB; to fault such memory in anew would take as long as the scan
- * itself.
- */
-inline constexpr size_t kIndexKeptBytes = size_t{16} << 20;
 
 /** See scan_at_once. */
 inline constexpr size_t kExplainedAtOnceBytes = size_t{8} << 10;

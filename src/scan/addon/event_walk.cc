@@ -18,13 +18,14 @@ Cursor walk_item(Walk& walk, Cursor cursor, RowPlace place, ArrayKeys* keys, uin
   ItemReader item(walk, place, keys != nullptr);
   Token token{};
   Cursor after;
+  const uint32_t start = *cursor;
   walk.depth = walk.at(cursor) == '{' ? 1 : 0;
   if (walk.depth == 1) {
     after = walk.members(cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE {
       return item.member(walk, key, value);
     });
     if (after == nullptr) return nullptr;
-    token = {*cursor, after[-1] + 1, kObject};
+    token = {start, after[-1] + 1, kObject};
     if (keys != nullptr) keys->note(item.key(kEventKeyPlaces), number);
   } else {
     after = walk.read(cursor, token);
@@ -37,12 +38,14 @@ Cursor walk_items(Walk& walk, Cursor cursor, Batch& batch, ArrayKeys* keys) {
   uint32_t spare_row[kRowWords];
   uint32_t spare_extra[kExtraWords];
   batch.item_count = batch.row_count = 0;
-  batch.resume = nullptr;
+  batch.resume = 0;
   ++cursor;
   if (walk.at(cursor) == ']') return cursor + 1;
   for (;;) {
+    cursor = walk.held(cursor);
+    if (cursor == nullptr) return nullptr;
     const bool fits = batch.row_count < batch.row_capacity;
-    if (!fits && batch.resume == nullptr) batch.resume = cursor;
+    if (!fits && batch.resume == 0) batch.resume = *cursor;
     const RowPlace place =
         fits ? place_of(batch, batch.row_count) : RowPlace{spare_row, spare_extra};
     cursor = walk_item(walk, cursor, place, keys, batch.item_count);
@@ -77,7 +80,7 @@ Cursor walk_object(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) no
   uint32_t root_extra[kExtraWords];
   ItemReader root_item(walk, {root_row, root_extra}, true);
   Token other_sent_at{};
-  const Cursor begin = cursor;
+  const uint32_t start = *cursor;
   walk.depth = 1;
   cursor = walk.members(cursor, [&](const Key& key, Cursor value) -> Cursor {
     const uint32_t name = envelope_name_of(key);
@@ -105,7 +108,7 @@ Cursor walk_object(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) no
   const bool is_envelope = header[kBatchType] != kAbsent;
   set_part(header, kKeyType, root_item.key(is_envelope ? kEnvelopeKeyPlaces : kEventKeyPlaces));
   if (is_envelope) return cursor;
-  root_item.finish({*begin, cursor[-1] + 1, kObject});
+  root_item.finish({start, cursor[-1] + 1, kObject});
   put_single(root_row, root_extra, batch);
   return cursor;
 }
@@ -119,11 +122,17 @@ Cursor walk_array(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) noe
 }
 
 void walk_rest_of_items(Walk& walk, Batch& batch) noexcept {
-  while (batch.resume != nullptr && batch.row_count < batch.row_capacity) {
-    const Cursor after =
-        walk_item(walk, batch.resume, place_of(batch, batch.row_count), nullptr, 0);
+  Cursor cursor = walk.seek(batch.resume);
+  while (batch.row_count < batch.row_capacity) {
+    if (cursor != nullptr) cursor = walk.held(cursor);
+    if (cursor != nullptr)
+      cursor = walk_item(walk, cursor, place_of(batch, batch.row_count), nullptr, 0);
+    // Of a text that has changed since it was scanned.
+    if (cursor == nullptr) break;
     batch.row_count++;
-    batch.resume = walk.at(after) == ',' ? after + 1 : nullptr;
+    batch.resume = walk.at(cursor) == ',' ? cursor[1] : 0;
+    if (batch.resume == 0) break;
+    ++cursor;
   }
 }
 

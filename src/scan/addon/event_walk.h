@@ -13,8 +13,8 @@ struct Batch {
   size_t row_capacity;
   uint32_t item_count = 0;
   uint32_t row_count = 0;
-  /** The first item without a row, null if there is none. */
-  Cursor resume = nullptr;
+  /** Where the first item without a row begins; 0 if there is none. */
+  uint32_t resume = 0;
 };
 
 /**

@@ -83,9 +83,10 @@ class ItemReader {
     Token token{};
     Cursor after;
     if (field == kProperties && walk.at(value) == '{') {
+      const uint32_t start = *value;
       after = properties_value(value);
       if (after == nullptr) return nullptr;
-      token = {*value, after[-1] + 1, kObject};
+      token = {start, after[-1] + 1, kObject};
     } else {
       if (field == kProperties) forget_properties();
       after = walk.read(value, token);

@@ -39,6 +39,8 @@ Cursor Walk::skip_container(Cursor cursor) noexcept {
   bool in_object = at(cursor) == '{';
 
 opened:
+  cursor = held(cursor);
+  if (PENSTOCK_UNLIKELY(cursor == nullptr)) return nullptr;
   if (PENSTOCK_UNLIKELY(depth + open_.depth() >= kDepthMax)) flags |= kItemTooDeep;
   ++cursor;
   if (at(cursor) == (in_object ? '}' : ']')) goto closed;
@@ -67,6 +69,8 @@ value:
   }
 
 after_value:
+  cursor = held(cursor);
+  if (PENSTOCK_UNLIKELY(cursor == nullptr)) return nullptr;
   ++cursor;
   if (at(cursor) == ',') {
     ++cursor;
@@ -80,6 +84,12 @@ closed:
   if (open_.empty()) return cursor + 1;
   in_object = open_.top();
   goto after_value;
+}
+
+Cursor Walk::next_part(Cursor cursor) noexcept {
+  cursor = index_.more(cursor);
+  mark_ = index_.mark();
+  return cursor;
 }
 
 Walk::Escapes Walk::pass_escapes(uint32_t end) noexcept {

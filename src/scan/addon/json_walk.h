@@ -12,8 +12,13 @@
 // running off the end meets an opening bracket where only a comma or closer may stand: no bounds
 // check is needed anywhere else.
 //
+// The index may hold a part of the text's tokens only. So whatever goes on to another member, value
+// or container calls `held` first: the cursor is in the index still, and as many entries behind it
+// as are looked at until the next call.
+//
 // A cursor points into the index. A function that takes one at the start of a value returns the one
-// after it, or null.
+// after it, or null. The one that it took is good for nothing then; of the one that it returns, the
+// entry before is there, too.
 
 #pragma once
 
@@ -23,6 +28,7 @@
 
 #include "bit_stack.h"
 #include "event_scan.h"
+#include "token_index.h"
 
 #if defined(_MSC_VER)
 #define PENSTOCK_INLINE __forceinline
@@ -35,8 +41,6 @@
 #endif
 
 namespace penstock {
-
-using Cursor = const uint32_t*;
 
 struct Token {
   uint32_t start;
@@ -60,8 +64,11 @@ uint32_t four_hex_digits(const uint8_t* p) noexcept;
 
 class Walk {
  public:
-  Walk(const uint8_t* text, uint32_t length, uint32_t from, BitStack& open) noexcept
-      : text_(text),
+  Walk(const uint8_t* text, uint32_t length, uint32_t from, TokenIndex& index,
+       BitStack& open) noexcept
+      : index_(index),
+        mark_(index.mark()),
+        text_(text),
         length_(length),
         clear_(from),
         window_end_(from),
@@ -79,7 +86,7 @@ class Walk {
    * Where to begin replacing line breaks; the length if there are none. Final after look_to_end.
    */
   uint32_t line_breaks_from() const noexcept { return line_break_; }
-  bool out_of_memory() const noexcept { return out_of_memory_; }
+  bool out_of_memory() const noexcept { return out_of_memory_ || index_.out_of_memory(); }
 
   void look_to_end() noexcept {
     while (window_end_ < length_) next_window(window_end_);
@@ -87,6 +94,18 @@ class Walk {
 
   const uint8_t* text() const noexcept { return text_; }
   PENSTOCK_INLINE uint8_t at(Cursor cursor) const noexcept { return text_[*cursor]; }
+
+  /** The cursor, where it is now, with what comes next behind it. Null if that is no JSON. */
+  PENSTOCK_INLINE Cursor held(Cursor cursor) noexcept {
+    return PENSTOCK_UNLIKELY(cursor >= mark_) ? next_part(cursor) : cursor;
+  }
+
+  /** Goes back to the token at this offset. Null if the text has changed. */
+  Cursor seek(uint32_t offset) noexcept {
+    const Cursor cursor = index_.seek(text_, offset);
+    mark_ = index_.mark();
+    return cursor;
+  }
 
   /**
    * Calls `member(key, cursor of the value)` for each member of the object; it returns the cursor
@@ -97,7 +116,9 @@ class Walk {
     ++cursor;
     if (at(cursor) == '}') return cursor + 1;
     for (;;) {
-      if (PENSTOCK_UNLIKELY(at(cursor) != '"' || at(cursor + 1) != ':')) return nullptr;
+      cursor = held(cursor);
+      if (PENSTOCK_UNLIKELY(cursor == nullptr || at(cursor) != '"' || at(cursor + 1) != ':'))
+        return nullptr;
       Key key{};
       if (PENSTOCK_UNLIKELY(cursor[1] > clear_)) {
         const Escapes escapes = pass_escapes(cursor[1]);
@@ -229,6 +250,7 @@ class Walk {
     return ends_at(end, cursor) ? end : 0;
   }
 
+  Cursor next_part(Cursor cursor) noexcept;
   void note_long_number(const uint8_t* begin, const uint8_t* end) noexcept;
   Escapes pass_escapes(uint32_t end) noexcept;
   uint32_t escape_end(uint32_t backslash) noexcept;
@@ -236,6 +258,8 @@ class Walk {
   void find_backslash(uint32_t from) noexcept;
   void find_line_break(uint32_t from) noexcept;
 
+  TokenIndex& index_;
+  Cursor mark_;
   const uint8_t* const text_;
   const uint32_t length_;
   // No backslash not yet passed stands before clear_. It is the offset of a backslash, or equals

@@ -1,0 +1,176 @@
+// Windows of the text, and the list that their tokens are gathered in.
+
+#include "token_index.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace penstock {
+namespace {
+
+// The fuzz target makes both small, so that short texts cross from one window to the next and have
+// more tokens than are held.
+#if !defined(PENSTOCK_INDEX_WINDOW_BYTES)
+#define PENSTOCK_INDEX_WINDOW_BYTES (size_t{256} << 10)
+#endif
+#if !defined(PENSTOCK_INDEX_ENTRIES_MAX)
+#define PENSTOCK_INDEX_ENTRIES_MAX (size_t{4} << 20)
+#endif
+
+constexpr size_t kWindowBytes = PENSTOCK_INDEX_WINDOW_BYTES;
+/** A window's bytes, two tokens that it may be made longer by, and what stage 1 writes behind. */
+constexpr size_t kWindowEntries = kWindowBytes + 2 + 16;
+/** A 20 MB batch of small events has 3.5 million tokens. */
+constexpr size_t kEntriesMax = PENSTOCK_INDEX_ENTRIES_MAX;
+constexpr size_t kNoPlace = SIZE_MAX;
+
+static_assert(kEntriesMax >= 2 * kWindowEntries, "a window fits beside what is held of another");
+
+bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+// Stage 1 takes two control characters for operators (0x0C for a comma, 0x1A for a colon), a token
+// each, however many stand in a row. No JSON has one outside of a string.
+bool is_control(uint8_t c) { return c < ' ' && !is_space(c); }
+
+bool is_operator(uint8_t c) {
+  return c == ',' || c == ':' || c == '[' || c == ']' || c == '{' || c == '}';
+}
+
+bool is_scalar(uint8_t c) { return c != '"' && !is_space(c) && !is_operator(c) && !is_control(c); }
+
+// Behind the comma, colon or bracket that ends the token at `at`, or the string around `at`; the
+// length if there is none. kNoPlace: something else stands there, so the text is no JSON. Stage 1
+// finds no more in between than that token and this end, or it would write past our list.
+size_t behind_token(const uint8_t* text, size_t length, size_t at, bool in_string) {
+  if (!in_string) {
+    while (at < length && is_space(text[at])) at++;
+    in_string = at < length && text[at] == '"';
+    if (in_string) at++;
+    while (!in_string && at < length && is_scalar(text[at])) at++;
+  }
+  if (in_string) {
+    for (; at < length && text[at] != '"'; at++) at += text[at] == '\\' ? 1 : 0;
+    at++;
+  }
+  while (at < length && is_space(text[at])) at++;
+  if (at >= length) return length;
+  return is_operator(text[at]) ? at + 1 : kNoPlace;
+}
+
+// The last place behind a comma or bracket, else behind a colon, of which strings have more. It may
+// be within a string, which stage 1 tells.
+size_t likely_place(const uint8_t* text, size_t from, size_t to) {
+  size_t behind_colon = kNoPlace;
+  for (; to > from; to--) {
+    if (!is_operator(text[to - 1])) continue;
+    if (text[to - 1] != ':') return to;
+    if (behind_colon == kNoPlace) behind_colon = to;
+  }
+  return behind_colon;
+}
+
+}  // namespace
+
+bool TokenIndex::begin(const uint8_t* text, size_t length) noexcept {
+  fence_.open();
+  text_ = text;
+  length_ = length;
+  next_ = size_ = 0;
+  root_ = kNoRoot;
+  out_of_memory_ = !reserve(length <= kWindowBytes ? kWindowEntries : kEntriesMax);
+  return !out_of_memory_ && fill();
+}
+
+Cursor TokenIndex::seek(const uint8_t* text, uint32_t offset) noexcept {
+  text_ = text;
+  if (*first() <= offset && offset <= end()[-1]) return std::lower_bound(first(), end(), offset);
+  fence_.open();
+  next_ = offset;
+  size_ = 0;
+  return fill() ? first() : nullptr;
+}
+
+Cursor TokenIndex::more(Cursor cursor) noexcept {
+  fence_.open();
+  size_ = static_cast<size_t>(end() - (cursor - 1));
+  std::memmove(entries_.get(), cursor - 1, size_ * sizeof *cursor);
+  return fill() ? first() + 1 : nullptr;
+}
+
+void TokenIndex::release() noexcept {
+  fence_.open();
+  entries_.reset();
+  capacity_ = 0;
+  indexer_.reset();
+  indexer_bytes_max_ = 0;
+}
+
+bool TokenIndex::fill() noexcept {
+  while (next_ < length_ && capacity_ - size_ >= kWindowEntries)
+    if (!index_window()) return false;
+  return finish();
+}
+
+bool TokenIndex::finish() noexcept {
+  if (size_ == 0) return false;
+  if (root_ == kNoRoot) root_ = entries_[0];
+  entries_[size_] = root_;
+  fence_.close(end() + 1, first() + capacity_);
+  const uint8_t opener = text_[root_];
+  return next_ < length_ || (opener != '{' && opener != '[') || text_[end()[-1]] == opener + 2;
+}
+
+// A window begins behind a comma, colon or bracket, where stage 1 may begin afresh, and ends behind
+// one, or with the text. Where that takes it past its size, it is by the rest of one string.
+bool TokenIndex::index_window() noexcept {
+  const bool is_last = length_ - next_ <= kWindowBytes;
+  size_t end = is_last ? length_ : likely_place(text_, next_, next_ + kWindowBytes);
+  if (end == kNoPlace) end = behind_token(text_, length_, next_, false);
+  simdjson::error_code error = index_until(end);
+  if (error == simdjson::UNCLOSED_STRING && end < length_) {
+    end = behind_token(text_, length_, end, true);
+    error = index_until(end);
+  }
+  if (error != simdjson::SUCCESS && (error != simdjson::EMPTY || end < length_)) return false;
+  const auto from = static_cast<uint32_t>(next_);
+  uint32_t* const entries = entries_.get() + size_;
+  const size_t count = indexer_->n_structural_indexes;
+  for (size_t i = 0; from != 0 && i < count; i++) entries[i] += from;
+  size_ += count;
+  next_ = end;
+  return true;
+}
+
+// Stage 1 writes to an array that its object owns, so for this call it owns our list's end.
+simdjson::error_code TokenIndex::index_until(size_t end) noexcept {
+  if (end == kNoPlace) return simdjson::TAPE_ERROR;
+  if (!can_index(end - next_)) return simdjson::MEMALLOC;
+  indexer_->structural_indexes.reset(entries_.get() + size_);
+  const auto error = indexer_->stage1(text_ + next_, end - next_, simdjson::stage1_mode::regular);
+  static_cast<void>(indexer_->structural_indexes.release());
+  return error;
+}
+
+bool TokenIndex::reserve(size_t entries) noexcept {
+  if (entries <= capacity_) return true;
+  entries_.reset();
+  entries_.reset(new (std::nothrow) uint32_t[entries]);
+  capacity_ = entries_ ? entries : 0;
+  return capacity_ != 0;
+}
+
+// Simdjson makes an array as long as the text, of which we take nothing. With room for the same
+// string in a window that begins elsewhere: `seek` is to need no more.
+bool TokenIndex::can_index(size_t length) noexcept {
+  if (indexer_ && length <= indexer_bytes_max_) return true;
+  indexer_bytes_max_ = length <= kWindowBytes ? kWindowBytes : length + kWindowBytes;
+  const auto error = simdjson::get_active_implementation()->create_dom_parser_implementation(
+      indexer_bytes_max_, 1, indexer_);
+  out_of_memory_ = error != simdjson::SUCCESS;
+  if (out_of_memory_) indexer_.reset();
+  else indexer_->structural_indexes.reset();
+  return !out_of_memory_;
+}
+
+}  // namespace penstock
