@@ -4,6 +4,7 @@
 // which acknowledges nothing holds up nobody's frames but its own. Must not look into frames.
 
 import type { Lane } from "../base/types.ts";
+import type { Distance } from "./distance.ts";
 import { Fifo } from "./fifo.ts";
 import { Together, type TogetherOptions } from "./together.ts";
 
@@ -23,6 +24,13 @@ interface Departing {
   departedBytes: number;
   /** Whether the frame leaves in an atomic batch. */
   together: boolean;
+  readonly firstSentMonotonicMs: number;
+  readonly sends: number;
+}
+
+interface DeparturesOptions extends Partial<TogetherOptions> {
+  /** Default: the store is near. */
+  readonly distance?: Pick<Distance, "isFar" | "left" | "settled"> | undefined;
 }
 
 /** A stream that takes no atomic batches. */
@@ -48,6 +56,7 @@ export class Departures<Waiting extends Queue> {
   readonly #live = new Fifo<Waiting>();
   readonly #background = new Fifo<Waiting>();
   readonly #together: Together;
+  readonly #distance: DeparturesOptions["distance"];
   /** But for those in atomic batches, which leave only while these have room in the window. */
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
@@ -56,9 +65,10 @@ export class Departures<Waiting extends Queue> {
   constructor(
     framesUnackedMax: number,
     stream = takesFramesAlone,
-    together: Partial<TogetherOptions> = {},
+    { distance, ...together }: DeparturesOptions = {},
   ) {
     this.#framesUnackedMax = framesUnackedMax;
+    this.#distance = distance;
     const clock = { monotonicMs: () => performance.now() };
     this.#together = new Together(stream, { ...clock, ...together, framesUnackedMax });
   }
@@ -84,10 +94,7 @@ export class Departures<Waiting extends Queue> {
   /** Whether a frame of the queue may leave beside the queue's unacknowledged frames. */
   mayLeave(queue: Waiting): boolean {
     if (queue.unacked < queue.window) return true;
-    // A live queue may have one frame more than its window unacknowledged while background frames
-    // are under way: its frames that have left may be waiting behind one of those in the store, and
-    // its next frame need not wait here for their acknowledgement too.
-    if (!queue.background) return this.backgroundUnderWay && queue.unacked === queue.window;
+    if (!queue.background) return queue.unacked === queue.window && this.#mayLeaveBeside();
     return (
       queue.lane === "live" &&
       queue.unackedBytes < littleBytesUnackedMax &&
@@ -121,6 +128,15 @@ export class Departures<Waiting extends Queue> {
     return this.#live.shift();
   }
 
+  /**
+   * Whether a live queue may have one frame more than its window unacknowledged: where its next
+   * frame would wait here for what costs the store nothing. The frames that have left may be behind
+   * background ones in the store, or on a long way there or back.
+   */
+  #mayLeaveBeside(): boolean {
+    return this.backgroundUnderWay || this.#distance?.isFar === true;
+  }
+
   #isBackgroundsTurn(liveMayLeave: boolean): boolean {
     if (this.#backgroundBytesUnacked === 0 || !liveMayLeave) return true;
     return this.#backgroundBytesUnacked < littleBytesUnackedMax && !this.#wasBackground;
@@ -131,6 +147,7 @@ export class Departures<Waiting extends Queue> {
     queue.unacked++;
     this.#framesUnacked++;
     if (!queue.background) {
+      this.#distance?.left();
       this.#together.leftAlone();
       return;
     }
@@ -145,6 +162,7 @@ export class Departures<Waiting extends Queue> {
     if (frame.together) return;
     this.#framesUnacked--;
     if (!queue.background) {
+      this.#distance?.settled(frame);
       this.#together.settledAlone();
       return;
     }

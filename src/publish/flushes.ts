@@ -54,6 +54,11 @@ export class Flushes {
     this.#schedule();
   }
 
+  /** The same, without waiting for the end of the turn. Not from within a caller's call. */
+  now(departures: Departures<FrameQueue>): void {
+    if (departures.waiting) this.#flushStream(departures, this.#monotonicMs());
+  }
+
   /** Puts the queue among those of its stream, if it may send; returns whether it is there. */
   #enqueue(queue: FrameQueue): boolean {
     if (queue.ready) return true;

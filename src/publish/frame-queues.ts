@@ -8,6 +8,7 @@ import type { FrameScope } from "../nats/names.ts";
 import { manyProjects, partitionOf, subjectOf } from "../nats/names.ts";
 import type { StreamState, StreamStates } from "../nats/readiness.ts";
 import { Departures } from "./departures.ts";
+import type { Distance } from "./distance.ts";
 import { FrameQueue } from "./frame.ts";
 
 /**
@@ -24,6 +25,7 @@ interface FrameQueuesConfig {
   readonly framesUnackedMax: number;
   /** So many frames leave together, whatever is measured. Default: where that is faster. */
   readonly batchesFrom?: number | undefined;
+  readonly distance?: Distance;
 }
 
 /**
@@ -32,7 +34,7 @@ interface FrameQueuesConfig {
  * measured (sync_interval always, 128 requests at a time, two cores shared with the server):
  * windows of 1, 2 and 4 took 93,000, 77,000 and 80,000 events/s with 27,000, 40,000 and 54,000
  * fsyncs per million. A wider window lets frames overlap, but spends on more PubAcks what that
- * gains, for frames of 512 KiB too.
+ * gains, for frames of 512 KiB too. Where the way to the store is long, two gain (Departures).
  */
 const windows: Readonly<Record<Way, number>> = { live: 1, bulk: 1, historical: 1 };
 
@@ -88,11 +90,11 @@ export class FrameQueues {
     this.#config = config;
     this.#streams = streams;
     const window = windowOfStream(config);
-    const { batchesFrom } = config;
+    const { batchesFrom, distance } = config;
     this.#departures = new Map(
       streams.all.map((stream) => [
         stream,
-        new Departures<FrameQueue>(window, stream, { batchesFrom }),
+        new Departures<FrameQueue>(window, stream, { batchesFrom, distance }),
       ]),
     );
   }

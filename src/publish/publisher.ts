@@ -20,6 +20,7 @@ import type { NatsLink } from "../nats/link.ts";
 import type { FrameScope } from "../nats/names.ts";
 import { noteLines, refusalNow, StreamStates, silenceNow } from "../nats/readiness.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
+import { Distance } from "./distance.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import { Flushes } from "./flushes.ts";
 import { Frame, type FrameQueue, frameOf } from "./frame.ts";
@@ -98,7 +99,8 @@ export class GroupPublisher implements Publisher {
       discard: (frame) => this.#settlement.discard(frame),
     });
     this.#streams = options.streams ?? new StreamStates(config.subjectPrefix, config.partitions);
-    this.#queues = new FrameQueues(config, this.#streams);
+    const distance = new Distance(options);
+    this.#queues = new FrameQueues({ ...config, distance }, this.#streams);
     this.#inFlight = new InFlight({
       ...options,
       ackTimeoutMs: config.ackTimeoutMs,
@@ -110,7 +112,9 @@ export class GroupPublisher implements Publisher {
       storeFull: (frame, isWholeServer) => this.#storeFull(frame, isWholeServer),
       batchEnded: (departures, isStored) => {
         departures.batchEnded(isStored);
-        this.#flushes.wake(departures);
+        // An acknowledgement means up to a thousand answers: the next batch leaves before those.
+        if (isStored) this.#flushes.now(departures);
+        else this.#flushes.wake(departures);
       },
     });
     this.#flushes = new Flushes({

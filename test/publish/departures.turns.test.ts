@@ -34,7 +34,8 @@ class Kit {
   sendAll(): void {
     for (let queue = this.departures.next(); queue !== undefined; queue = this.departures.next()) {
       const length = queue.background ? this.#bytes : 500;
-      const frame = { queue, length, departedBytes: 0, together: false };
+      const sent = { firstSentMonotonicMs: 0, sends: 1 };
+      const frame = { queue, length, departedBytes: 0, together: false, ...sent };
       this.departures.left(frame);
       this.#underWay.push(frame);
       this.left[queue.background ? "background" : "live"]++;

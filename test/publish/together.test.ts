@@ -17,6 +17,8 @@ interface TestFrame {
   readonly length: number;
   departedBytes: number;
   together: boolean;
+  readonly firstSentMonotonicMs: number;
+  readonly sends: number;
 }
 
 /** A stream to which frames of many projects go, one of each; nothing is acknowledged by itself. */
@@ -84,7 +86,8 @@ class Kit {
 }
 
 function frameOf(queue: TestQueue): TestFrame {
-  return { queue, length: 500, departedBytes: 0, together: false };
+  const sent = { firstSentMonotonicMs: 0, sends: 1 };
+  return { queue, length: 500, departedBytes: 0, together: false, ...sent };
 }
 
 describe("live frames of a stream that takes atomic batches", () => {
