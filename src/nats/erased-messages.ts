@@ -9,13 +9,15 @@ import {
   erasedSubjects,
   erasuresStreamOf,
   firstStoredHeader,
-  type Origin,
+  type MadeStream,
   rewrittenSequence,
 } from "./rewritten.ts";
 
-/** More than so many, ahead of where it is read, are not held in memory. */
-const heldMax = 1_000_000;
 const forgetAtMin = 10_000;
+/** More than so many ahead are not kept: the bucket is read again where a reader has got there. */
+const keptMax = 500_000;
+/** Held of a frame that stands in the place of a message, and was not erased itself. */
+const stands = -1;
 
 /** A frame that stands in the place of another. */
 export interface RewrittenFrame {
@@ -25,41 +27,59 @@ export interface RewrittenFrame {
   readonly message: StoredMsg;
 }
 
+/** Asked one question after another: one may let go of what another one looks at. */
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
-  readonly #origin: Omit<Origin, "sequence">;
+  readonly #of: MadeStream;
+  /** By number: the frame in the place of that message, or that it stands for another. */
   readonly #held = new Map<number, number>();
-  #next = 1;
+  /** Held is what is known from here on, */
   #from = 0;
+  /** and before this. */
+  #until = 0;
+  #next = 1;
   #forgetAt = forgetAtMin;
 
-  /** `created`: when the stream was made, as the server says it. */
-  constructor(manager: JetStreamManager, origin: Omit<Origin, "sequence">) {
+  constructor(manager: JetStreamManager, stream: MadeStream) {
     this.#manager = manager;
-    this.#origin = origin;
+    this.#of = stream;
   }
 
   get created(): string {
-    return this.#origin.created;
+    return this.#of.created;
   }
 
   /**
-   * Learns what was erased until now. What is before `from` is not held. Rejects when NATS does not
-   * answer, or this user may not ask.
+   * Learns what was erased until now. What is before `from` need not be held any more. Rejects when
+   * NATS does not answer, or this user may not ask.
    */
-  async learn(from: number): Promise<void> {
-    if (from < this.#from) this.#next = 1;
+  async learn(from: number = this.#from): Promise<void> {
+    if (!this.#reaches(from)) {
+      this.#held.clear();
+      [this.#next, this.#until] = [1, Number.POSITIVE_INFINITY];
+    }
     this.#from = from;
     for (;;) {
       const entry = await this.#entryFrom(this.#next);
       if (entry === undefined) return;
       this.#next = entry.seq + 1;
       const { created, messages } = entry.json<ErasedEntry>();
-      if (created !== this.#origin.created) continue;
-      for (let at = 0; at + 1 < messages.length; at += 2)
-        if (messages[at]! >= from) this.#held.set(messages[at]!, messages[at + 1]!);
+      if (created !== this.#of.created) continue;
+      for (let at = 0; at + 1 < messages.length; at += 2) {
+        const [sequence, place] = [messages[at]!, messages[at + 1]!];
+        this.#hold(sequence, place);
+        if (place > 0 && !this.#held.has(place)) this.#hold(place, stands);
+      }
       this.#forget();
     }
+  }
+
+  #reaches(sequence: number): boolean {
+    return sequence >= this.#from && sequence < this.#until;
+  }
+
+  #hold(sequence: number, place: number): void {
+    if (this.#reaches(sequence)) this.#held.set(sequence, place);
   }
 
   /** A reader asks at every hole, so what it has passed goes now and then alone. */
@@ -67,52 +87,82 @@ export class ErasedMessages {
     if (this.#held.size < this.#forgetAt) return;
     for (const sequence of this.#held.keys())
       if (sequence < this.#from) this.#held.delete(sequence);
+    if (this.#held.size > keptMax) {
+      this.#until = Float64Array.from(this.#held.keys()).sort()[keptMax]!;
+      for (const sequence of this.#held.keys())
+        if (sequence >= this.#until) this.#held.delete(sequence);
+    }
     this.#forgetAt = Math.max(forgetAtMin, 2 * this.#held.size);
-    if (this.#held.size > heldMax)
-      throw new Error(`more than ${heldMax} messages of ${this.#origin.stream} were erased`);
   }
 
-  /** Whether it was erased, and nothing of it is missed. */
-  has(sequence: number): boolean {
-    return this.#held.has(sequence);
-  }
-
-  /** The number of the frame in its place; 0: nothing of it is left. */
-  placeOf(sequence: number): number | undefined {
+  async #heldOf(sequence: number): Promise<number | undefined> {
+    if (!this.#reaches(sequence)) await this.learn(sequence);
     return this.#held.get(sequence);
   }
 
-  /** From here on the stream has all that it is to have; `first`: its first message. */
-  firstOf(first: number): number {
-    let sequence = first;
-    while (this.#held.has(sequence - 1)) sequence--;
-    return sequence;
+  /** The number of the frame in its place; 0: nothing is there; undefined: it is not erased. */
+  async placeOf(sequence: number): Promise<number | undefined> {
+    const held = await this.#heldOf(sequence);
+    return held === stands ? undefined : held;
+  }
+
+  /**
+   * From here on, and not before `from`, the stream has all that it is to have; `first`: its first
+   * message.
+   */
+  async firstOf(first: number, from: number): Promise<number> {
+    let [begin, due] = [first, from];
+    for await (const sequence of this.between(from, first - 1)) {
+      if (sequence !== due || begin === first) begin = sequence;
+      due = sequence + 1;
+    }
+    return due === first ? begin : first;
+  }
+
+  /**
+   * Those from `from` on and before `first`, the stream's first message, whose frames the stream
+   * still has: they were stored later than what was beside them.
+   */
+  async *standing(first: number, from: number): AsyncGenerator<number> {
+    for await (const sequence of this.between(from, first - 1))
+      if (((await this.placeOf(sequence)) ?? 0) >= first) yield sequence;
   }
 
   /** Those between the two, both included, in order. */
-  between(from: number, to: number): number[] {
+  async *between(from: number, to: number): AsyncGenerator<number> {
+    for (let at = from; at <= to; ) {
+      if (!this.#reaches(at)) await this.learn(at);
+      const end = Math.min(to, this.#until - 1);
+      yield* this.#heldBetween(at, end);
+      at = end + 1;
+    }
+  }
+
+  #heldBetween(from: number, to: number): number[] {
+    const isErased = (sequence: number) => (this.#held.get(sequence) ?? stands) !== stands;
     if (to - from < this.#held.size) {
       const all: number[] = [];
       for (let sequence = from; sequence <= to; sequence++)
-        if (this.has(sequence)) all.push(sequence);
+        if (isErased(sequence)) all.push(sequence);
       return all;
     }
-    return [...this.#held.keys()].filter((one) => one >= from && one <= to).sort((a, b) => a - b);
+    const within = [...this.#held.keys()].filter((one) => one >= from && one <= to);
+    return within.filter(isErased).sort((a, b) => a - b);
   }
 
   /** The frame in the place of that message; undefined: nothing is there, or no longer. */
   async frameAt(sequence: number): Promise<RewrittenFrame | undefined> {
     for (let tried = 0; ; ) {
-      const place = this.#held.get(sequence) ?? 0;
+      const place = (await this.placeOf(sequence)) ?? 0;
       if (place === 0 || place === tried) return undefined;
       tried = place;
-      const message = await this.#manager.streams.getMessage(this.#origin.stream, { seq: place });
-      if (message !== null && rewrittenSequence(message.header, this.#origin) === sequence) {
+      const message = await this.#manager.streams.getMessage(this.#of.stream, { seq: place });
+      if (message !== null && rewrittenSequence(message.header, this.#of) === sequence) {
         const storedAtMs = Number(message.header.get(firstStoredHeader));
         return { sequence, storedAtMs, message };
       }
       // It may have been written anew once more; that was noted before it went.
-      await this.learn(this.#from);
+      await this.learn();
     }
   }
 
@@ -120,19 +170,22 @@ export class ErasedMessages {
    * Whether what a frame holds, which was written in the place of that message, is in another one:
    * an erasure that was killed may have stored it without anybody being told.
    */
-  async isStray(sequence: number, origin: number): Promise<boolean> {
-    const place = this.#held.get(origin);
-    return place === undefined ? await this.isThere(origin) : place !== sequence;
+  async isStray(sequence: number, original: number): Promise<boolean> {
+    const held = await this.#heldOf(sequence);
+    if (held !== undefined) return held !== stands;
+    // What is held here goes on being asked for in order, so another one looks so far back.
+    const all = this.#reaches(original) ? this : new ErasedMessages(this.#manager, this.#of);
+    return (await all.placeOf(original)) !== undefined || (await this.isThere(original));
   }
 
   /** Whether the stream still has the message itself. */
   async isThere(sequence: number): Promise<boolean> {
     const { streams } = this.#manager;
-    return (await streams.getMessage(this.#origin.stream, { seq: sequence })) !== null;
+    return (await streams.getMessage(this.#of.stream, { seq: sequence })) !== null;
   }
 
   async #entryFrom(sequence: number): Promise<StoredMsg | undefined> {
-    const { stream } = this.#origin;
+    const { stream } = this.#of;
     const query = { seq: sequence, next_by_subj: `${erasedSubjects(stream)}>` };
     try {
       const request: MsgRequest = query;

@@ -5,11 +5,15 @@
 import type { MsgHdrs } from "@nats-io/nats-core";
 import { bucketStream, bucketSubjects } from "./names.ts";
 
-/** A message of a stream that was made at that time: its number means nothing in another one. */
-export interface Origin {
+/** A stream that was made at that time: its numbers mean nothing in another one of its name. */
+export interface MadeStream {
   readonly stream: string;
-  /** When the stream was made, as the server says it. */
+  /** When it was made, as the server says it. */
   readonly created: string;
+}
+
+/** The message in whose place a frame was written. */
+interface Original extends MadeStream {
   readonly sequence: number;
 }
 
@@ -22,12 +26,12 @@ export const firstStoredHeader = "Penstock-First-Stored";
 /** The header with the durable consumers that had acknowledged that message: `readByText`. */
 export const readByHeader = "Penstock-Read-By";
 
-export function originText({ stream, created, sequence }: Origin): string {
+export function originalText({ stream, created, sequence }: Original): string {
   return `${stream} ${created} ${sequence}`;
 }
 
 /** Undefined: the message is none that was written anew. */
-export function originOf(headers: Pick<MsgHdrs, "get"> | undefined): Origin | undefined {
+export function originalOf(headers: Pick<MsgHdrs, "get"> | undefined): Original | undefined {
   const found = /^(\S+) (\S+) (\d{1,15})$/.exec(headers?.get(rewritesHeader) ?? "");
   if (found === null) return undefined;
   return { stream: found[1]!, created: found[2]!, sequence: Number(found[3]) };
@@ -40,10 +44,11 @@ export function originOf(headers: Pick<MsgHdrs, "get"> | undefined): Origin | un
  */
 export function rewrittenSequence(
   headers: Pick<MsgHdrs, "get"> | undefined,
-  { stream, created }: Omit<Origin, "sequence">,
+  { stream, created }: MadeStream,
 ): number | undefined {
-  const origin = originOf(headers);
-  return origin?.stream === stream && origin.created === created ? origin.sequence : undefined;
+  const original = originalOf(headers);
+  const isHere = original?.stream === stream && original.created === created;
+  return isHere ? original.sequence : undefined;
 }
 
 /** A durable consumer; one that was made anew under the name of another is another one. */
@@ -56,8 +61,13 @@ export interface Durable {
 /** Who is not named hears of the events once more; the header has room for so many. */
 const namedMax = 30;
 
-export function readByText(durables: readonly Durable[]): string {
-  return durables.slice(0, namedMax).map(durableText).join(" ");
+/** `before`: the text that the message has, where it stands in the place of another one. */
+export function readByText(durables: readonly Durable[], before = ""): string {
+  const named = [before, ...durables.map(durableText)].join(" ").split(" ");
+  return [...new Set(named)]
+    .filter((one) => one !== "")
+    .slice(0, namedMax)
+    .join(" ");
 }
 
 /** Whether that consumer has acknowledged the message in whose place this one is. */

@@ -15,12 +15,12 @@ import { storedIdText } from "../../events/distinct-id.ts";
 import { managerOf } from "../../nats/api.ts";
 import { subjectOf } from "../../nats/names.ts";
 import { erasuresBucketOf } from "../../nats/rewritten.ts";
-import { listProjects } from "../../projects/registry/commands.ts";
 import { findStreams, type StreamName, storedStream } from "../../reading/stored-stream.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import type { EffectsCommand } from "../effects/command.ts";
 import { note, say } from "../effects/command.ts";
 import { findNats, openNats } from "../nats.ts";
+import { requireProject } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 import { copiesOf } from "./copies.ts";
 import { ErasureLog } from "./erasure-log.ts";
@@ -57,7 +57,7 @@ export async function erase(command: EffectsCommand, options: EraseOptions): Pro
     );
   const connection = await openNats(findNats(config, context.host));
   try {
-    await requireProject(connection, command, project);
+    await requireProject(connection, config, { command: "erase", project });
     const people = options.effects ? await told(() => peopleOf(command)) : undefined;
     const found = people === undefined ? [] : await told(() => people.idsOf(project, given));
     const ids = [...new Set([...given, ...found])];
@@ -75,17 +75,6 @@ function idsOf({ project, distinctId }: EraseOptions): string[] {
   if (distinctId.length === 0) throw wrong("name the person: --distinct-id <id>");
   if (distinctId.some((id) => id.trim() === "")) throw wrong("a distinct id is not blank");
   return [...new Set(distinctId.map(storedIdText))];
-}
-
-async function requireProject(
-  connection: NatsConnection,
-  { config }: EffectsCommand,
-  project: string,
-): Promise<void> {
-  const { subjectPrefix: prefix, replicas } = config;
-  const projects = await listProjects(connection, { prefix, replicas });
-  if (!projects.some(({ id }) => id === project))
-    throw new CommandError(`erase: there is no project ${project}`);
 }
 
 /** Rejects with a StoreError where the database is another installation's, or not there. */

@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { type JetStreamClient, jetstream } from "@nats-io/jetstream";
+import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io/jetstream";
 import { type KV, type KvEntry, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import {
@@ -13,7 +13,8 @@ import {
   type ProcessIdentity,
   placeOfPids,
 } from "../../embedded/process-identity.ts";
-import { apiCodes, isApiError } from "../../nats/api.ts";
+import { apiCodes, isApiError, managerOf } from "../../nats/api.ts";
+import { bucketStream, bucketSubjects } from "../../nats/names.ts";
 import { type ErasedEntry, erasedSubjects } from "../../nats/rewritten.ts";
 import { CommandError } from "../context.ts";
 
@@ -29,6 +30,13 @@ interface LockTimes {
   /** So long a question waits for its answer. */
   readonly answerMsMax: number;
   readonly beatMs: number;
+}
+
+interface Opened extends Pick<ErasureLogOptions, "bucket" | "host"> {
+  readonly js: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly kv: KV;
+  readonly times: LockTimes;
 }
 
 /** Who holds the lock. */
@@ -49,6 +57,8 @@ const lockKey = "lock";
 
 export class ErasureLog {
   readonly #js: JetStreamClient;
+  readonly #manager: JetStreamManager;
+  readonly #bucket: string;
   readonly #kv: KV;
   readonly #host: ProcessHost;
   readonly #holder: Omit<Holder, "beats">;
@@ -63,9 +73,11 @@ export class ErasureLog {
   #heldAtMs = 0;
   #lost: Error | undefined;
 
-  private constructor(js: JetStreamClient, kv: KV, host: ProcessHost, times: LockTimes) {
+  private constructor({ js, manager, bucket, kv, host, times }: Opened) {
     this.#times = times;
+    this.#bucket = bucket;
     this.#js = js;
+    this.#manager = manager;
     this.#kv = kv;
     this.#host = host;
     const own = identify(host.pid, host) ?? { pid: host.pid, startedAt: "" };
@@ -80,7 +92,8 @@ export class ErasureLog {
     const all = { ...lockTimes, ...times };
     const js = jetstream(connection, { timeout: all.answerMsMax });
     const kv = await new Kvm(js).create(bucket, { replicas, history: 1 });
-    return new ErasureLog(js, kv, host, all);
+    const manager = await managerOf(connection, { timeoutMs: all.answerMsMax });
+    return new ErasureLog({ js, manager, bucket, kv, host, times: all });
   }
 
   /** Tells this erasure from all others. */
@@ -115,10 +128,39 @@ export class ErasureLog {
     await this.#kv.delete(lockKey, { previousSeq: this.#revision }).catch(() => {});
   }
 
-  /** Fulfilled once it is stored: from then on a message that is gone is known to be erased. */
+  /**
+   * Fulfilled once it is stored: from then on a message that is gone is known to be erased. It is
+   * stored only while the server knows the lock as this erasure's: a process that stood still may
+   * have lost it to another one, whose notes these would contradict.
+   */
   async note(stream: string, entry: ErasedEntry): Promise<void> {
     const subject = `${erasedSubjects(stream)}${this.id}.${++this.#entries}`;
-    await this.#js.publish(subject, JSON.stringify(entry), { timeout: this.#times.answerMsMax });
+    for (;;) {
+      const lastSequence = await this.#lastSequenceHeld();
+      try {
+        const expect = { lastSequence };
+        const timeout = this.#times.answerMsMax;
+        await this.#js.publish(subject, JSON.stringify(entry), { timeout, expect });
+        return;
+      } catch (error) {
+        // Another entry came meanwhile; most are beats of the lock.
+        if (!isApiError(error, apiCodes.streamWrongLastSequence)) throw error;
+      }
+    }
+  }
+
+  /** The bucket's last entry, before which the lock was this erasure's. Throws where it is not. */
+  async #lastSequenceHeld(): Promise<number> {
+    const { streams } = this.#manager;
+    const stream = bucketStream(this.#bucket);
+    const { state } = await streams.info(stream);
+    // Other than the KV's own question this one is answered by the stream's leader.
+    const last = { last_by_subj: `${bucketSubjects(this.#bucket)}${lockKey}` };
+    const holder = await streams.getMessage(stream, last);
+    const isOwn = holder !== null && holder.data.length > 0 && holder.json<Holder>().id === this.id;
+    if (!isOwn) this.#lost ??= new Error("another erasure has taken it");
+    this.check();
+    return state.last_seq;
   }
 
   async keepReceipt(receipt: object): Promise<void> {

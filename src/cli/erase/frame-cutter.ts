@@ -6,9 +6,9 @@ import { Ascii } from "../../base/ascii.ts";
 import type { Lane } from "../../base/types.ts";
 import { FrameLines, frameRows } from "../../effects/lines/frame-lines.ts";
 import type { LineVisitor, StoredLine } from "../../effects/lines/line.ts";
-import { storedIdText } from "../../events/distinct-id.ts";
 import type { StoredFrame } from "../../reading/stored-frame.ts";
 import { createNativeScanner } from "../../scan/native.ts";
+import { mayNameIds, namedIds } from "./named-ids.ts";
 
 export interface CutFrame {
   /** How many lines are the person's. */
@@ -31,14 +31,6 @@ interface WholeFrame {
   readonly data: Uint8Array;
 }
 
-/** Properties that name a second id, by the event's name. */
-const namingProperties: ReadonlyMap<unknown, string> = new Map([
-  ["$identify", "$anon_distinct_id"],
-  ["$create_alias", "alias"],
-  ["$merge_dangerously", "alias"],
-]);
-const namingEvents = [...namingProperties.keys()].map((name) => Buffer.from(JSON.stringify(name)));
-
 export class FrameCutter {
   readonly #projectId: string;
   readonly #ids: ReadonlySet<string>;
@@ -58,7 +50,7 @@ export class FrameCutter {
     const found: number[] = [];
     let doubtful = 0;
     const spans = new LineSpans(body);
-    const mayName = hasOneOf(body, namingEvents);
+    const mayName = mayNameIds(body);
     const visitor: LineVisitor = {
       line: (line) => {
         const isOwn = (projectId ?? line.projectId) === this.#projectId;
@@ -88,25 +80,12 @@ export class FrameCutter {
     }
     // What makes no person links nothing, and may name one all the same.
     const text = spans?.of(line.line);
-    return text !== undefined && hasOneOf(text, namingEvents) && this.#ids.has(namedIdOf(text));
+    return text !== undefined && mayNameIds(text) && namedIds(text).some((id) => this.#ids.has(id));
   }
 }
 
 function hasOneOf(text: Buffer, some: readonly Buffer[]): boolean {
   return some.some((one) => text.includes(one));
-}
-
-interface NamingEvent {
-  readonly event?: unknown;
-  readonly properties?: Readonly<Record<string, unknown>>;
-}
-
-/** "" where the event names no second id. */
-function namedIdOf(text: Buffer): string {
-  const { event, properties } = JSON.parse(text.toString()) as NamingEvent;
-  const value = properties?.[namingProperties.get(event) ?? ""];
-  if (value === undefined || value === null) return "";
-  return storedIdText(typeof value === "string" ? value : JSON.stringify(value));
 }
 
 /** Each with its line feed. */

@@ -12,7 +12,7 @@ import { eventsHeader, isOfManyProjects, messageIdHeader } from "../../nats/name
 import {
   type Durable,
   firstStoredHeader,
-  originText,
+  originalText,
   readByHeader,
   readByText,
   rewritesHeader,
@@ -67,8 +67,8 @@ interface Doomed {
   /** The message that readers know it by: itself, or the one in whose place it stands. */
   readonly root: number;
   readonly cut: CutFrame;
-  /** The frame in its place; 0: none. */
-  place: number;
+  /** The frame in its place; 0: none; undefined: it is still to be stored. */
+  place: number | undefined;
 }
 
 const timeoutMs = 10_000;
@@ -112,18 +112,26 @@ export class StreamEraser {
     const which = { prefix, project, storedFromMs: undefined, stop, lost };
     for await (const message of messagesOf(connection, { name, state }, which)) {
       reached = message.seq;
-      const origin = rewrittenSequence(message.headers, { stream, created: this.#created });
+      const original = rewrittenSequence(message.headers, { stream, created: this.#created });
       // Which frame takes the place of a message of this batch is known once that is written.
-      if (this.#batch.some(({ message: { seq } }) => seq === origin))
+      if (this.#batch.some(({ message: { seq } }) => seq === original))
         await this.#flush(manager, erased);
-      const isStray = origin !== undefined && (await erased.isStray(message.seq, origin));
+      const isStray = original !== undefined && (await this.#isStray(erased, message, original));
       if (isStray) this.#add({ message, root: message.seq, cut: nothing, place: 0 });
-      else this.#look(message, origin ?? message.seq);
+      else this.#look(message, original ?? message.seq);
       const isFull = this.#batch.length >= batchMessagesMax || this.#batchBytes >= batchBytesMax;
       if (isFull) await this.#flush(manager, erased);
     }
     stop.throwIfAborted();
     await this.#flush(manager, erased);
+  }
+
+  /** What is noted in the original's place has to be there: else this may be the only copy. */
+  async #isStray(erased: ErasedMessages, { seq }: JsMsg, original: number): Promise<boolean> {
+    if (!(await erased.isStray(seq, original))) return false;
+    const place = await erased.placeOf(original);
+    if (place === undefined || place < this.#options.state.firstSequence) return true;
+    return (await erased.frameAt(original)) !== undefined;
   }
 
   #look(message: JsMsg, root: number): void {
@@ -140,7 +148,7 @@ export class StreamEraser {
     counts.events += cut.erased;
     if (cut.kept === 0) counts.deleted++;
     else counts.rewritten++;
-    this.#add({ message, root, cut, place: cut.kept === 0 ? 0 : Number.NaN });
+    this.#add({ message, root, cut, place: cut.kept === 0 ? 0 : undefined });
   }
 
   #add(doomed: Doomed): void {
@@ -156,16 +164,15 @@ export class StreamEraser {
     if (batch.length === 0 || log === undefined) return;
     log.check();
     const readers = await this.#readers(manager);
+    for (const doomed of batch)
+      if (doomed.place === undefined) doomed.place = await this.#placeBefore(doomed, erased);
     await Promise.all(
       batch.map(async (doomed) => {
-        if (Number.isNaN(doomed.place))
-          doomed.place =
-            (await this.#placeBefore(doomed, erased)) ??
-            (await this.#store(manager, doomed, readers));
+        doomed.place ??= await this.#store(manager, doomed, readers);
       }),
     );
     stepped?.("stored");
-    const messages = batch.flatMap(({ message: { seq }, root, place }) =>
+    const messages = batch.flatMap(({ message: { seq }, root, place = 0 }) =>
       root === seq ? [root, place] : [root, place, seq, 0],
     );
     await log.note(name.stream, { created: this.#created, messages });
@@ -175,7 +182,7 @@ export class StreamEraser {
       const some = batch.slice(at, at + deletionsAtOnce);
       await Promise.all(some.map(async ({ message }) => await this.#delete(manager, message.seq)));
     }
-    await erased.learn(0);
+    await erased.learn();
     stepped?.("deleted");
   }
 
@@ -184,7 +191,7 @@ export class StreamEraser {
     { message, root }: Doomed,
     erased: ErasedMessages,
   ): Promise<number | undefined> {
-    const place = erased.placeOf(root);
+    const place = await erased.placeOf(root);
     if (place === undefined || place === 0 || place === message.seq) return undefined;
     return (await erased.frameAt(root)) === undefined ? undefined : place;
   }
@@ -197,7 +204,11 @@ export class StreamEraser {
     const { connection, name } = this.#options;
     const { stream } = name;
     const head = this.#headersOf(message, root, cut);
-    const readBy = readByText(readers.filter(({ floor }) => floor >= message.seq));
+    const before = root === message.seq ? "" : message.headers?.get(readByHeader);
+    const readBy = readByText(
+      readers.filter(({ floor }) => floor >= message.seq),
+      before,
+    );
     if (readBy !== "") head.set(readByHeader, readBy);
     const digest = createHash("sha256").update(cut.data).digest("hex").slice(0, 32);
     const js = jetstream(connection, { timeout: timeoutMs });
@@ -227,7 +238,7 @@ export class StreamEraser {
       if (!ownHeaders.test(key)) head.set(key, message.headers?.get(key) ?? "");
     head.set(eventsHeader, String(kept));
     const { stream } = name;
-    head.set(rewritesHeader, originText({ stream, created: this.#created, sequence: root }));
+    head.set(rewritesHeader, originalText({ stream, created: this.#created, sequence: root }));
     const storedAtMs = String(Number(message.timestampNanos / 1_000_000n));
     head.set(firstStoredHeader, message.headers?.get(firstStoredHeader) || storedAtMs);
     return head;

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
-import { unknownText } from "../../../src/cli/effects/known-project.ts";
+import { unknownText } from "../../../src/cli/registered-project.ts";
 import { SqliteReader } from "../../../src/effects/store/sqlite/reader.ts";
 import { SqliteStore } from "../../../src/effects/store/sqlite/store.ts";
 import { commandWorld } from "../../../testkit/command-context.ts";
@@ -210,11 +210,11 @@ describe("a project that is misspelt", () => {
 
   test("is told with the nearest first, and not more than ten", () => {
     const known = ["zebra", "shop", ...Array.from({ length: 12 }, (_, n) => `app-${n}`)];
-    expect(unknownText("Shpo", known)).toMatch(
+    expect(unknownText("no", "Shpo", known)).toMatch(
       /did you mean shop\? there are shop, .* and 4 more$/,
     );
-    expect(unknownText("elsewhere", ["shop"])).toMatch(/applied; there is shop$/);
-    expect(unknownText("shop", [])).toMatch(/applied; nor of any other$/);
+    expect(unknownText("no", "elsewhere", ["shop"])).toBe("no; there is shop");
+    expect(unknownText("no", "shop", [])).toBe("no; nor any other");
   });
 });
 

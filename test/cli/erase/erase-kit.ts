@@ -111,11 +111,11 @@ export async function messagesIn(
   return found;
 }
 
-/** The lines that `penstock export` writes of the project. */
-export async function exported(natsUrl: string): Promise<string[]> {
+/** The lines that `penstock export` writes of the project, and what it says. */
+export async function exported(natsUrl: string): Promise<{ lines: string[]; err: string }> {
   const { context, said } = commandWorld();
   const result = readConfig({ PENSTOCK_NATS_URL: natsUrl }, {});
   if (!result.ok) throw new Error(result.faults.join());
   await exportEvents(result.config, { project, lanes }, context);
-  return said.out.split("\n").slice(0, -1);
+  return { lines: said.out.split("\n").slice(0, -1), err: said.err };
 }

@@ -34,7 +34,7 @@ function tests(rig: WriterRig, ends: Ends): void {
     const usage = dump.filter((line) => line.startsWith('{"table":"usage_daily"'));
     const of = (line: string) => JSON.parse(line) as { events: number; duplicates: number };
     const sum = usage.reduce((all, line) => all + of(line).events - of(line).duplicates, 0);
-    const lines = await exported(nats.url);
+    const { lines } = await exported(nats.url);
     const ids = lines.map((line) => (JSON.parse(line) as { distinct_id: string }).distinct_id);
     const found = others.map((id) => [id, ids.filter((one) => one === id).length]);
     return { ...Object.fromEntries(found), adas: ids.length - sum, ada: ids.includes("lovelace") };

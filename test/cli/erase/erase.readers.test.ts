@@ -41,6 +41,24 @@ test("a reader of the package hears of it once, whether it had read it or not", 
   expect(idsOf(await reader(nats).takeAndAck(3))).toEqual(uuids);
 });
 
+test("a reader does not hear again of what it had read, however many people are erased", async () => {
+  const connection = await freshStreams(nats);
+  await addProjects(connection);
+  const [second, last] = [eventOf("zoe"), eventOf("zoe")];
+  await storeFrames(connection, [frameOf([hers(), eventOf("bob"), eventOf("eve")])]);
+  await storeFrames(connection, [frameOf([second])]);
+  const durable = "erased_twice";
+  const before = reader(nats, { durable });
+  await before.takeAndAck(1);
+  await before.consumer.stop({ timeoutMs: 0 });
+  await untilAcked(connection, [durable, 1]);
+
+  await erased({ natsUrl: nats.url, ids });
+  await erased({ natsUrl: nats.url, ids: ["bob"] });
+  await storeFrames(connection, [frameOf([last])]);
+  expect(idsOf(await reader(nats, { durable }).takeAndAck(2))).toEqual([second.uuid, last.uuid]);
+});
+
 test("a reader that is behind what is erased from the beginning misses nothing", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);

@@ -73,7 +73,9 @@ test.each([
 test("what cannot be meant is refused", async () => {
   expect(await refusal({ ids: [] })).toBe("erase: name the person: --distinct-id <id>");
   expect(await refusal({ ids: [" "] })).toBe("erase: a distinct id is not blank");
-  expect(await refusal({ project: "none" })).toBe("erase: there is no project none");
+  expect(await refusal({ project: "Shpo" })).toMatch(
+    "erase: there is no project Shpo: did you mean shop? there are shop, ",
+  );
   expect(await refusal({ yes: false })).toContain("confirm by --yes");
   const file = path.join(temporaryFolder(), "none.sqlite");
   expect(await refusal({ place: { kind: "sqlite", file } })).toContain("--no-effects");

@@ -135,7 +135,7 @@ function tests(rig: WriterRig): void {
       await expect.poll(() => onDisk(id)).toBe(1);
       await erased({ natsUrl: nats.url, ids: [id] });
       await expect.poll(() => onDisk(id)).toBe(0);
-      expect(await exported(nats.url)).toHaveLength(
+      expect((await exported(nats.url)).lines).toHaveLength(
         1 + 3 * (secrets.length - 1 - secrets.indexOf(id)), //
       );
     }

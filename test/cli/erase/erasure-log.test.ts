@@ -12,8 +12,8 @@ afterAll(() => connection.close());
 const bucket = "penstock_erasures";
 const within = { timeout: 10_000 };
 
-async function locked(): Promise<ErasureLog> {
-  const times = { answerMsMax: 200, beatMs: 30 };
+async function locked(more = {}): Promise<ErasureLog> {
+  const times = { answerMsMax: 200, beatMs: 30, ...more };
   const log = await ErasureLog.open(connection, { bucket, replicas: 1, host: process, times });
   await log.lock(() => {});
   return log;
@@ -33,6 +33,33 @@ test("a server that stands still for some beats takes no lock away", async () =>
   log.check();
   await log.unlock();
   expect((await kv.get("lock"))?.operation).toBe("DEL");
+});
+
+const entry = { created: "2026-01-01T00:00:00Z", messages: [1, 2] };
+
+test("notes are stored between the beats of the lock", async () => {
+  const log = await locked({ answerMsMax: 5_000, beatMs: 10 });
+  for (let nth = 0; nth < 30; nth++) await log.note("PENSTOCK_LIVE_0", entry);
+  await log.unlock();
+  const kv = await new Kvm(connection).open(bucket);
+  const keys: string[] = [];
+  for await (const key of await kv.keys(`messages.PENSTOCK_LIVE_0.${log.id}.*`)) keys.push(key);
+  expect(keys.length).toBe(30);
+});
+
+test("an erasure that stood still notes nothing once another one has its lock", async () => {
+  // As one that has not heard of it: its beats come later.
+  const log = await locked({ answerMsMax: 5_000, beatMs: 60_000 });
+  const kv = await new Kvm(connection).open(bucket);
+  await kv.put("lock", JSON.stringify({ id: "other" }));
+  log.check();
+  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock is lost");
+  await kv.delete("lock");
+  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock is lost");
+  const keys: string[] = [];
+  for await (const key of await kv.keys(`messages.PENSTOCK_LIVE_0.${log.id}.*`)) keys.push(key);
+  expect(keys).toEqual([]);
+  await log.unlock();
 });
 
 test("a lock that another one has is lost, and stays the other's", async () => {

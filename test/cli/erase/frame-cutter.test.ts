@@ -6,7 +6,8 @@ import { FrameCutter } from "../../../src/cli/erase/frame-cutter.ts";
 import { storedLine, type TestEvent } from "../../../testkit/stored-events.ts";
 import { eventOf, project } from "./erase-kit.ts";
 
-const cutter = new FrameCutter(project, new Set(["ada", "x".repeat(200), '{"n":1}', 'é"']));
+const digits = "98765432109876543210";
+const cutter = new FrameCutter(project, new Set(["ada", digits, "x".repeat(200), '{"n":1}', 'é"']));
 
 function cut(lines: readonly string[], { isShared = false } = {}) {
   const data = Buffer.from(lines.map((line) => `${line}\n`).join(""));
@@ -37,6 +38,25 @@ test.each([
   [
     "by an id that is no text, without a person",
     named("$create_alias", { alias: { n: 1 } }, false),
+  ],
+  [
+    "by an event whose name is escaped without need",
+    named("$identify", { $anon_distinct_id: "ada" }, false).replace("$id", "\\u0024id"),
+  ],
+  [
+    "by a member whose name is escaped without need",
+    named("$create_alias", { alias: "ada" }, false).replace('"alias', '"\\u0061lias'),
+  ],
+  [
+    "by a number of more digits than a double has",
+    named("$identify", { $anon_distinct_id: 1 }, false).replace('id":1', `id":${digits}`),
+  ],
+  [
+    "by a member that stands a second time",
+    named("$identify", { $anon_distinct_id: "ada" }, false).replace(
+      '"ada"',
+      '"ada","$anon_distinct_id":"x"',
+    ),
   ],
 ])("an event is the person's %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];

@@ -1,0 +1,105 @@
+// What an erasure wrote anew stays longer than what was beside the erased messages. Whoever begins
+// behind those, or goes on behind them, reads it all the same, and once.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { expect, test } from "vitest";
+import { rebuild } from "../../../src/effects/writer/rebuild.ts";
+import { PostgresTarget } from "../../../src/sinks/postgres/postgres-target.ts";
+import type { SinkWriterOptions } from "../../../src/sinks/sink-writer.ts";
+import { dumpOf, untilApplied } from "../../../testkit/effects-dumps.ts";
+import { postgresForFile } from "../../../testkit/for-file.ts";
+import { asked } from "../../../testkit/postgres-rows.ts";
+import { storeFrames } from "../../../testkit/stored-events.ts";
+import { describeWriter } from "../../effects/writer/writer-kit.ts";
+import { startSink } from "../../sinks/sink-kit.ts";
+import { addProjects, erased, eventOf, frameOf } from "./erase-kit.ts";
+
+const postgres = await postgresForFile();
+const stream = "PENSTOCK_LIVE_0";
+const ids = ["person-to-erase"];
+const within = { timeout: 20_000 };
+
+const frameWith = (...names: string[]) =>
+  frameOf([...names.map((id) => eventOf(id, { set: { plan: id } })), eventOf(ids[0]!)]);
+
+await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
+  const natsUrl = nats.url;
+
+  test("a sink that begins late", async () => {
+    await addProjects(connection);
+    await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
+    await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith(), frameWith("joe")]);
+    await erased({ natsUrl, ids });
+    await expireBefore(connection, 6);
+    const schema = "late";
+    await untilWritten(schema, ["bob", "joe"], connection);
+    await storeFrames(connection, [frameOf([eventOf("zoe")])]);
+    await untilWritten(schema, ["bob", "joe", "zoe"], connection);
+    expect(await incidentsIn(schema)).toEqual([["begun_late", 3]]);
+  });
+
+  test("a sink that goes on behind what has left the stream, as told", async () => {
+    await addProjects(connection);
+    await storeFrames(connection, [frameOf([eventOf("ann")])]);
+    const schema = "behind";
+    await untilWritten(schema, ["ann"], connection);
+    // The one that is due next is erased, and what is behind it is gone unread.
+    await storeFrames(connection, [frameWith("bob"), frameOf([eventOf("cid")]), frameWith("joe")]);
+    await erased({ natsUrl, ids });
+    await expireBefore(connection, 5);
+    await untilWritten(schema, ["ann", "bob", "joe"], connection, { acceptExpired: true });
+    await storeFrames(connection, [frameOf([eventOf("zoe")])]);
+    await untilWritten(schema, ["ann", "bob", "joe", "zoe"], connection);
+    expect((await incidentsIn(schema)).map(([kind]) => kind)).toEqual(["expired_unread"]);
+  });
+
+  test("a rebuild has all that the streams have", async () => {
+    await addProjects(connection);
+    await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
+    await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith("joe")]);
+    await erased({ natsUrl, ids });
+    const place = await rig.databases.newDatabase();
+    const store = await rig.openStore(place);
+    const writer = rig.startWriter({ store });
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    await expireBefore(connection, 5);
+    const recording = await store.reader.recording();
+    const into = await rig.openStore();
+    const options = { connection, prefix: "penstock", recording, into, acceptMissing: true };
+    expect(await rebuild(options)).toEqual({ messages: 4, missing: 2 });
+    const people = (await dumpOf(into.reader)).join();
+    expect(["ann", "bob", "cid", "joe"].filter((one) => people.includes(`"${one}"`))).toEqual([
+      "bob",
+      "joe",
+    ]);
+  });
+});
+
+/** Messages leave by age in the order in which they were stored. */
+async function expireBefore(connection: NatsConnection, seq: number): Promise<void> {
+  await (await jetstreamManager(connection)).streams.purge(stream, { seq });
+}
+
+/** A sink runs until it has written these people's events and no others, and is closed. */
+async function untilWritten(
+  schema: string,
+  names: readonly string[],
+  connection: NatsConnection,
+  settings: Partial<SinkWriterOptions> = {},
+): Promise<void> {
+  const target = new PostgresTarget({ url: postgres.url, schema });
+  const { writer } = startSink(connection, target, settings);
+  const sql = `SELECT distinct_id FROM ${schema}.events ORDER BY distinct_id`;
+  const written = async () =>
+    (await asked(postgres.url, sql).catch(() => [])).map(({ distinct_id: id }) => id);
+  await expect.poll(written, within).toEqual(names);
+  await writer.close();
+  await target.close();
+}
+
+async function incidentsIn(schema: string): Promise<unknown[][]> {
+  const rows = await asked(postgres.url, `SELECT kind, messages FROM ${schema}.incidents`);
+  return rows.map(({ kind, messages }) => [kind, Number(messages)]);
+}
