@@ -9,11 +9,11 @@ import { isProjectId } from "../base/forms.ts";
 import { pauseUntilAborted } from "../base/retry.ts";
 import type { Lane } from "../base/types.ts";
 import { isOfManyProjects, manyProjects } from "../nats/names.ts";
-import { originOf } from "../nats/rewritten.ts";
-import { listProjects } from "../projects/registry/commands.ts";
+import { originalOf } from "../nats/rewritten.ts";
 import type { Config } from "../settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
+import { registeredProjects, unknownText } from "./registered-project.ts";
 import { forTerminal } from "./terminal.ts";
 
 export interface TailOptions {
@@ -50,7 +50,6 @@ interface Place {
 const framesAhead = 16;
 const lookAgainMs = 500;
 const againMs = 1_000;
-const idsToldMax = 10;
 /** How often the server is pinged and sends heartbeats; one that misses two counts as gone. */
 const pingMs = 5_000;
 
@@ -117,15 +116,11 @@ async function tellIfUnknown(
   connection: NatsConnection,
   { config, project, say }: Sought,
 ): Promise<void> {
-  const { subjectPrefix: prefix, replicas, hubDomain } = config;
   try {
-    const ids = (await listProjects(connection, { prefix, replicas, hubDomain })).map(
-      ({ id }) => id,
-    );
-    if (ids.includes(project)) return;
-    const more = ids.length > idsToldMax ? ` and ${ids.length - idsToldMax} more` : "";
-    const others = ids.length === 0 ? "none yet" : `${ids.slice(0, idsToldMax).join(", ")}${more}`;
-    say(`there is no project ${project} (there are: ${others}); waiting, in case it comes`);
+    const known = await registeredProjects(connection, config);
+    if (known.includes(project)) return;
+    const what = `there is no project ${project}`;
+    say(`${unknownText(what, project, known)}; waiting, in case it comes`);
   } catch {
     // The loop that follows the events tells when NATS is away.
   }
@@ -195,7 +190,7 @@ async function follow(tailing: Tail, source: Source, place: Place): Promise<void
       if (stop.aborted) break;
       place.sequence = message.seq;
       // What was written anew was shown when it first came.
-      if (!options.fromStart && originOf(message.headers) !== undefined) continue;
+      if (!options.fromStart && originalOf(message.headers) !== undefined) continue;
       const records = forTerminal(recordsOf(message, options.project));
       if (!stdout.write(records)) await once(stdout, "drain", { signal: stop }).catch(() => {});
     }

@@ -1,26 +1,25 @@
 // `penstock export` writes one project's events as they are stored, one JSON object a line, and
 // ends at the last message that was there when it began. It only reads.
 
+import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip, createZstdCompress } from "node:zlib";
-import type { JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../base/forms.ts";
 import type { Lane } from "../../base/types.ts";
 import { managerOf } from "../../nats/api.ts";
-import { ErasedMessages } from "../../nats/erased-messages.ts";
-import { rewrittenSequence } from "../../nats/rewritten.ts";
-import { listProjects } from "../../projects/registry/commands.ts";
 import { findStreams, type StreamName, storedStream } from "../../reading/stored-stream.ts";
 import type { Config } from "../../settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
+import { requireProject } from "../registered-project.ts";
 import { type Choice, chosenLines } from "./chosen-lines.ts";
 import type { Chosen, ParquetExport } from "./parquet-export.ts";
-import { messagesOf, type StreamExport } from "./stream-export.ts";
+import type { StreamExport } from "./stream-export.ts";
+import { type WholeMessage, wholeMessages } from "./whole-messages.ts";
 
 export const compressions = ["gzip", "zstd"] as const;
 export const formats = ["ndjson", "parquet"] as const;
@@ -49,7 +48,7 @@ interface Export {
   readonly connection: NatsConnection;
   readonly prefix: string;
   readonly choice: Choice;
-  readonly choose: (message: JsMsg, name: StreamName) => Chosen;
+  readonly choose: (message: WholeMessage, name: StreamName) => Chosen;
   readonly counts: Counts;
   readonly stop: AbortSignal;
   readonly say: (line: string) => void;
@@ -74,8 +73,8 @@ export async function exportEvents(
   const nowMs = Date.now();
   const choice = choiceOf(project, options, nowMs);
   const parquet = options.format === "parquet" ? await parquetExport(choice, options) : undefined;
-  const lines = (message: JsMsg): Chosen => {
-    const { text, ...counted } = chosenLines(message.subject, message.string(), choice);
+  const lines = ({ subject, data }: WholeMessage): Chosen => {
+    const { text, ...counted } = chosenLines(subject, textOf(data), choice);
     return { bytes: Buffer.from(text), ...counted };
   };
   const choose: Export["choose"] =
@@ -86,7 +85,7 @@ export async function exportEvents(
   const sinceMonotonicMs = performance.now();
   const progress = setInterval(() => say(progressOf(counts, sinceMonotonicMs)), progressMs);
   try {
-    await requireProject(connection, { config, project });
+    await requireProject(connection, config, { command: "export", project });
     const { subjectPrefix: prefix } = config;
     const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
     const { stop } = context;
@@ -98,6 +97,10 @@ export async function exportEvents(
   }
   if (counts.unreadable > 0) say(`${counts.unreadable} lines are no events, and were left out`);
   say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
+}
+
+function textOf({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString();
 }
 
 /** DuckDB is loaded where it is asked for. */
@@ -146,16 +149,6 @@ function timeOf(text: string): number {
   return form.test(text) ? Date.parse(text) : Number.NaN;
 }
 
-async function requireProject(
-  connection: NatsConnection,
-  { config, project }: { readonly config: Config; readonly project: string },
-): Promise<void> {
-  const { subjectPrefix: prefix, replicas, hubDomain } = config;
-  const projects = await listProjects(connection, { prefix, replicas, hubDomain });
-  if (!projects.some(({ id }) => id === project))
-    throw new CommandError(`export: there is no project ${project}`);
-}
-
 async function streamsOf(
   connection: NatsConnection,
   { prefix, lanes }: { readonly prefix: string; readonly lanes: readonly Lane[] },
@@ -186,20 +179,12 @@ async function* pieces(own: Export, streams: readonly StreamExport[]): AsyncGene
         `messages ${first} to ${last} left ${stream} while it was read: what was not read by then is missing`,
       );
     const storedFromMs = from === undefined ? undefined : Date.parse(from) - clocksApartMsMax;
-    const options = { prefix, project, storedFromMs, stop, lost };
-    const origin = { stream, created: one.state.created };
-    const erased = new ErasedMessages(
-      await managerOf(connection, { timeoutMs: questionMs }),
-      origin,
-    );
-    await erased.learn(1);
-    for await (const message of messagesOf(connection, one, options)) {
-      const original = rewrittenSequence(message.headers, origin);
-      // While an erasure is at work, and after one that was killed, both may be there.
-      const isTwice =
-        original !== undefined &&
-        ((await erased.isThere(original)) || (await erased.isStray(message.seq, original)));
-      if (isTwice) continue;
+    const missed = (messages: number) =>
+      say(
+        `${messages} messages that stood in the place of erased ones have left ${stream}: the events in them, of this project or others, are missing`,
+      );
+    const options = { prefix, project, storedFromMs, stop, lost, missed };
+    for await (const message of wholeMessages(connection, one, options)) {
       const { bytes, events, unreadable } = choose(message, one.name);
       counts.messages++;
       counts.events += events;
@@ -221,13 +206,13 @@ interface Written extends Pick<ExportOptions, "out" | "compress"> {
   readonly parquet: ParquetExport | undefined;
 }
 
-/** A file appears whole or not at all. */
+/** A file appears whole or not at all. What it is until then is no other export's. */
 async function write(
   lines: Readable,
   { out, compress, parquet }: Written,
   { stdout, stop }: CommandContext,
 ): Promise<void> {
-  const next = out === undefined ? undefined : `${out}.part`;
+  const next = out === undefined ? undefined : `${out}.${randomUUID()}.part`;
   try {
     if (parquet !== undefined && out !== undefined) {
       await parquet.write(lines, out);

@@ -1,9 +1,8 @@
 // What is exported as one Parquet file: a project's events, in the columns of `penstock sink
 // parquet`. Their rows lie in a file beside it until it is made.
 
-import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, mkdtemp, open, rename, rm } from "node:fs/promises";
 import path from "node:path";
-import type { JsMsg } from "@nats-io/jetstream";
 import { isOfManyProjects } from "../../nats/names.ts";
 import type { StreamName } from "../../reading/stored-stream.ts";
 import { withParquetMaker } from "../../sinks/parquet/parquet-maker.ts";
@@ -11,6 +10,7 @@ import { rowsFileBytes, rowsOf } from "../../sinks/parquet/rows.ts";
 import { SinkRecords } from "../../sinks/sink-records.ts";
 import type { SinkRecord } from "../../sinks/sink-target.ts";
 import type { Choice } from "./chosen-lines.ts";
+import type { WholeMessage } from "./whole-messages.ts";
 
 /** What goes out of a message. */
 export interface Chosen {
@@ -35,12 +35,12 @@ export class ParquetExport {
   }
 
   /** The rows of those that are wanted. */
-  rows({ subject, data, seq: sequence, time }: JsMsg, { stream }: StreamName): Chosen {
+  rows({ subject, ...message }: WholeMessage, { stream }: StreamName): Chosen {
     const { project } = this.#choice;
     const events: SinkRecord[] = [];
     let unreadable = 0;
     const projectId = isOfManyProjects(subject) ? undefined : project;
-    const frame = { stream, sequence, projectId, storedAtMs: time.getTime(), data };
+    const frame = { ...message, stream, projectId };
     this.#records.read(frame, {
       record: (record) => {
         const { receivedAtMs, projectId: owner } = record;
@@ -54,12 +54,10 @@ export class ParquetExport {
     return { bytes, events: events.length, unreadable };
   }
 
-  /** The file appears whole or not at all. `pieces`: whole rows each. */
+  /** The file appears whole or not at all, whoever else makes one. `pieces`: whole rows each. */
   async write(pieces: AsyncIterable<Buffer>, file: string): Promise<void> {
-    const folder = `${file}.making`;
+    const folder = await mkdtemp(`${file}.making-`);
     const next = path.join(folder, "next.parquet");
-    await rm(folder, { recursive: true, force: true });
-    await mkdir(folder);
     try {
       const rows = await rowsFiles(pieces, folder);
       const { project: projectId } = this.#choice;

@@ -2,11 +2,18 @@
 // what left it before it was read. An ordered consumer leaves nothing behind on the server, and
 // goes on by itself after a lost connection.
 
-import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
+import {
+  DeliverPolicy,
+  type JetStreamClient,
+  type JsMsg,
+  jetstream,
+  type MsgRequest,
+} from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../nats/api.ts";
 import { manyProjects, subjectOf } from "../../nats/names.ts";
-import { type StreamName, type StreamState, storedStream } from "../../reading/stored-stream.ts";
+import type { StreamName, StreamState } from "../../reading/stored-stream.ts";
+import { StreamErasures } from "../../reading/stream-erasures.ts";
 import { CommandError } from "../context.ts";
 
 export interface StreamExport {
@@ -14,7 +21,7 @@ export interface StreamExport {
   readonly state: StreamState;
 }
 
-interface ReadOptions {
+export interface ReadOptions {
   readonly prefix: string;
   readonly project: string;
   /** Messages that were stored before are of no interest; undefined: none are. */
@@ -41,18 +48,22 @@ export async function* messagesOf(
   const consumer = await consumerOf(jetstream(connection), { name, state }, options);
   const { num_pending: pending, delivered } = await consumer.info(true);
   const readTo = Math.max(delivered.stream_seq, state.firstSequence - 1);
-  const look = await lookFrom(connection, { name, state, readTo, lost: options.lost });
+  const look = await lookFrom(connection, { name, state, readTo, options });
   if (pending > 0) {
     const ahead = { max_messages: messagesAhead, idle_heartbeat: heartbeatMs };
     const messages = await consumer.consume(ahead);
     const end = () => messages.stop();
     stop.addEventListener("abort", end, { once: true });
     let sequence = readTo;
-    // A stream that is gone sends nothing, and a server that is away is waited for.
+    // A stream that is gone sends nothing, nor does one whose last messages were deleted; a server
+    // that is away is waited for.
     const looking = setInterval(() => {
-      look(sequence).catch((error: Error) => {
-        if (error instanceof CommandError) messages.stop(error);
-      });
+      look(sequence).then(
+        ({ isMore }) => isMore || messages.stop(),
+        (error: Error) => {
+          if (error instanceof CommandError) messages.stop(error);
+        },
+      );
     }, lookAgainMs);
     try {
       for await (const message of messages) {
@@ -72,13 +83,22 @@ export async function* messagesOf(
   if (!stop.aborted) await look(state.lastSequence);
 }
 
+/** Those under which the project's messages are stored. */
+export function subjectsOf(
+  { lane, partition }: StreamName,
+  { prefix, project }: Pick<ReadOptions, "prefix" | "project">,
+): string[] {
+  return [project, manyProjects].map((projectId) =>
+    subjectOf(prefix, lane, { partition, projectId }),
+  );
+}
+
 async function consumerOf(
   js: JetStreamClient,
   { name, state }: StreamExport,
-  { prefix, project, storedFromMs }: ReadOptions,
+  options: ReadOptions,
 ) {
-  const { stream, lane, partition } = name;
-  const subject = (projectId: string) => subjectOf(prefix, lane, { partition, projectId });
+  const { storedFromMs } = options;
   const start =
     storedFromMs === undefined
       ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: state.firstSequence }
@@ -86,32 +106,53 @@ async function consumerOf(
           deliver_policy: DeliverPolicy.StartTime,
           opt_start_time: new Date(storedFromMs).toISOString(),
         };
-  return await js.consumers.get(stream, {
-    filter_subjects: [subject(project), subject(manyProjects)],
+  return await js.consumers.get(name.stream, {
+    filter_subjects: subjectsOf(name, options),
     ...start,
   });
 }
 
 /** Asks what the stream still has; that message was read last. */
-type Look = (sequence: number) => Promise<void>;
+type Look = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
-interface Looked extends StreamExport, Pick<ReadOptions, "lost"> {
+interface Looked extends StreamExport {
   readonly readTo: number;
+  readonly options: ReadOptions;
 }
 
-/** Each look rejects when it is another stream by now, or when NATS does not answer. */
+/**
+ * Each look rejects when it is another stream by now, or when NATS does not answer. Whether more is
+ * to come is asked where nothing was read since the last look.
+ */
 async function lookFrom(
   connection: NatsConnection,
-  { name, state, readTo: begin, lost }: Looked,
+  { name, state, readTo: begin, options }: Looked,
 ): Promise<Look> {
+  const { stream } = name;
   const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const erasures = new StreamErasures(manager, stream);
+  const nextOf = async (subject: string, sequence: number): Promise<number> => {
+    const next: MsgRequest & { readonly next_by_subj: string } = {
+      ...{ seq: sequence + 1, next_by_subj: subject },
+    };
+    return (await manager.streams.getMessage(stream, next))?.seq ?? Number.POSITIVE_INFINITY;
+  };
   let readTo = begin;
   return async (sequence) => {
-    const now = await storedStream(manager, name.stream).state();
+    const now = await erasures.stateFrom(readTo + 1);
     if (now?.created !== state.created || now.lastSequence < state.lastSequence)
-      throw new CommandError(`the stream ${name.stream} is not the one that it was: export again`);
+      throw new CommandError(`the stream ${stream} is not the one that it was: export again`);
     const gone = Math.min(now.firstSequence - 1, state.lastSequence);
-    if (gone > readTo) lost(readTo + 1, gone);
-    readTo = sequence;
+    if (gone > readTo) {
+      options.lost(readTo + 1, gone);
+      readTo = gone;
+    }
+    if (sequence > readTo) {
+      readTo = sequence;
+      return { isMore: true };
+    }
+    for (const subject of subjectsOf(name, options))
+      if ((await nextOf(subject, sequence)) <= state.lastSequence) return { isMore: true };
+    return { isMore: false };
   };
 }

@@ -1,14 +1,11 @@
 // What happens to a stream and its server while an export is held up by a slow reader.
 
-import { once } from "node:events";
-import { Writable } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import { exportEvents } from "../../../src/cli/export/export.ts";
-import { commandWorld } from "../../../testkit/command-context.ts";
 import { gatewayForFile } from "../../../testkit/for-file.ts";
 import { storeFrames } from "../../../testkit/stored-events.ts";
+import { heldUp } from "./held-up.ts";
 
 const gateway = await gatewayForFile();
 const { id: projectId } = await gateway.project();
@@ -35,62 +32,40 @@ beforeEach(async () => {
   );
 });
 
-interface SlowExport {
-  readonly running: Promise<void>;
-  readonly said: { readonly err: string };
-  /** How many events were written. */
-  readonly lines: () => number;
-  release(): void;
-}
-
-/** Runs until something is written, and then no further until it is released. */
-async function heldUp(): Promise<SlowExport> {
-  const { context, said } = commandWorld();
-  let [text, go] = ["", (): void => {}];
-  const begun = new Writable({
-    highWaterMark: 1,
-    write(chunk: Buffer, _, done) {
-      text += chunk.toString();
-      if (go === released) return done();
-      go = done;
-      this.emit("held");
-    },
-  });
-  function released(): void {}
-  const held = once(begun, "held");
-  const options = { project: projectId, lanes: ["historical"] as const };
-  const running = exportEvents(gateway.config, options, { ...context, stdout: begun });
-  running.catch(() => {});
-  await Promise.race([held, running]);
-  const release = () => {
-    const next = go;
-    go = released;
-    next();
-  };
-  return { running, said, lines: () => text.split("\n").length - 1, release };
+async function heldUpExport() {
+  return await heldUp(gateway.config, { project: projectId, lanes: ["historical"] });
 }
 
 test("a server that is restarted costs nothing", async () => {
-  const { running, lines, release } = await heldUp();
+  const { running, lines, release } = await heldUpExport();
   await gateway.nats.restart();
   release();
   await running;
-  expect(lines()).toBe(frames);
+  expect(lines().length).toBe(frames);
 });
 
 test("messages that leave the stream while it is read are told", async () => {
   const { manager } = await connected();
-  const { running, said, lines, release } = await heldUp();
+  const { running, said, lines, release } = await heldUpExport();
   await manager.streams.purge(stream, { keep: 5 });
   release();
   await running;
-  expect(lines()).toBeLessThan(frames);
+  expect(lines().length).toBeLessThan(frames);
   expect(said.err).toMatch(/messages \d+ to \d+ left PENSTOCK_HISTORICAL_0 while it was read/);
+});
+
+test("an export ends where all that is left to read leaves the stream, and says so once", async () => {
+  const { manager } = await connected();
+  const { running, said, release } = await heldUpExport();
+  await manager.streams.purge(stream);
+  release();
+  await running;
+  expect(said.err.match(/left PENSTOCK_HISTORICAL_0 while it was read/g)).toHaveLength(1);
 });
 
 test("a stream that is made anew while it is read ends the export", async () => {
   const { manager } = await connected();
-  const { running, release } = await heldUp();
+  const { running, release } = await heldUpExport();
   const { config } = await manager.streams.info(stream);
   await manager.streams.delete(stream);
   // The gateway may have been quicker.

@@ -1,10 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ExportOptions, exportEvents } from "../../../src/cli/export/export.ts";
+import { type ExportOptions, exportEvents, formats } from "../../../src/cli/export/export.ts";
 import { lanes } from "../../../src/nats/names.ts";
 import { commandWorld } from "../../../testkit/command-context.ts";
 import { gatewayForFile } from "../../../testkit/for-file.ts";
@@ -107,16 +107,29 @@ test.each([
 });
 
 test("one that is interrupted leaves no file", async () => {
-  const out = path.join(temporaryFolder(), "events");
+  const folder = temporaryFolder();
+  const out = path.join(folder, "events");
   const { context, stop } = commandWorld();
   stop.abort();
   const running = exportEvents(gateway.config, { project: alpha.id, lanes, out }, context);
   await expect(running).rejects.toThrow("interrupted");
-  expect([existsSync(out), existsSync(`${out}.part`)]).toEqual([false, false]);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test.each(formats)("two at a time into one %s file leave one of them whole", async (format) => {
+  const folder = temporaryFolder();
+  const [alone, both] = [path.join(folder, "alone"), path.join(folder, "both")];
+  const into = async (out: string) => await exported({ lanes: ["historical"], out, format });
+  await into(alone);
+  await Promise.all([into(both), into(both)]);
+  expect(readFileSync(both).length).toBe(readFileSync(alone).length);
+  expect(readdirSync(folder).sort()).toEqual(["alone", "both"]);
 });
 
 test("what cannot be meant is refused", async () => {
-  await expect(exported({}, "nosuch")).rejects.toThrow("there is no project nosuch");
+  await expect(exported({}, "nosuch")).rejects.toThrow(
+    "export: there is no project nosuch; there are ",
+  );
   await expect(exported({}, "*")).rejects.toThrow("[A-Za-z0-9_-]");
   await expect(exported({ from: "yesterday" })).rejects.toThrow('got "yesterday"');
   await expect(exported({ from: "2026-01-01T10:00" })).rejects.toThrow("--from");

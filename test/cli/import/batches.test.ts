@@ -2,6 +2,7 @@
 // uuids the others get, what is told of lines that cannot be sent, and where an import goes on.
 
 import { describe, expect, test } from "vitest";
+import { formatNamed } from "../../../src/cli/import/formats/detect.ts";
 import { bodiesOf } from "./bodies.ts";
 
 const uuid = "018f0000-0000-7000-8000-000000000001";
@@ -82,6 +83,14 @@ describe("a uuid for a line that has none", () => {
     expect(one).toBe(two);
     expect(other).not.toBe(one);
   });
+
+  test("is the id that PostHog's API gives, whatever has the name `uuid` in it", async () => {
+    const own = { id: uuid, properties: { uuid: "nested", "x uuid": '"uuid"' } };
+    expect(await uuidsOf(line(own))).toEqual([uuid]);
+    expect(await uuidsOf(line({ ...own, uuid: null }))).toEqual([uuid]);
+    const other = "018f0000-0000-7000-8000-000000000002";
+    expect(await uuidsOf(line({ ...own, uuid: other }))).toEqual([other]);
+  });
 });
 
 describe("a line that cannot be sent is told, and its neighbours are sent", () => {
@@ -101,6 +110,40 @@ describe("a line that cannot be sent is told, and its neighbours are sent", () =
     expect(notes).toMatchObject([{ line: 3, code, isStored: false }]);
     expect(lines).toEqual([[2, 4]]);
     expect(JSON.parse(bodies[0]!).batch.map((event: { n: number }) => event.n)).toEqual([1, 2]);
+  });
+
+  const deep = `${"[".repeat(6_000)}${"]".repeat(6_000)}`;
+  const track = (n: unknown) => JSON.stringify({ type: "track", event: "e", userId: "u", n });
+  const text = JSON.stringify(`{"a":${deep}}`);
+  const long = "12345678901234567890";
+
+  test.each([
+    ["segment", "nested too deeply", track(1).replace('"n":1', `"properties":{"n":${deep}}`)],
+    ["segment", "of another type", track(long).replace('"track"', long)],
+    ["segment", "of another type", track(long).replace('"track"', '{"toString":1}')],
+    ["mixpanel", "nested too deeply", `{"event":"e","properties":{"time":1,"n":${deep}}}`],
+    [
+      "amplitude",
+      "nested too deeply",
+      `{"event_type":"e","user_id":"u","event_properties":{"n":${deep}}}`,
+    ],
+    [
+      "posthog",
+      "nested too deeply in text",
+      `{"event":"e","distinct_id":"u","properties":${text}}`,
+    ],
+    [
+      "segment",
+      "nested too deeply, with a long number",
+      `{"type":"track","n":${long},"a":${deep}}`,
+    ],
+    ["segment", "a number", long],
+  ])("%s: %s", async (name, _, bad) => {
+    const format = formatNamed(name);
+    const good = `${JSON.stringify({ type: "track", event: "e", userId: "u", time: 1, event_type: "e", distinct_id: "u", properties: { time: 1 } })}\n`;
+    const { lines, notes } = await bodiesOf([`${good}${bad}\n${good}`], { format });
+    expect(notes.filter(({ isStored }) => !isStored)).toMatchObject([{ line: 2 }]);
+    expect(lines).toEqual([[1, 3]]);
   });
 
   test("bytes that are not UTF-8 are replaced, as the gateway does", async () => {

@@ -36,12 +36,28 @@ test("it waits for the answer it is owed, and goes on behind it the next time", 
     },
   });
   stopping = undefined;
-  expect(first.error).toBeUndefined();
-  expect(first.err).toContain("stopped; the same command goes on from here");
+  expect(first.error).toMatchObject({ exitCode: 1 });
+  expect(String(first.error)).toContain("stopped before the end; the same command goes on");
   const before = taken.length;
   expect(before).toBeLessThan(500);
   expect(first.out).toContain(`${before} events stored`);
   const { out } = await runImport(args);
   expect(out).toContain("500 events stored");
   expect(taken).toEqual([...Array(500).keys()]);
+});
+
+test("where the state cannot be noted nothing is sent, and another place is asked for", async () => {
+  let requests = 0;
+  const server = createServer((_, response) => {
+    requests++;
+    response.end("{}");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const state = `${fileWith("")}-none/state`;
+  const args = ["--url", url, "--key", "k", "--state", state, fileWith(linesOf(5))];
+  const { error } = await runImport(args);
+  expect(String(error)).toContain("name another place with --state");
+  expect(requests).toBe(0);
 });

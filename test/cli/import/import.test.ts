@@ -91,6 +91,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     "7",
     '{"event":"$performance_event","distinct_id":"u","timestamp":"2024-07-06T12:00:00Z"}',
     good,
+    '{"event":7,"distinct_id":"u","timestamp":"2024-07-06T12:00:00Z"}',
   ].join("\n");
   const told = [
     [2, "not stored: no_event"],
@@ -98,6 +99,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     [4, "stored: missing_timestamp"],
     [5, "not stored: not_json"],
     [6, "not stored: not_an_object"],
+    [9, "not stored: wrong_type: event is a number, and must be text"],
   ] as const;
 
   test("in an import", async () => {
@@ -105,8 +107,8 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     const file = fileWith(text);
     const { out, err, error } = await runImport([...to(project), "--format", "posthog", file]);
     expect(error).toBeUndefined();
-    for (const [line, what] of told) expect(err).toContain(`${file}:${line}: ${what}: `);
-    expect(out).toContain("3 events stored, 5 not");
+    for (const [line, what] of told) expect(err).toContain(`${file}:${line}: ${what}`);
+    expect(out).toContain("3 events stored, 6 not");
     expect(out).toContain("  not stored: 1 performance_event\n");
     expect(out).toContain("  stored with a warning: 1 missing_timestamp\n");
     expect((await stored(project)).length).toBe(3);
@@ -115,9 +117,9 @@ describe("what is not stored, or otherwise, is told with its line", () => {
   test("in a dry run, which stores nothing and fails", async () => {
     const file = fileWith(text);
     const { out, err, error } = await runImport(["--dry-run", "--format", "posthog", file]);
-    for (const [line, what] of told) expect(err).toContain(`${file}:${line}: ${what}: `);
+    for (const [line, what] of told) expect(err).toContain(`${file}:${line}: ${what}`);
     expect(err).toContain(`${file}:7: not stored: performance_event: `);
-    expect(out).toContain("3 events would be stored, 5 not");
+    expect(out).toContain("3 events would be stored, 6 not");
     expect(out).toContain("\n  would not be stored: ");
     expect(error?.exitCode).toBe(1);
   });

@@ -1,7 +1,7 @@
 // What an import does about answers that are none of a good day: it sends the same body again, for
 // as long as it takes, or as it was told to.
 
-import type { Server } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
@@ -84,6 +84,24 @@ test("it gives up after the time it was given", async () => {
   const { url } = await gatewayThatSays(...Array(50).fill({ status: 503 }));
   const { sender } = senderTo(url, { giveUpAfterMs: 1 });
   await expect(sender.send(body, 2)).rejects.toThrow("gave up after 0 s: 503");
+});
+
+test.each([
+  ["says for ever that it will answer", (response: ServerResponse) => response.writeProcessing()],
+  ["sends its answer byte by byte", (response: ServerResponse) => response.write(" ")],
+])("a gateway that %s is asked again", async (_, trickle) => {
+  const server = createServer((request, response) => {
+    request.resume();
+    const timer = setInterval(() => trickle(response), 20);
+    response.on("close", () => clearInterval(timer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const url = new URL(`http://127.0.0.1:${port}`);
+  const { sender } = senderTo(url, { giveUpAfterMs: 1, answerMsMax: 300 });
+  const why = "gave up after 0 s: no whole answer within 0.3 s";
+  await expect(sender.send(body, 2)).rejects.toThrow(why);
 });
 
 test("told to stop, it does not wait out a pause", async () => {

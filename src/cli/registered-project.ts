@@ -1,0 +1,55 @@
+// What is said of a project that is not there: it may be misspelt, so those that are there are
+// named, the nearest first.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import { lettersApart } from "../base/letters-apart.ts";
+import { listProjects } from "../projects/registry/commands.ts";
+import type { Config } from "../settings/config.ts";
+import { CommandError } from "./context.ts";
+
+const namedMax = 10;
+/** Names that are further apart are not taken for slips of each other. */
+const slipsMax = 2;
+
+interface Required {
+  readonly command: string;
+  readonly project: string;
+}
+
+/** Rejects with a CommandError where the registry has no such project. */
+export async function requireProject(
+  connection: NatsConnection,
+  config: Config,
+  { command, project }: Required,
+): Promise<void> {
+  const known = await registeredProjects(connection, config);
+  if (known.includes(project)) return;
+  const what = `${command}: there is no project ${project}`;
+  throw new CommandError(unknownText(what, project, known));
+}
+
+/** Rejects where NATS does not answer, or does not let this user read the registry. */
+export async function registeredProjects(
+  connection: NatsConnection,
+  { subjectPrefix: prefix, replicas, hubDomain }: Config,
+): Promise<string[]> {
+  return (await listProjects(connection, { prefix, replicas, hubDomain })).map(({ id }) => id);
+}
+
+export function unknownText(what: string, project: string, known: readonly string[]): string {
+  if (known.length === 0) return `${what}; nor any other`;
+  const apart = new Map(known.map((id) => [id, slipsBetween(project, id)]));
+  const sorted = known.toSorted(
+    (one, other) => apart.get(one)! - apart.get(other)! || (one < other ? -1 : 1),
+  );
+  const [nearest = ""] = sorted;
+  const hint = apart.get(nearest)! <= slipsMax ? `: did you mean ${nearest}?` : ";";
+  const more = known.length - namedMax;
+  const named = `${sorted.slice(0, namedMax).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return `${what}${hint} there ${known.length === 1 ? "is" : "are"} ${named}`;
+}
+
+/** Upper and lower case are no difference here: ids tell them apart, hands do not. */
+function slipsBetween(one: string, other: string): number {
+  return lettersApart(one.toLowerCase(), other.toLowerCase());
+}
