@@ -7,7 +7,7 @@ import path from "node:path";
 /** Fulfilled when the text is on disk under the file's name. Rejects with the system's error. */
 export async function writeWhole(file: string, text: string): Promise<void> {
   const temporary = `${file}.new`;
-  const handle = await open(temporary, "w");
+  const handle = await open(temporary, "w", 0o600);
   try {
     await handle.writeFile(text);
     await handle.sync();
@@ -15,10 +15,15 @@ export async function writeWhole(file: string, text: string): Promise<void> {
     await handle.close();
   }
   await rename(temporary, file);
-  const folder = await open(path.dirname(path.resolve(file)), "r");
+  await sync(path.dirname(path.resolve(file)));
+}
+
+/** Brings a file's content, or the names in a folder, to the disk. */
+export async function sync(file: string): Promise<void> {
+  const handle = await open(file, "r");
   try {
-    await folder.sync();
+    await handle.sync();
   } finally {
-    await folder.close();
+    await handle.close();
   }
 }

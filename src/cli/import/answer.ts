@@ -1,6 +1,7 @@
 // What the answer to a request of an import means: stored, to be sent again, too large, or the end.
 
 import { itemErrorCodes } from "../../base/errors.ts";
+import { objectIn, type RawAnswer } from "../../base/post-json.ts";
 import { retryAfterMs } from "../../base/retry-after.ts";
 import type { ItemNote } from "../../base/types.ts";
 
@@ -18,13 +19,6 @@ export type Answer =
   | { readonly kind: "tooLarge"; readonly why: string }
   | { readonly kind: "refused"; readonly why: string };
 
-export interface RawAnswer {
-  readonly status: number;
-  /** The header, where there is one. */
-  readonly retryAfter: string | undefined;
-  readonly text: string;
-}
-
 /** More than a gateway says; a proxy may say anything. */
 const retryAfterMsMax = 600_000;
 const whyCharactersMax = 400;
@@ -35,7 +29,7 @@ const whyCharactersMax = 400;
  * again too: the gateway knows a body that it has stored.
  */
 export function readAnswer({ status, retryAfter, text }: RawAnswer, events: number): Answer {
-  const said = parsed(text);
+  const said = objectIn(text) ?? {};
   if (status === 200) return stored(said, text);
   const code = typeof said["code"] === "string" ? said["code"] : "";
   const why = whyOf(status, code, said, text);
@@ -48,15 +42,6 @@ export function readAnswer({ status, retryAfter, text }: RawAnswer, events: numb
 }
 
 type Said = Readonly<Record<string, unknown>>;
-
-function parsed(text: string): Said {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Said) : {};
-  } catch {
-    return {};
-  }
-}
 
 function stored(said: Said, text: string): Answer {
   const { accepted, dropped } = said;

@@ -15,9 +15,9 @@ import {
 } from "../../scan/table.ts";
 import { type Batch, bodyTail, type LineNote, paddingOf } from "./batch.ts";
 import { isUuidText, uuidOfSource } from "./event-uuid.ts";
-import { type Format, type FormatOptions, isObject } from "./formats/format.ts";
+import type { Format, FormatOptions } from "./formats/format.ts";
 import { ItemWriter } from "./item-writer.ts";
-import { parseJson } from "./json-text.ts";
+import { isObject, parseJson } from "./json-text.ts";
 import type { LineBlock } from "./line-block.ts";
 import type { LineHash } from "./line-hash.ts";
 
@@ -138,9 +138,18 @@ export class BatchMaker {
     const { body, table, row, start, end } = this.#item;
     const fields = table[row + Row.FieldTypes]!;
     const isObjectItem = typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
+    if (isObjectItem && !canBeName.has(typeAt(fields, FieldShift.Event))) {
+      // What is wrong with it is said from the line itself.
+      this.#convert(work, index);
+      return;
+    }
     // An object of which no field is known is no event, and may be empty.
     if (!isObjectItem || fields === 0 || hasUuid(this.#item)) {
       work.keep(index, body, start, end);
+      return;
+    }
+    if (this.#options.format.mayHaveOtherId?.(body, start, end) === true) {
+      this.#convert(work, index);
       return;
     }
     const type = typeAt(fields, FieldShift.Uuid);
@@ -149,17 +158,21 @@ export class BatchMaker {
     work.keepWithUuid(index, body, [start, end], this.#options.hash.uuid());
   }
 
+  /** Whatever a line has in it, it costs nothing but itself. */
   #convert(work: BlockWork, index: number): void {
+    try {
+      this.#convertOrThrow(work, index);
+    } catch (error) {
+      const [code, detail] = whyNot(error as Error);
+      work.note(index, code, { detail, isStored: false });
+    }
+  }
+
+  /** Where it throws, nothing of the line is written. */
+  #convertOrThrow(work: BlockWork, index: number): void {
     const { format, formatOptions, hash } = this.#options;
     const { buffer, starts, ends } = work.block;
-    let line: unknown;
-    try {
-      line = parseJson(buffer.toString("utf8", starts[index]!, ends[index]!));
-    } catch (error) {
-      const detail = `the line is no JSON: ${(error as Error).message}`;
-      work.note(index, "not_json", { detail, isStored: false });
-      return;
-    }
+    const line = parseJson(buffer.toString("utf8", starts[index]!, ends[index]!));
     if (!isObject(line)) {
       work.note(index, "not_an_object", { detail: "the line is no JSON object", isStored: false });
       return;
@@ -170,11 +183,37 @@ export class BatchMaker {
       return;
     }
     const { event, uuid, source } = converted;
+    if (typeof (event.event ?? "") !== "string") {
+      const { nameField = "event" } = format;
+      const detail = `${nameField} is ${kindOf(event.event)}, and must be text`;
+      work.note(index, "wrong_type", { detail, isStored: false });
+      return;
+    }
     const own = isUuidText(uuid) ? uuid : source === undefined ? hash.uuid() : uuidOfSource(source);
+    const text = JSON.stringify({ ...event, uuid: own });
     const isWrong = !isUuidText(uuid) && source === undefined && (uuid ?? "") !== "";
     if (isWrong) work.note(index, "invalid_uuid", invalidUuid);
-    work.replace(index, JSON.stringify({ ...event, uuid: own }));
+    work.replace(index, text);
   }
+}
+
+/** Where a name is absent or empty, the gateway says so. */
+const canBeName: ReadonlySet<TokenType> = new Set([
+  ...[TokenType.Absent, TokenType.Null, TokenType.EmptyString],
+  ...[TokenType.PlainString, TokenType.EscapedString],
+]);
+
+function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return "an array";
+  return isObject(value) ? "an object" : `a ${typeof value === "object" ? "number" : typeof value}`;
+}
+
+/** The code and the detail of a line whose conversion has thrown this. */
+function whyNot(error: Error): readonly [string, string] {
+  if (error instanceof SyntaxError) return ["not_json", `the line is no JSON: ${error.message}`];
+  // Values within each other take the stack: there is no other RangeError here.
+  const why = error instanceof RangeError ? "its values are nested too deeply" : error.message;
+  return ["not_convertible", `the line cannot be converted: ${why}`];
 }
 
 const invalidUuid = {

@@ -175,7 +175,10 @@ export class FileImport {
   /** Sends one batch, or only judges it. */
   async #take(batch: Batch, handedOver: () => void): Promise<void> {
     // The rate is that of what is sent, not of reading what was done before.
-    if (!this.#hasBegun) this.#options.progress.begin(this.#standing());
+    if (!this.#hasBegun) {
+      await this.#options.stateFile?.mustBeWritable();
+      this.#options.progress.begin(this.#standing());
+    }
     this.#hasBegun = true;
     for (const note of batch.notes) this.#note(note);
     const { sender } = this.#options;

@@ -2,7 +2,7 @@
 // there before it counts as done, so an import that was killed goes on behind it.
 
 import { createHash } from "node:crypto";
-import { readFile, rm } from "node:fs/promises";
+import { open, readFile, rm } from "node:fs/promises";
 import { writeWhole } from "../../base/write-whole.ts";
 import { CommandError } from "../context.ts";
 import type { CountsText } from "./counts.ts";
@@ -62,6 +62,23 @@ export class StateFile {
     await rm(this.#file, { force: true });
   }
 
+  /** Rejects with a CommandError where nothing can be written: asked before anything is sent. */
+  async mustBeWritable(): Promise<void> {
+    const probe = `${this.#file}.new`;
+    try {
+      await (await open(probe, "a", 0o600)).close();
+      await rm(probe);
+    } catch (error) {
+      throw this.#unwritable(error);
+    }
+  }
+
+  #unwritable(error: unknown): CommandError {
+    return new CommandError(
+      `write ${this.#file}: ${(error as Error).message}: it says how far the import is; name another place with --state`,
+    );
+  }
+
   /**
    * Fulfilled when this state or a newer one is on disk, also after a power cut. Rejects with a
    * CommandError where it cannot be written.
@@ -81,7 +98,7 @@ export class StateFile {
       try {
         await writeWhole(this.#file, `${JSON.stringify(state, undefined, 2)}\n`);
       } catch (error) {
-        throw new CommandError(`write ${this.#file}: ${(error as Error).message}`);
+        throw this.#unwritable(error);
       }
     }
   }

@@ -61,7 +61,7 @@ export async function importFiles(
       });
       await runOne(file, one, { options, context, progress });
       notStored += one.counts.notStored;
-      if (one.isStopped) return;
+      if (one.isStopped) throw new CommandError(`import: ${stoppedText(file, options)}`);
     }
   } finally {
     sender?.close();
@@ -100,7 +100,14 @@ async function runOne(
   say();
   if (one.isDoneBefore)
     stderr.write(`import: ${name} was imported before: --restart does it again\n`);
-  if (one.isStopped) stderr.write("import: stopped; the same command goes on from here\n");
+}
+
+/** Who removes the file once it is through is not to take an end for that. */
+function stoppedText(file: string, { dryRun }: ImportOptions): string {
+  if (dryRun) return "stopped before the end";
+  return file === "-"
+    ? "stopped before the end; what was read of standard input is not noted"
+    : "stopped before the end; the same command goes on from here";
 }
 
 function checked(files: readonly string[], options: ImportOptions): { url: URL; key: string } {

@@ -5,12 +5,20 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** In the run-time since V8 11.4, and not in the types yet: the proposal JSON.parse source text. */
 interface JsonWithSource {
-  rawJSON(text: string): unknown;
+  rawJSON(text: string): RawNumber;
+  isRawJSON(value: unknown): value is RawNumber;
   parse(
     text: string,
     reviver: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
   ): unknown;
 }
+
+/** A number that no double holds, by its text. */
+interface RawNumber {
+  readonly rawJSON: string;
+}
+
+const json = JSON as unknown as JsonWithSource;
 
 /** A double holds every number of fewer digits. */
 const longDigits = /\d{16}|\d[eE][+-]?\d{3}/;
@@ -18,10 +26,22 @@ const longDigits = /\d{16}|\d[eE][+-]?\d{3}/;
 /** Throws a SyntaxError where the text is not JSON. */
 export function parseJson(text: string): unknown {
   if (!longDigits.test(text)) return JSON.parse(text);
-  const json = JSON as unknown as JsonWithSource;
   return json.parse(text, (_, value, { source }) =>
-    typeof value === "number" && source !== undefined && String(value) !== source
+    typeof value === "number" && source !== undefined && longDigits.test(source)
       ? json.rawJSON(source)
       : value,
   );
+}
+
+/** Whether it is an object, and no number that is kept as its text. */
+export function isObject(value: unknown): value is JsonObject {
+  return (
+    typeof value === "object" && value !== null && !Array.isArray(value) && !json.isRawJSON(value)
+  );
+}
+
+/** As a double, whatever digits it has; undefined for what is no number. */
+export function numberOf(value: unknown): number | undefined {
+  if (typeof value === "number") return value;
+  return json.isRawJSON(value) ? Number(value.rawJSON) : undefined;
 }

@@ -1,14 +1,14 @@
 // Sends the requests of an import, one after another: the next one leaves when the one before it is
 // answered. That keeps the order of the file, also where a request has to be sent again.
 
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
 import { promisify } from "node:util";
 import { constants, gzip } from "node:zlib";
+import { postJson } from "../../base/post-json.ts";
 import { pauseUntilAborted } from "../../base/retry.ts";
-import { whenUnanswered } from "../../base/unanswered.ts";
 import { CommandError } from "../context.ts";
-import { type Answer, type RawAnswer, readAnswer } from "./answer.ts";
+import { type Answer, readAnswer } from "./answer.ts";
 
 interface SenderOptions {
   /** Where the gateway is; events go to `batch/` below it. */
@@ -16,6 +16,8 @@ interface SenderOptions {
   readonly gzip: boolean;
   /** No answer for so long, however often it was asked, ends the import; Infinity for never. */
   readonly giveUpAfterMs: number;
+  /** How long one request may take, to the end of its answer. Default: 600,000. */
+  readonly answerMsMax?: number;
   readonly stop: AbortSignal;
   /** Told when a request has to be sent again, and when an answer comes after that. */
   readonly trouble: (why: string | undefined) => void;
@@ -23,9 +25,13 @@ interface SenderOptions {
 
 const pauseMsMin = 200;
 const pauseMsMax = 10_000;
-/** A gateway answers within PENSTOCK_REQUEST_TIMEOUT_MS, once it has the body. */
-const silentMsMax = 120_000;
-const answerBytesMax = 1_048_576;
+/**
+ * A gateway answers within PENSTOCK_REQUEST_TIMEOUT_MS, once it has the body. Well below the two
+ * minutes for which it knows a request that it has stored and whose answer was lost.
+ */
+const silentMsMax = 60_000;
+/** Also for whoever says now and then that an answer will come, or sends it byte by byte. */
+const answerMsMaxDefault = 600_000;
 
 /** The import was told to stop before the request was answered. */
 export class Stopped extends Error {}
@@ -83,49 +89,16 @@ export class Sender {
   }
 
   async #try(body: Buffer, events: number, handedOver: () => void): Promise<Answer> {
+    const { gzip: isPacked, answerMsMax = answerMsMaxDefault } = this.#options;
+    const headers: Record<string, string> = isPacked ? { "content-encoding": "gzip" } : {};
+    const agent = this.#agent;
     try {
-      return readAnswer(await this.#post(body, handedOver), events);
+      const options = { agent, headers, answerMsMax, silentMsMax, handedOver };
+      return readAnswer(await postJson(this.#target, body, options), events);
     } catch (error) {
-      const { message, code } = error as NodeJS.ErrnoException;
-      return { kind: "again", afterMs: undefined, why: message || (code ?? "no answer") };
+      return { kind: "again", afterMs: undefined, why: (error as Error).message };
     }
   }
-
-  #post(body: Buffer, handedOver: () => void): Promise<RawAnswer> {
-    const { protocol } = this.#target;
-    const request = protocol === "https:" ? httpsRequest : httpRequest;
-    return new Promise((resolve, reject) => {
-      const headers = {
-        "content-type": "application/json",
-        "content-length": body.length,
-        ...(this.#options.gzip ? { "content-encoding": "gzip" } : {}),
-      };
-      const asked = request(
-        this.#target,
-        { method: "POST", agent: this.#agent, headers, timeout: silentMsMax },
-        (response) =>
-          textOf(response).then((text) => {
-            const retryAfter = response.headers["retry-after"];
-            resolve({ status: response.statusCode ?? 0, retryAfter, text });
-          }, reject),
-      );
-      asked.on("timeout", () => asked.destroy(new Error(`no answer for ${silentMsMax / 1_000} s`)));
-      asked.on("error", reject);
-      whenUnanswered(asked, reject);
-      asked.on("finish", handedOver);
-      asked.end(body);
-    });
-  }
-}
-
-async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of response) {
-    bytes += (chunk as Buffer).length;
-    if (bytes <= answerBytesMax) chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 const gzipAsync = promisify(gzip);

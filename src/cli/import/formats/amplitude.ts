@@ -8,6 +8,7 @@ import { type Format, idOf, objectOf, present, textOf } from "./format.ts";
 export const amplitude: Format = {
   name: "amplitude",
   title: "Amplitude's export",
+  nameField: "event_type",
   recognises: (line) =>
     typeof line["event_type"] === "string" &&
     ["user_id", "device_id", "amplitude_id"].some((name) => name in line),

@@ -1,8 +1,8 @@
 // Tells which format a file is in by its first lines.
 
-import { parseJson } from "../json-text.ts";
+import { isObject, parseJson } from "../json-text.ts";
 import { amplitude } from "./amplitude.ts";
-import { type Format, isObject } from "./format.ts";
+import type { Format } from "./format.ts";
 import { mixpanel } from "./mixpanel.ts";
 import { penstock, posthog, posthogBatchExport } from "./posthog.ts";
 import { segment } from "./segment.ts";

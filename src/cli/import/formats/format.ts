@@ -1,7 +1,7 @@
 // What an import knows of a format: how one of its lines is told from others', and what event it
 // stands for. Holds types, and the reading of values that several formats share.
 
-import type { JsonObject } from "../json-text.ts";
+import { isObject, type JsonObject } from "../json-text.ts";
 
 /** An event as the gateway takes it, without its uuid. */
 interface SentEvent {
@@ -36,6 +36,8 @@ export interface FormatOptions {
 
 export interface Format {
   readonly name: string;
+  /** The field with the event's name. Default: `event`. */
+  readonly nameField?: string;
   /** For people: "PostHog's batch export". */
   readonly title: string;
   /** Whether the object, a line of the file, is in this format. */
@@ -45,11 +47,9 @@ export interface Format {
    * where all have to be.
    */
   needsConversion?(text: Buffer, start: number, end: number): boolean;
+  /** Whether a line that has no `uuid` of its own may have it under another name. */
+  mayHaveOtherId?(text: Buffer, start: number, end: number): boolean;
   convert(line: JsonObject, options: FormatOptions): Converted;
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function objectOf(value: unknown): JsonObject {

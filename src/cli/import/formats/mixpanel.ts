@@ -2,7 +2,7 @@
 // {"event","properties"}. The names that change are those that PostHog's own import changes
 // (posthog, rust/batch-import-worker/src/parse/content/mixpanel.rs).
 
-import type { JsonObject } from "../json-text.ts";
+import { type JsonObject, numberOf } from "../json-text.ts";
 import { type Format, idOf, objectOf, present, textOf } from "./format.ts";
 
 export const mixpanel: Format = {
@@ -12,7 +12,8 @@ export const mixpanel: Format = {
     typeof event === "string" && ownId === undefined && "time" in objectOf(properties),
   convert(line) {
     const sent = objectOf(line["properties"]);
-    const { time, distinct_id: sentId } = sent;
+    const { distinct_id: sentId } = sent;
+    const time = numberOf(sent["time"]) ?? sent["time"];
     const distinct_id = distinctIdOf(sent);
     const name = line["event"];
     const event = name === "$mp_web_page_view" ? "$pageview" : name;

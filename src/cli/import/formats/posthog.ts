@@ -2,9 +2,9 @@
 // PostHog's capture takes, and PostHog's exports. What the gateway reads of an event stands in them
 // at the same place, and what else there is it ignores.
 
-import { Ascii } from "../../../base/ascii.ts";
-import { parseJson } from "../json-text.ts";
-import { type Converted, type Format, idOf, isObject, objectOf, present } from "./format.ts";
+import { Ascii, isJsonSpace } from "../../../base/ascii.ts";
+import { isObject, parseJson } from "../json-text.ts";
+import { type Converted, type Format, idOf, objectOf, present } from "./format.ts";
 
 /**
  * The record that the gateway stores, as `penstock tail` prints it and docs/guides/reading.md has
@@ -56,40 +56,44 @@ export const posthog: Format = {
       ["uuid", "timestamp"].some((name) => name in line)) &&
     !("time" in objectOf(line["properties"]) && !("distinct_id" in line)),
   needsConversion: (text, start, end) =>
-    hasOnlyId(text.subarray(start, end)) ||
-    hasElements(text, start, end) ||
-    hasTextProperties(text, start, end),
+    hasElements(text, start, end) || hasTextProperties(text, start, end),
+  mayHaveOtherId: (text, start, end) => text.subarray(start, end).includes(idName),
   convert: (line) => withElements({ ...eventOf(line), uuid: line["uuid"] ?? line["id"] }, line),
 };
 
 const idName = Buffer.from('"id"');
-const uuidName = Buffer.from('"uuid"');
-const elementsName = Buffer.from('"elements_chain"');
-const emptyValues = [Buffer.from(':""'), Buffer.from(":null"), Buffer.from(': ""')];
+const chainName = Buffer.from('"elements_chain"');
+const elementsName = Buffer.from('"elements"');
 const propertiesName = Buffer.from('"properties"');
 
-/** Whether the line may have an `id`, and has no `uuid`. */
-function hasOnlyId(line: Buffer): boolean {
-  return !line.includes(uuidName) && line.includes(idName);
-}
-
-/** Whether there may be a chain of elements that is not empty. */
+/** Whether there may be clicked elements. */
 function hasElements(text: Buffer, start: number, end: number): boolean {
-  const at = text.subarray(start, end).indexOf(elementsName);
-  if (at < 0) return false;
-  const valueAt = start + at + elementsName.length;
-  return !emptyValues.some(
-    (value) => text.compare(value, 0, value.length, valueAt, valueAt + value.length) === 0,
+  const line = text.subarray(start, end);
+  return (
+    mayHave(line, chainName, (at) => line[at] === Ascii.Quote && line[at + 1] !== Ascii.Quote) ||
+    mayHave(
+      line,
+      elementsName,
+      (at) => line[at] === Ascii.OpenBracket && line[at + 1] !== Ascii.CloseBracket,
+    )
   );
 }
 
 /** Whether `properties` may be text that has the object in it. */
 function hasTextProperties(text: Buffer, start: number, end: number): boolean {
-  const at = text.subarray(start, end).indexOf(propertiesName);
-  if (at < 0) return false;
-  let valueAt = start + at + propertiesName.length;
-  while (text[valueAt] === Ascii.Space || text[valueAt] === Ascii.Colon) valueAt++;
-  return text[valueAt] === Ascii.Quote;
+  const line = text.subarray(start, end);
+  return mayHave(line, propertiesName, (at) => line[at] === Ascii.Quote);
+}
+
+/** Whether a member of that name, at whatever depth, has such a value; it begins at `at`. */
+function mayHave(line: Buffer, name: Buffer, isSuch: (at: number) => boolean): boolean {
+  for (let found = line.indexOf(name); found >= 0; ) {
+    let at = found + name.length;
+    while (isJsonSpace(line[at]) || line[at] === Ascii.Colon) at++;
+    if (isSuch(at)) return true;
+    found = line.indexOf(name, at);
+  }
+  return false;
 }
 
 type ConvertedEvent = Extract<Converted, { readonly event: unknown }>;

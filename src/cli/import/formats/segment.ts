@@ -11,13 +11,14 @@ export const segment: Format = {
   name: "segment",
   title: "calls of Segment or RudderStack",
   recognises: ({ type, event_type: amplitudeName, ...line }) =>
-    calls.includes(String(type)) &&
+    calls.some((call) => call === type) &&
     amplitudeName === undefined &&
     ["messageId", "anonymousId", "userId"].some((name) => name in line),
   convert(line, { groupType }) {
     const converted = eventOf(line, groupType);
     if (converted === undefined) {
-      return { leftOut: "unknown_call", detail: `no call of this type: ${String(line["type"])}` };
+      const type = JSON.stringify(line["type"]) ?? "none";
+      return { leftOut: "unknown_call", detail: `no call of this type: ${type}` };
     }
     // Segment tells repeats by it, so two lines with one messageId are one event.
     const messageId = textOf(line["messageId"]);

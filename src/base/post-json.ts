@@ -1,0 +1,102 @@
+// Posts JSON over HTTP once, and gives what is answered, whole. Knows nothing of what an answer
+// means.
+
+import {
+  type Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestOptions,
+} from "node:http";
+import { type Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { whenUnanswered } from "./unanswered.ts";
+
+export interface RawAnswer {
+  readonly status: number;
+  /** The header, where there is one. */
+  readonly retryAfter: string | undefined;
+  readonly text: string;
+}
+
+interface PostOptions {
+  readonly agent: HttpAgent | HttpsAgent;
+  readonly headers: Readonly<Record<string, string>>;
+  /** How long all of it may take, to the last byte of the answer, whatever comes before. */
+  readonly answerMsMax: number;
+  /** How long nothing may come or go. Default: as long as all of it. */
+  readonly silentMsMax?: number;
+  readonly signal?: AbortSignal;
+  /** Called when all of the body is with the kernel. */
+  readonly handedOver?: () => void;
+}
+
+const answerBytesMax = 1_048_576;
+
+/** Rejects with an Error that says why where no whole answer comes. */
+export async function postJson(
+  target: URL,
+  body: Buffer,
+  { answerMsMax, signal, silentMsMax, handedOver, ...options }: PostOptions,
+): Promise<RawAnswer> {
+  const late = AbortSignal.timeout(answerMsMax);
+  const headers = {
+    ...{ "content-type": "application/json", "content-length": body.length },
+    ...options.headers,
+  };
+  try {
+    return await new Promise<RawAnswer>((resolve, reject) => {
+      const asked = requestTo(target, {
+        ...{ method: "POST", agent: options.agent, headers, timeout: silentMsMax },
+        signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+      });
+      asked.on("response", (response) => {
+        textOf(response).then((text) => {
+          const retryAfter = response.headers["retry-after"];
+          resolve({ status: response.statusCode ?? 0, retryAfter, text });
+        }, reject);
+      });
+      asked.on("timeout", () =>
+        asked.destroy(new Error(`no answer for ${secondsOf(silentMsMax)}`)),
+      );
+      asked.on("error", reject);
+      whenUnanswered(asked, reject);
+      if (handedOver !== undefined) asked.on("finish", handedOver);
+      asked.end(body);
+    });
+  } catch (error) {
+    if (late.aborted && signal?.aborted !== true)
+      throw new Error(`no whole answer within ${secondsOf(answerMsMax)}`, { cause: error });
+    const { message, code } = error as NodeJS.ErrnoException;
+    throw new Error(message || (code ?? "no answer"), { cause: error });
+  }
+}
+
+function requestTo(target: URL, options: RequestOptions) {
+  return (target.protocol === "https:" ? httpsRequest : httpRequest)(target, options);
+}
+
+function secondsOf(ms = 0): string {
+  return `${ms / 1_000} s`;
+}
+
+/** Rejects where the answer ends before it is complete. What is too long is cut, and no JSON. */
+async function textOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response) {
+    bytes += (chunk as Buffer).length;
+    if (bytes <= answerBytesMax) chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** The object in an answer; undefined where its text is none. */
+export function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Said) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+type Said = Readonly<Record<string, unknown>>;
