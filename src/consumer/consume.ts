@@ -4,13 +4,12 @@
 
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
-import { isProjectId } from "../base/forms.ts";
 import { pauseUntilAborted } from "../base/retry.ts";
 import type { Lane } from "../base/types.ts";
 import { managerOf } from "../nats/api.ts";
 import { lanes as allLanes } from "../nats/names.ts";
 import { findStreams, type StreamName } from "../reading/stored-stream.ts";
-import { ConsumeError } from "./consume-error.ts";
+import { checkedOptions } from "./checked-options.ts";
 import { frameEvents } from "./frame-events.ts";
 import { noticeText } from "./notice-text.ts";
 import { StreamConsumer, type TakenFrame } from "./stream-consumer.ts";
@@ -61,7 +60,9 @@ class Consumption implements EventConsumer {
   #said = "";
 
   constructor(options: ConsumeOptions) {
-    this.#options = checked(options);
+    const { projects } = checkedOptions(options);
+    // One that is named twice would be asked for twice, which the server does not take.
+    this.#options = { ...options, projects: projects && [...new Set(projects)] };
     this.#lanes = options.lanes ?? allLanes;
     this.#projects = options.projects && new Set(options.projects);
     const { maxUuids = 200_000, windowMs = 600_000 } = options.deduplication ?? {};
@@ -267,20 +268,4 @@ async function leave(connection: NatsConnection | undefined): Promise<void> {
   const flushed = connection.flush().catch(() => {});
   await Promise.race([flushed, pauseUntilAborted(reconnectMs, AbortSignal.timeout(reconnectMs))]);
   await connection.close();
-}
-
-function checked(options: ConsumeOptions): ConsumeOptions {
-  const { durable, nats, projects, lanes, maxAckPending = 1, ackWaitMs = 1_000 } = options;
-  const wrong = (what: string): never => {
-    throw new ConsumeError(`consume: ${what}`);
-  };
-  if (nats === undefined) wrong("nats says how NATS is reached");
-  if (!/^[A-Za-z0-9_-]{1,128}$/.test(durable ?? "")) wrong("durable matches [A-Za-z0-9_-]{1,128}");
-  if (projects?.some((one) => !isProjectId(one)) || projects?.length === 0)
-    wrong("projects are ids, at least one");
-  if (lanes?.some((one) => !allLanes.includes(one)) || lanes?.length === 0)
-    wrong(`lanes are ${allLanes.join(" and ")}, at least one`);
-  if (!(Number.isInteger(maxAckPending) && maxAckPending > 0)) wrong("maxAckPending is a number");
-  if (!(ackWaitMs >= 1_000)) wrong("ackWaitMs is at least 1,000");
-  return options;
 }

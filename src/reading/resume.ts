@@ -82,6 +82,8 @@ export interface ReaderWords {
 interface ResumeOptions {
   /** Goes on behind messages that have left the stream unread, or that may have been read. */
   readonly acceptExpired: boolean;
+  /** Before the stream's first message, where erased ones still have what stands in their place. */
+  readonly standingFrom?: number;
   /** Default: none, for whoever goes on in any case and shows no text. */
   readonly words?: ReaderWords | undefined;
 }
@@ -95,9 +97,10 @@ export async function resume(
   state: StreamState,
   options: ResumeOptions,
 ): Promise<Resume> {
-  if (place === undefined) return begin(1, state, []);
+  if (place === undefined) return begin({ ...options, epoch: 1 }, state, []);
   // Where nothing was read, nothing can be mistaken for it.
-  if (place.sequence === 0 && place.created !== state.created) return begin(place.epoch, state, []);
+  if (place.sequence === 0 && place.created !== state.created)
+    return begin({ ...options, epoch: place.epoch }, state, []);
   const comparison = await compare(place.trail, stream, state);
   const isOther = place.created !== state.created || lostFrom(place, state, comparison);
   const isAsked = isOther && (comparison.at ?? -1) < 0;
@@ -127,7 +130,7 @@ export function decide(place: Place, state: StreamState, facts: Facts): Resume {
       messages: 0,
       detail: `the stream was made anew at ${state.created}; it was read up to ${place.sequence}`,
     } as const;
-    return begin(epoch, state, [incident]);
+    return begin({ ...facts, epoch }, state, [incident]);
   }
   const known = { ...place, created: state.created };
   if (!isAnother && !lostFrom(place, state, comparison))
@@ -151,11 +154,16 @@ export function decide(place: Place, state: StreamState, facts: Facts): Resume {
   return checkExpired(back, state, facts, [incident]);
 }
 
-function begin(epoch: number, state: StreamState, before: readonly Incident[]): Resume {
+function begin(
+  { epoch, standingFrom }: Pick<ResumeOptions, "standingFrom"> & Pick<Place, "epoch">,
+  state: StreamState,
+  before: readonly Incident[],
+): Resume {
   const { created, firstSequence, beginsAt } = state;
   const sequence = firstSequence - 1;
   const messages = firstSequence - beginsAt;
-  const place: Place = { epoch, created, sequence, trail: [] };
+  const from = standingFrom ?? firstSequence;
+  const place: Place = { epoch, created, sequence: from - 1, trail: [] };
   const late: Incident[] = [
     {
       kind: "begun_late",
@@ -208,7 +216,7 @@ function lostFrom(place: Place, state: StreamState, { at, newest }: Comparison):
 function checkExpired(
   place: Place,
   { firstSequence }: StreamState,
-  { acceptExpired, words: { wayOut } = noWords }: ResumeOptions,
+  { acceptExpired, standingFrom = firstSequence, words: { wayOut } = noWords }: ResumeOptions,
   incidents: readonly Incident[],
 ): Resume {
   const messages = firstSequence - 1 - place.sequence;
@@ -222,7 +230,7 @@ function checkExpired(
     detail: acceptExpired ? `${what}; gone on behind them, as told` : what,
   } as const;
   return {
-    place: acceptExpired ? { ...place, sequence: firstSequence - 1 } : place,
+    place: acceptExpired ? { ...place, sequence: standingFrom - 1 } : place,
     incidents: [...incidents, incident],
     fault: acceptExpired ? undefined : `${what}: ${wayOut} without them`,
   };

@@ -2,14 +2,39 @@
 // but for that, and the frames in the place of others.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
-import { ErasedMessages } from "../nats/erased-messages.ts";
+import { ErasedMessages, type RewrittenFrame } from "../nats/erased-messages.ts";
+import type { Place } from "./resume.ts";
 import { type AskedStream, type StreamState, storedStream } from "./stored-stream.ts";
+
+interface ErasedMessage {
+  readonly sequence: number;
+  /** What stands in its place, if anything does. */
+  readonly frame: RewrittenFrame | undefined;
+  /** A frame stood in its place, and has left the stream. */
+  readonly isMissed: boolean;
+}
+
+interface StateFrom extends StreamState {
+  /**
+   * The first of those before the first message that were erased, and have in their places what the
+   * stream still has: that was stored later than what was beside them. Else that of the first one.
+   */
+  readonly standingFrom: number;
+}
+
+interface Range {
+  readonly from: number;
+  readonly to: number;
+  /** When the stream was made, as the server says it. */
+  readonly created: string;
+}
 
 export class StreamErasures {
   readonly #manager: JetStreamManager;
   readonly #stream: string;
   readonly #asked: AskedStream;
   #erased: ErasedMessages | undefined;
+  #told: Range = { from: 0, to: 0, created: "" };
 
   constructor(manager: JetStreamManager, stream: string) {
     this.#manager = manager;
@@ -22,11 +47,37 @@ export class StreamErasures {
    * as gone: the reading may begin there, and finds what stands in its place. Undefined: there is
    * no such stream.
    */
-  async stateFrom(due: number): Promise<StreamState | undefined> {
+  async stateFrom(due: number): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();
-    if (state === undefined || state.firstSequence <= Math.max(due, state.beginsAt)) return state;
-    const erased = await this.learned(due, state.created);
-    return { ...state, firstSequence: erased.firstOf(state.firstSequence) };
+    if (state === undefined) return undefined;
+    const { firstSequence: first, created, beginsAt } = state;
+    if (first <= Math.max(due, beginsAt)) return { ...state, standingFrom: first };
+    const erased = await this.learned(due, created);
+    const firstSequence = await erased.firstOf(first, due);
+    const { from, to } = this.#told;
+    if (created === this.#told.created && due >= from && firstSequence <= to + 1)
+      return { ...state, firstSequence: due, standingFrom: due };
+    const { value: standingFrom = firstSequence } = await erased
+      .standing(firstSequence, due)
+      .next();
+    return { ...state, firstSequence, standingFrom };
+  }
+
+  /** What is gone behind that place was told of, and does not count as gone any more. */
+  told({ sequence }: Pick<Place, "sequence">, { firstSequence, created }: StreamState): void {
+    if (sequence + 1 < firstSequence)
+      this.#told = { from: sequence + 1, to: firstSequence - 1, created };
+  }
+
+  /** Those between the two, both included, in order. */
+  async *between({ from, to, created }: Range): AsyncGenerator<ErasedMessage> {
+    if (from > to) return;
+    const erased = await this.learned(from, created);
+    for await (const sequence of erased.between(from, to)) {
+      const frame = await erased.frameAt(sequence);
+      const isMissed = frame === undefined && (await erased.placeOf(sequence)) !== 0;
+      yield { sequence, frame, isMissed };
+    }
   }
 
   /** All that is known now, from `due` on. */

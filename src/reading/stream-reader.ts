@@ -61,6 +61,8 @@ export const trailLength = 1_000;
 const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
+const placeKeys = ["epoch", "created", "sequence"] as const;
+const missedText = "what stood in the place of erased messages is gone: its events are not read";
 
 /** The stream cannot be read on until somebody does something about it. */
 class StoppedError extends Error {}
@@ -218,10 +220,8 @@ export class StreamReader {
     const before = this.#place;
     const state = await this.#erasures.stateFrom((before?.sequence ?? 0) + 1);
     if (state === undefined) throw this.#absence.fault(this.#lastSequence, before?.sequence ?? 0);
-    const { place, incidents, fault } = await resume(before, this.#asked, state, {
-      acceptExpired,
-      words,
-    });
+    const how = { acceptExpired, words, standingFrom: state.standingFrom };
+    const { place, incidents, fault } = await resume(before, this.#asked, state, how);
     this.#lastSequence = state.lastSequence;
     this.learn(state);
     if (before === undefined) {
@@ -229,10 +229,9 @@ export class StreamReader {
       log.info(fields, "a stream is read for the first time");
     }
     for (const { kind, detail } of incidents) log.warn({ stream: name.stream, kind, detail }, kind);
-    const { epoch, sequence, created } = place;
-    const isSame = epoch === before?.epoch && created === before.created;
-    const isMoved = !isSame || sequence !== before.sequence;
+    const isMoved = placeKeys.some((key) => place[key] !== before?.[key]);
     this.#moveTo(place);
+    if (fault === undefined) this.#erasures.told(place, state);
     if (isMoved || incidents.length > 0) this.#push({ kind: "place", name, place, incidents });
     if (fault !== undefined) throw new StoppedError(fault);
     return state;
@@ -281,10 +280,11 @@ export class StreamReader {
 
   /** Reads the frames in the place of erased messages; gives how many messages were erased. */
   async #fill(from: number, to: number, { share, isAgain }: Filling): Promise<number> {
-    const erased = await this.#erasures.learned(from, this.#place!.created);
-    const found = erased.between(from, to);
-    for (const sequence of found) {
-      const frame = await erased.frameAt(sequence);
+    const { created } = this.#place!;
+    let [erased, missed] = [0, 0];
+    for await (const { frame, isMissed } of this.#erasures.between({ from, to, created })) {
+      erased++;
+      missed += Number(isMissed);
       if (frame === undefined) continue;
       // What the pull has in hand beside these comes behind them: none of it makes room before.
       while (share.room() === 0 && this.#inHand > 0 && !this.#ended.signal.aborted) {
@@ -293,7 +293,9 @@ export class StreamReader {
       }
       this.#add(rewrittenItem(frame, share, { ...this.#frameOrigin(), isAgain }));
     }
-    return found.length;
+    const where = { stream: this.name.stream, from, to };
+    if (missed > 0 && !isAgain) this.#options.log.warn({ ...where, missed }, missedText);
+    return erased;
   }
 
   #checkSchema(pulled: PulledMessage): void {
@@ -341,10 +343,8 @@ export class StreamReader {
 
   #push(item: PlaceItem): void {
     // The trail goes on growing here; whoever takes the item keeps it.
-    this.#ready.push({
-      ...item,
-      place: { ...item.place, trail: item.place.trail.slice(-trailLength) },
-    });
+    const trail = item.place.trail.slice(-trailLength);
+    this.#ready.push({ ...item, place: { ...item.place, trail } });
     this.#options.onReady();
   }
 }

@@ -92,7 +92,10 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
       frameOf("~", { text: `${storedLine(line("d", "other"), "other", "live")}\n` }),
     ]);
     const [own] = await stored(connection, [frameOf("shop")]);
-    const { takeAndAck, consumer } = reader(nats, { durable: "one_project", projects: ["shop"] });
+    const { takeAndAck, consumer } = reader(nats, {
+      durable: "one_project",
+      projects: ["shop", "shop"],
+    });
     expect(idsOf(await takeAndAck(2))).toEqual(["a", "c", own]);
     await consumer.stop();
     const manager = await jetstreamManager(connection);

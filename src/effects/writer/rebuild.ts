@@ -71,10 +71,19 @@ interface Held {
   readonly missing: number;
 }
 
+/** What of a stream can be read. */
+interface Bounds {
+  readonly first: number;
+  last: number;
+  readonly deleted: readonly number[];
+  /** Before the first one: erased, and there in their places; the last comes first. */
+  readonly standing: readonly number[];
+}
+
 /** The parts of the runs that can be read from the streams. */
 async function heldRuns({ connection, recording }: RebuildOptions): Promise<Held> {
   const manager = await managerOf(connection, { timeoutMs: questionMs });
-  const bounds = new Map<string, { first: number; last: number; deleted: readonly number[] }>();
+  const bounds = new Map<string, Bounds>();
   for (const position of recording.positions) {
     const { stream } = position;
     const asked = storedStream(manager, stream);
@@ -87,14 +96,18 @@ async function heldRuns({ connection, recording }: RebuildOptions): Promise<Held
     const last = isAnother ? place.sequence : state.lastSequence;
     const erased = await erasures.learned(1, state.created);
     const gone = await deletedSequences(manager, stream);
-    const deleted = gone.filter((sequence) => !erased.has(sequence));
-    bounds.set(stream, { first: state.firstSequence, last, deleted });
+    const deleted: number[] = [];
+    for (const sequence of gone)
+      if ((await erased.placeOf(sequence)) === undefined) deleted.push(sequence);
+    const standing: number[] = [];
+    for await (const sequence of erased.standing(state.firstSequence, 1)) standing.push(sequence);
+    bounds.set(stream, { first: state.firstSequence, last, deleted, standing: standing.reverse() });
   }
   const runs: Run[] = [];
   let deletedInRuns = 0;
   const later = new Map<string, Run>();
   for (const run of recording.runs.toReversed()) {
-    const bound = bounds.get(run.stream) ?? { first: 1, last: 0, deleted: [] };
+    const bound = bounds.get(run.stream) ?? { first: 1, last: 0, deleted: [], standing: [] };
     const behind = later.get(run.stream);
     // Numbers that were handed out again in a later epoch mean something else now.
     if (behind !== undefined && behind.epoch > run.epoch)
@@ -102,9 +115,12 @@ async function heldRuns({ connection, recording }: RebuildOptions): Promise<Held
     later.set(run.stream, run);
     const from = Math.max(run.from, bound.first);
     const to = Math.min(run.to, bound.last);
-    if (to < from) continue;
-    runs.push({ ...run, from, to });
-    deletedInRuns += countBelow(bound.deleted, to + 1) - countBelow(bound.deleted, from);
+    if (to >= from) {
+      runs.push({ ...run, from, to });
+      deletedInRuns += countBelow(bound.deleted, to + 1) - countBelow(bound.deleted, from);
+    }
+    for (const one of bound.standing)
+      if (one >= run.from && one <= to) runs.push({ ...run, from: one, to: one });
   }
   const missing = messagesOf(recording.runs) - messagesOf(runs) + deletedInRuns;
   return { runs: runs.reverse(), missing };

@@ -107,17 +107,14 @@ export class RecordedFrames {
   }
 
   async *#erased(origin: FrameOrigin, from: number, to: number): AsyncGenerator<FrameItem> {
-    if (from > to) return;
-    const { stream } = origin.name;
+    const { created, name } = origin;
+    const { stream } = name;
     const erasures =
       this.#erasures.get(stream) ?? new StreamErasures(this.#options.manager, stream);
     this.#erasures.set(stream, erasures);
-    const erased = await erasures.learned(from, origin.created);
-    for (const sequence of erased.between(from, to)) {
-      const frame = await erased.frameAt(sequence);
+    for await (const { sequence, frame, isMissed } of erasures.between({ from, to, created })) {
       if (frame !== undefined) yield rewrittenItem(frame, this.#share, origin);
-      // A frame in its place that has left the stream since is missed.
-      else if (erased.placeOf(sequence) === 0) yield erasedItem(sequence, origin);
+      else if (!isMissed) yield erasedItem(sequence, origin);
     }
   }
 
