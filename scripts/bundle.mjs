@@ -25,6 +25,7 @@ import { packConsumer } from "./lib/consumer-package.mjs";
 import { bringDuckdb } from "./lib/duckdb.mjs";
 import { buildDist, installPackages } from "./lib/install.mjs";
 import { noteGroups, takeLock } from "./lib/lock.mjs";
+import { sinkFlag } from "./lib/node-flags.mjs";
 import { placesFor } from "./lib/packages.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
 import {
@@ -157,7 +158,9 @@ function isForRunning(file) {
 const launcher = `#!/bin/sh
 # Penstock on the Node it was built for.
 bin=$(dirname "$(readlink -f "$0")")
-exec "$bin/node" "$bin/../dist/main.js" "$@"
+flags=
+if [ "$1" = sink ]; then flags=${sinkFlag}; fi
+exec "$bin/node" $flags "$bin/../dist/main.js" "$@"
 `;
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])

@@ -18,7 +18,7 @@ import { shownUrls } from "../nats/access.ts";
 import { connectNats } from "../nats/link.ts";
 import type { Config } from "../settings/config.ts";
 import { readyFolder } from "./effects-folder.ts";
-import { aborted, findAccess } from "./find-access.ts";
+import { findAccess, natsHasMoved } from "./find-access.ts";
 
 interface ServeOptions {
   readonly host: CommandContext["host"];
@@ -83,7 +83,10 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     parts.writer = writer;
     writer.start();
     log.info({ database: shownPlace(storePlace(config)) }, "applying events");
-    await Promise.race([aborted(signal), writer.ended()]);
+    const moved = natsHasMoved(config, { host: options.host, access, link, signal });
+    const isElsewhere = await Promise.race([moved, writer.ended().then(() => false)]);
+    if (isElsewhere)
+      throw new CommandError("the embedded nats-server is another one now: start this again");
     log.info({}, "stopping");
   } catch (error) {
     if (signal.aborted) return;

@@ -2,10 +2,11 @@
 // nats-server that they are to read from.
 
 import type { Log } from "../base/log.ts";
-import { retryWithWarning, SparseWarning } from "../base/retry.ts";
+import { pauseUntilAborted, retryWithWarning, SparseWarning } from "../base/retry.ts";
 import type { CommandContext } from "../cli/context.ts";
 import { findNats } from "../cli/nats.ts";
 import type { NatsAccess } from "../nats/access.ts";
+import type { NatsLink } from "../nats/link.ts";
 import type { Config } from "../settings/config.ts";
 
 interface FindOptions {
@@ -16,6 +17,7 @@ interface FindOptions {
 
 const againMs = 500;
 const sayAgainMs = 30_000;
+const lookMs = 1_000;
 
 /** Waits for an embedded nats-server, where the settings name no other. */
 export async function findAccess(config: Config, options: FindOptions): Promise<NatsAccess> {
@@ -31,10 +33,29 @@ export async function findAccess(config: Config, options: FindOptions): Promise<
   });
 }
 
-/** Fulfilled when the signal aborts. */
-export function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+interface Linked {
+  readonly host: CommandContext["host"];
+  readonly access: NatsAccess;
+  readonly link: Pick<NatsLink, "connected">;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Fulfilled with true once the link is down and the embedded nats-server is another one than that
+ * of the access: each start may give it another port, and a new data folder another token. With
+ * false when the signal aborts.
+ */
+export async function natsHasMoved(config: Config, linked: Linked): Promise<boolean> {
+  const { host, access, link, signal } = linked;
+  while (!signal.aborted) {
+    await pauseUntilAborted(lookMs, signal);
+    if (link.connected || config.natsUrl !== undefined) continue;
+    try {
+      const now = findNats(config, host);
+      if (now.natsUrl !== access.natsUrl || now.natsToken !== access.natsToken) return true;
+    } catch {
+      // There is none at the moment.
+    }
+  }
+  return false;
 }

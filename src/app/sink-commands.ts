@@ -63,9 +63,9 @@ function addPostgres(sink: Command, context: CommandContext): void {
         );
       const { PostgresTarget } = await import("../sinks/postgres/postgres-target.ts");
       const { runSink } = await import("./sink.ts");
-      const people = await peopleOf(config, options);
       const { schema, withPerson } = options;
-      const target = new PostgresTarget({ url, schema, withPerson });
+      const target = orUsageFault(() => new PostgresTarget({ url, schema, withPerson }));
+      const people = await peopleOf(config, options);
       await runSink(config, context, { target, people, ...readingOf(options) });
     });
 }
@@ -95,7 +95,9 @@ function addClickHouse(sink: Command, context: CommandContext): void {
         return;
       }
       const { ClickHouseTarget } = await import("../sinks/clickhouse/clickhouse-target.ts");
-      const target = new ClickHouseTarget({ url, database, makesTables, hasLock, withPerson });
+      const target = orUsageFault(
+        () => new ClickHouseTarget({ url, database, makesTables, hasLock, withPerson }),
+      );
       if (options.ddl) {
         context.stdout.write(await target.ddl());
         await target.close();
@@ -108,11 +110,15 @@ function addClickHouse(sink: Command, context: CommandContext): void {
 }
 
 function addParquet(sink: Command, context: CommandContext): void {
-  const own = ["sinkFileBytes", "sinkFileSeconds", ...personSettings] as const;
-  const parquet = sink.command("parquet <folder>").description("into Parquet files");
+  const own = ["sinkTo", "sinkFileBytes", "sinkFileSeconds", ...personSettings] as const;
+  const parquet = sink
+    .command("parquet")
+    .argument("[folder]", "where to write; default: PENSTOCK_SINK_TO")
+    .description("into Parquet files");
   withPersons(withReading(parquet, own)).action(
-    async (folder: string, options: ParquetOptions, command: Command) => {
+    async (named: string | undefined, options: ParquetOptions, command: Command) => {
       const config = configOf(command, context);
+      const folder = localFolder(named ?? config.sinkTo);
       const { duckdb } = await import("../sinks/parquet/parquet-maker.ts");
       try {
         duckdb();
@@ -131,6 +137,30 @@ function addParquet(sink: Command, context: CommandContext): void {
       await runSink(config, context, { target, people, ...readingOf(options) });
     },
   );
+}
+
+/** What cannot be is told before anything is begun, and does not get better by another start. */
+function orUsageFault<Target>(make: () => Target): Target {
+  try {
+    return make();
+  } catch (error) {
+    throw new CommandError((error as Error).message, usageExitCode);
+  }
+}
+
+/** Throws where it is none, or in another place than this host: it is made, and would be a name. */
+function localFolder(folder: string | undefined): string {
+  if (folder === undefined)
+    throw new CommandError(
+      "say where to write: penstock sink parquet <folder>, or PENSTOCK_SINK_TO",
+      usageExitCode,
+    );
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(folder))
+    throw new CommandError(
+      `${folder.replace(/:\/\/.*/s, "://…")} is no folder of this host: name one, and sync it to where it is to be`,
+      usageExitCode,
+    );
+  return folder;
 }
 
 function addPosthog(sink: Command, context: CommandContext): void {

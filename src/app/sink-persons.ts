@@ -21,20 +21,32 @@ export function withPersons(command: Command): Command {
   );
 }
 
-/** Undefined: nobody is asked. A file that is not there is a slip, and nothing to wait for. */
+/**
+ * Undefined: nobody is asked. A file that is not there, or a database of another installation, is
+ * a slip, and nothing to wait for. A database that does not answer is waited for with the first
+ * batch.
+ */
 export async function peopleOf(
   config: Config,
   { withPerson }: PersonOptions,
 ): Promise<OpenReader | undefined> {
   if (!withPerson) return undefined;
-  const { readerAt, storePlace } = await import("../effects/store/open.ts");
+  const { readerAt, shownPlace, storePlace } = await import("../effects/store/open.ts");
+  const { OtherInstallationError, requireInstallation } = await import(
+    "../effects/store/installation.ts"
+  );
   const place = storePlace(config);
   try {
     if (place.kind === "sqlite") {
       const { mustBeReadable } = await import("../effects/store/sqlite/file-access.ts");
       mustBeReadable(place.file);
     }
-    return await readerAt(place);
+    const reader = await readerAt(place);
+    const installation = { prefix: config.subjectPrefix, shown: shownPlace(place) };
+    await requireInstallation(reader, installation).catch((error: unknown) => {
+      if (error instanceof OtherInstallationError) throw error;
+    });
+    return reader;
   } catch (error) {
     throw new CommandError(`--with-person: ${(error as Error).message}`);
   }

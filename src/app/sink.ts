@@ -3,18 +3,19 @@
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { AdminServer } from "../admin/server.ts";
-import { createLog } from "../base/log.ts";
+import { createLog, type Log } from "../base/log.ts";
 import type { Lane } from "../base/types.ts";
 import type { CommandContext } from "../cli/context.ts";
 import type { OpenReader } from "../effects/store/open.ts";
 import { connectNats, type NatsLink } from "../nats/link.ts";
+import { listProjects } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
 import { SinkMetrics } from "../sinks/metrics/sink-metrics.ts";
 import { EventPersons } from "../sinks/persons/event-persons.ts";
 import { SinkCounts } from "../sinks/sink-counts.ts";
 import type { SinkTarget } from "../sinks/sink-target.ts";
 import { type SinkStatus, SinkWriter } from "../sinks/sink-writer.ts";
-import { aborted, findAccess } from "./find-access.ts";
+import { findAccess, natsHasMoved } from "./find-access.ts";
 
 interface SinkRun {
   readonly target: SinkTarget;
@@ -29,7 +30,14 @@ interface SinkRun {
   readonly connected?: (connection: NatsConnection) => void;
 }
 
-const waiting: SinkStatus = { state: "starting", reasons: ["waiting for NATS"], streams: [] };
+/** So many projects are named in a warning. */
+const namedMax = 10;
+const waiting: SinkStatus = {
+  state: "starting",
+  reasons: ["waiting for NATS"],
+  hasTarget: false,
+  streams: [],
+};
 
 /** Runs until `stop`. */
 export async function runSink(
@@ -61,24 +69,36 @@ export async function runSink(
     const { sinkHost, sinkPort } = config;
     const port = await server.listen(sinkHost, sinkPort);
     log.info({ sinkHost, sinkPort: port }, "shows metrics and health");
-    link = await connectNats({
-      access: await findAccess(config, { host, log, signal }),
-      ...{ log, signal },
-    });
-    connected?.(link.connection);
-    writer = new SinkWriter({
-      ...{ connection: link.connection, prefix: config.subjectPrefix, target, acceptExpired, log },
-      persons,
-      filter: { projects: projects === undefined ? undefined : new Set(projects), lanes },
-      limits: {
-        eventsMax: config.sinkBatchEvents,
-        bytesMax: config.sinkBatchBytes,
-        ageMsMax: config.sinkBatchAgeMs,
-      },
-      counts: new SinkCounts((commit) => metrics.hear(commit)),
-    });
-    writer.start();
-    await aborted(signal);
+    const counts = new SinkCounts((commit) => metrics.hear(commit));
+    while (!signal.aborted) {
+      const access = await findAccess(config, { host, log, signal });
+      link = await connectNats({ access, log, signal });
+      connected?.(link.connection);
+      await warnOfUnknown(link, { config, projects, log });
+      const { connection } = link;
+      writer = new SinkWriter({
+        ...{
+          connection,
+          prefix: config.subjectPrefix,
+          target,
+          acceptExpired,
+          log,
+          persons,
+          counts,
+        },
+        filter: { projects: projects === undefined ? undefined : new Set(projects), lanes },
+        limits: {
+          eventsMax: config.sinkBatchEvents,
+          bytesMax: config.sinkBatchBytes,
+          ageMsMax: config.sinkBatchAgeMs,
+        },
+      });
+      writer.start();
+      if (!(await natsHasMoved(config, { host, access, link, signal }))) break;
+      log.warn({}, "the embedded nats-server is another one now: going on with that");
+      await writer.close();
+      await link.close();
+    }
     log.info({}, "stopping");
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -89,4 +109,22 @@ export async function runSink(
     await link?.close();
     await server.close();
   }
+}
+
+/** Left out is left out: what a misspelt name passes over is not written later. */
+async function warnOfUnknown(
+  { connection }: NatsLink,
+  run: { readonly config: Config; readonly projects: SinkRun["projects"]; readonly log: Log },
+): Promise<void> {
+  const { config, projects = [], log } = run;
+  if (projects.length === 0) return;
+  const { subjectPrefix: prefix, replicas, hubDomain } = config;
+  // Not every sink may read the registry.
+  const known = await listProjects(connection, { prefix, replicas, hubDomain }).catch(() => []);
+  const unknown = projects.filter((one) => !known.some(({ id }) => id === one));
+  if (known.length > 0 && unknown.length > 0)
+    log.warn(
+      { unknown, projects: known.slice(0, namedMax).map(({ id }) => id) },
+      "there is no such project: the events of others are passed over for good",
+    );
 }

@@ -47,7 +47,8 @@ export interface SinkStatus {
   readonly state: "starting" | "standing by" | "writing" | "hindered";
   /** Why nothing is being written; empty when all is well. */
   readonly reasons: readonly string[];
-  /** Empty while it does not have the target. */
+  readonly hasTarget: boolean;
+  /** As far as was known of the target last; empty on standby. */
   readonly streams: readonly UnreadStream[];
 }
 
@@ -61,6 +62,8 @@ const standbyMs = 500;
 const sayAgainMs = 30_000;
 /** How long an end waits for the target. */
 const closeMsMax = 10_000;
+/** After so long with nothing to write, why a write failed says nothing any more. */
+const forgottenMs = 10_000;
 const words = {
   wayOut: "`penstock sink` with --accept-expired goes on",
   stays: "what they brought into the target stays there",
@@ -81,6 +84,9 @@ export class SinkWriter {
   /** Batches that are being written, or that have failed; oldest first. */
   #inFlight: Promise<void>[] = [];
   #fault: string | undefined = "it is starting";
+  /** A batch has failed, and none was written since. */
+  #hasFailedToWrite = false;
+  #openSinceMonotonicMs: number | undefined;
   #isStandby = false;
   /** How far the target is for certain. */
   #written = new Map<string, SinkPosition>();
@@ -115,16 +121,25 @@ export class SinkWriter {
   }
 
   status(nowMs: number): SinkStatus {
-    if (this.#isStandby) return { state: "standing by", reasons: [], streams: [] };
+    const hasTarget = this.#openSinceMonotonicMs !== undefined;
+    if (this.#isStandby) return { state: "standing by", reasons: [], hasTarget, streams: [] };
     const readers = this.#streams?.readers ?? [];
     const faults = readers.flatMap(({ name, fault }) =>
       fault === undefined ? [] : [`${name.stream}: ${fault}`],
     );
-    const whole = this.#fault ?? this.#options.persons?.fault ?? this.#streams?.fault;
+    const whole = this.#faultNow ?? this.#options.persons?.fault ?? this.#streams?.fault;
     const own = [...faults, ...(this.#options.target.faults ?? [])];
     const reasons = whole === undefined ? own : [whole, ...own];
     const state = reasons.length === 0 ? "writing" : "hindered";
-    return { state, reasons, streams: this.#watch.streams(nowMs) };
+    return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
+  }
+
+  /** That the target opens again says nothing of the batch which it did not take. */
+  get #faultNow(): string | undefined {
+    const since = this.#openSinceMonotonicMs;
+    if (!this.#hasFailedToWrite || since === undefined || this.#inFlight.length > 0)
+      return this.#fault;
+    return performance.now() - since > forgottenMs ? undefined : this.#fault;
   }
 
   async #run(): Promise<void> {
@@ -153,8 +168,10 @@ export class SinkWriter {
   #note(error: Error): void {
     const { log, target, counts } = this.#options;
     const { message: reason } = error;
-    this.#written.clear();
+    this.#hasFailedToWrite ||= this.#openSinceMonotonicMs !== undefined;
+    this.#openSinceMonotonicMs = undefined;
     if (error instanceof StandbyError) {
+      this.#written.clear();
       if (!this.#isStandby) log.info({ reason }, "standing by: another sink writes to the target");
       this.#isStandby = true;
       return;
@@ -195,7 +212,8 @@ export class SinkWriter {
       },
     });
     this.#streams = streams;
-    this.#fault = undefined;
+    this.#openSinceMonotonicMs = performance.now();
+    if (!this.#hasFailedToWrite) this.#fault = undefined;
     log.info({ target: target.shown }, "writing events");
     try {
       while (!this.#ended.signal.aborted) await this.#batch(streams, builder);
@@ -277,6 +295,8 @@ export class SinkWriter {
     const outcome = await target.write(batch);
     counts.written(batch, outcome, (performance.now() - sinceMonotonicMs) / 1_000);
     for (const position of batch.positions) this.#written.set(position.stream, position);
+    this.#hasFailedToWrite = false;
+    this.#fault = undefined;
     batch.release();
   }
 

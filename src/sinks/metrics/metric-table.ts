@@ -33,7 +33,7 @@ export const sinkMetricTable = {
   },
   penstock_sink_lag_messages: {
     type: "gauge",
-    help: "Messages stored and not in the target yet, by lane; absent while NATS does not say, and on standby.",
+    help: "Messages stored and not in the target yet, by lane; as far as was known of the target last; absent while NATS does not say, and on standby.",
   },
   penstock_sink_lag_seconds: {
     type: "gauge",
@@ -53,7 +53,7 @@ export const sinkMetricTable = {
   },
   penstock_sink_ready: {
     type: "gauge",
-    help: "1 while events are being written, or it stands by; else 0.",
+    help: "1 while events are being written, or it stands by; else 0, after a batch that failed until one is written.",
   },
   penstock_sink_requests_total: {
     type: "counter",

@@ -71,10 +71,7 @@ export class SinkMetrics {
     this.#watchRequests(target);
     this.#gauge("penstock_sink_frames_bytes", (gauge) => gauge.set(framesBytes()));
     this.#gauge("penstock_sink_ready", (gauge) => gauge.set(Number(status().reasons.length === 0)));
-    this.#gauge("penstock_sink_active", (gauge) => {
-      const { streams, state } = status();
-      gauge.set(Number(state === "writing" || streams.length > 0));
-    });
+    this.#gauge("penstock_sink_active", (gauge) => gauge.set(Number(status().hasTarget)));
     /** Values that are not known, or not finite, are left out. */
     const ofLanes = (
       name: SinkMetricName,

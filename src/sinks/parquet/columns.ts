@@ -78,7 +78,7 @@ export function rowsSql(
     ...[`max_line_size=${lineBytes}`, `buffer_size=${2 * lineBytes + bufferBytes}`],
   ];
   return `SELECT ${tables[table].map(columnSql).join(", ")}
-    FROM read_csv([${files.map(quoted).join(", ")}], ${options.join(", ")})`;
+    FROM read_csv([${files.map(quotedName).join(", ")}], ${options.join(", ")})`;
 }
 
 const bufferBytes = 8_388_608;
@@ -99,6 +99,11 @@ function unescapeSql(field: string): string {
   // The last one: what it brings may look like another.
   text = replaced(text, "e", sqlMark);
   return `CASE WHEN contains(${field}, ${sqlMark}) THEN ${text} ELSE ${field} END`;
+}
+
+/** DuckDB takes the name of a file that it reads for a pattern. */
+function quotedName(file: string): string {
+  return quoted(file.replace(/[*?[]/g, "[$&]"));
 }
 
 export function quoted(text: string): string {

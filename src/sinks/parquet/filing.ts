@@ -4,10 +4,11 @@
 // killed, at whatever point, doing it again ends with the same: before the commit nothing was in
 // its place, and after it nothing is made anew.
 
+import { randomBytes } from "node:crypto";
 import { existsSync, readSync } from "node:fs";
 import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import path from "node:path";
-import { sync, writeWhole } from "./durable.ts";
+import { sync, writeWhole } from "../../base/write-whole.ts";
 import { type ParquetMaker, withParquetMaker } from "./parquet-maker.ts";
 import { rowsFileBytes, tableOf } from "./rows.ts";
 import { filesOf, type Journal, readJournal } from "./segment.ts";
@@ -104,10 +105,12 @@ async function makeParts(
   const { making, rows } = filesOf(folder, segment);
   const source = await open(rows, "r");
   const made: Commit["files"][number][] = [];
+  // In a folder that was put back to an older copy numbers come again, with other events.
+  const mark = randomBytes(4).toString("hex");
   const isAsItIs = parts.length === 1 && rowBytesMax <= plainRowBytesMax;
   try {
     for (const [index, part] of parts.entries()) {
-      const name = `${id}-${String(segment).padStart(8, "0")}-${index}.parquet`;
+      const name = `${id}-${String(segment).padStart(8, "0")}-${index}-${mark}.parquet`;
       const pieces = isAsItIs ? [rows] : await gather(source, part, making);
       const file = path.join(making, name);
       const table = tableOf(part.folder);

@@ -7,8 +7,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, open } from "node:fs/promises";
 import path from "node:path";
 import { type FileLock, takeFileLock } from "../../base/file-lock.ts";
+import { sync, writeWhole } from "../../base/write-whole.ts";
 import { StandbyError } from "../sink-target.ts";
-import { sync, writeWhole } from "./durable.ts";
 import { bookKeeping } from "./segment.ts";
 
 export class ParquetFolder {

@@ -6,7 +6,7 @@
 import type { Log } from "../../base/log.ts";
 import type { SinkBatch, SinkPosition, SinkTarget } from "../sink-target.ts";
 import { MovedError, type WriteOutcome } from "../sink-target.ts";
-import { fileFault } from "./durable.ts";
+import { fileFault } from "./file-fault.ts";
 import { fileSegment } from "./filing.ts";
 import { ParquetFolder } from "./parquet-folder.ts";
 import { duckdb } from "./parquet-maker.ts";
@@ -37,6 +37,8 @@ export class ParquetTarget implements SinkTarget {
   readonly #seen = new SeenEvents();
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** Nothing is to be opened again by itself. */
+  #isClosed = false;
 
   constructor(options: ParquetTargetOptions) {
     this.#options = options;
@@ -49,6 +51,7 @@ export class ParquetTarget implements SinkTarget {
   }
 
   open(): Promise<readonly SinkPosition[]> {
+    this.#isClosed = false;
     return this.#doing("open", async () => {
       clearTimeout(this.#timer);
       await this.#letGoOfSegment();
@@ -96,6 +99,7 @@ export class ParquetTarget implements SinkTarget {
 
   /** What is in the segment is made into files first. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#doing("close", async () => {
       clearTimeout(this.#timer);
       try {
@@ -171,6 +175,7 @@ export class ParquetTarget implements SinkTarget {
     this.#fault = fault;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
+      if (this.#isClosed) return;
       this.open().catch((error: Error) => this.#hinderedBy(error.message));
     }, againMs).unref();
   }

@@ -5,9 +5,9 @@
 
 import { type FileHandle, mkdir, open, readFile } from "node:fs/promises";
 import path from "node:path";
+import { writeWhole } from "../../base/write-whole.ts";
 import { trailLength } from "../../reading/stream-reader.ts";
 import type { SinkPosition } from "../sink-target.ts";
-import { writeAt, writeWhole } from "./durable.ts";
 import type { BatchRows, Run } from "./rows.ts";
 
 /** The first line: where the segment begins. */
@@ -238,4 +238,12 @@ export class Segment {
 
 function asArray({ folder, bytes, rows }: Run): [string, number, number] {
   return [folder, bytes, rows];
+}
+
+/** All of the bytes, from `at` on. */
+async function writeAt(handle: FileHandle, bytes: Uint8Array, at: number): Promise<void> {
+  for (let from = 0; from < bytes.length; ) {
+    const { bytesWritten } = await handle.write(bytes, from, bytes.length - from, at + from);
+    from += bytesWritten;
+  }
 }

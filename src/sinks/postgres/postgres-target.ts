@@ -1,7 +1,7 @@
 // PostgreSQL as a target: events, what is put aside and how far each stream is read, in one
 // transaction. The uuids of a batch are written first, and those that are there already are left
-// out; the other events are copied straight into their table. Where the server does not take the
-// JSON of an event, that event is put aside and the rest is written.
+// out; the other events are copied straight into their table. Where the server does not take an
+// event, that event is put aside and the rest is written.
 
 import { type Client, DatabaseError } from "pg";
 import { StoreError } from "../../base/store-error.ts";
@@ -20,6 +20,7 @@ import type {
 } from "../sink-target.ts";
 import { copyIn } from "./copy-in.ts";
 import { copyChunks } from "./copy-rows.ts";
+import { hasHugeNumber } from "./huge-numbers.ts";
 import { readPositions, writePositions } from "./positions.ts";
 import { SinkSession } from "./session.ts";
 import { eventColumns, partSql, personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
@@ -97,15 +98,17 @@ export class PostgresTarget implements SinkTarget {
 
   async write(batch: SinkBatch): Promise<WriteOutcome> {
     return await this.#session.run("write", async (client) => {
-      const refused = new Map<SinkRecord, string>();
-      let events = singleEvents(batch.events);
+      const single = singleEvents(batch.events);
+      const refused = new Map(single.filter(isHuge).map((event) => [event, hugeNumber]));
+      let events = refused.size === 0 ? single : single.filter((event) => !refused.has(event));
       for (;;) {
         try {
           return await this.#transaction(client, { ...batch, events }, { batch, refused });
         } catch (error) {
           if (!isOfValue(error)) throw error;
           await client.query("ROLLBACK");
-          const found = await faultsOf(client, events);
+          const byJson = await faultsOf(client, events);
+          const found = byJson.size > 0 ? byJson : await this.#refusedByTable(client, events);
           if (found.size === 0) throw error;
           for (const [event, fault] of found) refused.set(event, fault);
           events = events.filter((event) => !found.has(event));
@@ -173,6 +176,36 @@ export class PostgresTarget implements SinkTarget {
     return { written, duplicates, refused: refused.size };
   }
 
+  /**
+   * Which events the table does not take, whatever the user has added to it: an index on an
+   * expression, a constraint, a generated column or a trigger may refuse a value. Tried, by halves.
+   */
+  async #refusedByTable(
+    client: Client,
+    events: readonly SinkRecord[],
+  ): Promise<Map<SinkRecord, string>> {
+    const found = new Map<SinkRecord, string>();
+    const form = { withPerson: this.#withPerson };
+    const halve = async (some: readonly SinkRecord[]): Promise<void> => {
+      await client.query("SAVEPOINT before_some");
+      try {
+        await copyIn(client, this.#copySql, copyChunks(some, form));
+      } catch (error) {
+        if (!isOfValue(error)) throw error;
+        await client.query("ROLLBACK TO SAVEPOINT before_some");
+        const half = some.length >> 1;
+        if (half === 0) found.set(some[0]!, (error as Error).message);
+        else for (const part of [some.slice(0, half), some.slice(half)]) await halve(part);
+      }
+    };
+    await client.query("BEGIN");
+    await this.#makeParts(client, events);
+    const fresh = await freshOf(client, events);
+    if (fresh.length > 0) await halve(fresh);
+    await client.query("ROLLBACK");
+    return found;
+  }
+
   /** Gives the days whose part is there once the transaction is committed. */
   async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
     const days: string[] = [];
@@ -220,9 +253,23 @@ function keysOf(events: readonly SinkRecord[]): [string, string] {
   ];
 }
 
-/** A value that the server does not take, and not a fault of its own. */
+/**
+ * A value that the server, or what the user has added to the table, does not take: data exception,
+ * limit, constraint, or raised by a trigger. That there is no part for a day is no such thing.
+ */
 function isOfValue(error: unknown): boolean {
-  return error instanceof DatabaseError && /^(22|54)/.test(error.code ?? "");
+  if (!(error instanceof DatabaseError)) return false;
+  const { code = "", constraint, column } = error;
+  if (code.startsWith("23")) return constraint !== undefined || column !== undefined;
+  return /^(22|54|P0001)/.test(code);
+}
+
+const hugeNumber = "it has a number that jsonb would write out with thousands of digits";
+
+function isHuge({ properties, set, setOnce, unset }: SinkRecord): boolean {
+  return [properties, set, setOnce, unset].some(
+    (json) => json !== undefined && hasHugeNumber(json),
+  );
 }
 
 /** Which events the server does not take, and why. */
@@ -252,12 +299,18 @@ function refusedLine(event: SinkRecord, detail: string): RejectedLine {
 
 async function insertRejected(client: Client, lines: readonly RejectedLine[]): Promise<void> {
   if (lines.length === 0) return;
-  const columns = ["stream", "sequence", "line", "storedAtMs", "projectId", "reason"] as const;
+  const columns = ["stream", "sequence", "line", "storedAtMs"] as const;
+  const texts = ["projectId", "reason", "detail"] as const;
   await client.query(rejectedSql, [
     ...columns.map((name) => arrayOf(lines.map((line) => line[name]))),
-    arrayOf(lines.map(({ detail }) => detail.replaceAll("\0", "\ufffd"))),
-    arrayOf(lines.map(({ text }) => textOf(text).replaceAll("\0", "\ufffd"))),
+    ...texts.map((name) => arrayOf(lines.map((line) => storable(line[name])))),
+    arrayOf(lines.map(({ text }) => storable(textOf(text)))),
   ]);
+}
+
+/** The character that no text of PostgreSQL has, replaced. A subject may have it, too. */
+function storable(text: string): string {
+  return text.replaceAll("\0", "\ufffd");
 }
 
 function textOf(bytes: Uint8Array): string {

@@ -1,6 +1,7 @@
 // A sink's one connection to PostgreSQL: it holds the lock by which one sink at a time writes to a
 // schema, and is made anew when it is lost. While another sink has the lock it stays connected and
-// asks again.
+// asks again. A process that stands still loses the lock after a minute, where the server can end
+// an idle session (14 and newer): its kernel would go on answering for it.
 
 import type { Client } from "pg";
 import type { PostgresAddress } from "../../postgres/address.ts";
@@ -15,6 +16,11 @@ const lockClass = 1_885_695_604;
 const tryLockSql = `SELECT pg_try_advisory_lock(${lockClass}, hashtext($1))`;
 /** Also how long an answer is waited for. */
 const statementMsMax = 120_000;
+const idleMsMaxDefault = 60_000;
+const idleSql = `SELECT set_config(name, $1, false) FROM pg_settings
+  WHERE name = 'idle_session_timeout'`;
+/** So often within that time the session shows that it is alive. */
+const signs = 4;
 const notTheTables =
   "the tables are not there: let the user make them, or make them by `penstock sink postgres --ddl`";
 const hints = {
@@ -26,13 +32,16 @@ const hints = {
 export class SinkSession {
   readonly #address: PostgresAddress;
   readonly #schema: string;
+  readonly #idleMsMax: number;
   #client: Client | undefined;
+  #signTimer: NodeJS.Timeout | undefined;
   #holdsLock = false;
   #isBusy = false;
 
-  constructor(address: PostgresAddress, schema: string) {
+  constructor(address: PostgresAddress, schema: string, idleMsMax = idleMsMaxDefault) {
     this.#address = address;
     this.#schema = schema;
+    this.#idleMsMax = idleMsMax;
   }
 
   /**
@@ -56,6 +65,7 @@ export class SinkSession {
 
   /** Gives the lock back. What is still under way is given up. */
   async close(): Promise<void> {
+    clearInterval(this.#signTimer);
     if (this.#isBusy) this.#letGo();
     const client = this.#client;
     this.#client = undefined;
@@ -73,12 +83,18 @@ export class SinkSession {
     });
     try {
       await selectRows(client, keepAliveSql);
+      await selectRows(client, idleSql, [String(this.#idleMsMax)]);
     } catch (error) {
       destroy(client);
       throw error;
     }
     this.#client = client;
     this.#holdsLock = false;
+    clearInterval(this.#signTimer);
+    const sign = (): void => {
+      if (!this.#isBusy) client.query("SELECT 1").catch(() => {});
+    };
+    this.#signTimer = setInterval(sign, this.#idleMsMax / signs).unref();
     return client;
   }
 
@@ -90,6 +106,7 @@ export class SinkSession {
   }
 
   #letGo(): void {
+    clearInterval(this.#signTimer);
     const client = this.#client;
     this.#client = undefined;
     this.#holdsLock = false;

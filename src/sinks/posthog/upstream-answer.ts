@@ -1,15 +1,9 @@
 // What an upstream's answer to a batch means: PostHog's capture of any age, a Penstock gateway, or
 // whatever a proxy in between says. Only an answer that says so counts as taken.
 
+import { objectIn, type RawAnswer } from "../../base/post-json.ts";
 import { retryAfterMs } from "../../base/retry-after.ts";
 import { dropTable } from "../../base/warnings.ts";
-
-export interface RawAnswer {
-  readonly status: number;
-  /** The header, where there is one. */
-  readonly retryAfter: string | undefined;
-  readonly text: string;
-}
 
 interface NamedEvent {
   /** In the request. */
@@ -50,7 +44,7 @@ export function readUpstreamAnswer(
 }
 
 function taken(text: string, events: number, why: string): UpstreamAnswer {
-  const said = parsed(text);
+  const said = objectIn(text);
   const { status, quota_limited: limited, dropped } = said ?? {};
   if (said === undefined || !(status === 1 || /^ok$/i.test(String(status))))
     return { kind: "again", afterMs: undefined, why: `no answer of PostHog's: ${why}` };
@@ -77,18 +71,9 @@ function namedIn(lists: readonly unknown[], events: number): NamedEvent[] {
   return [...byIndex.values()].sort((one, other) => one.index - other.index);
 }
 
-function parsed(text: string): Said | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Said) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** The detail of a problem, or the text itself, in one line. */
 function whyOf(text: string): string {
-  const said = parsed(text);
+  const said = objectIn(text);
   const detail = said?.["detail"];
   const shown = typeof detail === "string" ? detail : text;
   return shown.replaceAll(/\s+/g, " ").trim().slice(0, whyCharactersMax);

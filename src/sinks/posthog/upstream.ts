@@ -1,14 +1,13 @@
 // Posts batches to an upstream, so many at a time, and gives what it says. Knows nothing of what
 // follows from an answer.
 
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
 import { promisify } from "node:util";
 import { constants, gzip } from "node:zlib";
+import { postJson, type RawAnswer } from "../../base/post-json.ts";
 import { Slots } from "../../base/slots.ts";
 import { StoreError } from "../../base/store-error.ts";
-import { whenUnanswered } from "../../base/unanswered.ts";
-import type { RawAnswer } from "./upstream-answer.ts";
 
 interface UpstreamOptions {
   readonly url: string;
@@ -18,7 +17,6 @@ interface UpstreamOptions {
   readonly answerMsMax: number;
 }
 
-const answerBytesMax = 1_048_576;
 const connectionIdleMs = 20_000;
 const gzipAsync = promisify(gzip);
 
@@ -50,7 +48,11 @@ export class Upstream {
     return this.#slots.run(async () => {
       signal.throwIfAborted();
       const packed = await gzipAsync(body(), { level: constants.Z_BEST_SPEED });
-      return await this.#send(packed, signal);
+      const headers = { "content-encoding": "gzip", "user-agent": "penstock-sink" };
+      const answerMsMax = this.#answerMsMax;
+      return await postJson(this.#target, packed, {
+        ...{ agent: this.#agent, headers, answerMsMax, signal },
+      });
     });
   }
 
@@ -69,37 +71,6 @@ export class Upstream {
   close(): void {
     this.#agent.destroy();
   }
-
-  async #send(body: Buffer, signal: AbortSignal): Promise<RawAnswer> {
-    const late = AbortSignal.timeout(this.#answerMsMax);
-    const request = this.#target.protocol === "https:" ? httpsRequest : httpRequest;
-    try {
-      return await new Promise<RawAnswer>((resolve, reject) => {
-        const headers = {
-          "content-type": "application/json",
-          "content-encoding": "gzip",
-          "content-length": body.length,
-          "user-agent": "penstock-sink",
-        };
-        const ends = AbortSignal.any([signal, late]);
-        const options = { method: "POST", agent: this.#agent, headers, signal: ends };
-        const asked = request(this.#target, options, (response) => {
-          textOf(response).then(
-            (text) => resolve({ ...headOf(response), text }),
-            (error: unknown) => reject(error),
-          );
-        });
-        asked.on("error", reject);
-        whenUnanswered(asked, reject);
-        asked.end(body);
-      });
-    } catch (error) {
-      if (late.aborted && !signal.aborted)
-        throw new Error(`no answer within ${this.#answerMsMax / 1_000} s`, { cause: error });
-      const { message, code } = error as NodeJS.ErrnoException;
-      throw new Error(message || (code ?? "no answer"), { cause: error });
-    }
-  }
 }
 
 /** Ends in a slash. */
@@ -110,19 +81,4 @@ function baseUrl(text: string): URL {
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
     throw new StoreError("the upstream must be an address without user, query and fragment");
   return url.href.endsWith("/") ? url : new URL(`${url.href}/`);
-}
-
-function headOf(response: IncomingMessage): Pick<RawAnswer, "status" | "retryAfter"> {
-  return { status: response.statusCode ?? 0, retryAfter: response.headers["retry-after"] };
-}
-
-/** Rejects where the answer ends before it is complete. What is too long is cut, and no JSON. */
-async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of response) {
-    bytes += (chunk as Buffer).length;
-    if (bytes <= answerBytesMax) chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }

@@ -60,7 +60,9 @@ test("every event of every stream is in a file of its project and day", async ()
   const day = new Date().toISOString().slice(0, 8);
   for (const file of files)
     expect(file).toMatch(
-      new RegExp(`^events/project_id=p\\d/day=${day}\\d\\d/[0-9a-f]{8}-\\d{8}-\\d+\\.parquet$`),
+      new RegExp(
+        `^events/project_id=p\\d/day=${day}\\d\\d/[0-9a-f]{8}-\\d{8}-\\d+-[0-9a-f]{8}\\.parquet$`,
+      ),
     );
   expect(bookKeeping(folder).length).toBe(2);
 });
@@ -213,4 +215,25 @@ test("events of many projects are in a file each", async () => {
   expect(rows.map(({ project_id: id, n }) => `${id} ${n}`).sort()).toEqual(
     projects.map((id) => `${id} 1`).sort(),
   );
+});
+
+test("a folder whose name looks like a pattern has its own events, and no neighbour's", async () => {
+  const above = newFolder();
+  const names = ["w*y", "way", "w?y", "[w]ay"];
+  await storeFrames(connection, randomFrames(numbersFrom(2), { count: 20, partitions: 2 }));
+  const written: string[][] = [];
+  for (const name of names) {
+    const folder = path.join(above, name);
+    const target = parquetTarget(folder, { segmentBytesMax: 8_192 });
+    const { writer } = startSink(connection, target);
+    await untilWritten(folder);
+    await writer.close();
+    await target.close();
+    // DuckDB of the test takes the name for a pattern, too.
+    const plain = path.join(newFolder(), "plain");
+    cpSync(folder, plain, { recursive: true });
+    written.push(await eventsOfParquet(plain));
+  }
+  expect(written[0]?.length).toBeGreaterThan(0);
+  for (const one of written) expect(one).toEqual(written[0]);
 });

@@ -237,43 +237,27 @@ test("while one project waits, the others go on until four batches wait with it"
   expect(takenUuids(upstream)).toEqual(sentUuids(pairs.flat()));
 });
 
-test("an upstream that refuses everything stops it, unless it is told to put all aside", async () => {
+test.each([
+  ["refuses everything", "400: no", () => ({ status: 400, body: "no" })],
+  [
+    "names every event as dropped",
+    "invalid_event: no",
+    ({ body: { batch } }: UpstreamRequest) => {
+      const errors = batch.map((_, index) => ({ index, code: "invalid_event", detail: "no" }));
+      return { status: 200, body: { status: 1, dropped: batch.length, errors } };
+    },
+  ],
+])("an upstream that %s stops it, unless it is told to put all aside", async (_, why, play) => {
   const folder = newFolder();
-  upstream.play = () => ({ status: 400, body: "no" });
-  const frame = frameOf(
-    "shop",
-    Array.from({ length: 20 }, () => ({})),
-  );
-  await storeFrames(connection, [frame]);
-  const limits = { refusedMax: 8 };
-  const stopped = targetTo(upstream, { folder, limits });
-  const first = startSink(connection, stopped);
-  const told = /it has refused 8 events in a row, the last with 400: no: .*--accept-refused/;
-  await expect.poll(() => stopped.faults.join(), within).toMatch(told);
-  await first.writer.close();
-  await stopped.close();
-  expect(asideIn(folder)).toEqual([]);
-  const { counts } = startSink(
-    connection,
-    targetTo(upstream, { folder, limits, acceptRefused: true }),
-  );
-  await expect.poll(() => counts.rejected, within).toBe(20);
-  expect(asideIn(folder).length).toBe(20);
-});
-
-test("an upstream that names every event as dropped stops it, unless it is told to put all aside", async () => {
-  const folder = newFolder();
-  upstream.play = ({ body: { batch } }) => {
-    const errors = batch.map((_, index) => ({ index, code: "invalid_event", detail: "no" }));
-    return { status: 200, body: { status: 1, dropped: batch.length, errors } };
-  };
+  upstream.play = play;
   const events = Array.from({ length: 20 }, () => ({}));
   await storeFrames(connection, [frameOf("shop", events)]);
   const limits = { refusedMax: 8 };
   const stopped = targetTo(upstream, { folder, limits });
   const first = startSink(connection, stopped);
-  const told =
-    /it has refused 8 events in a row, the last with invalid_event: no: .*--accept-refused/;
+  const told = new RegExp(
+    `it has refused 8 events in a row, the last with ${why}: .*--accept-refused`,
+  );
   await expect.poll(() => stopped.faults.join(), within).toMatch(told);
   await first.writer.close();
   await stopped.close();
