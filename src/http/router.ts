@@ -11,7 +11,7 @@ import type { StaticFiles } from "./pages/static-files.ts";
 import { allowedMethods, methodsAt } from "./reply.ts";
 import { createSdkRequests, type SdkRequests, sdkPaths } from "./sdk-requests.ts";
 import type { PassedKind } from "./upstream/labels.ts";
-import { isPlainQuery, passedKindOf } from "./upstream/passed-path.ts";
+import { passedKindOf, passedQuery, plainlySpelt } from "./upstream/passed-path.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
 /** What the path and the method alone tell of a request. */
@@ -35,6 +35,7 @@ export interface Passed extends Routed {
   readonly label: PassedKind;
   /** The path as it goes on, without the query. */
   readonly passedPath: string;
+  readonly passedQuery: string;
   /** What is answered here where the upstream says nothing, in place of a problem. */
   readonly own: FixedAnswer | undefined;
 }
@@ -143,12 +144,13 @@ export class Router {
       preflight(response, request, { label, path, allow: passedMethods });
       return true;
     }
-    if (!["get", "head", "post"].includes(method) || !isPlainQuery(request.getQuery() ?? ""))
-      return false;
+    const query = passedQuery(request.getQuery() ?? "");
+    if (!["get", "head", "post"].includes(method) || query === undefined) return false;
     const headOnly = method === "head";
     const here = hasOwnAnswer.test(url) ? this.#sdk.routeOf(url)?.answerTo(request) : undefined;
     const own = here !== undefined && "body" in here ? here : undefined;
-    pass(response, request, { label, path, passedPath: url, own, headOnly });
+    const goesOn = { passedPath: plainlySpelt(url), passedQuery: query };
+    pass(response, request, { label, path, ...goesOn, own, headOnly });
     return true;
   }
 

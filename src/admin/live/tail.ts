@@ -15,7 +15,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { RateWindow } from "../../base/rate-window.ts";
 import { pauseUntilAborted } from "../../base/retry.ts";
 import { nanosPerMs } from "../../nats/api.ts";
-import { originOf } from "../../nats/rewritten.ts";
+import { originalOf } from "../../nats/rewritten.ts";
 
 export interface TailSource {
   readonly stream: string;
@@ -146,7 +146,8 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
     for await (const message of messages) {
       if (signal.aborted) return;
       // What an erasure has written anew is not what arrives.
-      if (originOf(message.headers) === undefined) onFrame(message, message.seq <= sequenceBefore);
+      if (originalOf(message.headers) === undefined)
+        onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {
         const missed = Math.max(
           0,

@@ -6,10 +6,9 @@ import { createHash } from "node:crypto";
 import type { Problem } from "../../base/errors.ts";
 import type { FixedAnswer } from "../pages/fixed-answer.ts";
 import { flagsQuestion } from "./flags-question.ts";
-import { freshMsOf, KeptAnswers } from "./kept-answers.ts";
+import { ageMsOf, freshMsOf, KeptAnswers } from "./kept-answers.ts";
 import type { PassedKind, PassedOutcome } from "./labels.ts";
 import type { PassedHead } from "./passed-head.ts";
-
 import { type UpstreamAnswer, UpstreamClient } from "./upstream-client.ts";
 
 export interface PassThroughConfig {
@@ -101,7 +100,8 @@ export class PassThrough {
   async #answerShared(head: PassedHead, answers: KeptAnswers): Promise<Said> {
     const key = sharedKey(head);
     const kept = answers.get(key);
-    if (kept?.isFresh === true) return { outcome: "fresh", answer: fixedOf(kept.answer, head) };
+    if (kept?.isFresh === true)
+      return { outcome: "fresh", answer: fixedOf(withAge(kept.answer, kept.ageMs), head) };
     // A client that leaves does not end it: others wait for it too, or will.
     const answer = await (this.#asked.get(key) ?? this.#askShared(key, head, answers));
     if (answer !== undefined) return { outcome: "passed", answer: fixedOf(answer, head) };
@@ -174,10 +174,17 @@ function weakless(tag: string): string {
 }
 
 /** Says how old it is, and is not to be kept by anybody else. */
-function aged({ status, headers, body }: UpstreamAnswer, ageMs: number): UpstreamAnswer {
-  const others = headers.filter(([name]) => name !== "Cache-Control");
-  const age = ["Age", String(Math.floor(ageMs / 1_000))] as const;
-  return { status, headers: [...others, age, ["Cache-Control", "no-cache"]], body };
+function aged(answer: UpstreamAnswer, ageMs: number): UpstreamAnswer {
+  const { headers, ...others } = withAge(answer, ageMs);
+  const told = headers.filter(([name]) => name !== "Cache-Control");
+  return { ...others, headers: [...told, ["Cache-Control", "no-cache"]] };
+}
+
+/** Says how old it is: that, too, which it was when it came. */
+function withAge({ status, headers, body }: UpstreamAnswer, ageMs: number): UpstreamAnswer {
+  const age = Math.floor((ageMsOf(headers) + ageMs) / 1_000);
+  const others = headers.filter(([name]) => name !== "Age");
+  return { status, headers: [...others, ["Age", String(age)]], body };
 }
 
 /** Configuration may differ by the page that asks for it. */

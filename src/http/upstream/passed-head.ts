@@ -36,6 +36,7 @@ const fromUpstream = [
   "content-encoding",
   "content-language",
   "cache-control",
+  "age",
   "etag",
   "last-modified",
   "location",

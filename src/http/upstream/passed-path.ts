@@ -22,8 +22,6 @@ const rules: readonly (readonly [PassedKind, RegExp])[] = [
 const charsMax = 4_096;
 /** Characters of a path (RFC 3986, section 3.3), and percent-encoded ones. */
 const plainPath = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-fA-F]{2})*)+$/;
-/** What a query may hold; others are to be percent-encoded. */
-const plainQuery = /^[!-~]*$/;
 
 /** Undefined for a path that is not passed on. `path` has no query. */
 export function passedKindOf(path: string): PassedKind | undefined {
@@ -31,8 +29,18 @@ export function passedKindOf(path: string): PassedKind | undefined {
   return kind !== undefined && meansItself(path) ? kind : undefined;
 }
 
-export function isPlainQuery(query: string): boolean {
-  return query.length <= charsMax && plainQuery.test(query);
+/** The path as everybody spells it: what need not be percent-encoded is not (RFC 3986, 6.2.2.2). */
+export function plainlySpelt(path: string): string {
+  return path.replace(/%[\da-fA-F]{2}/g, (encoded) => {
+    const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16));
+    return /[\w.~-]/.test(character) ? character : encoded.toUpperCase();
+  });
+}
+
+/** The query as it goes on, in characters that a query may have; undefined: it is too long. */
+export function passedQuery(query: string): string | undefined {
+  const encoded = query.toWellFormed().replace(/[^!-~]+/g, encodeURIComponent);
+  return encoded.length <= charsMax ? encoded : undefined;
 }
 
 /**

@@ -17,9 +17,9 @@ export function passerOf(passThrough: PassThrough, begin: Begin): Pass {
     const exchange = begin(response, request, passed);
     const { body } = exchange;
     const head = passedHead(request, exchange.clientAddress, {
-      ...{ kind: passed.label, path: passed.passedPath, query: request.getQuery() ?? "" },
+      ...{ kind: passed.label, path: passed.passedPath, query: passed.passedQuery },
     });
-    // The query goes on as it is, whatever is in it.
+    // What is in the query is for the upstream alone.
     body.queryData = "";
     body.taker = (_, whole) => {
       const left = new AbortController();

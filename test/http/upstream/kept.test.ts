@@ -215,3 +215,33 @@ test("a script that the upstream cannot give is the one that is here, for as lon
   nowMs += 60_000;
   expect((await get(passing, "/static/array.js")).text).toBe("answer 2");
 });
+
+test("how old an answer was when it came counts: it is fresh for less long, and says so", async () => {
+  let nowMs = 0;
+  const passing = await startPassing({}, { monotonicMs: () => nowMs });
+  answersWith(passing, { "cache-control": "max-age=60", age: "50" });
+  expect((await get(passing, "/static/a.js")).headers.get("age")).toBe("50");
+  nowMs = 9_000;
+  const fresh = await get(passing, "/static/a.js");
+  expect([fresh.text, fresh.headers.get("age")]).toEqual(["answer 1", "59"]);
+  nowMs = 11_000;
+  expect((await get(passing, "/static/a.js")).text).toBe("answer 2");
+});
+
+test("names that nobody asks for twice take no room from a script that many ask for", async () => {
+  const passing = await startPassing({ upstreamKeptBytesMax: 65_536 });
+  const script = "x".repeat(1_000);
+  passing.answer = (_, response) => {
+    response.writeHead(200, { "cache-control": "max-age=600" }).end(script);
+  };
+  for (let times = 0; times < 2; times++) await get(passing, "/static/array.js");
+  for (let number = 0; number < 40; number++) await get(passing, `/static/array.js?v=${number}`);
+  expect(passing.passThrough.keptBytes).toBeLessThanOrEqual(65_536 / 4);
+  const before = passing.asked.length;
+  await get(passing, "/static/array.js");
+  await get(passing, "/static/%61rray.js");
+  expect(passing.asked.length).toBe(before);
+  // What is new is kept beside it.
+  for (let times = 0; times < 3; times++) await get(passing, "/static/new.js");
+  expect(passing.asked.length).toBe(before + 1);
+});

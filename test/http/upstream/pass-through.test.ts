@@ -210,3 +210,11 @@ test("a body in pieces goes on whole, and one that is too long is refused", asyn
   expect(long.status).toBe(413);
   expect(passing.asked.length).toBe(1);
 });
+
+test("a query with bytes that should have been encoded goes on encoded", async () => {
+  const passing = await startPassing();
+  const wire = await connectTo(passing.server);
+  wire.write(Buffer.from('GET /flags/?a=é"b&v=2 HTTP/1.1\r\nHost: x\r\n\r\n'));
+  await until(() => passing.asked.length === 1, "the upstream is asked");
+  expect(passing.asked[0]?.url).toBe('/flags/?a=%C3%A9"b&v=2');
+});
