@@ -17,6 +17,7 @@ import { resultsFolder, writeResult } from "./report/result.ts";
 import { median } from "./report/statistics.ts";
 import { tablesOf } from "./report/tables.ts";
 import { figure } from "./report/text-table.ts";
+import { cost } from "./scenarios/cost.ts";
 import { effects } from "./scenarios/effects.ts";
 import { fairness } from "./scenarios/fairness.ts";
 import { fsyncs } from "./scenarios/fsyncs.ts";
@@ -26,6 +27,7 @@ import { latency } from "./scenarios/latency.ts";
 import { limits } from "./scenarios/limits.ts";
 import { neighbours } from "./scenarios/neighbours.ts";
 import { publish } from "./scenarios/publish.ts";
+import { replicas } from "./scenarios/replicas.ts";
 import { scan } from "./scenarios/scan.ts";
 import { sinks } from "./scenarios/sinks.ts";
 import { projects, sizes, throughput, workers } from "./scenarios/throughput.ts";
@@ -54,12 +56,14 @@ const scenarios = {
   sizes,
   projects,
   workers,
+  replicas,
+  cost,
   growth,
 };
 type ScenarioName = keyof typeof scenarios;
 const names = Object.keys(scenarios) as ScenarioName[];
-/** Growth has a run of its own: with it the whole would take too long. */
-const usual = names.filter((name) => name !== "growth");
+/** These have runs of their own: with them the whole would take too long. */
+const usual = names.filter((name) => !["replicas", "cost", "growth"].includes(name));
 const quickly = usual.filter(
   (name) =>
     !["neighbours", "effects", "sinks", "import", "sizes", "projects", "workers"].includes(name),
@@ -130,6 +134,7 @@ const headlines: readonly (readonly [string, string])[] = [
   ["aboveBytes", "bytes above rest"],
   ["loopDelayP99Ms", "ms loop delay p99"],
   ["fsyncsPerMessage", "fsyncs a message"],
+  ["longestGapMs", "ms without a 200"],
 ];
 
 function progressLine({ scenario, variant, sync, round, values }: Row): string {

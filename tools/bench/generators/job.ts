@@ -33,6 +33,8 @@ export interface LoadResult {
   readonly seconds: number;
   /** Of the paced client alone: from the time a request was due to its answer. */
   readonly latencyMs: LatencyMs | undefined;
+  /** Of the paced client alone: the longest time without a 200. */
+  readonly longestGapMs?: number;
 }
 
 interface LatencyMs {

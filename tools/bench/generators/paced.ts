@@ -35,6 +35,8 @@ let sent = 0;
 let answered = 0;
 let refused = 0;
 let failed = 0;
+let last200Ns: bigint | undefined;
+let longestGapNs = 0n;
 
 function send(connection: Connection, dueNs: bigint): void {
   connection.dueNs = dueNs;
@@ -53,6 +55,7 @@ function answer(connection: Connection, chunk: Buffer): void {
   latency.record(now > connection.dueNs ? now - connection.dueNs : 1n);
   answered++;
   if (statusOf(received) !== 200) refused++;
+  else noteGap(now);
   const due = dueTimes[dueTaken];
   if (due === undefined) {
     idle.push(connection);
@@ -60,6 +63,12 @@ function answer(connection: Connection, chunk: Buffer): void {
   }
   dueTaken++;
   send(connection, due);
+}
+
+function noteGap(nowNs: bigint): void {
+  const gapNs = nowNs - (last200Ns ?? nowNs);
+  if (gapNs > longestGapNs) longestGapNs = gapNs;
+  last200Ns = nowNs;
 }
 
 async function open(): Promise<void> {
@@ -116,5 +125,6 @@ const result: LoadResult = {
     p999: ms(99.9),
     max: latency.max / Number(nsPerMs),
   },
+  longestGapMs: Number(longestGapNs) / Number(nsPerMs),
 };
 process.send?.(result, () => process.exit(0));

@@ -37,6 +37,8 @@ export interface Cell {
   readonly atomicBatches?: false;
   readonly replicas?: number;
   readonly workers?: number;
+  /** How late the answers of the store come; see SessionOptions. */
+  readonly lateMs?: number;
 }
 
 interface CellsOptions {
@@ -46,6 +48,8 @@ interface CellsOptions {
   readonly rounds: number;
   readonly projects?: number;
   readonly partitions?: number;
+  /** Of all cells. */
+  readonly replicas?: number;
   /** Of the first load of each session, and again of each load if `warmEach`. */
   readonly warmUpSeconds: number;
   readonly warmEach: boolean;
@@ -56,10 +60,11 @@ interface CellsOptions {
  * round.
  */
 export async function runCells(bench: Bench, options: CellsOptions): Promise<void> {
-  const { group, cells, loads, rounds, projects = 1, partitions = 1 } = options;
+  const { group, cells, loads, rounds, projects = 1, partitions = 1, replicas = 1 } = options;
   for (let round = 1; round <= rounds; round++) {
     for (const cell of inOrder(cells, round)) {
       const session = await openSession({
+        replicas,
         ...cell,
         projects,
         partitions,
@@ -75,6 +80,7 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
           const values = {
             ...valuesOf(measurement),
             ...(cell.workers === undefined ? {} : { workers: cell.workers }),
+            ...(session.roundTripMs === undefined ? {} : { roundTripMs: session.roundTripMs }),
           };
           bench.note({ group, scenario: load.name, variant: nameOf(cell), sync, round, values });
         }
@@ -88,12 +94,14 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
 /**
  * What a row says it measured: a variant, or its title with the setting that is not the default.
  */
-function nameOf({ variant, frameScope, atomicBatches, replicas, workers }: Cell): string {
+function nameOf(cell: Cell): string {
+  const { variant, frameScope, atomicBatches, replicas, workers, lateMs } = cell;
   const settings = [
     ...(frameScope === undefined ? [] : [`frame scope ${frameScope}`]),
     ...(atomicBatches === undefined ? [] : ["without atomic batches"]),
     ...(replicas === undefined ? [] : [`${replicas} replicas`]),
     ...(workers === undefined ? [] : [`${workers} workers`]),
+    ...(lateMs === undefined ? [] : [`answers ${lateMs} ms late`]),
   ];
   return settings.length === 0 ? variant : [variantTitles[variant], ...settings].join(", ");
 }

@@ -21,6 +21,8 @@ export type Sync = "always" | "lazy";
 export interface BenchNats {
   /** Of all nodes, with commas between. */
   readonly url: string;
+  /** Of the node that leads the first live stream. */
+  readonly leaderUrl: string;
   /** Of the first node. */
   readonly pid: number;
   /** Of every node. */
@@ -34,11 +36,14 @@ export interface BenchNats {
   ): Promise<{ messages: number; events: number }>;
   /** Empties the live streams. */
   purge(): Promise<void>;
+  /** Kills the node that leads the first live stream. */
+  killLeader(): Promise<void>;
   end(): Promise<void>;
 }
 
 interface Servers {
   readonly nodes: readonly TestNatsServer[];
+  leaderOf(stream: string): Promise<TestNatsServer>;
   remove(): Promise<void>;
 }
 
@@ -70,10 +75,10 @@ export async function startNats(sync: Sync, partitions: number, replicas = 1): P
   const folder = mkdtempSync(join(workFolder, "nats-"));
   const binary = natsServerBinary().file;
   const syncInterval = sync === "always" ? "always" : lazyInterval;
-  const { nodes, remove } =
+  const { nodes, remove, leaderOf } =
     replicas === 1
       ? await startSingle({ binary, folder, syncInterval })
-      : await createClusterStore({ binary, folder, syncInterval });
+      : await createClusterStore({ binary, folder, syncInterval, maxFileStore: storeBytesMax });
   const url = nodes.map((node) => node.url).join(",");
   const connection = await connect({ servers: url.split(",") });
   await createPenstockStreams(url, partitions, replicas);
@@ -101,6 +106,7 @@ export async function startNats(sync: Sync, partitions: number, replicas = 1): P
 
   return {
     url,
+    leaderUrl: (await leaderOf(names[0]!)).url,
     pid: nodes[0]!.pid,
     pids: nodes.map(({ pid }) => pid),
     connection,
@@ -114,6 +120,9 @@ export async function startNats(sync: Sync, partitions: number, replicas = 1): P
     },
     async purge() {
       for (const name of names) await manager.streams.purge(name);
+    },
+    async killLeader() {
+      await (await leaderOf(names[0]!)).kill();
     },
     async end() {
       await connection.close();
@@ -133,7 +142,7 @@ async function startSingle({ binary, folder, syncInterval }: Single): Promise<Se
   const storeDir = join(folder, "store");
   const maxFileStore = storeBytesMax;
   const server = await startNatsServer({ binary, storeDir, syncInterval, maxFileStore });
-  return { nodes: [server], remove: () => server.remove() };
+  return { nodes: [server], leaderOf: async () => server, remove: () => server.remove() };
 }
 
 /** By Penstock's own hand, so that every variant stores into streams with the same settings. */

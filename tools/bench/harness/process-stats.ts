@@ -53,6 +53,16 @@ export function memoryBytes(pid: number | undefined, field: "VmRSS" | "VmHWM"): 
   }
 }
 
+/** Bytes that it has caused to be written to a disk. NaN when not known. */
+export function writtenBytes(pid: number | undefined): number {
+  try {
+    const text = readFileSync(`/proc/${pid}/io`, "utf8");
+    return Number(/^write_bytes: (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
+  } catch {
+    return Number.NaN;
+  }
+}
+
 /** Lets VmHWM begin again from what is resident now. False where the kernel does not allow it. */
 export function resetPeakMemory(pid: number | undefined): boolean {
   try {

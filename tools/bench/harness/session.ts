@@ -1,6 +1,7 @@
 // One server under test with a nats-server of its own, both fresh. Each load is measured from an
 // empty stream, and fails the bench when the stream does not hold what was acknowledged.
 
+import { measureRoundTrip, startFarNats } from "./far-nats.ts";
 import { type ClosedLoop, type Load, type LoadRun, runLoad } from "./load.ts";
 import { type BenchNats, type Sync, startNats } from "./nats.ts";
 import {
@@ -10,6 +11,7 @@ import {
   processTree,
   resetPeakMemory,
   treeCpuSeconds,
+  writtenBytes,
 } from "./process-stats.ts";
 import { type FrameScope, startVariant, type Variant, type VariantServer } from "./variants.ts";
 
@@ -22,6 +24,11 @@ interface SessionOptions {
   readonly atomicBatches?: boolean;
   readonly replicas?: number;
   readonly workers?: number;
+  /**
+   * The server knows the leader of the first live stream alone, and has its answers so many
+   * milliseconds late. Absent: it knows all nodes.
+   */
+  readonly lateMs?: number;
   readonly closedLoop: ClosedLoop;
 }
 
@@ -36,6 +43,10 @@ export interface Measurement {
   /** Messages in the stream: each was one PubAck. */
   readonly messages: number;
   readonly serverCpuSecondsPerMillion: number;
+  /** Of all nodes. */
+  readonly natsCpuSecondsPerMillion: number;
+  /** To disk, by all nodes. */
+  readonly natsBytesPerEvent: number;
   /** In cores. */
   readonly serverCores: number;
   readonly natsCores: number;
@@ -49,6 +60,8 @@ export interface Measurement {
 export interface Session {
   readonly server: VariantServer;
   readonly nats: BenchNats | undefined;
+  /** Of a ping to the leader, as the server has it; undefined where it knows all nodes. */
+  readonly roundTripMs: number | undefined;
   /** A short run of the same load, not measured. */
   warmUp(load: Load, seconds: number): Promise<LoadRun>;
   measure(load: Load): Promise<Measurement>;
@@ -67,12 +80,15 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     atomicBatches = true,
     replicas = 1,
     workers = 1,
+    lateMs,
     closedLoop,
   } = options;
   const nats = variant === "ceiling" ? undefined : await startNats(sync, partitions, replicas);
+  let way: Way | undefined;
   try {
     await nats?.addProjects(projects);
-    const natsUrl = nats?.url ?? "";
+    way = nats === undefined ? undefined : await wayTo(nats, lateMs);
+    const natsUrl = way?.url ?? "";
     const server = await startVariant(variant, {
       natsUrl,
       projects,
@@ -82,21 +98,37 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       replicas,
       workers,
     });
-    return sessionOf({ variant, nats, server, closedLoop });
+    return sessionOf({ variant, nats, way, server, closedLoop });
   } catch (error) {
+    way?.close();
     await nats?.end();
     throw error;
   }
 }
 
+/** What the server connects to. */
+interface Way {
+  readonly url: string;
+  readonly roundTripMs: number | undefined;
+  close(): void;
+}
+
+async function wayTo({ url, leaderUrl }: BenchNats, lateMs: number | undefined): Promise<Way> {
+  const close = () => {};
+  if (lateMs === undefined) return { url, roundTripMs: undefined, close };
+  if (lateMs > 0) return await startFarNats(leaderUrl, lateMs);
+  return { url: leaderUrl, roundTripMs: await measureRoundTrip(leaderUrl), close };
+}
+
 interface Parts {
   readonly variant: Variant;
   readonly nats: BenchNats | undefined;
+  readonly way: Way | undefined;
   readonly server: VariantServer;
   readonly closedLoop: ClosedLoop;
 }
 
-function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
+function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
   const countsEvents = variant === "penstock" ? "by header" : "one a message";
 
   async function measure(load: Load): Promise<Measurement> {
@@ -108,13 +140,15 @@ function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
     for (const pid of tree) resetPeakMemory(pid);
     const before = {
       server: treeCpuSeconds(server.child.pid),
-      nats: cpuSecondsOf(nats),
+      nats: sumOf(nats, cpuSeconds),
+      written: sumOf(nats, writtenBytes),
       machine: machineCpuSeconds(),
     };
     const beganMs = performance.now();
     const run = await runLoad(server.url, load, closedLoop);
     const serverCpu = treeCpuSeconds(server.child.pid) - before.server;
-    const natsCpu = cpuSecondsOf(nats) - before.nats;
+    const natsCpu = sumOf(nats, cpuSeconds) - before.nats;
+    const written = sumOf(nats, writtenBytes) - before.written;
     // The generator also starts and ends within this, so its own seconds would make others' use
     // look larger.
     const wallSeconds = (performance.now() - beganMs) / 1_000;
@@ -138,6 +172,8 @@ function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
       events,
       messages: stored.messages,
       serverCpuSecondsPerMillion: (serverCpu / stored.events) * million,
+      natsCpuSecondsPerMillion: (natsCpu / stored.events) * million,
+      natsBytesPerEvent: written / stored.events,
       serverCores: serverCpu / run.seconds,
       natsCores: natsCpu / run.seconds,
       clientCores: run.clientCpuSeconds / run.seconds,
@@ -150,17 +186,19 @@ function sessionOf({ variant, nats, server, closedLoop }: Parts): Session {
   return {
     server,
     nats,
+    roundTripMs: way?.roundTripMs,
     warmUp: (load, seconds) => runLoad(server.url, { ...load, seconds }, closedLoop),
     measure,
     async close() {
       await server.child.end();
+      way?.close();
       await nats?.end();
     },
   };
 }
 
-function cpuSecondsOf(nats: BenchNats | undefined): number {
-  return (nats?.pids ?? []).reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+function sumOf(nats: BenchNats | undefined, used: (pid: number) => number): number {
+  return (nats?.pids ?? []).reduce((sum, pid) => sum + used(pid), 0);
 }
 
 interface Reconciled {

@@ -116,7 +116,7 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
     most("p99 of small requests beside those, against alone", 3, limit(beside, "p99Ratio"), "×"),
     most(
       "p99 of a project beside one at 10 × its limit, against alone",
-      1.2,
+      1.5,
       medianAt(
         rows,
         { group: "fairness", scenario: ratioScenario, variant: "penstock", sync: "always" },
@@ -166,7 +166,25 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
       const measured = medianAt(rows, where as Where, "eventsPerSecond");
       return { ...least(name, sinkEventsPerSecond[target], measured), unit: "events/s" };
     }),
+    ...replicaBudgets(rows),
   ];
+}
+
+/** Against the baseline on the same cluster and server. */
+function replicaBudgets(rows: readonly Row[]): Budget[] {
+  return (["always", "lazy"] as const).flatMap((sync) =>
+    [
+      { what: "single events", scenario: "single events, 128 connections", target: 4 },
+      { what: "batches of 100", scenario: "batches of 100", target: 20 },
+    ].map(({ what, scenario, target }): Budget => {
+      const rate = (variant: string) =>
+        medianAt(rows, { group: "replicas", scenario, variant, sync }, "eventsPerSecond");
+      return {
+        ...{ what: `three replicas, ${what}, sync ${sync}: against the baseline`, target },
+        ...{ bound: "at least", unit: "×", measured: rate("penstock") / rate("fastify") },
+      };
+    }),
+  );
 }
 
 /** Not a number when none was measured. */

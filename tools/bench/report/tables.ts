@@ -39,12 +39,19 @@ const titles: Readonly<Record<string, string>> = {
   neighbours:
     "One project's requests beside attacks (sync always): ms from the time a request was due",
   fsyncs: "One PubAck, one fsync?",
+  replicas: "Three replicas: events acknowledged a second",
+  distance: "Three replicas at a distance (sync always): events acknowledged a second",
+  leader: "The stream's leader killed under load",
+  cost: "What an event costs, three replicas (sync always): CPU seconds for a million",
 };
 
 function tableOf(group: string, rows: readonly Row[]): string {
   if (group === "latency") return latencyTable(rows);
   if (group === "scan") return scanTable(rows);
-  if (["limits", "fairness", "neighbours", "fsyncs"].includes(group)) return valuesTable(rows);
+  if (group === "distance") return fieldsTable(rows, distanceFields);
+  if (group === "cost") return fieldsTable(rows, costFields);
+  if (["limits", "fairness", "neighbours", "fsyncs", "leader"].includes(group))
+    return valuesTable(rows);
   return throughputTable(rows, group.startsWith("growth"));
 }
 
@@ -110,6 +117,28 @@ function latencyTable(rows: readonly Row[]): string {
     rounds(valuesAt(rows, place, "p99")),
   ]);
   return textTable(["", "sync", "server", ...fields, "p99 by round"], lines, 3);
+}
+
+type Fields = readonly (readonly [head: string, of: (at: (value: string) => number) => number])[];
+
+const costFields: Fields = [
+  ["gateway", (at) => at("serverCpuSecondsPerMillion")],
+  ["all nodes", (at) => at("natsCpuSecondsPerMillion")],
+  ["messages", (at) => (at("messages") / at("events")) * 1e6],
+  ["bytes to disk an event", (at) => at("natsBytesPerEvent")],
+  ["events/s", (at) => at("eventsPerSecond")],
+  ["other cores", (at) => at("otherCores")],
+];
+const distanceFields: Fields = [["ping, ms", (at) => at("roundTripMs")], ...costFields];
+
+/** What there is of a million events, and the rate by round. */
+function fieldsTable(rows: readonly Row[], fields: Fields): string {
+  const lines = places(rows).map((place) => [
+    ...[place.scenario, titleOf(place.variant)],
+    ...fields.map(([, of]) => figure(of((value) => medianAt(rows, place, value)))),
+    rounds(valuesAt(rows, place, "eventsPerSecond")),
+  ]);
+  return textTable(["load", "server", ...fields.map(([head]) => head), "rounds"], lines, 2);
 }
 
 function scanTable(rows: readonly Row[]): string {

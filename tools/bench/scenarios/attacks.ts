@@ -1,10 +1,11 @@
 // What is done to others in the bench of neighbours: bodies that are small on the wire and made to
-// be work, and connections that are many. All of project 0, or of nobody. The neighbours are of
-// project 1.
+// be work, connections that are many, and a project that sends as much as is taken of it. All of
+// project 0, or of nobody. The neighbours are of project 1.
 
 import { randomBytes } from "node:crypto";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import type { Delivery } from "../generators/job.ts";
+import { singleBody } from "../harness/bodies.ts";
 import type { Load } from "../harness/load.ts";
 import { keyOf } from "../harness/nats.ts";
 
@@ -83,6 +84,9 @@ const tinyEscaped = '{"\\u0065vent":"e","distinct_id":1}';
 const spaces = () => Buffer.alloc(60 * mib, " ");
 
 export const attacks: readonly Attack[] = [
+  attack("single events without pause, 128 connections", () => singleBody(0, 0), {
+    ...{ connections: 128, coding: "identity" },
+  }),
   attack("1 MiB of tiny events", () => batchOf(tiny, mib - 100)),
   attack("1 MiB of tiny events with an escaped key", () => batchOf(tinyEscaped, mib - 100)),
   attack("1 MiB of 1e1 in one item", () => itemOf("1e1")),

@@ -50,6 +50,16 @@ export function singlesOf(projects: number, seconds: number, connections = 128):
   };
 }
 
+/** So many events a request, each request of another project. */
+export function batchesOf(projects: number, events: number, seconds: number): Load {
+  return {
+    ...batches(events, seconds),
+    bodies: made(`batches ${events} projects ${projects}`, () =>
+      Array.from({ length: projects }, (_, project) => batchBody(events, project)),
+    ),
+  };
+}
+
 export function batches(events: number, seconds: number, gzip = false): Load {
   const unique = events >= uniqueFromEvents;
   const plain = made(`batch ${events}`, () => [

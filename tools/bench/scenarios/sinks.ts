@@ -17,6 +17,8 @@ import { benchStream, fill } from "./effects.ts";
 
 const worker = join(import.meta.dirname, "..", "sinks", "worker.ts");
 const workerMsMax = 300_000;
+/** As `npm run penstock -- sink` starts one: scripts/lib/node-flags.mjs. */
+const sinkFlag = "--max-semi-space-size=32";
 const million = 1e6;
 export const sinkScenario = "uuids of version 7";
 
@@ -72,7 +74,8 @@ async function written(
       ...{ natsUrl: nats.url, to: place.to, stream: benchStream },
       ...{ isNaive, warmUpEvents, events },
     };
-    const args = ["--disable-warning=ExperimentalWarning", worker, JSON.stringify(job)];
+    const flags = [...(isNaive ? [] : [sinkFlag]), "--disable-warning=ExperimentalWarning"];
+    const args = [...flags, worker, JSON.stringify(job)];
     const child = startChild({ program: process.execPath, args, ipc: true });
     const answer = await child.message<SinkAnswer>(workerMsMax);
     await child.end();

@@ -1,0 +1,58 @@
+// What an event costs in CPU, of the gateway and of three nodes, over partitions and projects: what
+// the sizing is reckoned from, and whether it stays what it is where there is more of everything.
+// CPU for an event says so on a machine that is far too small for the rates.
+
+import { type Bench, type Cell, runCells } from "../harness/bench.ts";
+import { batches, batchesOf, singlesOf } from "./loads.ts";
+
+interface Layout {
+  readonly partitions: number;
+  readonly projects: number;
+  readonly gateways: number;
+}
+
+const usual: Layout = { partitions: 1, projects: 1_000, gateways: 1 };
+/** In this order, so that what each of the two costs stands together. */
+const layouts: readonly Layout[] = [
+  ...[1, 100, 1_000, 10_000].map((projects) => ({ ...usual, projects })),
+  ...[4, 8, 16].map((partitions) => ({ ...usual, partitions })),
+  { ...usual, partitions: 8, gateways: 4 },
+];
+/**
+ * Each partition has the same load however many there are, as where partitions are added because
+ * there is more to store. With the same load spread thinner, less of it would share an fsync.
+ */
+const connectionsOfPartition = { singles: 128, batches: 32 };
+const batchEvents = 10;
+
+/** A process on the port is a gateway with a connection of its own to the store. */
+export async function cost(bench: Bench): Promise<void> {
+  const rounds = bench.rounds(3);
+  const seconds = bench.quick ? 1 : 2;
+  for (const { partitions, projects, gateways } of layouts) {
+    const cell: Cell = {
+      ...{ variant: "penstock", sync: "always" },
+      ...(gateways === 1 ? {} : { workers: gateways }),
+    };
+    const place = `${counted(partitions, "partition")}, ${counted(projects, "project")}`;
+    await runCells(bench, {
+      ...{ group: "cost", cells: [cell], rounds, projects, partitions, replicas: 3 },
+      loads: () =>
+        [
+          singlesOf(projects, seconds, partitions * connectionsOfPartition.singles),
+          {
+            ...batchesOf(projects, batchEvents, seconds),
+            connections: partitions * connectionsOfPartition.batches,
+          },
+          // Bodies of many projects would be too much for the client's memory.
+          ...(projects === 1 ? [batches(100, seconds)] : []),
+        ].map((load) => ({ ...load, name: `${load.name.replace(/,.*/, "")}, ${place}` })),
+      warmUpSeconds: 1,
+      warmEach: false,
+    });
+  }
+}
+
+function counted(count: number, what: string): string {
+  return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+}
