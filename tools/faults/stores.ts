@@ -69,7 +69,24 @@ async function createStoreAt(options: SiteOptions, means: SiteMeans): Promise<St
   }
 }
 
-async function createStore(
+/**
+ * Between choosing a port and listening on it somebody else may take it; and nodes of 2.10.27 may
+ * take one another for gone from the start.
+ */
+async function createStore(options: SiteOptions, means: SiteMeans): Promise<Store> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await tryStore(options, means);
+    } catch (error) {
+      const mayTryAgain = /address already in use|start a cluster: no leader/.test(String(error));
+      if (tries === triesMax || !mayTryAgain) throw error;
+    }
+  }
+}
+
+const triesMax = 3;
+
+async function tryStore(
   options: SiteOptions,
   { binary, syncInterval, network }: SiteMeans,
 ): Promise<Store> {
