@@ -9,7 +9,6 @@ import { isProjectId } from "../base/forms.ts";
 import { isString, typeAt } from "../events/item-view.ts";
 import { timestampTokenMs } from "../events/timestamp.ts";
 import { UuidForm, uuidForm } from "../events/uuid.ts";
-import type { StoredFrame } from "../reading/stored-frame.ts";
 import { JsonMembers } from "../scan/json-members.ts";
 import { createNativeScanner } from "../scan/native.ts";
 import {
@@ -24,16 +23,22 @@ import {
   TokenType,
 } from "../scan/table.ts";
 import type { RejectedLine, RejectReason, SinkRecord } from "./sink-target.ts";
+import {
+  type FrameOfRecords,
+  type LinePlace,
+  type SharedFields,
+  WrittenRecord,
+} from "./written-record.ts";
 
 interface RecordVisitor {
   record(record: SinkRecord): void;
   rejected(line: RejectedLine): void;
 }
 
-type Place = Pick<SinkRecord, "stream" | "sequence" | "line" | "storedAtMs" | "text">;
-type Fields = Omit<SinkRecord, keyof Place | "personUuid">;
-type FrameName = "stream" | "sequence" | "storedAtMs" | "projectId" | "data";
-type RecordFrame = Pick<StoredFrame, FrameName>;
+type Fields = Omit<
+  SinkRecord,
+  "stream" | "sequence" | "line" | "storedAtMs" | "text" | "personUuid"
+>;
 
 interface Span {
   readonly start: number;
@@ -72,16 +77,15 @@ export class SinkRecords {
   readonly #middles = new Remembered(middleOf);
 
   /** Tells the visitor of every line, in order. Blank lines are told to nobody. */
-  read(frame: RecordFrame, visitor: RecordVisitor): void {
-    const { data, stream, sequence, storedAtMs, projectId } = frame;
+  read(frame: FrameOfRecords, visitor: RecordVisitor): void {
+    const { data, projectId } = frame;
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
-    let start = 0;
-    for (let line = 0; start < body.length; line++) {
+    for (let line = 0, start = 0; start < body.length; line++) {
       const found = body.indexOf(Ascii.LineFeed, start);
       const end = found < 0 ? body.length : found;
       const text = body.subarray(start, end);
+      const place = { frame, body, line, start, end };
       start = end + 1;
-      const place = { stream, sequence, line, storedAtMs, text };
       try {
         const record = this.#recordOf(place, text);
         if (record === undefined) continue;
@@ -94,13 +98,15 @@ export class SinkRecords {
       } catch (error) {
         if (!(error instanceof LineFault)) throw error;
         const { reason, message: detail } = error;
-        visitor.rejected({ ...place, projectId: projectId ?? "", reason, detail });
+        const { stream, sequence, storedAtMs } = frame;
+        const where = { stream, sequence, line, storedAtMs, text };
+        visitor.rejected({ ...where, projectId: projectId ?? "", reason, detail });
       }
     }
   }
 
   /** Undefined: the line is blank. */
-  #recordOf(place: Place, text: Buffer): SinkRecord | undefined {
+  #recordOf(place: LinePlace, text: Buffer): SinkRecord | undefined {
     const { table } = this.#scanner;
     const status = this.#scanner.scan(text);
     if (status === ScanStatus.OutOfMemory) throw new Error("scanning a line: no memory");
@@ -114,11 +120,14 @@ export class SinkRecords {
       throw new LineFault("not_a_record", "it is no object");
     const isItem = table[Header.BatchType] === TokenType.Absent;
     const record = isItem ? this.#asWritten(place, text) : undefined;
-    return record ?? { ...place, ...this.#byMembers(text), personUuid: "" };
+    if (record !== undefined) return record;
+    const { stream, sequence, storedAtMs } = place.frame;
+    const where = { stream, sequence, line: place.line, storedAtMs, text };
+    return { ...where, ...this.#byMembers(text), personUuid: "" };
   }
 
   /** Undefined: it is not spelt as the gateway does. */
-  #asWritten(place: Place, text: Buffer): SinkRecord | undefined {
+  #asWritten(place: LinePlace, text: Buffer): SinkRecord | undefined {
     const { table } = this.#scanner;
     const eventStart = table[row + Row.EventStart]!;
     const eventEnd = table[row + Row.EventEnd]!;
@@ -139,11 +148,11 @@ export class SinkRecords {
       return undefined;
     const uuid = text.toString("latin1", beforeUuid.length, uuidEnd);
     const projectId = this.#heads.of(text, uuidEnd, eventStart);
-    const fields = this.#middles.of(text, timeEnd, propertiesStart);
+    const shared = this.#middles.of(text, timeEnd, propertiesStart);
     const timestampMs = timestampTokenMs(text, timeStart, timeEnd);
     if (
       projectId === undefined ||
-      fields === undefined ||
+      shared === undefined ||
       Number.isNaN(timestampMs) ||
       !writtenUuid.test(uuid)
     )
@@ -152,34 +161,22 @@ export class SinkRecords {
     const unset = hasExtra(table, row)
       ? typeAt(table[extra + Extra.Types]!, ExtraShift.Unset)
       : TokenType.Absent;
-    // One object in one step: there are some hundred thousand a second.
-    return {
-      stream: place.stream,
-      sequence: place.sequence,
-      line: place.line,
-      storedAtMs: place.storedAtMs,
-      text,
+    const own = {
       uuid,
       projectId,
       event: stringIn(text, eventStart, eventEnd),
       distinctId: stringIn(text, idStart, idEnd),
       timestampMs,
-      receivedAtMs: fields.receivedAtMs,
-      timestampSentMs: fields.timestampSentMs,
-      sentAtMs: fields.sentAtMs,
-      ip: fields.ip,
-      kind: fields.kind,
-      personProfile: fields.personProfile,
-      historical: fields.historical,
-      properties: text.subarray(propertiesStart, table[row + Row.PropertiesEnd]),
+      propertiesStart,
+      propertiesEnd: table[row + Row.PropertiesEnd]!,
       set: this.#object(text, typeAt(types, FieldShift.Set), row + Row.SetStart),
       setOnce: this.#object(text, typeAt(types, FieldShift.SetOnce), row + Row.SetOnceStart),
       unset:
         unset === TokenType.Array
           ? text.subarray(table[extra + Extra.UnsetStart], table[extra + Extra.UnsetStart + 1])
           : undefined,
-      personUuid: "",
     };
+    return new WrittenRecord(place, own, shared);
   }
 
   #object(text: Buffer, type: TokenType, word: number): Buffer | undefined {
@@ -278,7 +275,7 @@ function headOf(text: string): string | undefined {
   return head.exec(text)?.[1];
 }
 
-function middleOf(text: string) {
+function middleOf(text: string): SharedFields | undefined {
   const found = middle.exec(text);
   if (found === null) return undefined;
   const receivedAtMs = msOf(found[2]);

@@ -86,11 +86,17 @@ function folderOf(table: string, ms: number): string {
   return `${table}/day=${new Date(ms).toISOString().slice(0, 10)}`;
 }
 
+const nothingYet = {
+  ...{ receivedAtMs: Number.NaN, storedAtMs: 0, timestampSentMs: 0, sentAtMs: 0 },
+  ...{ ip: "", kind: "", personProfile: false, historical: false, text: "" },
+};
+
 class RowWriter {
   #buffer = Buffer.allocUnsafe(bytesAtFirst);
   #at = 0;
   #rowBytesMax = 0;
   readonly #runs: Run[] = [];
+  #last = nothingYet;
 
   run<Row>(folder: string, rows: readonly Row[], write: (row: Row) => void): void {
     let run = { from: this.#at, rows: 0 };
@@ -119,15 +125,12 @@ class RowWriter {
   }
 
   event(event: SinkRecord): void {
-    const { uuid, distinctId, timestampMs, receivedAtMs, storedAtMs } = event;
-    const { timestampSentMs, sentAtMs, ip, kind, personProfile, historical, personUuid } = event;
+    const { uuid, distinctId, timestampMs, personUuid } = event;
     const { properties, set, setOnce, unset } = event;
     const s = separator;
     const head =
       `${uuid}${s}${fieldOf(event.event)}${s}${fieldOf(distinctId)}${s}${timestampMs}${s}` +
-      `${receivedAtMs}${s}${storedAtMs}${s}${timeField(timestampSentMs)}${s}` +
-      `${timeField(sentAtMs)}${s}${ip === "" ? "" : fieldOf(ip)}${s}${fieldOf(kind)}${s}` +
-      `${personProfile ? "1" : "0"}${s}${historical ? "1" : "0"}${s}${personUuid}${s}`;
+      `${this.#sharedOf(event)}${personUuid}${s}`;
     const json =
       properties.length + (set?.length ?? 0) + (setOnce?.length ?? 0) + (unset?.length ?? 0);
     this.#require(characterBytesMax * head.length + json + 4);
@@ -136,6 +139,32 @@ class RowWriter {
     this.#json(set, s);
     this.#json(setOnce, s);
     this.#json(unset, "\n");
+  }
+
+  /** The fields that events which came together have in common, each with its separator. */
+  #sharedOf(event: SinkRecord): string {
+    const { receivedAtMs, storedAtMs, timestampSentMs, sentAtMs } = event;
+    const { ip, kind, personProfile, historical } = event;
+    const last = this.#last;
+    if (
+      last.receivedAtMs === receivedAtMs &&
+      last.storedAtMs === storedAtMs &&
+      Object.is(last.timestampSentMs, timestampSentMs) &&
+      Object.is(last.sentAtMs, sentAtMs) &&
+      last.ip === ip &&
+      last.kind === kind &&
+      last.personProfile === personProfile &&
+      last.historical === historical
+    )
+      return last.text;
+    const s = separator;
+    const text =
+      `${receivedAtMs}${s}${storedAtMs}${s}${timeField(timestampSentMs)}${s}` +
+      `${timeField(sentAtMs)}${s}${ip === "" ? "" : fieldOf(ip)}${s}${fieldOf(kind)}${s}` +
+      `${personProfile ? "1" : "0"}${s}${historical ? "1" : "0"}${s}`;
+    const times = { receivedAtMs, storedAtMs, timestampSentMs, sentAtMs };
+    this.#last = { ...times, ip, kind, personProfile, historical, text };
+    return text;
   }
 
   text(row: string): void {

@@ -9,12 +9,13 @@ const slots = 2 ** 21;
 const uuidsMax = slots / 2;
 const projectsMax = 65_536;
 const slotsAtFirst = 2 ** 12;
+const growth = 8;
 /** Four of the uuid, and the project. */
 const words = 5;
 
 export class SeenEvents {
-  #newer = new Generation();
-  #older = new Generation();
+  #newer = new Generation(slotsAtFirst);
+  #older = new Generation(slotsAtFirst);
   readonly #uuid = new Int32Array(4);
 
   /** False: it was there. */
@@ -24,15 +25,16 @@ export class SeenEvents {
     if (!this.#newer.add(this.#uuid, projectId)) return false;
     if (this.#newer.isFull) {
       this.#older = this.#newer;
-      this.#newer = new Generation();
+      // As large at once: it would grow to that again.
+      this.#newer = new Generation(slots);
     }
     return true;
   }
 
   /** What was added may not have been written. */
   forget(): void {
-    this.#newer = new Generation();
-    this.#older = new Generation();
+    this.#newer = new Generation(slotsAtFirst);
+    this.#older = new Generation(slotsAtFirst);
   }
 }
 
@@ -40,9 +42,15 @@ class Generation {
   /** Numbers from 1 on. */
   readonly #projects = new Map<string, number>();
   /** The project of a free slot is 0. */
-  #slots = new Int32Array(words * slotsAtFirst);
-  #mask = slotsAtFirst - 1;
+  #slots: Int32Array;
+  #mask: number;
   #size = 0;
+
+  /** `room`: a power of two, `slots` at most. */
+  constructor(room: number) {
+    this.#slots = new Int32Array(words * room);
+    this.#mask = room - 1;
+  }
 
   get isFull(): boolean {
     return this.#size >= uuidsMax || this.#projects.size >= projectsMax;
@@ -85,10 +93,12 @@ class Generation {
   }
 
   #grow(): void {
-    if (this.#mask + 1 >= slots) return;
+    const room = this.#mask + 1;
+    if (room >= slots) return;
     const before = this.#slots;
-    this.#slots = new Int32Array(2 * before.length);
-    this.#mask = 2 * this.#mask + 1;
+    const larger = Math.min(growth * room, slots);
+    this.#slots = new Int32Array(words * larger);
+    this.#mask = larger - 1;
     for (let at = 0; at < before.length; at += words) {
       if (before[at + 4] === 0) continue;
       const one = before.subarray(at, at + words);

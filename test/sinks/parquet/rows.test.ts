@@ -36,3 +36,19 @@ test("long rows are in runs that DuckDB can take as a whole, cut between rows", 
   expect(runs[0]!.bytes).toBeLessThan(rowsFileBytes + rowBytesMax);
   expect(bytes.length).toBe(40 * rowBytesMax);
 });
+
+test("each row has its own times, address, kind and flags, whatever those before it have", () => {
+  const base = event("a", json(1));
+  const changes: Partial<SinkRecord>[] = [
+    ...[{}, { receivedAtMs: 1 }, { timestampSentMs: 2 }, { sentAtMs: 3 }, { ip: "127.0.0.1" }],
+    ...[{ ip: "" }, { kind: "$identify" }, { personProfile: false }, { historical: true }, {}],
+    ...[{ receivedAtMs: 1 }, { storedAtMs: storedAtMs + 1 }, { sentAtMs: 0 }, {}],
+  ];
+  const events = changes.map((change) => ({ ...base, ...change }));
+  const all = rowsOf({ events, rejected: [], incidents: [] }, 0).bytes.toString();
+  const alone = events.map((one) =>
+    rowsOf({ events: [one], rejected: [], incidents: [] }, 0).bytes.toString(),
+  );
+  expect(all).toBe(alone.join(""));
+  expect(new Set(alone).size).toBe(10);
+});
