@@ -23,10 +23,20 @@ export function addImport(program: Command, context: CommandContext): void {
         .default("auto"),
     )
     .option("--dry-run", "send nothing: only say what would not be stored, line by line", false)
+    .option(
+      "--strict",
+      "exit code 1 where a line is left out, or stored with a warning, as one without a readable time",
+      false,
+    )
     .option("--restart", "from the beginning, whatever an earlier run has done", false)
     .option(
       "--state <file>",
       "where it notes how far it is; default: beside the file, as <file>.penstock-import, and for standard input nowhere",
+    )
+    .option(
+      "--same-project",
+      "go on although its state says another address or key: it is the same project",
+      false,
     )
     .option(
       "--give-up-after <seconds>",

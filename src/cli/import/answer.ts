@@ -65,8 +65,15 @@ function allInError(said: Said, code: string, events: number): Answer {
   return { kind: "done", accepted: 0, dropped: events, errors, warnings: [], namesSome };
 }
 
+/** What is no note, as a proxy may say it, is passed over: its events are counted all the same. */
 function notesOf(value: unknown): ItemNote[] {
-  return Array.isArray(value) ? (value as ItemNote[]) : [];
+  return Array.isArray(value) ? value.filter(isNote) : [];
+}
+
+function isNote(value: unknown): value is ItemNote {
+  if (typeof value !== "object" || value === null) return false;
+  const { index, code, detail } = value as Partial<ItemNote>;
+  return typeof index === "number" && typeof code === "string" && typeof detail === "string";
 }
 
 function countOf(value: unknown): number {

@@ -10,6 +10,9 @@ export interface LineNote {
   readonly isStored: boolean;
 }
 
+/** Of the last line of a file that ends in the middle of it. */
+export const cutOffCode = "cut_off";
+
 export interface Batch {
   /** A whole body; empty where no line is an event. */
   readonly body: Buffer;

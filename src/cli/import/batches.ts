@@ -3,7 +3,7 @@
 
 import type { Scanner } from "../../scan/table.ts";
 import { CommandError } from "../context.ts";
-import { type Batch, bodyHead, type LineNote } from "./batch.ts";
+import { type Batch, bodyHead, cutOffCode, type LineNote } from "./batch.ts";
 import { BatchMaker } from "./batch-maker.ts";
 import { detectFormat, linesLookedAt } from "./formats/detect.ts";
 import type { Format, FormatOptions } from "./formats/format.ts";
@@ -62,7 +62,7 @@ export class Batches {
       this.#cutter.push(chunk);
       while (this.#cutter.next()) yield* this.#takeLine(early);
     }
-    if (this.#cutter.last()) yield* this.#takeLine(early);
+    if (this.#cutter.last() && !this.#isCutOff(early)) yield* this.#takeLine(early);
     if (this.#maker === undefined) yield* this.#begin(early);
     if (this.#isSkipping) throw this.#otherFile("it has fewer lines");
     yield this.#finishBlock();
@@ -70,6 +70,21 @@ export class Batches {
 
   get #isSkipping(): boolean {
     return this.#lastLine < (this.#options.done?.lines ?? 0);
+  }
+
+  /**
+   * Whether the last line, which has no line feed, is no JSON: whoever writes the file may be in
+   * the middle of it. It is told and not counted as done, so that the next run reads it again.
+   */
+  #isCutOff(early: readonly TakenLine[]): boolean {
+    const { bytes, start, end, number, isTooLong } = this.#cutter;
+    // Of a file with nothing else, its format is not known.
+    const isFirst = this.#maker === undefined && early.length === 0;
+    if (isTooLong || start === end || isFirst || this.#isSkipping) return false;
+    if (isJson(bytes.toString("utf8", start, end))) return false;
+    const detail = "the file ends in the middle of the line: the next run reads it again";
+    this.#notes.push({ line: number, code: cutOffCode, detail, isStored: false });
+    return true;
   }
 
   /** The line that the cutter has found. The first ones wait until the format is known. */
@@ -181,5 +196,14 @@ export class Batches {
 
   #takeBuffer(): Buffer {
     return this.#freeBuffers.pop() ?? Buffer.allocUnsafeSlow(this.#blockBytes);
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -1,6 +1,6 @@
 // Counts what became of the lines of a file, and says it.
 
-import type { LineNote } from "./batch.ts";
+import { cutOffCode, type LineNote } from "./batch.ts";
 
 /** As the state file has it. */
 export interface CountsText {
@@ -8,15 +8,20 @@ export interface CountsText {
   /** By reason. */
   readonly notStored: Readonly<Record<string, number>>;
   readonly warnings: Readonly<Record<string, number>>;
+  /** Lines with at least one of the warnings. An older state has none. */
+  readonly warned?: number;
 }
 
 export class Counts {
   stored = 0;
+  /** Lines that are stored with a warning, or several. */
+  warned = 0;
   readonly #notStored: Map<string, number>;
   readonly #warnings: Map<string, number>;
 
   constructor(before?: CountsText) {
     this.stored = before?.stored ?? 0;
+    this.warned = before?.warned ?? 0;
     this.#notStored = new Map(Object.entries(before?.notStored ?? {}));
     this.#warnings = new Map(Object.entries(before?.warnings ?? {}));
   }
@@ -30,18 +35,22 @@ export class Counts {
     counts.set(code, (counts.get(code) ?? 0) + count);
   }
 
+  /** Without the line that is cut off: the next run reads it again. */
   text(): CountsText {
+    const notStored = [...this.#notStored].filter(([code]) => code !== cutOffCode);
     return {
       stored: this.stored,
-      notStored: Object.fromEntries(this.#notStored),
+      notStored: Object.fromEntries(notStored),
       warnings: Object.fromEntries(this.#warnings),
+      warned: this.warned,
     };
   }
 
   /** Sentences for people; `verb` is "stored", or what a dry run would do. */
   summary(verb: string): string[] {
-    const events = this.stored === 1 ? "event" : "events";
-    const lines = [`${grouped(this.stored)} ${events} ${verb}, ${grouped(this.notStored)} not`];
+    const events = `${grouped(this.stored)} ${this.stored === 1 ? "event" : "events"}`;
+    const warned = this.warned === 0 ? "" : ` (${grouped(this.warned)} with a warning)`;
+    const lines = [`${events} ${verb}${warned}, ${grouped(this.notStored)} not`];
     const negated = verb.replace(/^(would )?/, "$1not ");
     for (const [code, count] of descending(this.#notStored))
       lines.push(`  ${negated}: ${grouped(count)} ${code}`);

@@ -20,7 +20,7 @@ import { Counts, grouped } from "./counts.ts";
 import { EventCheck, removed } from "./event-check.ts";
 import { formatNamed } from "./formats/detect.ts";
 import type { Format, FormatOptions } from "./formats/format.ts";
-import { type ImportState, type StateFile, targetOf } from "./import-state.ts";
+import { type ImportState, type StateFile, targetDifference, targetOf } from "./import-state.ts";
 import { inputChunks } from "./input.ts";
 import type { BlockLimits } from "./line-block.ts";
 import type { Progress } from "./progress.ts";
@@ -36,6 +36,8 @@ interface FileImportOptions {
   readonly limits: BlockLimits;
   readonly lineBytesMax: number;
   readonly restart: boolean;
+  /** Goes on although the address or the key is another than it was. */
+  readonly sameProject: boolean;
   readonly stateFile: StateFile | undefined;
   /** Undefined in a dry run. */
   readonly sender: Sender | undefined;
@@ -71,6 +73,8 @@ export class FileImport {
   #isPadded = true;
   #hasSaidHalves = false;
   #hasBegun = false;
+  /** Of the batch that is on its way: those that are stored with a warning. */
+  readonly #warnedLines = new Set<number>();
   #formatName = "";
   counts = new Counts();
   /** Told to stop before the end. */
@@ -85,6 +89,16 @@ export class FileImport {
 
   /** Rejects with a CommandError where it cannot go on; what is done is in the state file then. */
   async run(): Promise<void> {
+    const { stateFile } = this.#options;
+    stateFile?.take();
+    try {
+      await this.#run();
+    } finally {
+      await stateFile?.release();
+    }
+  }
+
+  async #run(): Promise<void> {
     const { file, stop } = this.#options;
     const before = await this.#stateBefore();
     this.#bytesTotal = file === "-" ? undefined : await bytesOf(file);
@@ -134,7 +148,7 @@ export class FileImport {
   }
 
   async #stateBefore(): Promise<ImportState | undefined> {
-    const { stateFile, restart, url, key, format, progress } = this.#options;
+    const { stateFile, restart, format, progress } = this.#options;
     if (stateFile === undefined) return undefined;
     if (restart) {
       await stateFile.remove();
@@ -142,11 +156,7 @@ export class FileImport {
     }
     const state = await stateFile.read();
     if (state === undefined) return undefined;
-    if (state.target !== targetOf(url, key)) {
-      throw new CommandError(
-        `import ${this.#name}: by ${stateFile.name} it goes to another gateway or project: name another file with --state, or begin anew with --restart`,
-      );
-    }
+    this.#mustGoThere(state, stateFile);
     if (format !== undefined && format.name !== state.format) {
       throw new CommandError(
         `import ${this.#name}: by ${stateFile.name} its format is ${state.format}: to begin anew: --restart`,
@@ -155,6 +165,15 @@ export class FileImport {
     if (!state.finished)
       progress.say(`${this.#name}: ${grouped(state.lines)} lines are done, going on behind them`);
     return state;
+  }
+
+  #mustGoThere(state: ImportState, stateFile: StateFile): void {
+    const { url, key, sameProject } = this.#options;
+    const difference = targetDifference(state.target, targetOf(url, key));
+    if (difference === undefined || sameProject) return;
+    throw new CommandError(
+      `import ${this.#name}: by ${stateFile.name} ${difference}, and ${grouped(state.lines)} lines are done there: where it is the same project all the same, as after \`project rotate\`, go on with --same-project; for another project name another file with --state; --restart sends all of it again`,
+    );
   }
 
   #batches(before: ImportState | undefined): AsyncGenerator<Batch, void, void> {
@@ -180,6 +199,7 @@ export class FileImport {
       this.#options.progress.begin(this.#standing());
     }
     this.#hasBegun = true;
+    this.#warnedLines.clear();
     for (const note of batch.notes) this.#note(note);
     const { sender } = this.#options;
     if (sender === undefined) {
@@ -191,6 +211,7 @@ export class FileImport {
       await this.#send(sender, batch, { from: 0, to: batch.lines.length }, whole);
     }
     batch.release();
+    this.counts.warned += this.#warnedLines.size;
     this.#options.progress.update(this.#standing());
   }
 
@@ -265,6 +286,8 @@ export class FileImport {
 
   #note(note: LineNote): void {
     this.counts.note(note);
+    if (note.isStored) this.#warnedLines.add(note.line);
+    else this.#warnedLines.delete(note.line);
     const told = (this.#told.get(note.code) ?? 0) + 1;
     this.#told.set(note.code, told);
     if (told > toldPerCode) return;

@@ -3,6 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { open, readFile, rm } from "node:fs/promises";
+import { type FileLock, takeFileLock } from "../../base/file-lock.ts";
 import { writeWhole } from "../../base/write-whole.ts";
 import { CommandError } from "../context.ts";
 import type { CountsText } from "./counts.ts";
@@ -26,9 +27,36 @@ export function targetOf(url: URL, key: string): string {
   return `${url.href} ${project}`;
 }
 
+const loopbackNames: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/**
+ * In which way an import to `now` does not go to where one to `before` went, as the rest of a
+ * sentence; undefined: it goes there. Both are of `targetOf`. The names of this host are one.
+ */
+export function targetDifference(before: string, now: string): string | undefined {
+  const [was, is] = [partsOf(before), partsOf(now)];
+  const isElsewhere = comparable(was.address) !== comparable(is.address);
+  const isOtherKey = was.key !== is.key;
+  if (!isElsewhere) return isOtherKey ? "it went with another key" : undefined;
+  return `it went to ${was.address}${isOtherKey ? ", and with another key" : ""}`;
+}
+
+function partsOf(target: string): { readonly address: string; readonly key: string } {
+  const at = target.lastIndexOf(" ");
+  return { address: target.slice(0, at), key: target.slice(at + 1) };
+}
+
+function comparable(address: string): string {
+  if (!URL.canParse(address)) return address;
+  const { protocol, hostname, port, pathname } = new URL(address);
+  const host = loopbackNames.has(hostname) ? "localhost" : hostname;
+  return `${protocol}//${host}:${port}${pathname.replace(/\/+$/, "")}`;
+}
+
 /** Keeps the newest of the states that it is given, and writes one at a time. */
 export class StateFile {
   readonly #file: string;
+  #lock: FileLock | undefined = undefined;
   #next: ImportState | undefined = undefined;
   #writing: Promise<void> | undefined = undefined;
 
@@ -38,6 +66,43 @@ export class StateFile {
 
   get name(): string {
     return this.#file;
+  }
+
+  /** To be called first. Throws a CommandError where another import has it. */
+  take(): void {
+    for (;;) {
+      const lock = this.#taken();
+      if (lock === undefined) return;
+      if (lock === "busy")
+        throw new CommandError(
+          `another import notes in ${this.#file} how far it is: wait for its end, or name another file with --state`,
+        );
+      this.#lock = lock;
+      if (lock.isHeld()) return;
+      // The one that had it has just removed it.
+      lock.close();
+    }
+  }
+
+  /** To be called at the end, whatever that was. */
+  async release(): Promise<void> {
+    const lock = this.#lock;
+    this.#lock = undefined;
+    if (lock?.isHeld() === true) await rm(this.#lockName, { force: true });
+    lock?.close();
+  }
+
+  get #lockName(): string {
+    return `${this.#file}.lock`;
+  }
+
+  /** Undefined where nothing can be written, which is said before anything is sent. */
+  #taken(): FileLock | "busy" | undefined {
+    try {
+      return takeFileLock(this.#lockName);
+    } catch {
+      return undefined;
+    }
   }
 
   /** Undefined where there is no file. Throws a CommandError where it holds something else. */

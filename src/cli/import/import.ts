@@ -6,6 +6,7 @@ import { createReferenceScanner } from "../../scan/reference.ts";
 import type { BackgroundScanner } from "../../scan/table.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { forTerminal } from "../terminal.ts";
+import { grouped } from "./counts.ts";
 import { FileImport } from "./file-import.ts";
 import { formatNamed } from "./formats/detect.ts";
 import { StateFile } from "./import-state.ts";
@@ -18,7 +19,9 @@ export interface ImportOptions {
   readonly format: string;
   readonly groupType: string;
   readonly dryRun: boolean;
+  readonly strict: boolean;
   readonly restart: boolean;
+  readonly sameProject: boolean;
   readonly state?: string;
   /** Seconds. */
   readonly giveUpAfter?: number;
@@ -33,8 +36,8 @@ const stateEnding = ".penstock-import";
 const linesMax = 32_768;
 
 /**
- * Imports the files one after another. Rejects with a CommandError where one cannot go on; and in a
- * dry run where something would not be stored.
+ * Imports the files one after another. Rejects with a CommandError where one cannot go on; and with
+ * `strict` where something is not stored, or is stored with a warning.
  */
 export async function importFiles(
   files: readonly string[],
@@ -46,12 +49,13 @@ export async function importFiles(
   const progress = new Progress({ stderr, monotonicMs: () => performance.now() });
   const createScanner = scannerFactory(progress);
   const sender = options.dryRun ? undefined : senderOf(url, options, { progress, stop });
-  let notStored = 0;
+  const found = { notStored: 0, warned: 0 };
   try {
     for (const file of files) {
       const one = new FileImport({
         ...{ file, url, key, createScanner, sender, progress, stop },
         ...{ lineBytesMax: options.lineBytesMax, restart: options.restart },
+        sameProject: options.sameProject,
         format: formatNamed(options.format),
         formatOptions: { groupType: options.groupType },
         limits: { bytesMax: options.batchBytes, linesMax },
@@ -60,13 +64,21 @@ export async function importFiles(
         stdin: () => context.stdin,
       });
       await runOne(file, one, { options, context, progress });
-      notStored += one.counts.notStored;
+      found.notStored += one.counts.notStored;
+      found.warned += one.counts.warned;
       if (one.isStopped) throw new CommandError(`import: ${stoppedText(file, options)}`);
     }
   } finally {
     sender?.close();
   }
-  if (options.dryRun && notStored > 0) throw new CommandError("");
+  if (options.strict) mustBeClean(found);
+}
+
+function mustBeClean({ notStored, warned }: { notStored: number; warned: number }): void {
+  if (notStored + warned === 0) return;
+  throw new CommandError(
+    `import --strict: lines left out: ${grouped(notStored)}, with a warning: ${grouped(warned)}`,
+  );
 }
 
 interface RunParts {

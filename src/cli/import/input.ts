@@ -27,7 +27,7 @@ interface Codec {
 const codecs: readonly Codec[] = [
   {
     magic: [0x1f, 0x8b],
-    unpack: (rest) => unpacked(rest, createGunzip({ chunkSize: chunkBytes })),
+    unpack: unpackedGzip,
   },
   {
     magic: [0x28, 0xb5, 0x2f, 0xfd],
@@ -42,6 +42,7 @@ const codecs: readonly Codec[] = [
 ];
 
 const magicBytesMax = 4;
+const noBytes: Buffer = Buffer.alloc(0);
 
 /**
  * The decompressed bytes, chunk by chunk. Throws a CommandError where there is no such file, where
@@ -88,6 +89,50 @@ async function firstBytes(raw: Chunks): Promise<Buffer> {
 async function* continued(first: Buffer, raw: Chunks): Chunks {
   if (first.length > 0) yield first;
   yield* raw;
+}
+
+/**
+ * Node goes on with a member that follows another at once. Behind zero bytes, as tapes and blocks
+ * of fixed size leave them, it takes the file for ended: from there on it is begun anew.
+ */
+async function* unpackedGzip(rest: Chunks): Chunks {
+  for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
+    const gunzip = createGunzip({ chunkSize: chunkBytes });
+    const given: Buffer[] = [];
+    /** Of chunks that are let go of, because all of them was read. */
+    let bytesDone = 0;
+    const source = handedOn(continued(more, rest), (chunk) => {
+      given.push(chunk);
+      while (given.length > 0 && bytesDone + given[0]!.length <= gunzip.bytesWritten)
+        bytesDone += given.shift()!.length;
+    });
+    yield* unpacked(source, gunzip);
+    // What it was waiting for has come by then.
+    await source.return();
+    const left = Buffer.concat(given).subarray(gunzip.bytesWritten - bytesDone);
+    more = await behindZeros(left, rest);
+  }
+}
+
+/** Does not end `chunks` when it is ended. */
+async function* handedOn(chunks: Chunks, handed: (chunk: Buffer) => void): Chunks {
+  for (;;) {
+    const { done, value } = await chunks.next();
+    if (done === true) return;
+    handed(value);
+    yield value;
+  }
+}
+
+/** What comes first behind zero bytes; undefined: nothing does. */
+async function behindZeros(first: Buffer, rest: Chunks): Promise<Buffer | undefined> {
+  for (let chunk = first; ; ) {
+    const at = chunk.findIndex((byte) => byte !== 0);
+    if (at >= 0) return chunk.subarray(at);
+    const { done, value } = await rest.next();
+    if (done === true) return undefined;
+    chunk = value;
+  }
 }
 
 /** Frame by frame. */

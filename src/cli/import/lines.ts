@@ -4,7 +4,7 @@
 import { Ascii, isJsonSpace } from "../../base/ascii.ts";
 
 const noBytes: Buffer = Buffer.alloc(0);
-/** U+FEFF, which some editors put before a text. */
+/** U+FEFF, which some editors put before a text; files that are joined have it in their middle. */
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export class LineCutter {
@@ -91,7 +91,7 @@ export class LineCutter {
     this.number++;
     const { length } = byteOrderMark;
     const hasMark =
-      this.number === 1 &&
+      bytes[start] === byteOrderMark[0] &&
       bytes.compare(byteOrderMark, 0, length, start, Math.min(start + length, end)) === 0;
     let [from, until] = [hasMark ? start + length : start, end];
     while (from < until && isJsonSpace(bytes[from])) from++;

@@ -190,3 +190,9 @@ describe("an import that goes on", () => {
     );
   });
 });
+
+test("a byte order mark is passed over wherever files were joined", async () => {
+  const mark = "\ufeff";
+  const sent = await sentOf(`${mark}${line({ uuid })}${mark}${line({ uuid })}`);
+  expect(sent.length).toBe(2);
+});

@@ -22,6 +22,11 @@ function numbers(events: readonly StoredEvent[]): unknown[] {
   return events.map((event) => event.properties["n"]);
 }
 
+/** Each with zero bytes behind it, as blocks of a fixed size leave them. */
+function padded(...members: Buffer[]): Buffer {
+  return Buffer.concat(members.flatMap((one) => [one, Buffer.alloc(3_000_000)]));
+}
+
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
 
 test("a file is stored as history, in its order, and a second run stores nothing", async () => {
@@ -108,20 +113,42 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     const { out, err, error } = await runImport([...to(project), "--format", "posthog", file]);
     expect(error).toBeUndefined();
     for (const [line, what] of told) expect(err).toContain(`${file}:${line}: ${what}`);
-    expect(out).toContain("3 events stored, 6 not");
+    expect(out).toContain("3 events stored (1 with a warning), 6 not");
     expect(out).toContain("  not stored: 1 performance_event\n");
     expect(out).toContain("  stored with a warning: 1 missing_timestamp\n");
     expect((await stored(project)).length).toBe(3);
   });
 
-  test("in a dry run, which stores nothing and fails", async () => {
+  test("in a dry run, which stores nothing and ends as an import does", async () => {
     const file = fileWith(text);
     const { out, err, error } = await runImport(["--dry-run", "--format", "posthog", file]);
     for (const [line, what] of told) expect(err).toContain(`${file}:${line}: ${what}`);
     expect(err).toContain(`${file}:7: not stored: performance_event: `);
-    expect(out).toContain("3 events would be stored, 6 not");
+    expect(out).toContain("3 events would be stored (1 with a warning), 6 not");
     expect(out).toContain("\n  would not be stored: ");
-    expect(error?.exitCode).toBe(1);
+    expect(error).toBeUndefined();
+  });
+
+  test.each([
+    ["lines that are left out", text, "lines left out: 6, with a warning: 1"],
+    ["wrong times", linesOf(2, { timestamp: "soon" }), "lines left out: 0, with a warning: 2"],
+  ])("with --strict a dry run fails for %s", async (_, content, said) => {
+    const { error } = await runImport([
+      ...["--dry-run", "--strict", "--format", "posthog"],
+      fileWith(content),
+    ]);
+    expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining(said) });
+  });
+
+  test("with --strict an import stores what it can, and fails", async () => {
+    const project = await gateway.project();
+    const file = fileWith(linesOf(2) + linesOf(1, { timestamp: "soon", uuid: "7" }));
+    const { error, out } = await runImport([...to(project), "--strict", file]);
+    expect(error?.message).toContain("lines left out: 0, with a warning: 1");
+    expect(out).toContain("3 events stored (1 with a warning), 0 not");
+    expect((await stored(project)).length).toBe(3);
+    const clean = await runImport([...to(project), "--strict", fileWith(linesOf(2))]);
+    expect(clean.error).toBeUndefined();
   });
 
   test("where an answer has more to say than it names, all are counted", async () => {
@@ -129,7 +156,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     const nameless = linesOf(70, { event: "" });
     const file = fileWith(linesOf(10) + nameless + linesOf(30, { timestamp: "soon" }));
     const { out, err } = await runImport([...to(project), file]);
-    expect(out).toContain("40 events stored, 70 not");
+    expect(out).toContain("40 events stored (30 with a warning), 70 not");
     expect(out).toContain("  not stored: 70 no_event\n");
     expect(out).toContain("  stored with a warning: 30 invalid_timestamp\n");
     expect(err).toContain(`${file}:11: not stored: no_event`);
@@ -152,6 +179,7 @@ describe("compressed files", () => {
   test.each([
     ["gzip", gzipSync(Buffer.concat([one, two]))],
     ["gzip in two members", Buffer.concat([gzipSync(one), gzipSync(two)])],
+    ["gzip in two members with zero bytes", padded(gzipSync(one), gzipSync(two), Buffer.alloc(0))],
     ["zstd", zstdCompressSync(Buffer.concat([one, two]))],
     ["zstd in two frames", Buffer.concat([zstdCompressSync(one), zstdCompressSync(two)])],
   ])("%s", async (_, content) => {
@@ -223,7 +251,7 @@ describe("it does not begin, or ends and says why", () => {
     const file = fileWith(linesOf(5));
     await runImport([...to(project), file]);
     const { error } = await runImport([...to(other), file]);
-    expect(error?.message).toContain("goes to another gateway or project");
+    expect(error?.message).toContain("it went with another key");
   });
 
   test("a key that nobody has", async () => {

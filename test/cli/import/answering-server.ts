@@ -1,0 +1,38 @@
+// Takes the requests of an import and says that all of them is stored, as a gateway does.
+
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+
+interface AnsweringServer {
+  readonly port: number;
+  /** `n` of each event that came, in order. */
+  readonly taken: number[];
+}
+
+interface TakenBody {
+  readonly batch: readonly { readonly properties: { readonly n: number } }[];
+}
+
+/** `more` is what an answer has beside; `before` is waited for before it is given. */
+export async function answeringServer(
+  more: object = {},
+  before: () => Promise<void> | void = () => {},
+): Promise<AnsweringServer> {
+  const taken: number[] = [];
+  const server = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => {
+      body += text;
+    });
+    request.on("end", async () => {
+      const { batch } = JSON.parse(body) as TakenBody;
+      taken.push(...batch.map(({ properties }) => properties.n));
+      await before();
+      response.end(JSON.stringify({ status: "Ok", accepted: batch.length, dropped: 0, ...more }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return { port: (server.address() as AddressInfo).port, taken };
+}

@@ -1,0 +1,113 @@
+// Where an import goes on: by its state, which knows the address, the key and the lines; and that
+// two imports do not share one.
+
+import { appendFileSync, existsSync, writeFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { answeringServer } from "./answering-server.ts";
+import { fileWith, linesOf, runImport } from "./import-kit.ts";
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
+
+describe("a state of another address or key", () => {
+  test("names of this host are one address, also with another end", async () => {
+    const { port, taken } = await answeringServer();
+    const file = fileWith(linesOf(5));
+    await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
+    writeFileSync(file, linesOf(8));
+    const { error } = await runImport(["--url", `http://localhost:${port}//`, "--key", "k", file]);
+    expect(error).toBeUndefined();
+    expect(taken).toEqual(upTo(8));
+  });
+
+  test("another key is refused, and --same-project goes on with it from then on", async () => {
+    const { port, taken } = await answeringServer();
+    const url = `http://127.0.0.1:${port}`;
+    const file = fileWith(linesOf(5));
+    await runImport(["--url", url, "--key", "old", file]);
+    writeFileSync(file, linesOf(8));
+    const refused = await runImport(["--url", url, "--key", "new", file]);
+    expect(refused.error?.message).toContain(
+      `by ${file}.penstock-import it went with another key, and 5 lines are done there`,
+    );
+    expect(refused.error?.message).toContain("go on with --same-project");
+    expect(taken).toEqual(upTo(5));
+    await runImport(["--url", url, "--key", "new", "--same-project", file]);
+    expect(taken).toEqual(upTo(8));
+    const after = await runImport(["--url", url, "--key", "new", file]);
+    expect(after.error).toBeUndefined();
+    expect(after.err).toContain("was imported before");
+  });
+
+  test("another address is named", async () => {
+    const [one, other] = [await answeringServer(), await answeringServer()];
+    const file = fileWith(linesOf(5));
+    await runImport(["--url", `http://127.0.0.1:${one.port}`, "--key", "k", file]);
+    const { error } = await runImport([
+      "--url",
+      `http://127.0.0.1:${other.port}`,
+      "--key",
+      "k2",
+      file,
+    ]);
+    expect(error?.message).toContain(
+      `it went to http://127.0.0.1:${one.port}/, and with another key`,
+    );
+    expect(other.taken).toEqual([]);
+  });
+});
+
+test("while one import has the state, another of the same file does not begin", async () => {
+  const { promise: beside, resolve } = Promise.withResolvers<void>();
+  const { promise: asked, resolve: hasAsked } = Promise.withResolvers<void>();
+  const { port, taken } = await answeringServer({}, async () => {
+    hasAsked();
+    await beside;
+  });
+  const file = fileWith(linesOf(5));
+  const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", file];
+  const first = runImport(args);
+  await asked;
+  const { error } = await runImport(args);
+  resolve();
+  expect(error?.message).toContain(`another import notes in ${file}.penstock-import how far it is`);
+  expect((await first).error).toBeUndefined();
+  expect(taken).toEqual(upTo(5));
+  expect(existsSync(`${file}.penstock-import.lock`)).toBe(false);
+});
+
+test("a line that is only half written is told, and read again when it is whole", async () => {
+  const { port, taken } = await answeringServer();
+  const [text, cut] = [linesOf(6), -30];
+  const file = fileWith(text.slice(0, cut));
+  const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", file];
+  const { err, out, error } = await runImport(args);
+  expect(error).toBeUndefined();
+  expect(err).toContain(`${file}:6: not stored: cut_off: the file ends in the middle of the line`);
+  expect(out).toContain("5 events stored, 1 not");
+  appendFileSync(file, text.slice(cut));
+  const second = await runImport(args);
+  expect(second.out).toContain("6 events stored, 0 not");
+  expect(taken).toEqual(upTo(6));
+});
+
+test("a last line without a line feed is imported where it is whole", async () => {
+  const { port, taken } = await answeringServer();
+  const file = fileWith(linesOf(3).trimEnd());
+  const { out } = await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
+  expect(out).toContain("3 events stored, 0 not");
+  expect(taken).toEqual(upTo(3));
+});
+
+test.each([[[null]], [["why"]], [[{ index: "0" }]], [[{ index: 0, code: 7 }]]])(
+  "an answer with errors that are no notes, %j: the import goes on",
+  async (errors) => {
+    const { port, taken } = await answeringServer({ errors, accepted: 3, dropped: 1 });
+    const file = fileWith(linesOf(4));
+    const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", file];
+    const { out, error } = await runImport(args);
+    expect(error).toBeUndefined();
+    expect(out).toContain("3 events stored, 1 not");
+    expect(out).toContain("  not stored: 1 not_named");
+    expect(taken).toEqual(upTo(4));
+  },
+);
