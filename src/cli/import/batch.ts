@@ -10,7 +10,7 @@ export interface LineNote {
   readonly isStored: boolean;
 }
 
-/** Of the last line of a file that ends in the middle of it. */
+/** The code of a last line in the middle of which the file ends. */
 export const cutOffCode = "cut_off";
 
 export interface Batch {

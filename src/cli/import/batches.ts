@@ -78,7 +78,7 @@ export class Batches {
    */
   #isCutOff(early: readonly TakenLine[]): boolean {
     const { bytes, start, end, number, isTooLong } = this.#cutter;
-    // Of a file with nothing else, its format is not known.
+    // Where the file has nothing else, nothing tells its format.
     const isFirst = this.#maker === undefined && early.length === 0;
     if (isTooLong || start === end || isFirst || this.#isSkipping) return false;
     if (isJson(bytes.toString("utf8", start, end))) return false;

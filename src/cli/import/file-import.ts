@@ -73,7 +73,7 @@ export class FileImport {
   #isPadded = true;
   #hasSaidHalves = false;
   #hasBegun = false;
-  /** Of the batch that is on its way: those that are stored with a warning. */
+  /** Lines of the batch on its way that are stored with a warning. */
   readonly #warnedLines = new Set<number>();
   #formatName = "";
   counts = new Counts();

@@ -99,7 +99,7 @@ async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
     const gunzip = createGunzip({ chunkSize: chunkBytes });
     const given: Buffer[] = [];
-    /** Of chunks that are let go of, because all of them was read. */
+    /** In chunks that are let go of, because all of them was read. */
     let bytesDone = 0;
     const source = handedOn(continued(more, rest), (chunk) => {
       given.push(chunk);
