@@ -27,6 +27,7 @@ import type { Config } from "../settings/config.ts";
 import { WatchedShares } from "../streams/project-shares.ts";
 import { lowerBackgroundThreads } from "./background-threads.ts";
 import type { GatewayBase } from "./gateway-base.ts";
+import { keepMemoryAtRest } from "./memory-at-rest.ts";
 import type { StoreSide } from "./store-side.ts";
 
 export interface DataPath {
@@ -72,7 +73,8 @@ async function openHttp(
   { admission, publisher, shares, connectionId }: HttpParts,
 ): Promise<HttpServer> {
   const { config, log, worker, clock, metrics, clientWarnings, closers } = base;
-  const tools = intakeTools(log, clock.monotonicMs);
+  const { trim, ...tools } = intakeTools(log, clock.monotonicMs);
+  closers.add(keepMemoryAtRest({ bytesInHand: () => admission.bytes, trim }));
   const intake = createIntake({
     ...tools,
     ...{ projects: registry, publisher, metrics, shares, clientWarnings },
@@ -124,10 +126,9 @@ function openPassThrough({
   return passThrough;
 }
 
-type IntakeTools = Pick<
-  IntakeOptions,
-  "createScanner" | "workMs" | "records" | "monotonicMs" | "nextTurn" | "onBug"
->;
+type IntakeTools = ScanTools &
+  Pick<IntakeOptions, "records" | "monotonicMs" | "nextTurn" | "onBug">;
+type ScanTools = Pick<IntakeOptions, "createScanner" | "workMs"> & { readonly trim: () => void };
 
 function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
   return {
@@ -145,23 +146,21 @@ function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
   };
 }
 
-function scanning(
-  log: Log,
-  monotonicMs: () => number,
-): Pick<IntakeOptions, "createScanner" | "workMs"> {
+function scanning(log: Log, monotonicMs: () => number): ScanTools {
   try {
-    const { returnLargeBlocks, threadCpuMs } = loadAddon();
+    const { returnLargeBlocks, threadCpuMs, trimMemory } = loadAddon();
     returnLargeBlocks();
     return {
       createScanner: createNativeScanner,
       workMs: workClock({ cpuMs: threadCpuMs, monotonicMs }),
+      trim: trimMemory,
     };
   } catch (error) {
     log.warn(
       { err: error },
       "the native scanner is not there: scanning with JSON.parse, many times slower",
     );
-    return { createScanner: createReferenceScanner, workMs: monotonicMs };
+    return { createScanner: createReferenceScanner, workMs: monotonicMs, trim: () => {} };
   }
 }
 
