@@ -33,6 +33,8 @@ export interface LoadResult {
   readonly seconds: number;
   /** Of the paced client alone: from the time a request was due to its answer. */
   readonly latencyMs: LatencyMs | undefined;
+  /** Of wrk alone: from request to answer at the peak rate, so the length of the queue. */
+  readonly closedLoopMs?: { readonly p50: number; readonly p99: number };
   /** Of the paced client alone: the longest time without a 200. */
   readonly longestGapMs?: number;
 }

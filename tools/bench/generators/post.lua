@@ -26,11 +26,12 @@ function init(args)
   end
 end
 
-function done(summary)
+function done(summary, latency)
   local errors = summary.errors
   io.write(string.format(
-    '\n{"requests":%d,"seconds":%.6f,"refused":%d,"failed":%d}\n',
+    '\n{"requests":%d,"seconds":%.6f,"refused":%d,"failed":%d,"closedLoopMs":{"p50":%.3f,"p99":%.3f}}\n',
     summary.requests, summary.duration / 1e6, errors.status,
-    errors.connect + errors.read + errors.write + errors.timeout
+    errors.connect + errors.read + errors.write + errors.timeout,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3
   ))
 end

@@ -54,6 +54,9 @@ export interface Measurement {
   /** Of everything on the machine beside the three. */
   readonly otherCores: number;
   readonly peakBytes: number;
+  /** NaN: the client does not say. */
+  readonly p50Ms: number;
+  readonly p99Ms: number;
   readonly run: LoadRun;
 }
 
@@ -179,6 +182,8 @@ function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
       clientCores: run.clientCpuSeconds / run.seconds,
       otherCores: Math.max(0, machineCores - usedCores),
       peakBytes,
+      p50Ms: run.closedLoopMs?.p50 ?? Number.NaN,
+      p99Ms: run.closedLoopMs?.p99 ?? Number.NaN,
       run,
     };
   }
