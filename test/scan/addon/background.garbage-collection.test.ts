@@ -35,16 +35,16 @@ function alive(started: readonly Started[]): number {
 
 describe("garbage collection leaves background scans alone", () => {
   test("what a scan works with is kept until it settles, and let go then", async () => {
-    const pool = occupyThreadPool();
+    const freeThreadPool = occupyThreadPool();
     const started = [startScan(), startScan(), startScan()];
     for (let turn = 0; turn < 3; turn += 1) {
       await setImmediate();
       collectGarbage();
     }
     expect(alive(started)).toBe(15);
+    await freeThreadPool();
     const statuses = await Promise.all(started.map(({ scan }) => scan));
     expect(statuses).toEqual([ScanStatus.Ok, ScanStatus.Ok, ScanStatus.Ok]);
-    await pool;
     const deadlineMs = Date.now() + 10_000;
     while (alive(started) > 0 && Date.now() < deadlineMs) {
       await setImmediate();
