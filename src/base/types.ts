@@ -70,7 +70,7 @@ export interface ProjectMeter {
    * The rate for which `admit` has just refused the request. Where it was over both, the one with
    * the longer wait.
    */
-  rateHit(cost: RequestCost): Pick<Excess, "what" | "perSecond">;
+  readonly rateHit: Pick<Excess, "what" | "perSecond">;
   /**
    * For a request of which far more would be stored than was sent: how many milliseconds until the
    * project has room for it, which `admit` then takes; Infinity if it never has.

@@ -105,8 +105,8 @@ const personParts = [
 ] as const;
 
 /** The problem of a request that the meter has just refused: it has room in `retryAfterMs`. */
-export function overRate({ project, cost }: CappedWork, retryAfterMs: number): Problem {
-  const { what, perSecond } = project.meter.rateHit(cost);
+export function overRate({ project }: Pick<CappedWork, "project">, retryAfterMs: number): Problem {
+  const { what, perSecond } = project.meter.rateHit;
   const detail = `The project is over its quota of ${perSecond} ${what} a second: try again later`;
   return { code: "rate_limited", detail, retryAfterMs };
 }

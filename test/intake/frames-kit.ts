@@ -57,7 +57,7 @@ export function intakeOnFrames(
       admit: () => 0,
       expansionWaitMs: () => 0,
       exceeds: () => undefined,
-      rateHit: () => ({ what: "events" as const, perSecond: 1 }),
+      rateHit: { what: "events", perSecond: 1 },
     },
     giveBack: () => void given.givenBack++,
     countStored(events: number) {

@@ -80,7 +80,7 @@ export class IntakeKit {
     const meter: ProjectMeter = {
       ...{ admit: () => 0, expansionWaitMs: () => 0, exceeds: () => undefined, giveBack() {} },
       ...{ countStored() {}, countUnknown() {}, countDropped() {} },
-      rateHit: () => ({ what: "events", perSecond: 1 }),
+      rateHit: { what: "events", perSecond: 1 },
     };
     const projects = new Map<string, MeteredProject>(
       (options.projects ?? ["a", "b", "c", "d"]).map((id) => [

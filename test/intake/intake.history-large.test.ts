@@ -28,7 +28,7 @@ const meter = {
   admit: ({ events }: { events: number }) => admitted.push(events) && 0,
   expansionWaitMs: () => 0,
   exceeds: () => undefined,
-  rateHit: () => ({ what: "events" as const, perSecond: 1 }),
+  rateHit: { what: "events" as const, perSecond: 1 },
   giveBack() {},
   countStored() {},
   countUnknown() {},

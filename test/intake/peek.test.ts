@@ -10,7 +10,7 @@ const meter: MeteredProject["meter"] = {
   admit: () => 0,
   expansionWaitMs: () => 0,
   exceeds: () => undefined,
-  rateHit: () => ({ what: "events", perSecond: 1 }),
+  rateHit: { what: "events", perSecond: 1 },
   giveBack: () => {},
   countStored: () => {},
   countUnknown: () => {},

@@ -4,6 +4,7 @@
 
 import { expansionBytesAMinute } from "../../base/expansion.ts";
 import type { Excess, ProjectMeter, ProjectQuota, RequestCost } from "../../base/types.ts";
+import { Portions } from "./portions.ts";
 
 /** What a project's requests have come to, in this process. */
 export interface Counts {
@@ -98,6 +99,11 @@ class TokenBucket {
     return this.#perSecond;
   }
 
+  /** At the time of the last call of `waitMs`, there was nothing for any request. */
+  get isEmpty(): boolean {
+    return this.#level <= 0;
+  }
+
   /**
    * 0 while there is a token and taking `tokens` would leave a debt that is allowed. Else the
    * milliseconds until that is so, at least 1.
@@ -139,6 +145,9 @@ export class Meter implements ProjectMeter {
   #bytes: TokenBucket | undefined = undefined;
   /** Undefined until the first body that expands far. */
   #expansion: TokenBucket | undefined = undefined;
+  #portions = new Portions();
+  /** The quota that was hit last is that of bytes, not that of events. */
+  #isOverBytes = false;
   #stored = 0;
   #storedBytes = 0;
   #unknown = 0;
@@ -160,6 +169,8 @@ export class Meter implements ProjectMeter {
       rateOf(eventsPerSecond, burstSeconds, burstEventsMin),
     );
     this.#bytes = this.#bucketOf(this.#bytes, rateOf(bytesPerSecond, burstSeconds, burstBytesMin));
+    // What was refused by the quota before says nothing of this one.
+    this.#portions = new Portions();
   }
 
   #bucketOf(bucket: TokenBucket | undefined, rate: Rate | undefined): TokenBucket | undefined {
@@ -194,19 +205,17 @@ export class Meter implements ProjectMeter {
   #quotaWaitMs({ events, bytes }: RequestCost): number {
     if (this.#events === undefined && this.#bytes === undefined) return 0;
     const monotonicMs = this.#monotonicMs();
-    return Math.max(
-      this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0,
-      this.#bytes?.waitMs(bytes, monotonicMs) ?? 0,
-    );
-  }
-
-  rateHit({ events, bytes }: RequestCost): Pick<Excess, "what" | "perSecond"> {
-    const monotonicMs = this.#monotonicMs();
     const eventsMs = this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0;
     const bytesMs = this.#bytes?.waitMs(bytes, monotonicMs) ?? 0;
-    return eventsMs >= bytesMs
-      ? { what: "events", perSecond: this.#events?.perSecond ?? 0 }
-      : { what: "bytes", perSecond: this.#bytes?.perSecond ?? 0 };
+    // Where both are 0, a portion gathers for the limit that was hit before.
+    if (eventsMs + bytesMs > 0) this.#isOverBytes = bytesMs > eventsMs;
+    if (this.#events?.isEmpty || this.#bytes?.isEmpty) this.#portions.refused(monotonicMs);
+    return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));
+  }
+
+  get rateHit(): Pick<Excess, "what" | "perSecond"> {
+    const bucket = this.#isOverBytes ? this.#bytes : this.#events;
+    return { what: this.#isOverBytes ? "bytes" : "events", perSecond: bucket?.perSecond ?? 0 };
   }
 
   exceeds({ events, bytes }: RequestCost): Excess | undefined {

@@ -123,12 +123,14 @@ describe("a quota holds whatever the clock does", () => {
     meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
     expect(meter.admit(costOf(100, 1))).toBe(0);
     expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
-    expect(meter.rateHit(costOf(1, 1))).toEqual({ what: "events", perSecond: 100 });
+    expect(meter.rateHit).toEqual({ what: "events", perSecond: 100 });
     nowMs += 10;
     expect(meter.admit(costOf(1, 131_000))).toBe(0);
-    expect(meter.rateHit(costOf(1, 1))).toEqual({ what: "bytes", perSecond: 65_536 });
+    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+    expect(meter.rateHit).toEqual({ what: "bytes", perSecond: 65_536 });
     meter.setQuota({ bytesPerSecond: 65_536, burstSeconds: 1 });
-    expect(meter.rateHit(costOf(1, 1))).toEqual({ what: "bytes", perSecond: 65_536 });
+    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+    expect(meter.rateHit).toEqual({ what: "bytes", perSecond: 65_536 });
   });
 
   test("a request larger than the burst passes, and is paid off before the next", () => {
