@@ -43,7 +43,7 @@ function targetAt(text: string): SinkTarget {
 function parquetAt(folder: string): SinkTarget {
   const info = (_: object, message: string) => say(message);
   const limits = { segmentBytesMax, segmentAgeMsMax: 1_000 };
-  return new ParquetTarget({ folder, ...limits, log: { ...log, info } });
+  return new ParquetTarget({ folder, pid: process.pid, ...limits, log: { ...log, info } });
 }
 
 const target = targetAt(url);

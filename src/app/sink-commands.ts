@@ -125,10 +125,17 @@ function addParquet(sink: Command, context: CommandContext): void {
       } catch (error) {
         throw new CommandError((error as Error).message);
       }
+      const { whyNeverMade } = await import("../sinks/parquet/parquet-folder.ts");
+      const why = await whyNeverMade(folder);
+      if (why !== undefined)
+        throw new CommandError(
+          `${folder} cannot be made or written to: ${why}: name another folder`,
+        );
       const { ParquetTarget } = await import("../sinks/parquet/parquet-target.ts");
       const { runSink } = await import("./sink.ts");
       const target = new ParquetTarget({
         folder,
+        pid: context.host.pid,
         segmentBytesMax: config.sinkFileBytes,
         segmentAgeMsMax: config.sinkFileSeconds * 1_000,
         log: createLog(config.logLevel),

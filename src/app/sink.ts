@@ -58,12 +58,7 @@ export async function runSink(
   const server = new AdminServer({
     ...{ metrics, log, portName: "SINK_PORT", monotonicMs: () => performance.now() },
     readiness: async () => status().reasons,
-    warnings: async () => [
-      ...(status().state === "standing by"
-        ? ["standing by: another sink writes to the target"]
-        : []),
-      ...(target.warnings ?? []),
-    ],
+    warnings: async () => [...standbyWarnings(status()), ...(target.warnings ?? [])],
   });
   try {
     const { sinkHost, sinkPort } = config;
@@ -109,6 +104,10 @@ export async function runSink(
     await link?.close();
     await server.close();
   }
+}
+
+function standbyWarnings({ standsByFor }: SinkStatus): string[] {
+  return standsByFor === undefined ? [] : [`standing by: ${standsByFor}`];
 }
 
 /** Left out is left out: what a misspelt name passes over is not written later. */

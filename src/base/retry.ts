@@ -29,11 +29,13 @@ export class SparseWarning {
     this.#everyMs = everyMs;
   }
 
-  warn(fields: object, message: string): void {
+  /** Whether it was logged. */
+  warn(fields: object, message: string): boolean {
     const monotonicMs = performance.now();
-    if (monotonicMs - this.#saidMonotonicMs < this.#everyMs) return;
+    if (monotonicMs - this.#saidMonotonicMs < this.#everyMs) return false;
     this.#saidMonotonicMs = monotonicMs;
     this.#log.warn(fields, message);
+    return true;
   }
 }
 

@@ -48,6 +48,8 @@ export interface SinkStatus {
   /** Why nothing is being written; empty when all is well. */
   readonly reasons: readonly string[];
   readonly hasTarget: boolean;
+  /** Who has the target, while this one stands by. */
+  readonly standsByFor?: string;
   /** As far as was known of the target last; empty on standby. */
   readonly streams: readonly UnreadStream[];
 }
@@ -87,7 +89,10 @@ export class SinkWriter {
   /** A batch has failed, and none was written since. */
   #hasFailedToWrite = false;
   #openSinceMonotonicMs: number | undefined;
-  #isStandby = false;
+  /** Why it stands by. */
+  #standsByFor: string | undefined;
+  /** What the log was told last: that it writes, or why it does not. */
+  #said: { readonly isWriting: boolean; readonly reason: string } | undefined;
   /** How far the target is for certain. */
   #written = new Map<string, SinkPosition>();
 
@@ -122,7 +127,9 @@ export class SinkWriter {
 
   status(nowMs: number): SinkStatus {
     const hasTarget = this.#openSinceMonotonicMs !== undefined;
-    if (this.#isStandby) return { state: "standing by", reasons: [], hasTarget, streams: [] };
+    const standsByFor = this.#standsByFor;
+    if (standsByFor !== undefined)
+      return { state: "standing by", reasons: [], hasTarget, standsByFor, streams: [] };
     const readers = this.#streams?.readers ?? [];
     const faults = readers.flatMap(({ name, fault }) =>
       fault === undefined ? [] : [`${name.stream}: ${fault}`],
@@ -155,7 +162,7 @@ export class SinkWriter {
       } finally {
         this.#streams?.close();
       }
-      if (this.#isStandby) {
+      if (this.#standsByFor !== undefined) {
         pauseMs = standbyMs;
       } else {
         pauseMs = counts.commits > before ? againMsMin : Math.min(2 * pauseMs, againMsMax);
@@ -166,30 +173,55 @@ export class SinkWriter {
   }
 
   #note(error: Error): void {
-    const { log, target, counts } = this.#options;
+    const { log, counts } = this.#options;
     const { message: reason } = error;
     this.#hasFailedToWrite ||= this.#openSinceMonotonicMs !== undefined;
     this.#openSinceMonotonicMs = undefined;
     if (error instanceof StandbyError) {
       this.#written.clear();
-      if (!this.#isStandby) log.info({ reason }, "standing by: another sink writes to the target");
-      this.#isStandby = true;
+      if (this.#standsByFor !== reason)
+        log.info({ reason }, "standing by: another sink writes to the target");
+      this.#standsByFor = reason;
+      this.#said = undefined;
       return;
     }
-    this.#isStandby = false;
+    this.#standsByFor = undefined;
     this.#fault = reason;
     counts.failed();
     if (error instanceof MovedError)
       log.warn({ reason }, "somebody else has written; beginning again from what the target has");
-    else this.#warning.warn({ reason, target: target.shown }, "writing failed; beginning again");
+    else this.#sayHindered(reason);
+  }
+
+  /** Once, until it is another reason or has passed. */
+  #sayHindered(reason: string): void {
+    const { shown: target } = this.#options.target;
+    if (this.#said?.isWriting === false && this.#said.reason === reason) return;
+    if (this.#warning.warn({ reason, target }, "writing failed; trying again until it succeeds"))
+      this.#said = { isWriting: false, reason };
+  }
+
+  /** Not again before something else was said. */
+  #sayWriting(): void {
+    const { log, target } = this.#options;
+    if (this.#said?.isWriting === true) return;
+    this.#said = { isWriting: true, reason: "" };
+    log.info({ target: target.shown }, "writing events");
+  }
+
+  /** That the target is open ends a hindrance only where nothing comes that could show it. */
+  async #sayWritingOnceForgotten(streams: EventStreams): Promise<void> {
+    await pauseUntilAborted(forgottenMs, this.#ended.signal);
+    const isOver = this.#inFlight.length === 0 && this.#faultNow === undefined;
+    if (this.#streams === streams && isOver) this.#sayWriting();
   }
 
   /** Works until the end, or until everything has to begin anew. Nothing is in flight then. */
   async #session(): Promise<void> {
-    const { target, log, prefix, connection, acceptExpired, filter, limits } = this.#options;
+    const { target, prefix, log, connection, acceptExpired, filter, limits } = this.#options;
     const positions = await target.open();
     if (this.#ended.signal.aborted) return;
-    this.#isStandby = false;
+    this.#standsByFor = undefined;
     this.#inFlight = [];
     this.#written = new Map(positions.map((one) => [one.stream, one]));
     const places = positions.map(
@@ -213,8 +245,12 @@ export class SinkWriter {
     });
     this.#streams = streams;
     this.#openSinceMonotonicMs = performance.now();
-    if (!this.#hasFailedToWrite) this.#fault = undefined;
-    log.info({ target: target.shown }, "writing events");
+    if (this.#hasFailedToWrite) {
+      void this.#sayWritingOnceForgotten(streams);
+    } else {
+      this.#fault = undefined;
+      this.#sayWriting();
+    }
     try {
       while (!this.#ended.signal.aborted) await this.#batch(streams, builder);
     } finally {
@@ -297,6 +333,7 @@ export class SinkWriter {
     for (const position of batch.positions) this.#written.set(position.stream, position);
     this.#hasFailedToWrite = false;
     this.#fault = undefined;
+    this.#sayWriting();
     batch.release();
   }
 

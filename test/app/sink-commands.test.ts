@@ -6,6 +6,15 @@ import { addSinks } from "../../src/app/sink-commands.ts";
 import { CommandError } from "../../src/cli/context.ts";
 import { commandWorld } from "../../testkit/command-context.ts";
 
+async function saidTo(line: string): Promise<unknown> {
+  const program = new Command().exitOverride();
+  addSinks(program, commandWorld().context);
+  return await program.parseAsync(["sink", ...line.split(" ")], { from: "user" }).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
 test.each([
   ["parquet s3://key:secret@bucket/warehouse", "s3://… is no folder of this host"],
   ["parquet", "say where to write: penstock sink parquet <folder>"],
@@ -13,14 +22,22 @@ test.each([
   ["postgres --to localhost/warehouse", "read the database's URL"],
   ["clickhouse 127.0.0.1:8129", "read ClickHouse's URL"],
 ])("sink %s", async (line, text) => {
-  const program = new Command().exitOverride();
-  addSinks(program, commandWorld().context);
-  const said = await program.parseAsync(["sink", ...line.split(" ")], { from: "user" }).then(
-    () => undefined,
-    (error: unknown) => error,
-  );
+  const said = await saidTo(line);
   expect(said).not.toBeInstanceOf(CommanderError);
   expect(said).toBeInstanceOf(CommandError);
   expect(said).toMatchObject({ message: expect.stringContaining(text), exitCode: 2 });
   expect((said as Error).message).not.toContain("secret");
 });
+
+// In /proc nothing can be made, and it says that the folder above is not there.
+test.each(["/proc/warehouse", "/proc/a/b", "/dev/null/warehouse"])(
+  "sink parquet %s, which can never be made, ends at once",
+  async (folder) => {
+    expect(await saidTo(`parquet ${folder}`)).toMatchObject({
+      message: expect.stringMatching(
+        /cannot be made or written to: E[A-Z]+: .*name another folder/,
+      ),
+      exitCode: 1,
+    });
+  },
+);

@@ -5,6 +5,7 @@ import { afterAll, expect, test } from "vitest";
 import { StoreError } from "../../src/base/store-error.ts";
 import type { SinkPosition, SinkTarget } from "../../src/sinks/sink-target.ts";
 import { natsServerForFile } from "../../testkit/for-file.ts";
+import { silent } from "../../testkit/processes.ts";
 import { makeStreams, storeFrames } from "../../testkit/stored-events.ts";
 import { startSink } from "./sink-kit.ts";
 
@@ -43,7 +44,14 @@ test("a batch that is refused again and again is told all the time, and how far 
   await makeStreams(connection);
   const target = new PickyTarget();
   target.refuses = "";
-  const { writer, counts } = startSink(connection, target);
+  const logged: string[] = [];
+  const log = {
+    ...silent,
+    info: (_: object, message: string) => void logged.push(message),
+    warn: (fields: object, message: string) =>
+      void logged.push(`${message}: ${(fields as { reason: string }).reason}`),
+  };
+  const { writer, counts } = startSink(connection, target, { log });
   await store("1");
   await expect.poll(() => counts.events).toBe(1);
   target.refuses = "it is full";
@@ -56,14 +64,22 @@ test("a batch that is refused again and again is told all the time, and how far 
     .poll(
       () => {
         const { state, reasons, streams } = writer.status(Date.now());
-        said.add(`${state} ${reasons[0]} ${streams.map(({ sequence }) => sequence)}`);
+        const live = streams.find(({ lane }) => lane === "live");
+        said.add(`${state} ${reasons[0]} ${live?.sequence}`);
         return target.opens;
       },
       { interval: 1, timeout: 20_000 },
     )
     .toBeGreaterThan(opened + 3);
-  expect([...said]).toEqual(["hindered it is full 1,0"]);
+  expect([...said]).toEqual(["hindered it is full 1"]);
   target.refuses = "";
   await expect.poll(() => counts.events, { timeout: 10_000 }).toBe(2);
   expect(writer.status(Date.now())).toMatchObject({ state: "writing", hasTarget: true });
+  // Once each, however often it was tried.
+  const ofWriting = logged.filter((message) => message.startsWith("writing"));
+  expect(ofWriting).toEqual([
+    "writing events",
+    "writing failed; trying again until it succeeds: it is full",
+    "writing events",
+  ]);
 });

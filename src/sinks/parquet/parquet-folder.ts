@@ -4,21 +4,42 @@
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdir, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import path from "node:path";
 import { type FileLock, takeFileLock } from "../../base/file-lock.ts";
+import { holderText, noteHolder } from "../../base/lock-holder.ts";
+import { makeFolder } from "../../base/make-folder.ts";
 import { sync, writeWhole } from "../../base/write-whole.ts";
 import { StandbyError } from "../sink-target.ts";
 import { bookKeeping } from "./segment.ts";
 
+/** There is no use in trying these again. Others, as a full disk or one that is away, pass. */
+const lasting: ReadonlySet<string> = new Set([
+  ...["EACCES", "EEXIST", "EINVAL", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR", "EPERM", "EROFS"],
+]);
+
+/** Makes the folder; why it can never be made, as text; undefined: it is there, or may yet be. */
+export async function whyNeverMade(folder: string): Promise<string | undefined> {
+  try {
+    await makeFolder(path.join(path.resolve(folder), bookKeeping));
+    return undefined;
+  } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    return lasting.has(code) ? message : undefined;
+  }
+}
+
 export class ParquetFolder {
   readonly folder: string;
+  readonly #pid: number;
   readonly #own: string;
   #lock: FileLock | undefined;
   #id: string | undefined;
 
-  constructor(folder: string) {
+  /** `pid` is that of this process, for whoever waits for it. */
+  constructor(folder: string, pid: number) {
     this.folder = path.resolve(folder);
+    this.#pid = pid;
     this.#own = path.join(this.folder, bookKeeping);
   }
 
@@ -43,13 +64,16 @@ export class ParquetFolder {
         `${folder} has events, but not ${bookKeeping}, which says how far they go: put it back, or name another folder`,
       );
     this.#id = there;
-    await mkdir(this.#own, { recursive: true });
+    await makeFolder(this.#own);
     const name = path.join(this.#own, "lock");
     // This says why it cannot be written, where it cannot.
     await (await open(name, "a", 0o600)).close();
     const lock = takeFileLock(name);
-    if (lock === "busy") throw new StandbyError(`another sink writes to ${folder}`);
+    const holder = path.join(this.#own, "holder.json");
+    if (lock === "busy")
+      throw new StandbyError(`another sink writes to ${folder}${holderText(holder)}`);
     this.#lock = lock;
+    noteHolder(holder, this.#pid);
     this.#id = this.#idThere() ?? (await this.#named());
   }
 

@@ -16,6 +16,8 @@ import { filesOf, incidentsKept, Segment } from "./segment.ts";
 
 export interface ParquetTargetOptions {
   readonly folder: string;
+  /** Of this process: another sink says it while it waits for the folder. */
+  readonly pid: number;
   /** A segment is made into files when it has so many bytes, or its first event is so old. */
   readonly segmentBytesMax: number;
   readonly segmentAgeMsMax: number;
@@ -42,7 +44,7 @@ export class ParquetTarget implements SinkTarget {
 
   constructor(options: ParquetTargetOptions) {
     this.#options = options;
-    this.#folder = new ParquetFolder(options.folder);
+    this.#folder = new ParquetFolder(options.folder, options.pid);
     this.shown = `Parquet files in ${this.#folder.folder}`;
   }
 

@@ -3,9 +3,10 @@
 // aside.ndjson, which is only added to. What was added for a batch whose positions were not written
 // is cut off at the next start, as the batch comes again.
 
-import { mkdir, open, readFile, truncate } from "node:fs/promises";
+import { open, readFile, truncate } from "node:fs/promises";
 import path from "node:path";
 import { type FileLock, takeFileLock } from "../../base/file-lock.ts";
+import { makeFolder } from "../../base/make-folder.ts";
 import { StoreError } from "../../base/store-error.ts";
 import { writeWhole } from "../../base/write-whole.ts";
 import {
@@ -56,7 +57,7 @@ export class StateFolder {
    */
   async open(): Promise<readonly SinkPosition[]> {
     await asStoreError(`open ${this.folder}`, async () => {
-      await mkdir(this.folder, { recursive: true, mode: 0o700 });
+      await makeFolder(this.folder, 0o700);
     });
     this.#takeLock();
     await asStoreError(`read ${this.#file}`, async () => {

@@ -12,6 +12,7 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
+import { hostname } from "node:os";
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, expect, test } from "vitest";
@@ -57,6 +58,9 @@ test("of two sinks on one folder one writes, and the other takes over when that 
   const other = parquetTarget(folder, { segmentAgeMsMax: 20 });
   const second = startSink(connection, other);
   await expect.poll(() => second.writer.status(0).state).toBe("standing by");
+  expect(second.writer.status(0).standsByFor).toMatch(
+    new RegExp(`process ${process.pid} on ${hostname()}, since \\d{4}-.*Z\\. .* end it \\(kill`),
+  );
   await first.writer.close();
   await target.close();
   await expect.poll(() => second.writer.status(Date.now()).state, within).toBe("writing");

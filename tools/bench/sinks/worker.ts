@@ -74,7 +74,13 @@ async function sink(): Promise<void> {
     ? new ClickHouseTarget({ url: job.to, database: "penstock" })
     : folder === undefined
       ? new PostgresTarget({ url: job.to, schema: "penstock" })
-      : new ParquetTarget({ folder, segmentBytesMax, segmentAgeMsMax: 600_000, log });
+      : new ParquetTarget({
+          folder,
+          pid: process.pid,
+          segmentBytesMax,
+          segmentAgeMsMax: 600_000,
+          log,
+        });
   const counts = new SinkCounts(() => reached(counts.events));
   const writer = new SinkWriter({
     ...{ connection, target, counts, prefix: "penstock", acceptExpired: false },
