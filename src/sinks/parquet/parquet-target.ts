@@ -16,7 +16,7 @@ import { filesOf, incidentsKept, Segment } from "./segment.ts";
 
 export interface ParquetTargetOptions {
   readonly folder: string;
-  /** Of this process: another sink says it while it waits for the folder. */
+  /** This process: another sink names it while it waits for the folder. */
   readonly pid: number;
   /** A segment is made into files when it has so many bytes, or its first event is so old. */
   readonly segmentBytesMax: number;
