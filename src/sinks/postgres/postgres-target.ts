@@ -3,7 +3,7 @@
 // out; the other events are copied straight into their table. Where the server does not take an
 // event, that event is put aside and the rest is written.
 
-import { type Client, DatabaseError } from "pg";
+import type { Client } from "pg";
 import { StoreError } from "../../base/store-error.ts";
 import { type PostgresAddress, readAddress } from "../../postgres/address.ts";
 import { arrayOf } from "../../postgres/arrays.ts";
@@ -22,6 +22,13 @@ import { copyIn } from "./copy-in.ts";
 import { copyChunks } from "./copy-rows.ts";
 import { hasHugeNumber } from "./huge-numbers.ts";
 import { readPositions, writePositions } from "./positions.ts";
+import {
+  isOfValue,
+  type Refused,
+  refusedByServer,
+  refusedByTable,
+  textOf,
+} from "./refused-events.ts";
 import { SinkSession } from "./session.ts";
 import { eventColumns, partSql, personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
 
@@ -32,7 +39,6 @@ interface PostgresTargetOptions {
   readonly withPerson?: boolean;
 }
 
-const textNames = ["event", "distinctId", "ip", "kind"] as const;
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
 /** Those that are new; several of one uuid are one. */
@@ -43,10 +49,6 @@ const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   ON CONFLICT DO NOTHING`;
 const knownKeysSql = `SELECT uuid, project_id FROM event_keys
   JOIN unnest($1::uuid[], $2::text[]) AS wanted (uuid, project_id) USING (uuid, project_id)`;
-const faultsSql = `SELECT at, fault FROM (
-    SELECT at, coalesce(json_fault(a), json_fault(b), json_fault(c), json_fault(d)) AS fault
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS row (a, b, c, d, at)
-  ) AS looked WHERE fault IS NOT NULL`;
 const rejectedSql = `INSERT INTO rejected
   (stream, sequence, line, stored_at, project_id, reason, detail, record)
   SELECT stream, sequence, line, to_timestamp(ms / 1000.0), project_id, reason, detail, record
@@ -107,8 +109,7 @@ export class PostgresTarget implements SinkTarget {
         } catch (error) {
           if (!isOfValue(error)) throw error;
           await client.query("ROLLBACK");
-          const byJson = await faultsOf(client, events);
-          const found = byJson.size > 0 ? byJson : await this.#refusedByTable(client, events);
+          const found = await this.#refused(client, events);
           if (found.size === 0) throw error;
           for (const [event, fault] of found) refused.set(event, fault);
           events = events.filter((event) => !found.has(event));
@@ -159,8 +160,7 @@ export class PostgresTarget implements SinkTarget {
     await writePositions(client, { before, positions, trailEnds: this.#trailEnds });
     const days = await this.#makeParts(client, events);
     const fresh = await freshOf(client, events);
-    const form = { withPerson: this.#withPerson };
-    if (fresh.length > 0) await copyIn(client, this.#copySql, copyChunks(fresh, form));
+    await this.#copy(client, fresh);
     const aside = [...refused].map(([event, fault]) => refusedLine(event, fault));
     await insertRejected(client, [...rejected, ...aside]);
     if (incidents.length > 0) {
@@ -176,34 +176,20 @@ export class PostgresTarget implements SinkTarget {
     return { written, duplicates, refused: refused.size };
   }
 
-  /**
-   * Which events the table does not take, whatever the user has added to it: an index on an
-   * expression, a constraint, a generated column or a trigger may refuse a value. Tried, by halves.
-   */
-  async #refusedByTable(
-    client: Client,
-    events: readonly SinkRecord[],
-  ): Promise<Map<SinkRecord, string>> {
-    const found = new Map<SinkRecord, string>();
-    const form = { withPerson: this.#withPerson };
-    const halve = async (some: readonly SinkRecord[]): Promise<void> => {
-      await client.query("SAVEPOINT before_some");
-      try {
-        await copyIn(client, this.#copySql, copyChunks(some, form));
-      } catch (error) {
-        if (!isOfValue(error)) throw error;
-        await client.query("ROLLBACK TO SAVEPOINT before_some");
-        const half = some.length >> 1;
-        if (half === 0) found.set(some[0]!, (error as Error).message);
-        else for (const part of [some.slice(0, half), some.slice(half)]) await halve(part);
-      }
-    };
+  async #refused(client: Client, events: readonly SinkRecord[]): Promise<Refused> {
+    const byServer = await refusedByServer(client, events);
+    if (byServer.size > 0) return byServer;
     await client.query("BEGIN");
     await this.#makeParts(client, events);
     const fresh = await freshOf(client, events);
-    if (fresh.length > 0) await halve(fresh);
+    const found = await refusedByTable(client, fresh, (some) => this.#copy(client, some));
     await client.query("ROLLBACK");
     return found;
+  }
+
+  async #copy(client: Client, events: readonly SinkRecord[]): Promise<void> {
+    const form = { withPerson: this.#withPerson };
+    if (events.length > 0) await copyIn(client, this.#copySql, copyChunks(events, form));
   }
 
   /** Gives the days whose part is there once the transaction is committed. */
@@ -253,43 +239,12 @@ function keysOf(events: readonly SinkRecord[]): [string, string] {
   ];
 }
 
-/**
- * A value that the server, or what the user has added to the table, does not take: data exception,
- * limit, constraint, or raised by a trigger. That there is no part for a day is no such thing.
- */
-function isOfValue(error: unknown): boolean {
-  if (!(error instanceof DatabaseError)) return false;
-  const { code = "", constraint, column } = error;
-  if (code.startsWith("23")) return constraint !== undefined || column !== undefined;
-  return /^(22|54|P0001)/.test(code);
-}
-
 const hugeNumber = "it has a number that jsonb would write out with thousands of digits";
 
 function isHuge({ properties, set, setOnce, unset }: SinkRecord): boolean {
   return [properties, set, setOnce, unset].some(
     (json) => json !== undefined && hasHugeNumber(json),
   );
-}
-
-/** Which events the server does not take, and why. */
-async function faultsOf(
-  client: Client,
-  events: readonly SinkRecord[],
-): Promise<Map<SinkRecord, string>> {
-  const found = new Map<SinkRecord, string>();
-  for (const event of events) {
-    const name = textNames.find((one) => event[one].includes("\0"));
-    if (name !== undefined) found.set(event, `its ${name} has the character U+0000`);
-  }
-  const texts = (["properties", "set", "setOnce", "unset"] as const).map((name) =>
-    arrayOf(events.map(({ [name]: json }) => (json === undefined ? null : textOf(json)))),
-  );
-  for (const [at, fault] of await selectRows(client, faultsSql, texts)) {
-    const event = events[(at as number) - 1];
-    if (event !== undefined) found.set(event, String(fault));
-  }
-  return found;
 }
 
 function refusedLine(event: SinkRecord, detail: string): RejectedLine {
@@ -311,8 +266,4 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
 /** The character that no text of PostgreSQL has, replaced. A subject may have it, too. */
 function storable(text: string): string {
   return text.replaceAll("\0", "\ufffd");
-}
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
 }

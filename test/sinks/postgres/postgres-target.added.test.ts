@@ -8,7 +8,8 @@ import { asked } from "../../../testkit/postgres-rows.ts";
 import { rejectedAt, sinkSchema as schema } from "../../../testkit/sink-events.ts";
 import { newDatabase } from "../../effects/store/postgres-rig.ts";
 
-const postgres = await startPostgres();
+/** The fewest locks that a server can be given: all its sessions together have some hundred. */
+const postgres = await startPostgres({ settings: { max_locks_per_transaction: "10" } });
 afterAll(() => postgres.remove());
 
 const stream = "PENSTOCK_LIVE_0";
@@ -45,6 +46,16 @@ async function opened(url: string): Promise<PostgresTarget> {
 }
 
 const table = `${schema}.events`;
+
+/** What makes a trigger that refuses what is free. `raise`: statements in PL/pgSQL. */
+function triggerOf(raise: string, kind = "TRIGGER", when = "BEFORE INSERT"): string {
+  const late = kind === "TRIGGER" ? "" : "DEFERRABLE INITIALLY DEFERRED";
+  return `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+      $$ DECLARE n int; BEGIN ${raise}; RETURN new; END $$;
+    CREATE ${kind} refuse ${when} ON ${table} ${late} FOR EACH ROW
+      WHEN (new.properties->>'price' = 'free') EXECUTE FUNCTION refuse()`;
+}
+
 test.each([
   ["an index on an expression", `CREATE INDEX ON ${table} (((properties->>'price')::numeric))`],
   ["a constraint", `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`],
@@ -52,12 +63,21 @@ test.each([
     "a generated column",
     `ALTER TABLE ${table} ADD price numeric GENERATED ALWAYS AS ((properties->>'price')::numeric) STORED`,
   ],
+  ["a trigger", triggerOf("RAISE 'not free'")],
+  ["a trigger with a code of its own", triggerOf("RAISE 'not free' USING ERRCODE = 'MY001'")],
   [
-    "a trigger",
-    `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-      $$ BEGIN RAISE 'not free'; END $$;
-    CREATE TRIGGER refuse BEFORE INSERT ON ${table} FOR EACH ROW
-      WHEN (new.properties->>'price' = 'free') EXECUTE FUNCTION refuse()`,
+    "a trigger with the code of a constraint",
+    triggerOf("RAISE 'not free' USING ERRCODE = 'check_violation'"),
+  ],
+  ["a trigger that asserts", triggerOf("ASSERT false, 'not free'")],
+  ["a trigger that finds nothing", triggerOf("SELECT 1 INTO STRICT n WHERE false")],
+  ["a trigger at the commit", triggerOf("RAISE 'not free'", "CONSTRAINT TRIGGER", "AFTER INSERT")],
+  [
+    "a foreign key at the commit",
+    `CREATE TABLE ${schema}.prices AS SELECT n::text AS price FROM generate_series(0, 99) AS n;
+    ALTER TABLE ${schema}.prices ADD PRIMARY KEY (price);
+    ALTER TABLE ${table} ADD price text GENERATED ALWAYS AS (properties->>'price') STORED,
+      ADD FOREIGN KEY (price) REFERENCES ${schema}.prices DEFERRABLE INITIALLY DEFERRED`,
   ],
 ])("%s refuses two events of forty, on this day and the next", async (_, added) => {
   const url = await newDatabase(postgres);
@@ -75,6 +95,28 @@ test.each([
   }
   expect(await asked(url, `SELECT count(*)::int AS n FROM ${table}`)).toEqual([{ n: 77 }]);
   expect(await rejectedAt(url)).toEqual({ count: 4, places: 4 });
+});
+
+test("some hundred refused events of one batch use up none of the server's locks", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url);
+  await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
+  const events = Array.from({ length: 1_000 }, (_, at) =>
+    eventOf(1 + at, { price: at % 2 === 0 ? "free" : "1" }, Date.UTC(2026, 10, 22, 12)),
+  );
+  const outcome = await target.write(batchOf(events, 0));
+  expect(outcome).toEqual({ written: 500, duplicates: 0, refused: 500 });
+});
+
+test("a trigger that is broken puts nothing aside", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url);
+  await asked(url, triggerOf("INSERT INTO nowhere VALUES (1)"));
+  const batch = batchOf([eventOf(1, { price: "free" }, Date.UTC(2026, 10, 22, 12))], 0);
+  await expect(target.write(batch)).rejects.toThrow("nowhere");
+  await target.open();
+  await asked(url, `DROP TRIGGER refuse ON ${table}`);
+  expect(await target.write(batch)).toMatchObject({ written: 1, refused: 0 });
 });
 
 test("where the part of a day was dropped under it, nothing is put aside", async () => {

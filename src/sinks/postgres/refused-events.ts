@@ -1,0 +1,94 @@
+// Which events of a batch PostgreSQL does not take, and why: because of a value in their JSON, or
+// because of what the user has added to the table. Changes nothing that is committed.
+
+import { type Client, DatabaseError } from "pg";
+import { arrayOf } from "../../postgres/arrays.ts";
+import { selectRows } from "../../postgres/select-rows.ts";
+import type { SinkRecord } from "../sink-target.ts";
+
+/** Events and why each of them is not taken. */
+export type Refused = Map<SinkRecord, string>;
+
+const textNames = ["event", "distinctId", "ip", "kind"] as const;
+const faultsSql = `SELECT at, fault FROM (
+    SELECT at, coalesce(json_fault(a), json_fault(b), json_fault(c), json_fault(d)) AS fault
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS row (a, b, c, d, at)
+  ) AS looked WHERE fault IS NOT NULL`;
+/**
+ * Constraints that wait for the commit are checked now. A savepoint that is not released holds one
+ * of the server's locks, of which all sessions together have some thousand.
+ */
+const keepSql = `SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT before_some;
+  SAVEPOINT before_some`;
+/** How the server names the place in it where a trigger's RAISE is carried out. */
+const raised = "exec_stmt_raise";
+/**
+ * Classes of codes by which the server speaks of itself, of the connection, of what is there and of
+ * what is allowed, or of a function that is wrong whatever the value.
+ */
+const notOfValue = /^(08|0A|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
+
+/**
+ * A value that the server, or what the user has added to the table, does not take: data exception,
+ * limit, constraint, or whatever a trigger raises. That there is no part for a day is no such
+ * thing.
+ */
+export function isOfValue(error: unknown): boolean {
+  if (!(error instanceof DatabaseError)) return false;
+  const { code = "", constraint, column, routine } = error;
+  if (routine === raised) return true;
+  if (code.startsWith("23")) return constraint !== undefined || column !== undefined;
+  return !notOfValue.test(code);
+}
+
+/** Those whose text or JSON no table of PostgreSQL takes. */
+export async function refusedByServer(
+  client: Client,
+  events: readonly SinkRecord[],
+): Promise<Refused> {
+  const found: Refused = new Map();
+  for (const event of events) {
+    const name = textNames.find((one) => event[one].includes("\0"));
+    if (name !== undefined) found.set(event, `its ${name} has the character U+0000`);
+  }
+  const texts = (["properties", "set", "setOnce", "unset"] as const).map((name) =>
+    arrayOf(events.map(({ [name]: json }) => (json === undefined ? null : textOf(json)))),
+  );
+  for (const [at, fault] of await selectRows(client, faultsSql, texts)) {
+    const event = events[(at as number) - 1];
+    if (event !== undefined) found.set(event, String(fault));
+  }
+  return found;
+}
+
+/**
+ * Those that the table does not take, whatever the user has added to it: an index on an expression,
+ * a constraint, a generated column or a trigger may refuse a value. Tried by `copy`, by halves, in
+ * a transaction that the caller has begun and rolls back.
+ */
+export async function refusedByTable(
+  client: Client,
+  events: readonly SinkRecord[],
+  copy: (some: readonly SinkRecord[]) => Promise<void>,
+): Promise<Refused> {
+  const found: Refused = new Map();
+  const untried = [events];
+  await client.query("SAVEPOINT before_some");
+  for (let some = untried.pop(); some !== undefined; some = untried.pop()) {
+    try {
+      await copy(some);
+      await client.query(keepSql);
+    } catch (error) {
+      if (!isOfValue(error)) throw error;
+      await client.query("ROLLBACK TO SAVEPOINT before_some");
+      const half = some.length >> 1;
+      if (half === 0) found.set(some[0]!, (error as Error).message);
+      else untried.push(some.slice(half), some.slice(0, half));
+    }
+  }
+  return found;
+}
+
+export function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
+}
