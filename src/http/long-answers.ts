@@ -1,6 +1,6 @@
-// Follows long answers, each made for one client, until that client has read them. Until then their
-// bytes count as bytes in flight. A client that reads too slowly is cut off, so that nobody holds
-// others' room by not reading; its events are stored all the same.
+// Follows long answers until their clients have read them. Until then their bytes count as bytes in
+// flight; those of a body that several read, once. A client that reads too slowly is cut off, so
+// that nobody holds others' room by not reading; its events are stored all the same.
 
 import type { Admission } from "../base/types.ts";
 import { type PiecewiseOptions, writePiecewise } from "./piecewise.ts";
@@ -25,8 +25,14 @@ interface LongAnswersOptions {
   readonly monotonicMs: () => number;
 }
 
+interface LongAnswerOptions extends PiecewiseOptions {
+  /** Others may have the same body, in the same memory. One reader of it may take its time. */
+  readonly isShared?: boolean;
+}
+
 interface LongAnswer {
-  readonly bytes: number;
+  readonly body: Uint8Array;
+  readonly isShared: boolean;
   readonly sinceMs: number;
   readonly response: HttpResponse;
 }
@@ -34,6 +40,8 @@ interface LongAnswer {
 export class LongAnswers {
   readonly #options: LongAnswersOptions;
   readonly #answers = new Set<LongAnswer>();
+  /** How many read each body; one that is not shared stands for itself. */
+  readonly #readers = new Map<Uint8Array | LongAnswer, number>();
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -45,9 +53,9 @@ export class LongAnswers {
   write(
     response: HttpResponse,
     body: Uint8Array,
-    { writeHead, close, sent }: PiecewiseOptions,
+    { writeHead, close, sent, isShared = false }: LongAnswerOptions,
   ): () => void {
-    const answer = { bytes: body.length, sinceMs: this.#options.monotonicMs(), response };
+    const answer = { body, isShared, sinceMs: this.#options.monotonicMs(), response };
     this.#add(answer);
     const stop = writePiecewise(response, body, {
       writeHead,
@@ -64,18 +72,32 @@ export class LongAnswers {
   }
 
   #add(answer: LongAnswer): void {
+    const { body } = answer;
     this.#answers.add(answer);
-    this.#bytes += answer.bytes;
-    // These bytes may go beyond the limit: the events that the answer reports on are already
-    // stored.
-    this.#options.admission.take(answer.bytes);
+    const key = answer.isShared ? body : answer;
+    const readers = this.#readers.get(key) ?? 0;
+    this.#readers.set(key, readers + 1);
+    if (readers === 0) {
+      this.#bytes += body.length;
+      // These bytes may go beyond the limit: the events that the answer reports on are already
+      // stored.
+      this.#options.admission.take(body.length);
+    }
     this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
   }
 
   #delete(answer: LongAnswer): void {
     if (!this.#answers.delete(answer)) return;
-    this.#bytes -= answer.bytes;
-    this.#options.admission.release(answer.bytes);
+    const { body } = answer;
+    const key = answer.isShared ? body : answer;
+    const readers = this.#readers.get(key)! - 1;
+    if (readers > 0) {
+      this.#readers.set(key, readers);
+      return;
+    }
+    this.#readers.delete(key);
+    this.#bytes -= body.length;
+    this.#options.admission.release(body.length);
     if (this.#answers.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -91,10 +113,11 @@ export class LongAnswers {
     });
     readers.sort((one, other) => one.bytesPerMs - other.bytesPerMs);
     for (const { answer, ageMs, bytesRead } of readers) {
-      const isTooSlow = bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
+      const isTooSlow =
+        !answer.isShared && bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
       const isTooMuch = this.#bytes > admission.bytesMax * shareOfBudget && ageMs > slowestAfterMs;
-      // A single answer is never too much, even where it alone is longer than all may be together.
-      if (isTooSlow || (isTooMuch && this.#answers.size > 1)) answer.response.close();
+      // A single body is never too much, even where it alone is longer than all may be together.
+      if (isTooSlow || (isTooMuch && this.#readers.size > 1)) answer.response.close();
     }
   }
 }

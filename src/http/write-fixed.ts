@@ -42,9 +42,10 @@ export function writeFixed(
   const hasNoBody = answer.status === 204 || answer.status === 304;
   if (typeof body !== "string" && body.length > atOnceBytesMax && !options.headOnly) {
     const piecewise = { writeHead: () => writeHead(response, answer, origin), close: true, sent };
-    return answer.isOwn === true
-      ? options.long.write(response, body, piecewise)
-      : writePiecewise(response, body, piecewise);
+    const { isHeldBy } = answer;
+    return isHeldBy === undefined
+      ? writePiecewise(response, body, piecewise)
+      : options.long.write(response, body, { ...piecewise, isShared: isHeldBy === "its readers" });
   }
   const { close } = options;
   const isHead = hasNoBody || options.headOnly;

@@ -8,8 +8,11 @@ export interface FixedAnswer {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string | Uint8Array;
-  /** The body is of this request alone: while it is read it counts as bytes in flight. */
-  readonly isOwn?: boolean;
+  /**
+   * The body goes when all who read it are done, be it this request alone or several: until then it
+   * counts as bytes in flight, once. Absent: the process has it anyway.
+   */
+  readonly isHeldBy?: "its request" | "its readers";
 }
 
 export const JSON_TYPE = "application/json";

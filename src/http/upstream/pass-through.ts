@@ -90,7 +90,9 @@ export class PassThrough {
       ? await this.#answerShared(sharedHead(asking.head), this.#shared[kind])
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
-    return answer;
+    if ("code" in answer) return answer;
+    // What many ask for is given as it is kept, and each may be the last one who has it.
+    return { ...answer, isHeldBy: isShared(kind) ? "its readers" : "its request" };
   }
 
   close(): void {
@@ -133,15 +135,14 @@ export class PassThrough {
     if (typeof answer !== "string" && answer.status < 500 && answer.status !== 429) {
       const key = answer.status === 200 ? ownKey(head, body) : undefined;
       if (key !== undefined) this.#flags.keep(key, answer, 0);
-      return { outcome: "passed", answer: { ...answer, isOwn: true } };
+      return { outcome: "passed", answer };
     }
     const key = this.#flags.bytes === 0 ? undefined : ownKey(head, body);
     const kept = key === undefined ? undefined : this.#flags.get(key);
     if (kept !== undefined) return { outcome: "kept", answer: aged(kept.answer, kept.ageMs) };
     if (answer === "full") return { outcome: "full", answer: unavailable };
     // What it says to a client that asks too much is for the client.
-    if (typeof answer !== "string" && answer.status === 429)
-      return { outcome: "passed", answer: { ...answer, isOwn: true } };
+    if (typeof answer !== "string" && answer.status === 429) return { outcome: "passed", answer };
     return { outcome: "failed", answer: unavailable };
   }
 }
