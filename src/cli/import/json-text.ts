@@ -20,14 +20,17 @@ interface RawNumber {
 
 const json = JSON as unknown as JsonWithSource;
 
-/** A double holds every number of fewer digits. */
-const longDigits = /\d{16}|\d[eE][+-]?\d{3}/;
+/**
+ * What may be of a number that a double does not hold with all its digits: 16 characters of digits
+ * and a point, an exponent of three digits, the sign of a zero.
+ */
+const mayBeLong = /[\d.]{16}|\d[eE][+-]?\d{3}|(?:^|[[:,\s])-0(?![.\d]*[1-9])/;
 
 /** Throws a SyntaxError where the text is not JSON. */
 export function parseJson(text: string): unknown {
-  if (!longDigits.test(text)) return JSON.parse(text);
+  if (!mayBeLong.test(text)) return JSON.parse(text);
   return json.parse(text, (_, value, { source }) =>
-    typeof value === "number" && source !== undefined && longDigits.test(source)
+    typeof value === "number" && source !== undefined && mayBeLong.test(source)
       ? json.rawJSON(source)
       : value,
   );

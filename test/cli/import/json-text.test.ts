@@ -1,0 +1,37 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { parseJson } from "../../../src/cli/import/json-text.ts";
+
+const written = (text: string): string => JSON.stringify(parseJson(text));
+
+test.each([
+  ...["12345678901234567890", "12345678901.12345678", "123456789.123456789", "999999999999999.95"],
+  ...[
+    "-0.1234567890123456789",
+    "1e400",
+    "-1E-999",
+    "-0",
+    "-0.0",
+    "0.1",
+    "1.5",
+    "-0.5",
+    "1720267200",
+  ],
+])("%s keeps its digits, alone, in an array and in an object", (number) => {
+  expect(written(number)).toBe(number);
+  expect(written(`[1,${number}]`)).toBe(`[1,${number}]`);
+  expect(written(`{"a":{"b": ${number} },"c":"-0 12345678901234567"}`)).toBe(
+    `{"a":{"b":${number}},"c":"-0 12345678901234567"}`,
+  );
+});
+
+test("decimals of any length keep their value and their digits", () => {
+  const digits = fc.stringMatching(/^[1-9]\d{0,25}$/);
+  const decimal = fc.tuple(fc.boolean(), digits, fc.stringMatching(/^\d{0,25}[1-9]$/));
+  fc.assert(
+    fc.property(decimal, ([isNegative, whole, part]) => {
+      const number = `${isNegative ? "-" : ""}${whole}.${part}`;
+      expect(written(`{"a":${number}}`)).toBe(`{"a":${number}}`);
+    }),
+  );
+});
