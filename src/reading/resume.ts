@@ -5,6 +5,7 @@
 
 import type { IncidentKind } from "./incident-kinds.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
+import { msOfTime } from "./stored-time.ts";
 
 /** How far a stream was read. */
 export interface Place {
@@ -62,6 +63,11 @@ interface Doubt {
   readonly gone: number;
   /** All that is there was stored after what was read, if the servers' clocks are right. */
   readonly isNewer: boolean;
+  /**
+   * The stream was made before the last that was read was stored. One name is one stream in a NATS,
+   * so what was read was in another one, or what is there was put back.
+   */
+  readonly isElder: boolean;
   /** The last of those held that was stored before the last that was read; 0: none. */
   readonly olderTo: number;
 }
@@ -121,7 +127,8 @@ export function decide(place: Place, state: StreamState, facts: Facts): Resume {
   const isAnother = place.created !== state.created && at < 0;
   const isInDoubt = at < 0 && doubt.held + doubt.gone > 0;
   // All of it is read, so that a clock that was wrong leaves nothing out.
-  if (isAnother && (place.trail.length === 0 || doubt.isNewer || !isInDoubt)) {
+  const isElder = isAnother && doubt.isElder;
+  if (isAnother && !isElder && (place.trail.length === 0 || doubt.isNewer || !isInDoubt)) {
     const epoch = place.epoch + 1;
     const incident = {
       kind: "stream_made_anew",
@@ -135,7 +142,7 @@ export function decide(place: Place, state: StreamState, facts: Facts): Resume {
   const known = { ...place, created: state.created };
   if (!isAnother && !lostFrom(place, state, comparison))
     return checkExpired(known, state, facts, []);
-  if (isInDoubt) return inDoubt(place, state, facts);
+  if (isInDoubt || isElder) return inDoubt(place, state, facts);
   const sequence = at >= 0 ? place.trail[at]!.sequence : state.firstSequence - 1;
   const back: Place = {
     ...known,
@@ -183,14 +190,19 @@ function inDoubt(
   { acceptExpired, doubt, words: { wayOut, twice } = noWords }: Facts,
 ): Resume {
   const { created, firstSequence } = state;
-  const { held, gone, olderTo } = doubt;
+  const { held, gone, olderTo, isElder } = doubt;
   const epoch = place.epoch + 1;
   const sequence = firstSequence - 1;
   const those = [
     ...(held > 0 ? [`its ${held} messages from ${firstSequence} to ${sequence + held}`] : []),
     ...(gone > 0 ? [`the ${gone} that have left it`] : []),
   ].join(" and ");
-  const what = `the stream was read up to ${place.sequence} and has none of the newest messages that were read: it is an older copy, or another one, and whether ${those} were read cannot be told`;
+  const is =
+    isElder && place.created !== created
+      ? `it was made at ${created}, before the last of them was stored: it is another one, as of another NATS, or an older copy`
+      : "it is an older copy, or another one";
+  const untold = held + gone > 0 ? `, and whether ${those} were read cannot be told` : "";
+  const what = `the stream was read up to ${place.sequence} and has none of the newest messages that were read: ${is}${untold}`;
   const again = twice(olderTo);
   const fault = `${what}: ${wayOut} from message ${firstSequence}; ${again}`;
   const incident = {
@@ -272,14 +284,16 @@ interface Look {
   readonly isSame: boolean;
 }
 
-const noDoubt: Doubt = { held: 0, gone: 0, isNewer: false, olderTo: 0 };
+const noDoubt: Doubt = { held: 0, gone: 0, isNewer: false, isElder: false, olderTo: 0 };
+/** So far the clocks of two servers may be apart that say when a stream and a message came. */
+const clockSkewMsMax = 60_000;
 
 /**
  * A copy that shares nothing with the trail parts from what was read before the trail begins, and
  * what it has under the trail's numbers is known to be other messages.
  */
 async function doubtOf(trail: Trail, stream: AskedStream, state: StreamState): Promise<Doubt> {
-  const { firstSequence, lastSequence, beginsAt } = state;
+  const { created, firstSequence, lastSequence, beginsAt } = state;
   const newestMs = trail.reduce((newest, { storedAtMs }) => Math.max(newest, storedAtMs), 0);
   const first = await stream.messageFrom(firstSequence);
   const isNewer = trail.length > 0 && (first === undefined || first.storedAtMs > newestMs);
@@ -288,6 +302,7 @@ async function doubtOf(trail: Trail, stream: AskedStream, state: StreamState): P
     held: isNewer ? 0 : Math.max(0, last - firstSequence + 1),
     gone: firstSequence - beginsAt,
     isNewer,
+    isElder: msOfTime(created) + clockSkewMsMax < newestMs,
     olderTo: isNewer ? 0 : await olderTo(newestMs, stream, { from: firstSequence, to: last }),
   };
 }

@@ -200,3 +200,43 @@ describe("a stream that has none of the newest messages that were read", () => {
     });
   });
 });
+
+describe("a stream that was made before the last message that was read was stored", () => {
+  // The messages that were read are of 1970 and the minutes after.
+  const place = {
+    ...readTo(Array.from({ length: 200 }, (_, n) => `a${n}`)),
+    created: "2026-01-02",
+  };
+  const made = (time: string) => `1970-01-01T${time}.123456789Z`;
+  const is =
+    "it was made at 1970-01-01T00:01:00.123456789Z, before the last of them was stored: it is another one, as of another NATS, or an older copy";
+
+  test.each([
+    ["older messages than were read", { ids: letters("xyz") }],
+    ["only newer ones", { ids: letters("xyz"), shared: 0, laterMs: 900_000 }],
+    ["none at all", { ids: [] }],
+  ])("stops with %s, until somebody accepts it", async (_, held) => {
+    const asked = stream({ ...held, created: made("00:01:00") });
+    const stopped = await resumed(place, asked);
+    expect(stopped).toMatchObject({ epoch: 1, sequence: 200, incidents: [["place_unknown", 0]] });
+    expect(stopped.fault).toContain(`${is}: \`penstock effects run --accept-expired\` goes on`);
+    expect(await resumed(place, asked, true)).toMatchObject({
+      ...{ epoch: 2, sequence: 0, incidents: [["copy_accepted", 0]], fault: undefined },
+    });
+  });
+
+  test.each([
+    ["a moment before it, as clocks of two servers may be apart", made("00:02:30")],
+    ["after it", made("00:04:00")],
+  ])("is read as one made anew where that was %s", async (_, created) => {
+    expect(await resumed(place, stream({ created, ids: letters("xyz") }))).toMatchObject({
+      ...{ epoch: 2, sequence: 0, incidents: [["stream_made_anew", 0]], fault: undefined },
+    });
+  });
+
+  test("is read on where a message that was read is in it", async () => {
+    const ids = Array.from({ length: 203 }, (_, n) => `a${n}`);
+    const asked = stream({ created: made("00:01:00"), ids });
+    expect(await resumed(place, asked)).toEqual({ ...goesOn, sequence: 200 });
+  });
+});
