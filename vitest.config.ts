@@ -5,6 +5,9 @@
 import { defineConfig } from "vitest/config";
 import { SlowFirst } from "./testkit/slow-first.ts";
 
+/** Processes that tests start need not take the types off the same files each time. */
+const stripped = new URL("scripts/lib/stripped.mjs", import.meta.url);
+
 // biome-ignore lint/style/noDefaultExport: vitest takes its configuration from the default export
 export default defineConfig({
   test: {
@@ -12,6 +15,7 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 4,
     isolate: false,
+    env: { NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --import=${stripped}` },
     sequence: { sequencer: SlowFirst },
     testTimeout: 90_000,
     hookTimeout: 90_000,

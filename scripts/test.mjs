@@ -7,11 +7,14 @@ import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { addonsNotBuilt } from "./lib/addon.mjs";
 import { findChromium } from "./lib/chromium.mjs";
-import { cacheDir, modulesDir, root, runtimeNode } from "./lib/project.mjs";
+import { cacheDir, modulesDir, root, runtimeNode, strippedDir } from "./lib/project.mjs";
 
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);
 /** More files that fail are no matter of what else the machine did. */
 const filesAgainMax = 5;
+/** Each test of these brings up servers of its own. All of such a file take minutes. */
+const testsApart = /faults[\\/]scenarios\.[a-z]+\.test\.ts$/;
+const alone = ["--maxWorkers=1"];
 
 function runTests(args) {
   const notBuilt = addonsNotBuilt();
@@ -22,6 +25,8 @@ function runTests(args) {
   }
   if (notBuilt.length > 0) return 1;
   mkdirSync(cacheDir, { recursive: true });
+  // Else each text that a file ever had would stay.
+  rmSync(strippedDir, { recursive: true, force: true });
   const first = run(args);
   const again = againAlone(first, args);
   const failed = again === undefined ? first.failed : again.failed;
@@ -35,17 +40,36 @@ function runTests(args) {
 
 /**
  * All tests together keep two cores busy with servers for minutes, and a test that fails there may
- * have waited for what the machine had no time for. Its file runs once more, alone; that it passed
- * only then is told, for a test that needs it is one to be mended.
+ * have waited for what the machine had no time for. Its file runs once more, alone; of a file whose
+ * tests do not need one another, only the test. That it passed only then is told, for a test that
+ * needs it is one to be mended.
  */
-function againAlone({ failedFiles, failedTests, status }, args) {
-  const isFew = failedFiles.length > 0 && failedFiles.length <= filesAgainMax;
+function againAlone({ failures, status }, args) {
+  const isFew = failures.length > 0 && failures.length <= filesAgainMax;
   if (status === 0 || !isFew || args.length > 0) return undefined;
   process.stdout.write(`\nonce more, one at a time: what failed beside the others\n`);
-  const again = run([...failedFiles, "--maxWorkers=1"]);
-  const mended = failedTests.filter((name) => !again.failedTests.includes(name));
-  for (const name of mended) process.stdout.write(`failed beside others, passed alone: ${name}\n`);
-  return again;
+  const whole = failures.filter((failure) => !isInPart(failure));
+  const inPart = failures.filter(isInPart);
+  const runs = [
+    ...(whole.length === 0 ? [] : [run([...whole.map(({ file }) => file), ...alone])]),
+    ...inPart.map(({ file, tests }) => run([file, `--testNamePattern=${anyOf(tests)}`, ...alone])),
+  ];
+  const failed = runs.flatMap((one) => one.failures.flatMap(({ tests }) => tests));
+  const before = failures.flatMap(({ tests }) => tests);
+  for (const name of before.filter((one) => !failed.includes(one)))
+    process.stdout.write(`failed beside others, passed alone: ${name}\n`);
+  const ends = runs.map((one) => one.status);
+  return { failed: failed.length, status: ends.find((end) => end !== 0) ?? 0 };
+}
+
+/** A file that could not be loaded has no test that could be named. */
+function isInPart({ file, tests }) {
+  return testsApart.test(file) && !tests.includes(file);
+}
+
+function anyOf(tests) {
+  const exact = tests.map((name) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return `^(${exact.join("|")})$`;
 }
 
 function run(args) {
@@ -67,19 +91,18 @@ function readResults() {
     const results = JSON.parse(readFileSync(resultFile, "utf8"));
     const files = results.testResults.filter(({ status }) => status === "failed");
     // A file that could not even be loaded has no tests in it, and is a failure all the same.
-    const failedTests = files.flatMap(({ name, assertionResults }) => {
+    const failures = files.map(({ name: file, assertionResults }) => {
       const tests = assertionResults.filter(({ status }) => status === "failed");
-      return tests.length === 0 ? [name] : tests.map(({ fullName }) => fullName);
+      return { file, tests: tests.length === 0 ? [file] : tests.map(({ fullName }) => fullName) };
     });
     return {
       passed: results.numPassedTests,
-      failed: failedTests.length,
+      failed: failures.flatMap(({ tests }) => tests).length,
       skipped: results.numPendingTests + results.numTodoTests,
-      failedFiles: files.map(({ name }) => name),
-      failedTests,
+      failures,
     };
   } catch {
-    return { passed: 0, failed: 1, skipped: 0, failedFiles: [], failedTests: [] };
+    return { passed: 0, failed: 1, skipped: 0, failures: [] };
   } finally {
     rmSync(resultFile, { force: true });
   }

@@ -9,6 +9,8 @@ import { fileURLToPath } from "node:url";
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 export const cacheDir = join(root, ".cache");
 export const modulesDir = join(root, "node_modules");
+/** TypeScript files without their types, as the processes of tests run them. */
+export const strippedDir = join(cacheDir, "stripped");
 
 /** An expected failure of set-up: its text is all that is shown. */
 export class SetupError extends Error {}
