@@ -21,6 +21,7 @@ import type {
 import { copyIn } from "./copy-in.ts";
 import { copyChunks } from "./copy-rows.ts";
 import { hasHugeNumber } from "./huge-numbers.ts";
+import { makePart } from "./parts.ts";
 import { readPositions, writePositions } from "./positions.ts";
 import {
   isOfValue,
@@ -30,7 +31,7 @@ import {
   textOf,
 } from "./refused-events.ts";
 import { SinkSession } from "./session.ts";
-import { eventColumns, partSql, personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
+import { eventColumns, personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
 
 interface PostgresTargetOptions {
   readonly url: string;
@@ -201,13 +202,7 @@ export class PostgresTarget implements SinkTarget {
       dayMs = Math.floor(storedAtMs / 86_400_000);
       const day = new Date(storedAtMs).toISOString().slice(0, 10);
       if (this.#days.has(day) || days.includes(day)) continue;
-      const [make, attach] = partSql(day) as [string, string];
-      const name = `events_${day.replaceAll("-", "")}`;
-      const [there] = await selectRows(client, "SELECT to_regclass($1) IS NOT NULL", [name]);
-      if (there?.[0] !== 1) {
-        await client.query(make);
-        await client.query(attach);
-      }
+      await makePart(client, day);
       days.push(day);
     }
     return days;

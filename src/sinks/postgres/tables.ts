@@ -103,17 +103,3 @@ export const eventColumns = [
   ...["timestamp_sent", "sent_at", "ip", "kind", "person_profile", "historical"],
   ...["properties", "set", "set_once", "unset"],
 ] as const;
-
-/** The part of the events that were stored on a day, such as 2026-11-22. */
-export function partSql(day: string): string[] {
-  const part = `events_${day.replaceAll("-", "")}`;
-  const next = new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
-  // In this way neither who reads the other parts waits, nor do we for them. A part must have what
-  // the user may have added to the table; indexes and triggers come to it by themselves.
-  return [
-    `CREATE TABLE ${part}
-      (LIKE events INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE)`,
-    `ALTER TABLE events ATTACH PARTITION ${part}
-      FOR VALUES FROM ('${day} 00:00:00+00') TO ('${next} 00:00:00+00')`,
-  ];
-}

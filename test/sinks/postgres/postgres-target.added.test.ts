@@ -131,6 +131,40 @@ test("where the part of a day was dropped under it, nothing is put aside", async
   expect(await target.write(next)).toMatchObject({ written: 1, refused: 0 });
 });
 
+const month = `PARTITION OF ${table} FOR VALUES FROM ('2026-11-01') TO ('2026-12-01')`;
+
+test.each([
+  ["moved to another schema", "CREATE SCHEMA archive; ALTER TABLE part SET SCHEMA archive"],
+  ["renamed", "ALTER TABLE part RENAME TO mine"],
+  ["detached, and kept", `ALTER TABLE ${table} DETACH PARTITION part`],
+  [
+    "detached again and again",
+    `ALTER TABLE ${table} DETACH PARTITION part; CREATE TABLE part_2 (LIKE part)`,
+  ],
+  ["one of the user's by month", `DROP TABLE part; CREATE TABLE ${schema}.november ${month}`],
+  [
+    "the default one",
+    `ALTER TABLE ${table} DETACH PARTITION part; CREATE TABLE ${schema}.rest PARTITION OF ${table} DEFAULT;
+    INSERT INTO ${table} SELECT * FROM part`,
+  ],
+])("where the part of a day is %s, later events of that day are written", async (_, sql) => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url);
+  const todayMs = Date.UTC(2026, 10, 22, 12);
+  await target.write(batchOf([eventOf(1, {}, todayMs)], 0));
+  await asked(url, sql.replace(/\bpart(_2)?\b/g, `${schema}.events_20261122$1`));
+  await target.open();
+  const next = batchOf([eventOf(2, {}, todayMs), eventOf(3, {}, todayMs + dayMs)], 1);
+  expect(await target.write(next)).toMatchObject({ written: 2, refused: 0 });
+  await target.open();
+  expect(await target.write(batchOf([eventOf(4, {}, todayMs)], 3))).toMatchObject({ written: 1 });
+  const [row] = await asked(
+    url,
+    `SELECT count(*)::int AS n FROM ${table} WHERE uuid::text > '00000000-0000-4000-8000-000000000001'`,
+  );
+  expect(row).toEqual({ n: 3 });
+});
+
 test("a project that no text of PostgreSQL can name is put aside, too", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
