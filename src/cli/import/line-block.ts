@@ -52,10 +52,20 @@ export class LineBlock {
   close(): void {
     this.length += bodyTail.copy(this.buffer, this.length);
     const used = this.buffer.subarray(0, this.length);
-    for (let at = used.indexOf(Ascii.CarriageReturn); at >= 0; ) {
-      used[at] = Ascii.Space;
-      at = used.indexOf(Ascii.CarriageReturn, at + 1);
-    }
+    if (!used.includes(Ascii.CarriageReturn)) return;
+    for (const [index, start] of this.starts.entries())
+      blankReturns(used, start, this.ends[index]!);
+  }
+}
+
+/** Those within strings stay, and are what no JSON has. */
+function blankReturns(bytes: Buffer, start: number, end: number): void {
+  let isInString = false;
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at];
+    if (byte === Ascii.Quote) isInString = !isInString;
+    else if (byte === Ascii.Backslash && isInString) at++;
+    else if (byte === Ascii.CarriageReturn && !isInString) bytes[at] = Ascii.Space;
   }
 }
 

@@ -1,6 +1,6 @@
-// The parts of the table of events: one for each day on which streams stored them. A day may also be
-// in a part that the user has made, moved or renamed, and a part of the day's name may be one that
-// the user has taken out of the table.
+// The parts of the table of events: one for each day on which streams stored some. A day may also
+// be in a part that the user has made, moved or renamed, and a table of the part's name may be one
+// that the user has taken out of it.
 
 import { type Client, DatabaseError } from "pg";
 import { selectRows } from "../../postgres/select-rows.ts";

@@ -28,6 +28,11 @@ test("a line with a uuid is sent as it stands, byte by byte", async () => {
   expect(bodies[0]!.trimEnd()).toBe(`${head}${odd}]}`);
 });
 
+test("a raw carriage return between tokens is a blank", async () => {
+  const [event] = await sentOf('{\r"event":\r"a\\\\","uuid":"u"\r,"distinct_id":"\\""}\r\r\n');
+  expect(event).toMatchObject({ event: "a\\", distinct_id: '"' });
+});
+
 test("a body is large enough for the gateway to know it again", async () => {
   const { bodies } = await bodiesOf([line({ uuid })]);
   expect(bodies[0]!.length + 1_024).toBeGreaterThan(524_288);
@@ -97,6 +102,7 @@ describe("a line that cannot be sent is told, and its neighbours are sent", () =
   test.each([
     ["no JSON", '{"event":"x",,}\n', "not_json"],
     ["half a line", '{"event":"x"\n', "not_json"],
+    ["a raw carriage return in a string", '{"event":"a\rb","distinct_id":"\\"x\rz"}\n', "not_json"],
     ["two values", `${line().trim()},${line()}`, "not_json"],
     ["what ends the batch", `${line().trim()}],"batch":[${line()}`, "not_json"],
     ["too long", line({ x: "x".repeat(2_000) }), "line_too_long"],
