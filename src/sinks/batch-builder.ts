@@ -23,12 +23,24 @@ export interface BuiltBatch extends SinkBatch {
   release(): void;
 }
 
+export interface BatchLimits {
+  /** Events, and lines that are put aside. More only where one frame alone has more. */
+  readonly eventsMax: number;
+  /** The same is true of these. */
+  readonly bytesMax: number;
+}
+
+/** So many lines are read at once: short ones take some milliseconds. */
+const linesAtOnce = 4_096;
+
 export class BatchBuilder {
   readonly #filter: SinkFilter;
   readonly #records = new SinkRecords();
   readonly #positions = new Map<string, StreamPosition>();
   #before: Before;
   readonly #changed = new Set<string>();
+  /** What is of the next batch, or of this one while there is room: first in, first out. */
+  readonly waiting: StreamItem[] = [];
   #items: FrameItem[] = [];
   #events: SinkRecord[] = [];
   #rejected: RejectedLine[] = [];
@@ -47,17 +59,23 @@ export class BatchBuilder {
     return this.#changed.size === 0;
   }
 
-  get events(): number {
-    return this.#events.length;
+  /** Events, and lines that are put aside. */
+  get lines(): number {
+    return this.#events.length + this.#rejected.length;
   }
 
   get bytes(): number {
     return this.#bytes;
   }
 
-  add(item: StreamItem): void {
+  isFull({ eventsMax, bytesMax }: BatchLimits): boolean {
+    return this.lines >= eventsMax || this.#bytes >= bytesMax;
+  }
+
+  /** Others have the event loop between the parts of a long frame. */
+  async add(item: StreamItem): Promise<void> {
     if (item.kind === "place") this.#moveTo(item);
-    else this.#frame(item);
+    else await this.#frame(item);
   }
 
   /** What was added since the last one; the next one begins behind it. */
@@ -96,7 +114,7 @@ export class BatchBuilder {
     this.#changed.add(stream);
   }
 
-  #frame(item: FrameItem): void {
+  async #frame(item: FrameItem): Promise<void> {
     const { frame } = item;
     const { stream, projectId, data } = frame;
     this.#positions.get(stream)!.endFrame(frame);
@@ -105,11 +123,17 @@ export class BatchBuilder {
     this.#bytes += data.length;
     const { projects } = this.#filter;
     if (projects !== undefined && projectId !== undefined && !projects.has(projectId)) return;
-    this.#records.read(frame, {
-      record: (record) => {
+    const visitor = {
+      record: (record: SinkRecord): void => {
         if (projects?.has(record.projectId) ?? true) this.#events.push(record);
       },
-      rejected: (line) => this.#rejected.push(line),
-    });
+      rejected: (line: RejectedLine): void => void this.#rejected.push(line),
+    };
+    const linesMax = linesAtOnce;
+    let next = this.#records.read(frame, visitor, { from: { line: 0, start: 0 }, linesMax });
+    while (next !== undefined) {
+      await new Promise(setImmediate);
+      next = this.#records.read(frame, visitor, { from: next, linesMax });
+    }
   }
 }

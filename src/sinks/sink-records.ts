@@ -48,13 +48,21 @@ interface Span {
 
 /** What is wrong with a line. */
 class LineFault extends Error {
-  readonly reason: RejectReason;
-
-  constructor(reason: RejectReason, detail: string) {
-    super(detail);
-    this.reason = reason;
-  }
+  reason: RejectReason = "not_json";
 }
+
+/** Where a line begins. */
+interface LineStart {
+  readonly line: number;
+  readonly start: number;
+}
+
+interface Part {
+  readonly from: LineStart;
+  readonly linesMax: number;
+}
+
+const wholeFrame: Part = { from: { line: 0, start: 0 }, linesMax: Number.POSITIVE_INFINITY };
 
 const time = '"([^"\\\\]{24})"';
 const writtenUuid = /^[0-9a-f-]{36}$/;
@@ -73,14 +81,26 @@ export class SinkRecords {
   readonly #scanner = createNativeScanner(1);
   readonly #members = new JsonMembers(emptyObject);
 
+  /** One for all lines: to make one takes longer than to read a short line. */
+  readonly #fault = new LineFault();
+
   readonly #heads = new Remembered(headOf);
   readonly #middles = new Remembered(middleOf);
 
-  /** Tells the visitor of every line, in order. Blank lines are told to nobody. */
-  read(frame: FrameOfRecords, visitor: RecordVisitor): void {
+  /**
+   * Tells the visitor of every line of the part, in order. Blank lines are told to nobody. Gives
+   * where the next part begins; undefined: the frame is at its end.
+   */
+  read(
+    frame: FrameOfRecords,
+    visitor: RecordVisitor,
+    { from, linesMax }: Part = wholeFrame,
+  ): LineStart | undefined {
     const { data, projectId } = frame;
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
-    for (let line = 0, start = 0; start < body.length; line++) {
+    let { line, start } = from;
+    for (; start < body.length; line++) {
+      if (line - from.line >= linesMax) return { line, start };
       const found = body.indexOf(Ascii.LineFeed, start);
       const end = found < 0 ? body.length : found;
       const text = body.subarray(start, end);
@@ -90,7 +110,7 @@ export class SinkRecords {
         const record = this.#recordOf(place, text);
         if (record === undefined) continue;
         if (projectId !== undefined && record.projectId !== projectId)
-          throw new LineFault(
+          throw this.#faulty(
             "wrong_project",
             `it says that it is of the project ${record.projectId}`,
           );
@@ -103,6 +123,14 @@ export class SinkRecords {
         visitor.rejected({ ...where, projectId: projectId ?? "", reason, detail });
       }
     }
+    return undefined;
+  }
+
+  #faulty(reason: RejectReason, detail: string): LineFault {
+    const fault = this.#fault;
+    fault.reason = reason;
+    fault.message = detail;
+    return fault;
   }
 
   /** Undefined: the line is blank. */
@@ -114,10 +142,10 @@ export class SinkRecords {
     if (status !== ScanStatus.Ok) {
       const what = status === ScanStatus.InvalidUtf8 ? "UTF-8" : "JSON";
       const at = table[Header.ErrorOffset]!;
-      throw new LineFault("not_json", `it is not ${what} from byte ${at} on`);
+      throw this.#faulty("not_json", `it is not ${what} from byte ${at} on`);
     }
     if (table[Header.RootType] !== TokenType.Object)
-      throw new LineFault("not_a_record", "it is no object");
+      throw this.#faulty("not_a_record", "it is no object");
     const isItem = table[Header.BatchType] === TokenType.Absent;
     const record = isItem ? this.#asWritten(place, text) : undefined;
     if (record !== undefined) return record;
@@ -194,7 +222,7 @@ export class SinkRecords {
     };
     const needed = (name: string): string => {
       const value = string(name);
-      if (value === undefined) throw new LineFault("not_a_record", `it has no ${name}`);
+      if (value === undefined) throw this.#faulty("not_a_record", `it has no ${name}`);
       return value;
     };
     const ms = (name: string): number => {
@@ -207,11 +235,11 @@ export class SinkRecords {
     };
     const uuid = needed("uuid");
     const form = uuidForm(Buffer.from(uuid, "latin1"), 0, uuid.length);
-    if (form === UuidForm.None) throw new LineFault("not_a_record", "its uuid is no UUID");
+    if (form === UuidForm.None) throw this.#faulty("not_a_record", "its uuid is no UUID");
     const projectId = needed("project_id");
-    if (!isProjectId(projectId)) throw new LineFault("not_a_record", "its project_id is none");
+    if (!isProjectId(projectId)) throw this.#faulty("not_a_record", "its project_id is none");
     const timestampMs = ms("timestamp");
-    if (Number.isNaN(timestampMs)) throw new LineFault("not_a_record", "its timestamp is none");
+    if (Number.isNaN(timestampMs)) throw this.#faulty("not_a_record", "its timestamp is none");
     const receivedAtMs = ms("received_at");
     return {
       uuid: uuid.toLowerCase(),

@@ -8,7 +8,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
 import { EventStreams } from "../reading/event-streams.ts";
-import { BatchBuilder, type BuiltBatch } from "./batch-builder.ts";
+import { BatchBuilder, type BatchLimits, type BuiltBatch } from "./batch-builder.ts";
 import type { EventPersons } from "./persons/event-persons.ts";
 import type { SinkCounts } from "./sink-counts.ts";
 import {
@@ -20,9 +20,7 @@ import {
 } from "./sink-target.ts";
 import { type UnreadStream, UnreadWatch } from "./unread-watch.ts";
 
-interface BatchLimits {
-  readonly eventsMax: number;
-  readonly bytesMax: number;
+interface WriterLimits extends BatchLimits {
   /** How long the first event of a batch waits for others. */
   readonly ageMsMax: number;
 }
@@ -36,7 +34,7 @@ export interface SinkWriterOptions {
   /** Undefined: nobody asks for the persons of events. */
   readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
-  readonly limits: BatchLimits;
+  readonly limits: WriterLimits;
   /** Goes on behind messages that have left a stream unread. */
   readonly acceptExpired: boolean;
   readonly counts: SinkCounts;
@@ -263,7 +261,7 @@ export class SinkWriter {
   /** Puts a batch together while those before are on their way; then writes it. */
   async #batch(streams: EventStreams, builder: BatchBuilder): Promise<void> {
     // Where nothing comes, a write that fails is heard of at once.
-    await Promise.race([streams.ready(), this.#failed()]);
+    if (builder.waiting.length === 0) await Promise.race([streams.ready(), this.#failed()]);
     await this.#gather(streams, builder);
     const batch = builder.isEmpty ? undefined : builder.take();
     const isWhole = batch === undefined || (await this.#hasPersons(batch));
@@ -298,7 +296,8 @@ export class SinkWriter {
   }
 
   async #gather(streams: EventStreams, builder: BatchBuilder): Promise<void> {
-    const { eventsMax, bytesMax, ageMsMax } = this.#options.limits;
+    const { limits } = this.#options;
+    const { eventsMax, bytesMax, ageMsMax } = limits;
     const gathering = new AbortController();
     this.#gathering = gathering;
     if (this.#ended.signal.aborted) gathering.abort();
@@ -307,11 +306,16 @@ export class SinkWriter {
       isLate = true;
     });
     try {
-      while (!isLate && builder.events < eventsMax && builder.bytes < bytesMax) {
-        await Promise.race([streams.ready(), end, this.#failed()]);
-        const room = [eventsMax - builder.events, bytesMax - builder.bytes] as const;
-        const items = streams.take(Math.min(stepEvents, room[0]), Math.min(stepBytes, room[1]));
-        for (const item of items) builder.add(item);
+      const { waiting } = builder;
+      while (!isLate && !builder.isFull(limits)) {
+        if (waiting.length === 0) {
+          await Promise.race([streams.ready(), end, this.#failed()]);
+          const room = [eventsMax - builder.lines, bytesMax - builder.bytes] as const;
+          waiting.push(
+            ...streams.take(Math.min(stepEvents, room[0]), Math.min(stepBytes, room[1])),
+          );
+        }
+        while (waiting.length > 0 && !builder.isFull(limits)) await builder.add(waiting.shift()!);
         // Others have the event loop in between.
         await new Promise(setImmediate);
       }
