@@ -240,7 +240,9 @@ class Consumption implements EventConsumer {
   #tell(notice: Notice): void {
     const { onNotice = tellOnConsole } = this.#options;
     try {
-      onNotice(notice);
+      const told: unknown = onNotice(notice);
+      // An async function is one, too, and what it throws would end the whole process.
+      if (told instanceof Promise) told.catch((error: unknown) => this.#fail(error));
     } catch (error) {
       this.#fail(error);
     }

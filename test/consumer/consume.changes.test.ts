@@ -172,11 +172,16 @@ test("a schema that is not known ends the reading", async () => {
   await expect(take(1)).rejects.toThrow('the schema "2"');
 });
 
-test("a notice that throws ends the reading", async () => {
+test.each([
+  [
+    "throws",
+    () => {
+      throw new Error("not wanted");
+    },
+  ],
+  ["rejects", async () => Promise.reject(new Error("not wanted"))],
+])("a notice whose function %s ends the reading", async (_, onNotice) => {
   await freshStreams(nats);
-  const onNotice = () => {
-    throw new Error("not wanted");
-  };
   const { take } = reader(nats, { onNotice });
   await expect(take(1)).rejects.toThrow("not wanted");
   // That was the connection of the test alone.
