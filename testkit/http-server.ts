@@ -7,12 +7,14 @@ import { afterEach, expect } from "vitest";
 import type { ErrorCode } from "../src/base/errors.ts";
 import { networksOf } from "../src/base/networks.ts";
 import type { Admission, Exchange, IntakeReport, Peek } from "../src/base/types.ts";
+import type { QuickInflater } from "../src/http/body/quick-inflation.ts";
 import type { ConnectionId } from "../src/http/client/connection-id.ts";
 import type { CertificateFiles } from "../src/http/listener.ts";
 import type { StaticFiles } from "../src/http/pages/static-files.ts";
 import { HttpServer } from "../src/http/server.ts";
 import type { PassThrough } from "../src/http/upstream/pass-through.ts";
 import { createAdmission } from "../src/intake/admission.ts";
+import { loadAddon } from "../src/scan/native.ts";
 
 export const bodyBytesMax = 100_000;
 export const inflatedBytesMax = 1_000_000;
@@ -62,6 +64,8 @@ export interface TestServerConfig {
   readonly connectionsMax?: number;
   readonly addressConnectionsMax?: number;
   readonly certificate?: CertificateFiles;
+  /** The addon's where nothing is said; `undefined` for node:zlib alone. */
+  readonly inflater?: QuickInflater | undefined;
   readonly peek?: Peek | undefined;
   readonly files?: StaticFiles | undefined;
   readonly passThrough?: PassThrough | undefined;
@@ -108,6 +112,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
     },
     random: Math.random,
     refusal: () => server.refusal,
+    inflater: "inflater" in config ? config.inflater : new (loadAddon().Inflater)(),
     peek: config.peek,
     connectionId: config.connectionId,
     certificate: config.certificate,

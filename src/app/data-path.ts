@@ -9,6 +9,7 @@ import type { Admission } from "../base/types.ts";
 import { workClock } from "../base/work-clock.ts";
 import { JsonRecordWriter } from "../events/record.ts";
 import { UuidSource } from "../events/uuid.ts";
+import type { QuickInflater } from "../http/body/quick-inflation.ts";
 import { watchCertificate } from "../http/certificate.ts";
 import { proxyProtocolNeedsAddon } from "../http/client/address-source.ts";
 import { type ConnectionId, loadConnectionId } from "../http/client/connection-id.ts";
@@ -73,7 +74,7 @@ async function openHttp(
   { admission, publisher, shares, connectionId }: HttpParts,
 ): Promise<HttpServer> {
   const { config, log, worker, clock, metrics, clientWarnings, closers } = base;
-  const { trim, ...tools } = intakeTools(log, clock.monotonicMs);
+  const { trim, inflater, ...tools } = intakeTools(log, clock.monotonicMs);
   closers.add(keepMemoryAtRest({ bytesInHand: () => admission.bytes, trim }));
   const intake = createIntake({
     ...tools,
@@ -94,7 +95,7 @@ async function openHttp(
   const http = new HttpServer({
     config: { ...config, ...connectionLimits(config) },
     ...{ intake, admission, metrics, clientWarnings, log, clock, connectionId, certificate, files },
-    ...{ passThrough, peek: createPeek(registry) },
+    ...{ passThrough, inflater, peek: createPeek(registry) },
     workMs: tools.workMs,
     random: Math.random,
     refusal: () => publisher.refusal(),
@@ -128,7 +129,10 @@ function openPassThrough({
 
 type IntakeTools = ScanTools &
   Pick<IntakeOptions, "records" | "monotonicMs" | "nextTurn" | "onBug">;
-type ScanTools = Pick<IntakeOptions, "createScanner" | "workMs"> & { readonly trim: () => void };
+type ScanTools = Pick<IntakeOptions, "createScanner" | "workMs"> & {
+  readonly trim: () => void;
+  readonly inflater: QuickInflater | undefined;
+};
 
 function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
   return {
@@ -148,19 +152,25 @@ function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
 
 function scanning(log: Log, monotonicMs: () => number): ScanTools {
   try {
-    const { returnLargeBlocks, threadCpuMs, trimMemory } = loadAddon();
+    const { Inflater, returnLargeBlocks, threadCpuMs, trimMemory } = loadAddon();
     returnLargeBlocks();
     return {
       createScanner: createNativeScanner,
       workMs: workClock({ cpuMs: threadCpuMs, monotonicMs }),
       trim: trimMemory,
+      inflater: new Inflater(),
     };
   } catch (error) {
     log.warn(
       { err: error },
       "the native scanner is not there: scanning with JSON.parse, many times slower",
     );
-    return { createScanner: createReferenceScanner, workMs: monotonicMs, trim: () => {} };
+    return {
+      createScanner: createReferenceScanner,
+      workMs: monotonicMs,
+      trim: () => {},
+      inflater: undefined,
+    };
   }
 }
 

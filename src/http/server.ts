@@ -14,6 +14,7 @@ import { ChunkSenders } from "./body/chunk-senders.ts";
 import { ChunkTurns } from "./body/chunk-turns.ts";
 import { GrowingBodies } from "./body/growing-bodies.ts";
 import { Layer } from "./body/payload-form.ts";
+import type { QuickInflater } from "./body/quick-inflation.ts";
 import { AddressSource, type AddressSourceConfig } from "./client/address-source.ts";
 import type { ConnectionId } from "./client/connection-id.ts";
 import type { ConnectionLimits } from "./client/connection-limits.ts";
@@ -42,6 +43,8 @@ interface HttpServerOptions {
   readonly admission: Admission;
   readonly metrics: HttpMetrics;
   readonly clientWarnings?: ClientWarningTaker;
+  /** Without it small gzip bodies take longer. */
+  readonly inflater?: QuickInflater | undefined;
   /** Without it no body has a hint. */
   readonly peek?: Peek | undefined;
   readonly log: Pick<Log, "error">;
@@ -97,6 +100,7 @@ export class HttpServer {
       growing: this.#shared.growing,
       chunks: this.#shared.chunks,
       intake: options.intake,
+      inflater: options.inflater,
       log,
       monotonicMs: () => options.clock.monotonicMs(),
     });

@@ -24,6 +24,10 @@ interface NativeScanner {
  */
 interface Addon extends LineFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
+  /** Inflates bodies with the zlib of Node: see QuickInflater in http/body/quick-inflation.ts. */
+  readonly Inflater: new () => {
+    inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
+  };
   readonly layout: Readonly<Record<string, number>>;
   readonly normalise: BackgroundScanner["normalise"];
   readonly repair: (

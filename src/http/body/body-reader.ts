@@ -24,6 +24,7 @@ import { looksGzipped } from "./codings.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import { peekedBytesMin, peekedFarBytes } from "./inflate.ts";
 import { beginsAsJson } from "./payload-form.ts";
+import type { QuickInflater } from "./quick-inflation.ts";
 import { BodyState, type RequestBody } from "./request-body.ts";
 import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
 import { Unpacker } from "./unpacking.ts";
@@ -66,6 +67,7 @@ interface BodyReaderOptions {
   readonly intake: Intake;
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
+  readonly inflater?: QuickInflater | undefined;
 }
 
 export class BodyReader {
@@ -75,10 +77,11 @@ export class BodyReader {
   #slowCheck: NodeJS.Timeout | undefined;
 
   constructor(options: BodyReaderOptions) {
-    const { inflatedBytesMax, monotonicMs } = options;
+    const { inflatedBytesMax, inflater, monotonicMs } = options;
     this.#options = options;
     this.#unpacker = new Unpacker({
       inflatedBytesMax,
+      inflater,
       memory: this.#memory,
       monotonicMs,
       hold: (body, bytes) => this.#hold(body, bytes),

@@ -12,6 +12,7 @@
 
 import type { Problem } from "../../base/errors.ts";
 import { TurnBudget } from "../../base/turn-budget.ts";
+import { AtOnceInflation } from "./at-once-inflation.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import {
@@ -25,13 +26,14 @@ import {
 } from "./body-problems.ts";
 import { type Coding, codingOf, looksGzipped } from "./codings.ts";
 import type { FormFields } from "./form-fields.ts";
-import { atOnceInflatedBytesMax, inflateAtOnce, WORK_PER_MS, workOf } from "./inflate.ts";
+import { WORK_PER_MS, workOf } from "./inflate.ts";
 import { InflateQueue, type QueuedWork } from "./inflate-queue.ts";
 import { LzDecoder } from "./lz-decoder.ts";
 import { compressionOf, faultOf } from "./packing.ts";
 import { formOf, Layer } from "./payload-form.ts";
 import { startOfPayload } from "./payload-start.ts";
 import { PooledInflation } from "./pooled-inflation.ts";
+import type { QuickInflater } from "./quick-inflation.ts";
 import { BodyState, type RequestBody } from "./request-body.ts";
 import { Base64Decoder, PercentDecoder, type StepDecoder } from "./step-decoder.ts";
 
@@ -56,6 +58,8 @@ interface UnpackerOptions {
   readonly inflatedBytesMax: number;
   readonly memory: BodyMemory;
   readonly monotonicMs: () => number;
+  /** Without it all bodies go the usual way. */
+  readonly inflater?: QuickInflater | undefined;
   /** Takes bytes out of the budget for the body; false where there is no room. */
   hold(body: RequestBody, bytes: number): boolean;
   /**
@@ -75,13 +79,18 @@ type Unpacked = Problem | undefined;
 
 export class Unpacker {
   readonly #options: UnpackerOptions;
+  readonly #atOnce: AtOnceInflation;
   readonly #onPool: InflateQueue;
   readonly #inTurns: InflateQueue;
   readonly #atOnceBudget = new TurnBudget(inflatedPerTurnMax);
   readonly #inTurnsBudget = new TurnBudget(decodedPerTurnMax);
 
   constructor(options: UnpackerOptions) {
+    const { inflater, inflatedBytesMax, monotonicMs } = options;
     this.#options = options;
+    this.#atOnce = new AtOnceInflation({
+      ...{ inflatedBytesMax, monotonicMs, inflater, budget: this.#atOnceBudget },
+    });
     this.#onPool = new InflateQueue(poolLimits, options.monotonicMs);
     this.#inTurns = new InflateQueue(loopLimits, options.monotonicMs);
   }
@@ -162,7 +171,7 @@ export class Unpacker {
 
   #inflate(body: RequestBody, coding: Coding, bytes: Buffer): Unpacked {
     body.layers |= Layer.Compressed;
-    const result = this.isBusy ? undefined : this.#tryAtOnce(coding, bytes);
+    const result = this.#atOnce.inflate(coding, bytes);
     if (result === undefined) return void this.#inflateInQueue(body, coding, bytes);
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
@@ -171,21 +180,6 @@ export class Unpacker {
     if (!this.#options.hold(body, result.length)) return noRoom;
     body.freeBuffer();
     return this.#peel(body, result);
-  }
-
-  #tryAtOnce(coding: Coding, bytes: Buffer): Buffer | Unpacked {
-    const { inflatedBytesMax, monotonicMs } = this.#options;
-    const startedMs = monotonicMs();
-    const result = inflateAtOnce(coding, bytes, inflatedBytesMax);
-    const ms = monotonicMs() - startedMs;
-    if (result === undefined) {
-      this.#atOnceBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
-      return undefined;
-    }
-    // An inflation that failed may have written as much as is tried at once.
-    const bytesWritten = Buffer.isBuffer(result) ? result.length : atOnceInflatedBytesMax;
-    this.#atOnceBudget.spend(workOf({ bytesRead: bytes.length, bytesWritten, ms }));
-    return result;
   }
 
   #inflateInQueue(body: RequestBody, coding: Coding, bytes: Buffer): void {

@@ -17,6 +17,7 @@
 
 #include "background.h"
 #include "call.h"
+#include "inflater_class.h"
 #include "layout.h"
 #include "lines.h"
 #include "name_set.h"
@@ -151,7 +152,7 @@ NAPI_MODULE_INIT() {
       napi_define_properties(env, exports, sizeof functions / sizeof *functions, functions) !=
           napi_ok ||
       !penstock::set_layout(env, exports) || !penstock::set_lines(env, exports) ||
-      !penstock::set_texts(env, exports)) {
+      !penstock::set_texts(env, exports) || !penstock::set_inflater(env, exports)) {
     napi_throw_error(env, nullptr, "event_scan: the module could not be set up");
     return nullptr;
   }

@@ -51,6 +51,8 @@
         "call.cc",
         "event_scan.cc",
         "event_walk.cc",
+        "inflater.cc",
+        "inflater_class.cc",
         "item_reader.cc",
         "json_fault.cc",
         "json_walk.cc",

@@ -14,8 +14,8 @@ const addonFile = fileURLToPath(
 const own = /simdjson|penstock/i;
 
 describe("the addon exports its entry and nothing else", () => {
-  test("to JavaScript: the scanner and the layout", () => {
-    expect(Object.keys(loadAddon()).sort()).toEqual(["EventScanner", "layout"]);
+  test("to JavaScript: the scanner, the inflater and the layout", () => {
+    expect(Object.keys(loadAddon()).sort()).toEqual(["EventScanner", "Inflater", "layout"]);
   });
 
   if (process.platform === "linux") {
