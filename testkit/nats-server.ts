@@ -93,6 +93,7 @@ export interface TestNatsServer {
 }
 
 const startMsMax = 20_000;
+const goneMsMax = 10_000;
 
 /**
  * The nats-server the tests run against: the one named, the one on PATH, or of those fetched the
@@ -172,6 +173,27 @@ export function untilStopped(pid: number | undefined): void {
   const runs = (task: string): boolean =>
     !/\) [TtZX] /.test(readFileSync(path.join(tasks, task, "stat"), "utf8"));
   while (existsSync(tasks) && readdirSync(tasks).some(runs) && performance.now() < deadline);
+}
+
+/**
+ * Waits until nothing is left of streams that were deleted. Until then a stream of the same name
+ * that is made, and deleted too, leaves its messages to the next one, or that cannot be made:
+ * nats-server puts the folder aside, and empties it only behind its answer. Rejects after 10 s.
+ */
+export async function untilStreamsGone(
+  { storeDir }: Pick<TestNatsServer, "storeDir">,
+  names: readonly string[],
+): Promise<void> {
+  const streams = path.join(storeDir, "jetstream/$G/streams");
+  const folders = names.flatMap((name) => [name, `.${name}`].map((one) => path.join(streams, one)));
+  const deadline = performance.now() + goneMsMax;
+  for (;;) {
+    const left = folders.filter((folder) => existsSync(folder));
+    if (left.length === 0) return;
+    if (performance.now() > deadline)
+      throw new Error(`wait for deleted streams to go: still there: ${left.join(", ")}`);
+    await delay(2);
+  }
 }
 
 function exited(child: ChildProcess): Promise<void> {

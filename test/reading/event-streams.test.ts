@@ -13,7 +13,11 @@ import { streamProgress } from "../../src/effects/writer/stream-progress.ts";
 import { EventStreams } from "../../src/reading/event-streams.ts";
 import { storedStream } from "../../src/reading/stored-stream.ts";
 import type { StreamItem } from "../../src/reading/stream-reader.ts";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import {
+  startNatsServer,
+  type TestNatsServer,
+  untilStreamsGone,
+} from "../../testkit/nats-server.ts";
 import { silent } from "../../testkit/processes.ts";
 import { makeStreams, storeFrames, type TestFrame } from "../../testkit/stored-events.ts";
 
@@ -45,7 +49,10 @@ function frames(count: number, more: Partial<TestFrame> = {}): TestFrame[] {
 
 async function freshStreams(): Promise<void> {
   const manager = await jetstreamManager(connection);
-  for await (const name of manager.streams.names("penstock.>")) await manager.streams.delete(name);
+  const names: string[] = [];
+  for await (const name of manager.streams.names("penstock.>")) names.push(name);
+  for (const name of names) await manager.streams.delete(name);
+  await untilStreamsGone(nats, names);
   await makeStreams(connection);
 }
 
@@ -172,6 +179,7 @@ test("a stream that is removed before it was read to its end is a fault", async 
   await storeFrames(connection, frames(10));
   await streams.ready();
   await (await jetstreamManager(connection)).streams.delete("PENSTOCK_LIVE_0");
+  onTestFinished(() => untilStreamsGone(nats, ["PENSTOCK_LIVE_0"]));
   const faults = (): unknown => streams.readers.flatMap(({ fault }) => fault ?? []);
   // How many had come by then is the server's matter, but never all.
   await expect

@@ -9,6 +9,10 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { ended } from "../../testkit/processes.ts";
 import { root, setUp, smallProject, stillRuns, write } from "./setup-kit.ts";
 
+/** A set-up begins with several programs, for which a busy machine may have little time. */
+const soonMs = 80_000;
+const patience = { timeout: 3 * soonMs };
+
 // Its helper is what an install script would be: a process of its own that goes on writing.
 const npm = `#!/bin/sh
 [ "$1" = ci ] || exit 1
@@ -39,12 +43,12 @@ function slowProject(): string {
 
 async function pidsOfNpm(folder: string): Promise<number[]> {
   const file = path.join(folder, "pids");
-  await expect.poll(() => existsSync(file), { interval: 5, timeout: 30_000 }).toBe(true);
+  await expect.poll(() => existsSync(file), { interval: 5, timeout: soonMs }).toBe(true);
   return readFileSync(file, "utf8").trim().split(" ").map(Number);
 }
 
 describe("an interrupted run leaves nothing running", () => {
-  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s", async (signal) => {
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s", patience, async (signal) => {
     const folder = slowProject();
     const first = setUp(folder);
     const pids = await pidsOfNpm(folder);
@@ -62,7 +66,7 @@ describe("an interrupted run leaves nothing running", () => {
     expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
   });
 
-  test("SIGKILL", async () => {
+  test("SIGKILL", patience, async () => {
     const folder = slowProject();
     const first = setUp(folder);
     const pids = await pidsOfNpm(folder);
@@ -72,7 +76,7 @@ describe("an interrupted run leaves nothing running", () => {
 
     const second = setUp(folder);
     await expect
-      .poll(second.said, { interval: 5 })
+      .poll(second.said, { interval: 5, timeout: soonMs })
       .toContain(`what a killed set-up left running as process ${pids[0]}`);
     rmSync(path.join(folder, "slow"));
     expect(await ended(second)).toBe(0);

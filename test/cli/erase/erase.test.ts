@@ -118,7 +118,7 @@ function tests(rig: WriterRig): void {
     });
     expect(peopleOf(await dumpOf(anew.reader))).toEqual(caughtUp);
 
-    await deleteStreams(connection);
+    await deleteStreams(connection, nats);
     await makeStreams(connection);
     await storeFrames(connection, withoutPerson(frames));
     expect(apart(dump, await rig.undisturbed())).toEqual([]);

@@ -34,7 +34,7 @@ afterAll(async () => {
   for (const one of databases) await one.remove();
 });
 beforeEach(async () => {
-  await deleteStreams(connection);
+  await deleteStreams(connection, nats);
   await makeStreams(connection);
 });
 

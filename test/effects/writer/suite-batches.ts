@@ -11,7 +11,7 @@ import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/store
 import { deleteStreams, type WriterRig } from "./writer-kit.ts";
 
 export function batchTests(rig: WriterRig): void {
-  const { connection } = rig;
+  const { connection, nats } = rig;
 
   test("what is stored is applied and committed, and a position can be waited for", async () => {
     const store = await rig.openStore();
@@ -173,7 +173,7 @@ export function batchTests(rig: WriterRig): void {
       [frames.toReversed()],
       [of("historical"), of("live").toReversed()],
     ]) {
-      await deleteStreams(connection);
+      await deleteStreams(connection, nats);
       await makeStreams(connection);
       const store = await rig.openStore();
       const writer = rig.startWriter({ store, batchEventsMax: 25 });

@@ -37,7 +37,7 @@ export function streamTests(rig: WriterRig): void {
   /** What comes of these in streams of their own, where nothing happens. */
   async function apartFromWhole(store: EffectsStore, frames: TestFrame[]): Promise<string[]> {
     const dump = await dumpOf(store.reader);
-    await deleteStreams(connection);
+    await deleteStreams(connection, nats);
     await makeStreams(connection);
     await storeFrames(connection, frames);
     const without = dump.filter((line) => !line.startsWith('{"table":"incidents"'));
@@ -70,7 +70,7 @@ export function streamTests(rig: WriterRig): void {
     const [before, after] = [liveFrames(random, 15), liveFrames(random, 15)];
     await storeFrames(connection, before);
     await untilApplied(store.reader, connection);
-    await deleteStreams(connection);
+    await deleteStreams(connection, nats);
     await makeStreams(connection);
     await storeFrames(connection, after);
     await expect.poll(() => incidentsOf(store)).toEqual([[live, "stream_made_anew", 0]]);
@@ -170,7 +170,7 @@ export function streamTests(rig: WriterRig): void {
       await expect.poll(() => incidentsOf(store)).toEqual([unknown]);
       await stopped.close();
     }
-    await deleteStreams(connection);
+    await deleteStreams(connection, nats);
     await makeStreams(connection);
     const anew = rig.startWriter({ store });
     await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);

@@ -24,6 +24,7 @@ import {
   oldestNatsServer,
   startNatsServer,
   type TestNatsServer,
+  untilStreamsGone,
 } from "../../../testkit/nats-server.ts";
 import { silent } from "../../../testkit/processes.ts";
 import { makeStreams } from "../../../testkit/stored-events.ts";
@@ -67,7 +68,7 @@ export async function describeWriter(
   });
   describe(kind, () => {
     beforeEach(async () => {
-      await deleteStreams(connection);
+      await deleteStreams(connection, nats);
       await makeStreams(connection);
     });
     tests(rigOf({ nats, databases, connection }));
@@ -105,10 +106,16 @@ function rigOf(parts: Pick<WriterRig, "nats" | "databases" | "connection">): Wri
   };
 }
 
-/** Deletes all streams. */
-export async function deleteStreams(connection: NatsConnection): Promise<void> {
+/** Deletes all streams of the server, so that they can be made anew. */
+export async function deleteStreams(
+  connection: NatsConnection,
+  nats: Pick<TestNatsServer, "storeDir">,
+): Promise<void> {
   const manager = await jetstreamManager(connection);
-  for await (const name of manager.streams.names()) await manager.streams.delete(name);
+  const names: string[] = [];
+  for await (const name of manager.streams.names()) names.push(name);
+  for (const name of names) await manager.streams.delete(name);
+  await untilStreamsGone(nats, names);
 }
 
 /** Gone when the test ends. */

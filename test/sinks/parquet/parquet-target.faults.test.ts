@@ -31,7 +31,7 @@ afterAll(() => connection.close());
 const within = { timeout: 30_000 };
 const random = numbersFrom(7);
 beforeEach(async () => {
-  await deleteStreams(connection);
+  await deleteStreams(connection, nats);
   await makeStreams(connection);
 });
 

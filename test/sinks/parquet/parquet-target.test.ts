@@ -19,7 +19,7 @@ const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 const within = { timeout: 30_000 };
 beforeEach(async () => {
-  await deleteStreams(connection);
+  await deleteStreams(connection, nats);
   await makeStreams(connection, 2);
 });
 

@@ -22,7 +22,7 @@ const live = "PENSTOCK_LIVE_0";
 const within = { timeout: 30_000 };
 
 beforeEach(async () => {
-  await deleteStreams(connection);
+  await deleteStreams(connection, nats);
   await makeStreams(connection);
 });
 

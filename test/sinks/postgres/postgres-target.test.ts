@@ -33,7 +33,7 @@ afterAll(async () => {
   await nats.remove();
 });
 beforeEach(async () => {
-  await deleteStreams(connection);
+  await deleteStreams(connection, nats);
   await makeStreams(connection, 2);
 });
 

@@ -28,7 +28,7 @@ afterAll(() => upstream.stop());
 const within = { timeout: 20_000 };
 
 beforeEach(async () => {
-  await deleteStreams(connection);
+  await deleteStreams(connection, nats);
   await makeStreams(connection, 2);
 });
 afterEach(() => {

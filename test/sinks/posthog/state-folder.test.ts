@@ -19,7 +19,7 @@ afterAll(() => upstream.stop());
 const within = { timeout: 20_000 };
 
 beforeEach(async () => {
-  await deleteStreams(connection);
+  await deleteStreams(connection, nats);
   await makeStreams(connection);
 });
 afterEach(() => {
