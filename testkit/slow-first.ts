@@ -9,20 +9,20 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** Files with clusters, in seconds on a machine of two cores. About right is enough. */
 const clusterFiles: Readonly<Record<string, number>> = {
   "tools/faults/scenarios.cluster": 190,
-  "tools/faults/scenarios.network": 130,
+  "tools/faults/scenarios.network": 140,
   "tools/faults/networks.cut": 35,
   "tools/faults/cluster.start": 14,
   "tools/faults/replicas": 5,
 };
 /** Others that take long, likewise. */
 const longFiles: Readonly<Record<string, number>> = {
-  "tools/faults/scenarios.single": 110,
-  "effects/writer/effects-writer.postgres": 45,
-  "effects/writer/effects-writer.sqlite": 45,
-  "embedded/data-lock": 40,
+  "tools/faults/scenarios.single": 130,
+  "effects/writer/effects-writer.sqlite": 100,
+  "tools/faults/scenarios.effects": 90,
+  "effects/writer/effects-writer.postgres": 75,
+  "embedded/data-lock": 48,
   "docs/blocks": 40,
   "http/framing.one-end": 35,
-  "tools/faults/scenarios.effects": 30,
   "effects/store/postgres": 30,
   "effects/store/sqlite": 30,
   openapi: 30,
