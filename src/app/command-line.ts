@@ -212,6 +212,7 @@ function addReading(program: Command, context: CommandContext): void {
     .option("--from <time>", "received at this day or time (UTC), or later")
     .option("--to <time>", "received before it; now: before the export began")
     .option("--out <file>", "into this file, which appears when it is whole")
+    .option("--force", "replace the file of --out, where it is there", false)
     .addOption(new Option("--compress <form>", "compress it").choices(compressions))
     .addOption(
       new Option("--format <form>", "parquet: as one Parquet file; needs --out").choices(formats),

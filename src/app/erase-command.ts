@@ -17,7 +17,10 @@ export function addErase(program: Command, context: CommandContext): void {
     .option("--dry-run", "only say what there is", false)
     .option("--yes", "do not ask", false)
     .option("--no-effects", "there is no database of the effects: the given ids alone")
-    .option("--receipt <file>", "write the receipt there; default: a new file in this folder")
+    .option(
+      "--receipt <file>",
+      "write the receipt there; default: penstock-erasure-<id>.json in the folder where this runs",
+    )
     .action(
       async (
         project: string,

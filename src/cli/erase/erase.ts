@@ -106,7 +106,7 @@ function tellIds(command: EffectsCommand, { project, given, ids, people }: Told)
   if (people === undefined)
     note(command, "without the database of the effects, other ids of the person are not known");
   else if (ids.length > given.length)
-    say(command, `${ids.length - given.length} of them are known as the same person's`);
+    say(command, `known as the same person's: ${ids.length - given.length} of them`);
 }
 
 /** What an operator can do something about is told without a stack. */
@@ -177,6 +177,7 @@ class Erasing {
     this.#receipt = receipt;
     this.#file = options.receipt ?? `penstock-erasure-${log.id}.json`;
     writeReceipt(this.#file, receipt, true);
+    note(command, `the receipt is in ${path.resolve(this.#file)}, from now on`);
     await log.keepReceipt(receipt);
     const all = await this.#eraseStreams(names, log);
     stepped?.("streams");
@@ -187,7 +188,7 @@ class Erasing {
     receipt.endedAt = new Date().toISOString();
     writeReceipt(this.#file, receipt, false);
     await log.keepReceipt(receipt);
-    this.#tell(all, "are erased");
+    this.#tell(all, "erased");
     for (const one of receipt.notReached) say(command, `not reached: ${one}`);
     say(command, `receipt: ${path.resolve(this.#file)}`);
   }
@@ -280,7 +281,7 @@ class Erasing {
     if (doubtful > 0)
       note(
         command,
-        `${counted(doubtful, "line")} that no reader can read and that have one of the ids in them stay: whose they are cannot be told`,
+        `lines that no reader can read and that have one of the ids in them: ${doubtful}. They stay: whose they are cannot be told`,
       );
   }
 }

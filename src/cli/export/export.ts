@@ -16,7 +16,9 @@ import type { Config } from "../../settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
 import { requireProject } from "../registered-project.ts";
+import { counted } from "../terminal.ts";
 import { type Choice, chosenLines } from "./chosen-lines.ts";
+import { mustBeFree, othersParts } from "./out-file.ts";
 import type { Chosen, ParquetExport } from "./parquet-export.ts";
 import type { StreamExport } from "./stream-export.ts";
 import { type WholeMessage, wholeMessages } from "./whole-messages.ts";
@@ -31,6 +33,8 @@ export interface ExportOptions {
   readonly to?: string;
   /** Standard output when undefined. */
   readonly out?: string;
+  /** Replaces a file that is there. */
+  readonly force?: boolean;
   readonly compress?: (typeof compressions)[number];
   /** Default: one JSON object a line. */
   readonly format?: (typeof formats)[number];
@@ -74,12 +78,17 @@ export async function exportEvents(
   const choice = choiceOf(project, options, nowMs);
   const parquet = options.format === "parquet" ? await parquetExport(choice, options) : undefined;
   const lines = ({ subject, data }: WholeMessage): Chosen => {
-    const { text, ...counted } = chosenLines(subject, textOf(data), choice);
-    return { bytes: Buffer.from(text), ...counted };
+    const { text, ...rest } = chosenLines(subject, textOf(data), choice);
+    return { bytes: Buffer.from(text), ...rest };
   };
   const choose: Export["choose"] =
     parquet === undefined ? lines : (message, name) => parquet.rows(message, name);
   const say = (line: string) => context.stderr.write(`export: ${line}\n`);
+  if (options.out !== undefined) {
+    mustBeFree(options.out, options.force === true);
+    for (const part of othersParts(options.out))
+      say(`${part} is of another export to this file: remove it where none runs any more`);
+  }
   const connection = await openNats(findNats(config, context.host));
   const counts = { events: 0, bytes: 0, messages: 0, unreadable: 0 };
   const sinceMonotonicMs = performance.now();
@@ -95,7 +104,8 @@ export async function exportEvents(
     clearInterval(progress);
     await connection.close();
   }
-  if (counts.unreadable > 0) say(`${counts.unreadable} lines are no events, and were left out`);
+  if (counts.unreadable > 0)
+    say(`left out, because it is no event: ${counted(counts.unreadable, "line")}`);
   say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
 }
 
@@ -237,5 +247,5 @@ function compressor(compress: (typeof compressions)[number]) {
 function progressOf({ events, bytes, messages }: Counts, sinceMonotonicMs: number): string {
   const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
   const perSecond = Math.round(events / Math.max(seconds, 0.001));
-  return `${events} events, ${bytes} bytes of ${messages} messages, in ${seconds.toFixed(1)} s: ${perSecond} events/s`;
+  return `${counted(events, "event")}, ${counted(bytes, "byte")} of ${counted(messages, "message")}, in ${seconds.toFixed(1)} s: ${perSecond} events/s`;
 }

@@ -105,7 +105,7 @@ test("on a terminal it asks for the project's name", async () => {
   expect(await refusal({ yes, typed: "yes" })).toBe("erase: nothing was changed");
   const { err, out } = await erased({ natsUrl, ids, yes, typed: "shop" });
   expect(err).toContain(`Erase all their events from ${live}, PENSTOCK_HISTORICAL_0`);
-  expect(out).toContain("2 events are erased");
+  expect(out).toContain("2 events erased");
 });
 
 test("a dry run counts, and changes nothing", async () => {

@@ -52,7 +52,8 @@ function tests(rig: WriterRig): void {
     const before = await dumpOf(store.reader);
     expect(before.join()).toContain(secret);
     const told = await erased({ natsUrl: nats.url, ids: [`anon-${secret}`], place });
-    expect(told.out).toContain("5 events are erased");
+    expect(told.out).toContain("5 events erased");
+    expect(told.err).toMatch(/the receipt is in \/.*, from now on/);
     expect(told.out).toContain("1 person and 1 link are gone");
 
     const kept = (await messagesIn(connection, live)).flatMap(({ lines }) => lines);

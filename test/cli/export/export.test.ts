@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -173,4 +174,34 @@ test("as one Parquet file they have the columns of a sink, and none is left out 
   const wrong = (options: object) => exported({ format: "parquet", ...options }, id);
   await expect(wrong({})).rejects.toThrow(/needs --out/);
   await expect(wrong({ out, compress: "gzip" })).rejects.toThrow(/takes no --compress/);
+});
+
+test("a file that is there is not replaced unasked", async () => {
+  const folder = temporaryFolder();
+  const out = path.join(folder, "events.ndjson");
+  writeFileSync(out, "mine");
+  for (const format of formats)
+    await expect(exported({ out, format })).rejects.toMatchObject({
+      message: expect.stringContaining("events.ndjson is there already: name another file, or"),
+      exitCode: 2,
+    });
+  expect(readFileSync(out, "utf8")).toBe("mine");
+  const { err } = await exported({ out, force: true });
+  expect(err).toMatch(/done: \d+ events, /);
+  expect(readFileSync(out, "utf8")).not.toContain("mine");
+  await expect(exported({ out: folder, force: true })).rejects.toThrow(/no plain file/);
+});
+
+test("parts of an export to the same file that was killed are told, and left alone", async () => {
+  const folder = temporaryFolder();
+  const out = path.join(folder, "events.ndjson");
+  const part = `${out}.${randomUUID()}.part`;
+  writeFileSync(part, "");
+  mkdirSync(`${out}.making-aB3dE6`);
+  writeFileSync(`${out}.mine.part`, "");
+  const { err } = await exported({ out });
+  expect(err).toContain(`export: ${part} is of another export to this file: remove it where none`);
+  expect(err).toContain(`export: ${out}.making-aB3dE6 is of another export to this file`);
+  expect(err).not.toContain("mine.part");
+  expect(readdirSync(folder).length).toBe(4);
 });
