@@ -39,6 +39,11 @@ const waiting: SinkStatus = {
   streams: [],
 };
 
+const moving: SinkStatus = {
+  ...waiting,
+  reasons: ["waiting for what is being written, to go on with another nats-server"],
+};
+
 /** Runs until `stop`. */
 export async function runSink(
   config: Config,
@@ -50,7 +55,8 @@ export async function runSink(
   const persons = people && new EventPersons({ source: people, log });
   let writer: SinkWriter | undefined;
   let link: NatsLink | undefined;
-  const status = (): SinkStatus => writer?.status(Date.now()) ?? waiting;
+  let isMoving = false;
+  const status = (): SinkStatus => (isMoving ? moving : (writer?.status(Date.now()) ?? waiting));
   metrics.watch({
     ...{ status, target, framesBytes: () => writer?.framesBytes ?? 0 },
     personsWaitSeconds: () => persons?.waitSeconds ?? 0,
@@ -91,7 +97,11 @@ export async function runSink(
       writer.start();
       if (!(await natsHasMoved(config, { host, access, link, signal }))) break;
       log.warn({}, "the embedded nats-server is another one now: going on with that");
-      await writer.close();
+      isMoving = true;
+      // The target is to be opened again only when nothing is being written.
+      await writer.close(signal);
+      writer = undefined;
+      isMoving = false;
       await link.close();
     }
     log.info({}, "stopping");

@@ -62,6 +62,7 @@ const standbyMs = 500;
 const sayAgainMs = 30_000;
 /** How long an end waits for the target. */
 const closeMsMax = 10_000;
+const foreverMs = 2 ** 31 - 1;
 /** After so long with nothing to write, why a write failed says nothing any more. */
 const forgottenMs = 10_000;
 const words = {
@@ -111,16 +112,21 @@ export class SinkWriter {
     this.#running = this.#run();
   }
 
-  /** Writes what is in hand and ends. Gives up on a target that does not answer. */
-  async close(): Promise<void> {
+  /**
+   * Writes what is in hand and ends. Gives up on a target that does not answer in time: with
+   * `until`, when that aborts. Else nothing is being written once it is fulfilled.
+   */
+  async close(until?: AbortSignal): Promise<void> {
     this.#ended.abort();
     this.#gathering?.abort();
     this.#waiting?.abort();
     this.#streams?.close();
     this.#options.target.giveUpWaiting?.();
-    const late = new AbortController();
-    await Promise.race([this.#running, pauseUntilAborted(closeMsMax, late.signal)]);
-    late.abort();
+    const over = new AbortController();
+    const signal = AbortSignal.any([over.signal, ...(until === undefined ? [] : [until])]);
+    const msMax = until === undefined ? closeMsMax : foreverMs;
+    await Promise.race([this.#running, pauseUntilAborted(msMax, signal)]);
+    over.abort();
   }
 
   status(nowMs: number): SinkStatus {
@@ -229,17 +235,8 @@ export class SinkWriter {
     const { lanes } = filter;
     const bytesMax = (batchesAhead + this.#batchesMax) * limits.bytesMax;
     const streams = new EventStreams({
-      ...{
-        connection,
-        prefix,
-        places: new Map(places),
-        bytesMax,
-        acceptExpired,
-        lanes,
-        reader: "sink",
-        words,
-        log,
-      },
+      ...{ connection, prefix, places: new Map(places), bytesMax, acceptExpired },
+      ...{ lanes, reader: "sink", words, log },
     });
     this.#streams = streams;
     this.#openSinceMonotonicMs = performance.now();

@@ -4,6 +4,7 @@
 // an idle session (14 and newer): its kernel would go on answering for it.
 
 import type { Client } from "pg";
+import { StoreError } from "../../base/store-error.ts";
 import type { PostgresAddress } from "../../postgres/address.ts";
 import { connect, destroy } from "../../postgres/connect.ts";
 import { leavesConnection, storeErrorOf } from "../../postgres/faults.ts";
@@ -45,10 +46,15 @@ export class SinkSession {
   }
 
   /**
-   * Does `work` on the connection, with the lock; one at a time. Rejects with a StandbyError while
-   * another one has the lock, else with a StoreError, or a MovedError of `work`.
+   * Does `work` on the connection, with the lock. Rejects with a StandbyError while another one has
+   * the lock, else with a StoreError, or a MovedError of `work`. Two at once would end each other's
+   * transactions, so the second one is rejected.
    */
   async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
+    if (this.#isBusy)
+      throw new StoreError(
+        `${doing} in PostgreSQL at ${this.#address.shown}: something is being written still`,
+      );
     this.#isBusy = true;
     try {
       const client = this.#client ?? (await this.#connect());

@@ -65,7 +65,7 @@ export class PosthogTarget implements SinkTarget {
   /** By project and lane. */
   #lines = new Map<string, ProjectLine>();
   #session = new AbortController();
-  readonly #ended = new AbortController();
+  #ended = new AbortController();
   /** The batch before is on disk. */
   #saved: Promise<unknown> = Promise.resolve();
 
@@ -112,6 +112,8 @@ export class PosthogTarget implements SinkTarget {
   open(): Promise<readonly SinkPosition[]> {
     this.#session.abort();
     this.#session = new AbortController();
+    // Who has ended may be the writer before.
+    this.#ended = new AbortController();
     this.#lines = new Map();
     this.#saved = Promise.resolve();
     return this.#state.open();

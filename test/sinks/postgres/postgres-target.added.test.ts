@@ -2,41 +2,17 @@
 
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { PostgresTarget } from "../../../src/sinks/postgres/postgres-target.ts";
-import type { SinkBatch, SinkRecord } from "../../../src/sinks/sink-target.ts";
 import { startPostgres } from "../../../testkit/postgres.ts";
 import { asked } from "../../../testkit/postgres-rows.ts";
 import { rejectedAt, sinkSchema as schema } from "../../../testkit/sink-events.ts";
 import { newDatabase } from "../../effects/store/postgres-rig.ts";
+import { batchOf, sinkRecordOf, stream } from "./postgres-kit.ts";
 
 /** The fewest locks that a server can be given: all its sessions together have some hundred. */
 const postgres = await startPostgres({ settings: { max_locks_per_transaction: "10" } });
 afterAll(() => postgres.remove());
 
-const stream = "PENSTOCK_LIVE_0";
 const dayMs = 86_400_000;
-
-function eventOf(sequence: number, properties: object, storedAtMs: number): SinkRecord {
-  const json = Buffer.from(JSON.stringify(properties));
-  return {
-    ...{ stream, sequence, line: 0, storedAtMs, projectId: "shop", event: "seen" },
-    ...{ uuid: `00000000-0000-4000-8000-${String(sequence).padStart(12, "0")}`, ip: "" },
-    ...{ distinctId: "d", timestampMs: storedAtMs, receivedAtMs: storedAtMs, kind: "custom" },
-    ...{ timestampSentMs: Number.NaN, sentAtMs: Number.NaN, personProfile: true },
-    ...{ historical: false, properties: json, text: json, personUuid: "" },
-    ...{ set: undefined, setOnce: undefined, unset: undefined },
-  };
-}
-
-/** Of one stream, behind the last one that `sequence` says. */
-function batchOf(events: readonly SinkRecord[], after: number): SinkBatch {
-  const sequence = events.at(-1)?.sequence ?? after;
-  const name = { stream, lane: "live", partition: 0, epoch: 1, created: "now" } as const;
-  return {
-    before: new Map(after === 0 ? [] : [[stream, { epoch: 1, sequence: after }]]),
-    positions: [{ ...name, sequence, trail: [] }],
-    ...{ events, rejected: [], incidents: [] },
-  };
-}
 
 async function opened(url: string): Promise<PostgresTarget> {
   const target = new PostgresTarget({ url, schema });
@@ -83,12 +59,12 @@ test.each([
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const todayMs = Date.UTC(2026, 10, 22, 12);
-  await target.write(batchOf([eventOf(1, { price: "1" }, todayMs)], 0));
+  await target.write(batchOf([sinkRecordOf(1, { price: "1" }, todayMs)], 0));
   await asked(url, added);
   for (const [nth, storedAtMs] of [todayMs, todayMs + dayMs].entries()) {
     const from = 2 + 40 * nth;
     const events = Array.from({ length: 40 }, (_, at) =>
-      eventOf(from + at, { price: at === 7 || at === 31 ? "free" : String(at) }, storedAtMs),
+      sinkRecordOf(from + at, { price: at === 7 || at === 31 ? "free" : String(at) }, storedAtMs),
     );
     const outcome = await target.write(batchOf(events, from - 1));
     expect(outcome).toEqual({ written: 38, duplicates: 0, refused: 2 });
@@ -102,7 +78,7 @@ test("some hundred refused events of one batch use up none of the server's locks
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
   const events = Array.from({ length: 1_000 }, (_, at) =>
-    eventOf(1 + at, { price: at % 2 === 0 ? "free" : "1" }, Date.UTC(2026, 10, 22, 12)),
+    sinkRecordOf(1 + at, { price: at % 2 === 0 ? "free" : "1" }, Date.UTC(2026, 10, 22, 12)),
   );
   const outcome = await target.write(batchOf(events, 0));
   expect(outcome).toEqual({ written: 500, duplicates: 0, refused: 500 });
@@ -112,7 +88,7 @@ test("a trigger that is broken puts nothing aside", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, triggerOf("INSERT INTO nowhere VALUES (1)"));
-  const batch = batchOf([eventOf(1, { price: "free" }, Date.UTC(2026, 10, 22, 12))], 0);
+  const batch = batchOf([sinkRecordOf(1, { price: "free" }, Date.UTC(2026, 10, 22, 12))], 0);
   await expect(target.write(batch)).rejects.toThrow("nowhere");
   await target.open();
   await asked(url, `DROP TRIGGER refuse ON ${table}`);
@@ -123,9 +99,9 @@ test("where the part of a day was dropped under it, nothing is put aside", async
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const todayMs = Date.UTC(2026, 10, 22, 12);
-  await target.write(batchOf([eventOf(1, {}, todayMs)], 0));
+  await target.write(batchOf([sinkRecordOf(1, {}, todayMs)], 0));
   await asked(url, `DROP TABLE ${schema}.events_20261122`);
-  const next = batchOf([eventOf(2, {}, todayMs)], 1);
+  const next = batchOf([sinkRecordOf(2, {}, todayMs)], 1);
   await expect(target.write(next)).rejects.toThrow("no partition");
   await target.open();
   expect(await target.write(next)).toMatchObject({ written: 1, refused: 0 });
@@ -151,13 +127,15 @@ test.each([
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const todayMs = Date.UTC(2026, 10, 22, 12);
-  await target.write(batchOf([eventOf(1, {}, todayMs)], 0));
+  await target.write(batchOf([sinkRecordOf(1, {}, todayMs)], 0));
   await asked(url, sql.replace(/\bpart(_2)?\b/g, `${schema}.events_20261122$1`));
   await target.open();
-  const next = batchOf([eventOf(2, {}, todayMs), eventOf(3, {}, todayMs + dayMs)], 1);
+  const next = batchOf([sinkRecordOf(2, {}, todayMs), sinkRecordOf(3, {}, todayMs + dayMs)], 1);
   expect(await target.write(next)).toMatchObject({ written: 2, refused: 0 });
   await target.open();
-  expect(await target.write(batchOf([eventOf(4, {}, todayMs)], 3))).toMatchObject({ written: 1 });
+  expect(await target.write(batchOf([sinkRecordOf(4, {}, todayMs)], 3))).toMatchObject({
+    written: 1,
+  });
   const [row] = await asked(
     url,
     `SELECT count(*)::int AS n FROM ${table} WHERE uuid::text > '00000000-0000-4000-8000-000000000001'`,

@@ -5,6 +5,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { SinkCounts } from "../../../src/sinks/sink-counts.ts";
 import { natsServerForFile } from "../../../testkit/for-file.ts";
 import { startUpstream, type UpstreamRequest } from "../../../testkit/posthog-upstream.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
@@ -288,4 +289,17 @@ test("an upstream that has no configuration for a key is told of, and gets the e
   await expect
     .poll(() => target.warnings.join(), within)
     .toMatch(/for the keys of typo: a PostHog/);
+});
+
+test("what the writer before was to give up, another one on the same target waits for", async () => {
+  const target = targetTo(upstream);
+  await startSink(connection, target).writer.close();
+  let refused = 0;
+  upstream.play = () => (refused++ < 2 ? { status: 503 } : undefined);
+  const heard: (number | undefined)[] = [];
+  const counts = new SinkCounts((commit) => heard.push(commit?.outcome.written));
+  startSink(connection, target, { counts });
+  await storeFrames(connection, [frameOf("shop", [{}])]);
+  await expect.poll(() => counts.events, within).toBe(1);
+  expect(heard).toEqual([1]);
 });
