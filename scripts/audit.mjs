@@ -1,19 +1,24 @@
 // Asks the package registry for known vulnerabilities in what package-lock.json names, dev
-// dependencies too, because set-up installs them on every machine. Ends with 1 for a high or
+// dependencies too, because set-up installs them on every machine, and in what the lock file of
+// DuckDB names, which is fetched where somebody asks for it. Ends with 1 for a high or
 // critical one, when npm cannot even ask, and for words of npm's that make no sense; with 0, and
 // words that say so, when the registry cannot be reached, is silent, or answers something else than
 // was asked: a test run must not depend on the network.
 
 import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { hostEnvironment, root } from "./lib/project.mjs";
 
 const failing = new Set(["high", "critical"]);
 const timeoutMs = 60_000;
+/** Those that have a lock file, by what is said of them. */
+const folders = { "": root, "DuckDB: ": join(root, "scripts", "duckdb") };
+let where = "";
 
-function audit() {
+function audit(folder) {
   const args = ["audit", "--json", "--fetch-retries=1", "--fetch-timeout=20000"];
   const { stdout, error } = spawnSync("npm", args, {
-    cwd: root,
+    cwd: folder,
     env: hostEnvironment(),
     encoding: "utf8",
     stdio: ["ignore", "pipe", "ignore"],
@@ -87,7 +92,10 @@ function withoutUrls(text) {
 }
 
 function say(line) {
-  process.stdout.write(`audit: ${line}\n`);
+  process.stdout.write(`audit: ${where}${line}\n`);
 }
 
-process.exitCode = audit();
+for (const [name, folder] of Object.entries(folders)) {
+  where = name;
+  process.exitCode = Math.max(process.exitCode ?? 0, audit(folder));
+}

@@ -2,7 +2,7 @@
 // ones do not, and a registry that cannot tell is no finding, but is said.
 
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../../testkit/processes.ts";
@@ -12,6 +12,8 @@ const script = path.resolve(import.meta.dirname, "../../scripts/audit.mjs");
 interface Outcome {
   readonly status: number | null;
   readonly said: string;
+  /** The folders in which npm was run. */
+  readonly askedIn: readonly string[];
 }
 
 /** Runs the script with an `npm` on PATH that writes the text and ends as npm does. */
@@ -24,6 +26,7 @@ function auditSaying(answer: unknown, status = 1): Outcome {
   );
   const lines = [
     "#!/bin/sh",
+    'pwd >> "$(dirname "$0")/asked-in"',
     `cat ${JSON.stringify(path.join(folder, "answer.json"))}`,
     `exit ${status}`,
     "",
@@ -31,7 +34,8 @@ function auditSaying(answer: unknown, status = 1): Outcome {
   writeFileSync(path.join(folder, "npm"), lines.join("\n"), { mode: 0o755 });
   const env = { ...process.env, PATH: `${folder}:${process.env["PATH"] ?? ""}` };
   const done = spawnSync(process.execPath, [script], { env, encoding: "utf8" });
-  return { status: done.status, said: done.stdout };
+  const askedIn = readFileSync(path.join(folder, "asked-in"), "utf8").trim().split("\n");
+  return { status: done.status, said: done.stdout, askedIn };
 }
 
 function finding(
@@ -46,16 +50,25 @@ function finding(
 
 const metadata = { dependencies: { total: 200 } };
 
+test("every lock file that set-up installs from is asked about", () => {
+  const { askedIn } = auditSaying({ auditReportVersion: 2, vulnerabilities: {}, metadata }, 0);
+  const root = path.resolve(import.meta.dirname, "../..");
+  expect(askedIn).toEqual([root, path.join(root, "scripts/duckdb")]);
+});
+
 describe("known vulnerabilities fail the check", () => {
   test("nothing found, and something lesser", () => {
     const clean = auditSaying({ auditReportVersion: 2, vulnerabilities: {}, metadata }, 0);
-    expect(clean).toEqual({ status: 0, said: expect.stringContaining("200 packages, none") });
+    expect(clean).toMatchObject({ status: 0, said: expect.stringContaining("200 packages, none") });
     const lesser = auditSaying({
       auditReportVersion: 2,
       vulnerabilities: finding("mild", "moderate"),
       metadata,
     });
-    expect(lesser).toEqual({ status: 0, said: expect.stringContaining("1 with a lesser one") });
+    expect(lesser).toMatchObject({
+      status: 0,
+      said: expect.stringContaining("1 with a lesser one"),
+    });
   });
 
   test("high and critical ones fail, each by name", () => {
@@ -79,14 +92,14 @@ describe("known vulnerabilities fail the check", () => {
       statusCode: 405,
       uri: url,
     });
-    expect(none).toEqual({
+    expect(none).toMatchObject({
       status: 0,
       said: expect.stringContaining("not checked: the registry has no such service"),
     });
     const offline = auditSaying({
       message: `request to ${url} failed, reason: connect ECONNREFUSED 127.0.0.1:1`,
     });
-    expect(offline).toEqual({
+    expect(offline).toMatchObject({
       status: 0,
       said: expect.stringContaining("not checked: the registry cannot be reached"),
     });
