@@ -6,6 +6,7 @@ import path from "node:path";
 import { createInterface } from "node:readline/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../base/forms.ts";
+import { pauseUntilAborted } from "../../base/retry.ts";
 import { StoreError } from "../../base/store-error.ts";
 import type { PeopleErasure } from "../../effects/store/erase-rows.ts";
 import { erasureAt } from "../../effects/store/erasure.ts";
@@ -23,7 +24,7 @@ import { findNats, openNats } from "../nats.ts";
 import { requireProject } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 import { copiesOf } from "./copies.ts";
-import { ErasureLog } from "./erasure-log.ts";
+import { ErasureLog, LostLockError } from "./erasure-log.ts";
 import { FrameCutter } from "./frame-cutter.ts";
 import { type Receipt, startedReceipt, writeReceipt } from "./receipt.ts";
 import { checkStream } from "./stream-checks.ts";
@@ -45,6 +46,10 @@ export interface EraseOptions {
 const questionMs = 5_000;
 const progressMs = 5_000;
 const namedMax = 20;
+/** How often it is begun where its lock is lost, and how long it waits for it then. */
+const triesMax = 3;
+const againMsMax = 60_000;
+const lockAgainMs = 1_000;
 
 /** Throws a CommandError where it is not whole; what was erased by then is gone. */
 export async function erase(command: EffectsCommand, options: EraseOptions): Promise<void> {
@@ -160,12 +165,36 @@ class Erasing {
     const { replicas } = command.config;
     const bucket = erasuresBucketOf(names[0]!.stream);
     const { host } = command.context;
-    const log = await ErasureLog.open(connection, { bucket, replicas, host });
-    await log.lock((line) => note(command, line));
-    try {
-      await this.#erase(names, log);
-    } finally {
-      await log.unlock();
+    for (let tried = 1; ; tried++) {
+      const log = await ErasureLog.open(connection, { bucket, replicas, host });
+      await this.#lock(log, tried > 1);
+      try {
+        await this.#erase(names, log);
+        return;
+      } catch (error) {
+        if (!(error instanceof LostLockError) || tried === triesMax) throw error;
+        // What it has stored since may hold events that the other one has erased.
+        note(command, "another erasure has taken over meanwhile: beginning again behind it");
+      } finally {
+        await log.unlock();
+      }
+    }
+  }
+
+  /** `isAgain`: whoever has it now is waited for. */
+  async #lock(log: ErasureLog, isAgain: boolean): Promise<void> {
+    const { command } = this.#of;
+    const untilMs = performance.now() + (isAgain ? againMsMax : 0);
+    for (;;) {
+      try {
+        await log.lock((line) => note(command, line));
+        return;
+      } catch (error) {
+        const { stop } = command.context;
+        const isOver = stop.aborted || performance.now() > untilMs;
+        if (isOver || !(error instanceof CommandError)) throw error;
+        await pauseUntilAborted(lockAgainMs, stop);
+      }
     }
   }
 
@@ -175,9 +204,10 @@ class Erasing {
     const alsoTheirs = ids.filter((id) => !given.includes(id));
     const receipt = startedReceipt({ erasure: log.id, version, project, given, alsoTheirs });
     this.#receipt = receipt;
-    this.#file = options.receipt ?? `penstock-erasure-${log.id}.json`;
-    writeReceipt(this.#file, receipt, true);
-    note(command, `the receipt is in ${path.resolve(this.#file)}, from now on`);
+    const isFirst = this.#file === "";
+    if (isFirst) this.#file = options.receipt ?? `penstock-erasure-${log.id}.json`;
+    writeReceipt(this.#file, receipt, isFirst);
+    if (isFirst) note(command, `the receipt is in ${path.resolve(this.#file)}, from now on`);
     await log.keepReceipt(receipt);
     const all = await this.#eraseStreams(names, log);
     stepped?.("streams");

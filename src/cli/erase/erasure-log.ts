@@ -55,6 +55,9 @@ const silenceMs = 15_000;
 const pollMs = 1_000;
 const lockKey = "lock";
 
+/** Another erasure has the lock, or may have it: what is done from here on may contradict it. */
+export class LostLockError extends CommandError {}
+
 export class ErasureLog {
   readonly #js: JetStreamClient;
   readonly #manager: JetStreamManager;
@@ -113,12 +116,12 @@ export class ErasureLog {
     }, this.#times.beatMs);
   }
 
-  /** Throws where somebody has taken the lock away meanwhile, or may have. */
+  /** Throws a LostLockError where somebody has taken the lock away meanwhile, or may have. */
   check(): void {
     const { message } = this.#lost ?? {};
     const isSilent = this.#revision !== 0 && performance.now() - this.#heldAtMs > silenceMs;
     const why = message ?? (isSilent ? `NATS has not answered for ${silenceMs} ms` : undefined);
-    if (why !== undefined) throw new CommandError(`erase: the lock is lost: ${why}. Run it again`);
+    if (why !== undefined) throw new LostLockError(`erase: the lock is lost: ${why}. Run it again`);
   }
 
   async unlock(): Promise<void> {

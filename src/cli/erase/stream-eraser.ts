@@ -66,6 +66,8 @@ interface Doomed {
   readonly message: JsMsg;
   /** The message that readers know it by: itself, or the one in whose place it stands. */
   readonly root: number;
+  /** The same, also of one that nobody knows: what is of one message is never in one batch. */
+  readonly family: number;
   readonly cut: CutFrame;
   /** The frame in its place; 0: none; undefined: it is still to be stored. */
   place: number | undefined;
@@ -113,12 +115,12 @@ export class StreamEraser {
     for await (const message of messagesOf(connection, { name, state }, which)) {
       reached = message.seq;
       const original = rewrittenSequence(message.headers, { stream, created: this.#created });
+      const root = original ?? message.seq;
       // Which frame takes the place of a message of this batch is known once that is written.
-      if (this.#batch.some(({ message: { seq } }) => seq === original))
-        await this.#flush(manager, erased);
+      if (this.#batch.some(({ family }) => family === root)) await this.#flush(manager, erased);
       const isStray = original !== undefined && (await this.#isStray(erased, message, original));
-      if (isStray) this.#add({ message, root: message.seq, cut: nothing, place: 0 });
-      else this.#look(message, original ?? message.seq);
+      if (isStray) this.#add({ message, root: message.seq, family: root, cut: nothing, place: 0 });
+      else this.#look(message, root);
       const isFull = this.#batch.length >= batchMessagesMax || this.#batchBytes >= batchBytesMax;
       if (isFull) await this.#flush(manager, erased);
     }
@@ -148,7 +150,7 @@ export class StreamEraser {
     counts.events += cut.erased;
     if (cut.kept === 0) counts.deleted++;
     else counts.rewritten++;
-    this.#add({ message, root, cut, place: cut.kept === 0 ? 0 : undefined });
+    this.#add({ message, root, family: root, cut, place: cut.kept === 0 ? 0 : undefined });
   }
 
   #add(doomed: Doomed): void {
@@ -172,6 +174,9 @@ export class StreamEraser {
       }),
     );
     stepped?.("stored");
+    const places = new Set(batch.map(({ place }) => place));
+    if (batch.some(({ message: { seq } }) => places.has(seq)))
+      throw new Error("erase: a message would be deleted that stands in the place of another");
     const messages = batch.flatMap(({ message: { seq }, root, place = 0 }) =>
       root === seq ? [root, place] : [root, place, seq, 0],
     );
