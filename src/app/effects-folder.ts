@@ -3,10 +3,10 @@
 // everything anew to it.
 
 import path from "node:path";
+import { makeFolder } from "../base/make-folder.ts";
 import { CommandError } from "../cli/context.ts";
 import { storePlace } from "../effects/store/open.ts";
 import { isAbsent } from "../effects/store/sqlite/file-access.ts";
-import { makeFolder } from "../embedded/make-folder.ts";
 import type { Config } from "../settings/config.ts";
 
 /** Throws a CommandError where the folder that was named is not there. */

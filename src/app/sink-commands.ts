@@ -126,7 +126,7 @@ function addParquet(sink: Command, context: CommandContext): void {
         throw new CommandError((error as Error).message);
       }
       const { whyNeverMade } = await import("../sinks/parquet/parquet-folder.ts");
-      const why = await whyNeverMade(folder);
+      const why = whyNeverMade(folder);
       if (why !== undefined)
         throw new CommandError(
           `${folder} cannot be made or written to: ${why}: name another folder`,

@@ -1,32 +1,25 @@
-// Makes a folder and those above it. Node's own `recursive` never ends where a file system lets
-// nothing be made and says that the folder above is not there, as /proc does (seen in Node 22).
+// Makes a folder and the missing ones above it. Node's own recursive mkdir tries for ever where the
+// system answers ENOENT below a folder that exists, as /proc does. A mistyped setting would then be
+// a start that never ends and says nothing.
 
-import { mkdir, stat } from "node:fs/promises";
-import path from "node:path";
+import { mkdirSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 
-/**
- * Fulfilled when the folder is there, whoever has made it; `mode` is that of each one it makes.
- * Rejects with the system's error.
- */
-export async function makeFolder(folder: string, mode?: number): Promise<void> {
+const ownerOnly = 0o700;
+
+/** Those that it makes have the mode, less the umask. Throws the system's error. */
+export function makeFolder(path: string, mode = ownerOnly): void {
+  if (isFolder(path)) return;
+  const above = dirname(path);
+  if (above !== path) makeFolder(above, mode);
   try {
-    await makeOne(folder, mode);
+    mkdirSync(path, { mode });
   } catch (error) {
-    const above = path.dirname(folder);
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT" || above === folder) throw error;
-    await makeFolder(above, mode);
-    await makeOne(folder, mode);
+    // Another process may have made the folder first.
+    if (!isFolder(path)) throw error;
   }
 }
 
-async function makeOne(folder: string, mode: number | undefined): Promise<void> {
-  try {
-    await mkdir(folder, { mode });
-  } catch (error) {
-    const isThere = await stat(folder).then(
-      (found) => found.isDirectory(),
-      () => false,
-    );
-    if (!isThere) throw error;
-  }
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }

@@ -9,6 +9,7 @@ import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { makeFolder } from "../base/make-folder.ts";
 import { folderFault } from "./folder-fault.ts";
 import {
   inodeAt,
@@ -17,7 +18,6 @@ import {
   takeFolderLock,
   takeKernelLock,
 } from "./kernel-lock.ts";
-import { makeFolder } from "./make-folder.ts";
 import {
   identify,
   isRunning,

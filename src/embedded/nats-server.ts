@@ -6,13 +6,13 @@ import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
+import { makeFolder } from "../base/make-folder.ts";
 import { processPauses, restartLoop } from "../base/retry.ts";
 import { type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
 import type { NatsServerBinary } from "./find-nats-server.ts";
 import { folderFault } from "./folder-fault.ts";
 import { accessOf, type EmbeddedAccess } from "./kept-access.ts";
 import { type LeashedServer, startOnLeash } from "./leash.ts";
-import { makeFolder } from "./make-folder.ts";
 import {
   logFileOf,
   natsFolder,

@@ -4,11 +4,11 @@
 
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
+import { makeFolder } from "../../base/make-folder.ts";
 import type { StorePlace } from "../../effects/store/open.ts";
 import { isAbsent } from "../../effects/store/sqlite/file-access.ts";
 import { removeDatabase } from "../../effects/store/sqlite/replace-file.ts";
 import { isWriterLocked, takeWriterLock } from "../../effects/store/sqlite/writer-lock.ts";
-import { makeFolder } from "../../embedded/make-folder.ts";
 import { CommandError } from "../context.ts";
 
 /**

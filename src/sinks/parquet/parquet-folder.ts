@@ -13,15 +13,17 @@ import { sync, writeWhole } from "../../base/write-whole.ts";
 import { StandbyError } from "../sink-target.ts";
 import { bookKeeping } from "./segment.ts";
 
+/** Whoever the umask lets may read the files. */
+const readableMode = 0o777;
 /** There is no use in trying these again. Others, as a full disk or one that is away, pass. */
 const lasting: ReadonlySet<string> = new Set([
   ...["EACCES", "EEXIST", "EINVAL", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR", "EPERM", "EROFS"],
 ]);
 
 /** Makes the folder; why it can never be made, as text; undefined: it is there, or may yet be. */
-export async function whyNeverMade(folder: string): Promise<string | undefined> {
+export function whyNeverMade(folder: string): string | undefined {
   try {
-    await makeFolder(path.join(path.resolve(folder), bookKeeping));
+    makeFolder(path.join(path.resolve(folder), bookKeeping), readableMode);
     return undefined;
   } catch (error) {
     const { code = "", message } = error as NodeJS.ErrnoException;
@@ -64,7 +66,7 @@ export class ParquetFolder {
         `${folder} has events, but not ${bookKeeping}, which says how far they go: put it back, or name another folder`,
       );
     this.#id = there;
-    await makeFolder(this.#own);
+    makeFolder(this.#own, readableMode);
     const name = path.join(this.#own, "lock");
     // This says why it cannot be written, where it cannot.
     await (await open(name, "a", 0o600)).close();

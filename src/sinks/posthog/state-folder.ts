@@ -57,7 +57,7 @@ export class StateFolder {
    */
   async open(): Promise<readonly SinkPosition[]> {
     await asStoreError(`open ${this.folder}`, async () => {
-      await makeFolder(this.folder, 0o700);
+      makeFolder(this.folder);
     });
     this.#takeLock();
     await asStoreError(`read ${this.#file}`, async () => {
