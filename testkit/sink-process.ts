@@ -35,6 +35,7 @@ function targetAt(text: string): SinkTarget {
   const place = new URL(text.slice("posthog+".length));
   return new PosthogTarget({
     ...{ url: place.origin, folder: place.searchParams.get("state") ?? "" },
+    pid: process.pid,
     ...{ keyOf: async (project: string) => project, acceptRefused: false, log },
     limits: { pauses: { msMin: 5, msMax: 50, stoppedMs: 50 } },
   });

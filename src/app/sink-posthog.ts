@@ -34,7 +34,9 @@ export async function runPosthogSink(
 ): Promise<void> {
   const registry = new RegistryKeys(config);
   const keyOf = async (project: string) => keys.get(project) ?? (await registry.keyOf(project));
-  const target = targetOf({ url, folder, keyOf, acceptRefused, log: createLog(config.logLevel) });
+  const log = createLog(config.logLevel);
+  const { pid } = context.host;
+  const target = targetOf({ url, folder, pid, keyOf, acceptRefused, log });
   const connected = (connection: NatsConnection) => registry.connected(connection);
   await runSink(config, context, { ...reading, target, connected });
 }

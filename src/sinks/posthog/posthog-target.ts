@@ -24,6 +24,8 @@ import { Upstream } from "./upstream.ts";
 interface PosthogTargetOptions {
   readonly url: string;
   readonly folder: string;
+  /** This process: another sink names it while it waits for the folder. */
+  readonly pid: number;
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   /** Puts aside whatever is refused, however much that is. */
   readonly acceptRefused: boolean;
@@ -80,7 +82,9 @@ export class PosthogTarget implements SinkTarget {
       bytesMax: limits.requestBytesMax,
       refusedMax: options.acceptRefused ? Number.POSITIVE_INFINITY : limits.refusedMax,
     });
-    this.#state = new StateFolder(options.folder, this.#upstream.shown);
+    this.#state = new StateFolder({
+      ...{ folder: options.folder, pid: options.pid, upstream: this.#upstream.shown },
+    });
     this.#keys = new KeyCheck({
       ...{ upstream: this.#upstream, keyOf: options.keyOf, log: options.log },
       monotonicMs: () => performance.now(),

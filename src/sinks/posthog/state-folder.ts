@@ -6,6 +6,7 @@
 import { open, readFile, truncate } from "node:fs/promises";
 import path from "node:path";
 import { type FileLock, takeFileLock } from "../../base/file-lock.ts";
+import { holderText, noteHolder } from "../../base/lock-holder.ts";
 import { makeFolder } from "../../base/make-folder.ts";
 import { StoreError } from "../../base/store-error.ts";
 import { writeWhole } from "../../base/write-whole.ts";
@@ -31,15 +32,24 @@ interface KeptState {
 
 const incidentsMax = 100;
 
+interface StateFolderOptions {
+  readonly folder: string;
+  readonly upstream: string;
+  /** This process: another sink names it while it waits for the folder. */
+  readonly pid: number;
+}
+
 export class StateFolder {
   readonly folder: string;
   readonly #upstream: string;
+  readonly #pid: number;
   #lock: FileLock | undefined;
   #state: KeptState;
 
-  constructor(folder: string, upstream: string) {
+  constructor({ folder, upstream, pid }: StateFolderOptions) {
     this.folder = path.resolve(folder);
     this.#upstream = upstream;
+    this.#pid = pid;
     this.#state = emptyState(upstream);
   }
 
@@ -96,8 +106,11 @@ export class StateFolder {
     if (this.#lock?.isHeld() === true) return;
     this.close();
     const lock = takeFileLock(path.join(this.folder, "lock"));
-    if (lock === "busy") throw new StandbyError(`another sink has ${this.folder}`);
+    const holder = path.join(this.folder, "holder.json");
+    if (lock === "busy")
+      throw new StandbyError(`another sink has ${this.folder}${holderText(holder)}`);
     this.#lock = lock;
+    noteHolder(holder, this.#pid);
   }
 
   async #read(): Promise<KeptState | undefined> {

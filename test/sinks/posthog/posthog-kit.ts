@@ -25,6 +25,7 @@ export function targetTo(
 ): PosthogTarget {
   return new PosthogTarget({
     ...{ url, folder: options.folder ?? newFolder(), acceptRefused: false, log: silent },
+    pid: process.pid,
     keyOf: async (project) => `key-${project}`,
     ...options,
     limits: {

@@ -91,6 +91,7 @@ test("a second sink stands by, and takes over when the first is gone", async () 
   await expect.poll(() => one.writer.status(Date.now()).state, within).toBe("writing");
   const two = startSink(connection, targetTo(upstream, { folder }));
   await expect.poll(() => two.writer.status(Date.now()).state, within).toBe("standing by");
+  expect(two.writer.status(0).standsByFor).toContain(`: process ${process.pid} on `);
   const frames = [frameOf("shop", [{}]), frameOf("shop", [{}])];
   await storeFrames(connection, frames.slice(0, 1));
   await expect.poll(() => one.counts.events, within).toBe(1);
