@@ -3,7 +3,7 @@
 
 import type { Lane } from "../base/types.ts";
 import type { IncidentKind } from "../reading/incident-kinds.ts";
-import type { TrailEntry } from "../reading/resume.ts";
+import type { TrailEntry } from "../reading/trail.ts";
 import type { linkKinds, linkOutcomes, rejectedReasons, usageClasses } from "./closed-sets.ts";
 
 /** Where a stored line stands. */

@@ -6,6 +6,7 @@
 import type { IncidentKind } from "./incident-kinds.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
 import { msOfTime } from "./stored-time.ts";
+import { messagesIn, type Trail, toldTo, trailToldTo } from "./trail.ts";
 
 /** How far a stream was read. */
 export interface Place {
@@ -16,17 +17,6 @@ export interface Place {
   /** The newest messages that were read, newest last. */
   readonly trail: Trail;
 }
-
-/** What a frame was, so that an older copy of its stream can be told. */
-export interface TrailEntry {
-  readonly sequence: number;
-  /** Its `Nats-Msg-Id`. */
-  readonly messageId: string;
-  /** When the stream stored it, by the server's clock; `received_at` is by a gateway's. */
-  readonly storedAtMs: number;
-}
-
-export type Trail = readonly TrailEntry[];
 
 /** What becomes a row of incidents. */
 export interface Incident {
@@ -107,10 +97,11 @@ export async function resume(
   // Where nothing was read, nothing can be mistaken for it.
   if (place.sequence === 0 && place.created !== state.created)
     return begin({ ...options, epoch: place.epoch }, state, []);
-  const comparison = await compare(place.trail, stream, state);
+  const trail = messagesIn(place.trail);
+  const comparison = await compare(trail, stream, state);
   const isOther = place.created !== state.created || lostFrom(place, state, comparison);
   const isAsked = isOther && (comparison.at ?? -1) < 0;
-  const doubt = isAsked ? await doubtOf(place.trail, stream, state) : noDoubt;
+  const doubt = isAsked ? await doubtOf(trail, stream, state) : noDoubt;
   return decide(place, state, { ...options, comparison, doubt });
 }
 
@@ -123,12 +114,13 @@ interface Facts extends ResumeOptions {
 /** The rules alone. */
 export function decide(place: Place, state: StreamState, facts: Facts): Resume {
   const { comparison, doubt, words = noWords } = facts;
+  const trail = messagesIn(place.trail);
   const at = comparison.at ?? -1;
   const isAnother = place.created !== state.created && at < 0;
   const isInDoubt = at < 0 && doubt.held + doubt.gone > 0;
   // All of it is read, so that a clock that was wrong leaves nothing out.
   const isElder = isAnother && doubt.isElder;
-  if (isAnother && !isElder && (place.trail.length === 0 || doubt.isNewer || !isInDoubt)) {
+  if (isAnother && !isElder && (trail.length === 0 || doubt.isNewer || !isInDoubt)) {
     const epoch = place.epoch + 1;
     const incident = {
       kind: "stream_made_anew",
@@ -143,12 +135,12 @@ export function decide(place: Place, state: StreamState, facts: Facts): Resume {
   if (!isAnother && !lostFrom(place, state, comparison))
     return checkExpired(known, state, facts, []);
   if (isInDoubt || isElder) return inDoubt(place, state, facts);
-  const sequence = at >= 0 ? place.trail[at]!.sequence : state.firstSequence - 1;
+  const sequence = at >= 0 ? trail[at]!.sequence : state.firstSequence - 1;
   const back: Place = {
     ...known,
     epoch: place.epoch + 1,
     sequence,
-    trail: place.trail.slice(0, at + 1),
+    trail: trail.slice(0, at + 1),
   };
   const messages = place.sequence - sequence;
   const incident = {
@@ -170,7 +162,8 @@ function begin(
   const sequence = firstSequence - 1;
   const messages = firstSequence - beginsAt;
   const from = standingFrom ?? firstSequence;
-  const place: Place = { epoch, created, sequence: from - 1, trail: [] };
+  const trail = from < firstSequence ? trailToldTo([], sequence) : [];
+  const place: Place = { epoch, created, sequence: from - 1, trail };
   const late: Incident[] = [
     {
       kind: "begun_late",
@@ -231,18 +224,21 @@ function checkExpired(
   { acceptExpired, standingFrom = firstSequence, words: { wayOut } = noWords }: ResumeOptions,
   incidents: readonly Incident[],
 ): Resume {
-  const messages = firstSequence - 1 - place.sequence;
+  const known = Math.max(place.sequence, toldTo(place));
+  const messages = firstSequence - 1 - known;
   if (messages <= 0) return { place, incidents, fault: undefined };
-  const what = `${messages} messages left the stream before they were read, from ${place.sequence + 1} to ${firstSequence - 1}`;
+  const what = `${messages} messages left the stream before they were read, from ${known + 1} to ${firstSequence - 1}`;
   const incident = {
     kind: "expired_unread",
     epoch: place.epoch,
-    sequence: place.sequence,
+    sequence: known,
     messages,
     detail: acceptExpired ? `${what}; gone on behind them, as told` : what,
   } as const;
+  const trail =
+    standingFrom < firstSequence ? trailToldTo(place.trail, firstSequence - 1) : place.trail;
   return {
-    place: acceptExpired ? { ...place, sequence: standingFrom - 1 } : place,
+    place: acceptExpired ? { ...place, sequence: standingFrom - 1, trail } : place,
     incidents: [...incidents, incident],
     fault: acceptExpired ? undefined : `${what}: ${wayOut} without them`,
   };

@@ -5,6 +5,7 @@ import type { JetStreamManager } from "@nats-io/jetstream";
 import { ErasedMessages, type RewrittenFrame } from "../nats/erased-messages.ts";
 import type { Place } from "./resume.ts";
 import { type AskedStream, type StreamState, storedStream } from "./stored-stream.ts";
+import { toldTo } from "./trail.ts";
 
 interface ErasedMessage {
   readonly sequence: number;
@@ -34,7 +35,6 @@ export class StreamErasures {
   readonly #stream: string;
   readonly #asked: AskedStream;
   #erased: ErasedMessages | undefined;
-  #told: Range = { from: 0, to: 0, created: "" };
 
   constructor(manager: JetStreamManager, stream: string) {
     this.#manager = manager;
@@ -44,29 +44,22 @@ export class StreamErasures {
 
   /**
    * The stream's state. What an erasure has taken from its beginning, from `due` on, does not count
-   * as gone: the reading may begin there, and finds what stands in its place. Undefined: there is
-   * no such stream.
+   * as gone: the reading may begin there, and finds what stands in its place. Nor does what the
+   * reader that is at `place` was told of. Undefined: there is no such stream.
    */
-  async stateFrom(due: number): Promise<StateFrom | undefined> {
+  async stateFrom(due: number, place?: Place): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();
     if (state === undefined) return undefined;
     const { firstSequence: first, created, beginsAt } = state;
     if (first <= Math.max(due, beginsAt)) return { ...state, standingFrom: first };
     const erased = await this.learned(due, created);
     const firstSequence = await erased.firstOf(first, due);
-    const { from, to } = this.#told;
-    if (created === this.#told.created && due >= from && firstSequence <= to + 1)
-      return { ...state, firstSequence: due, standingFrom: due };
+    const isTold = place?.created === created && firstSequence <= toldTo(place) + 1;
+    if (isTold) return { ...state, firstSequence: due, standingFrom: due };
     const { value: standingFrom = firstSequence } = await erased
       .standing(firstSequence, due)
       .next();
     return { ...state, firstSequence, standingFrom };
-  }
-
-  /** What is gone behind that place was told of, and does not count as gone any more. */
-  told({ sequence }: Pick<Place, "sequence">, { firstSequence, created }: StreamState): void {
-    if (sequence + 1 < firstSequence)
-      this.#told = { from: sequence + 1, to: firstSequence - 1, created };
   }
 
   /** Those between the two, both included, in order. */

@@ -17,7 +17,7 @@ import {
 } from "./frame-item.ts";
 import { unknownSchema } from "./frame-schema.ts";
 import { Pull, type PulledMessage, type ReaderName } from "./pull.ts";
-import { type Incident, type Place, type ReaderWords, resume, type TrailEntry } from "./resume.ts";
+import { type Incident, type Place, type ReaderWords, resume } from "./resume.ts";
 import {
   type AskedStream,
   type StreamName,
@@ -25,6 +25,7 @@ import {
   storedStream,
 } from "./stored-stream.ts";
 import { StreamErasures } from "./stream-erasures.ts";
+import { type TrailEntry, trailLength, trailWith } from "./trail.ts";
 
 interface StreamReaderOptions {
   readonly connection: NatsConnection;
@@ -56,8 +57,6 @@ type Filling = Pick<FrameOrigin, "isAgain"> & { readonly share: Share };
 
 export type StreamItem = FrameItem | PlaceItem;
 
-/** How many messages are remembered, so that an older copy of the stream can be told. */
-export const trailLength = 1_000;
 const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
@@ -218,7 +217,7 @@ export class StreamReader {
   async #check(): Promise<StreamState> {
     const { acceptExpired, words, log, name } = this.#options;
     const before = this.#place;
-    const state = await this.#erasures.stateFrom((before?.sequence ?? 0) + 1);
+    const state = await this.#erasures.stateFrom((before?.sequence ?? 0) + 1, before);
     if (state === undefined) throw this.#absence.fault(this.#lastSequence, before?.sequence ?? 0);
     const how = { acceptExpired, words, standingFrom: state.standingFrom };
     const { place, incidents, fault } = await resume(before, this.#asked, state, how);
@@ -231,7 +230,6 @@ export class StreamReader {
     for (const { kind, detail } of incidents) log.warn({ stream: name.stream, kind, detail }, kind);
     const isMoved = placeKeys.some((key) => place[key] !== before?.[key]);
     this.#moveTo(place);
-    if (fault === undefined) this.#erasures.told(place, state);
     if (isMoved || incidents.length > 0) this.#push({ kind: "place", name, place, incidents });
     if (fault !== undefined) throw new StoppedError(fault);
     return state;
@@ -268,7 +266,7 @@ export class StreamReader {
    * it was; what the stream still has is read again; what has left it unread is found by the check.
    */
   async #askAboutHole(due: number, { sequence, share }: PulledMessage): Promise<void> {
-    const state = await this.#erasures.stateFrom(due);
+    const state = await this.#erasures.stateFrom(due, this.#place);
     const next = await this.#asked.messageFrom(due);
     if (state === undefined || state.firstSequence > due || next?.sequence !== sequence)
       throw new Error(`message ${sequence} came in place of message ${due}`);
@@ -330,10 +328,8 @@ export class StreamReader {
     this.#inHand++;
     this.#ready.push(releasing(item, () => this.#inHand--));
     if (item.isAgain) return;
-    const { sequence, messageId, storedAtMs } = item.frame;
-    this.#trail.push({ sequence, messageId, storedAtMs });
-    if (this.#trail.length > 2 * trailLength) this.#trail = this.#trail.slice(-trailLength);
-    this.#notePlace(sequence);
+    this.#trail = trailWith(this.#trail, item.frame);
+    this.#notePlace(item.frame.sequence);
   }
 
   #frameOrigin(): Omit<FrameOrigin, "isAgain"> {

@@ -1,16 +1,16 @@
 // How far one stream is read, with the newest messages by name, so that another stream under the
 // same name can be told from it. What is given out does not change any more.
 
-import type { Place, Trail } from "../reading/resume.ts";
+import type { Place } from "../reading/resume.ts";
 import type { StoredFrame } from "../reading/stored-frame.ts";
 import type { StreamName } from "../reading/stored-stream.ts";
-import { trailLength } from "../reading/stream-reader.ts";
+import { type TrailEntry, trailLength, trailWith } from "../reading/trail.ts";
 import type { SinkPosition } from "./sink-target.ts";
 
 export class StreamPosition {
   readonly #name: StreamName;
   #place: Omit<Place, "trail">;
-  #trail: Trail[number][];
+  #trail: TrailEntry[];
 
   constructor(name: StreamName, place: Place) {
     this.#name = name;
@@ -23,10 +23,9 @@ export class StreamPosition {
     this.#trail = [...place.trail];
   }
 
-  endFrame({ sequence, messageId, storedAtMs }: StoredFrame): void {
-    this.#place = { ...this.#place, sequence };
-    this.#trail.push({ sequence, messageId, storedAtMs });
-    if (this.#trail.length > 2 * trailLength) this.#trail = this.#trail.slice(-trailLength);
+  endFrame(frame: StoredFrame): void {
+    this.#place = { ...this.#place, sequence: frame.sequence };
+    this.#trail = trailWith(this.#trail, frame);
   }
 
   position(): SinkPosition {

@@ -1,10 +1,10 @@
 // How far one stream is applied in memory, which may be ahead of the store: place, the newest
 // message ids, and the memory of duplicates. What is told to the store is a position.
 
-import type { Place, Trail } from "../../reading/resume.ts";
+import type { Place } from "../../reading/resume.ts";
 import type { StoredFrame } from "../../reading/stored-frame.ts";
 import type { StreamName } from "../../reading/stored-stream.ts";
-import { trailLength } from "../../reading/stream-reader.ts";
+import { type TrailEntry, trailLength, trailWith } from "../../reading/trail.ts";
 import { Duplicates } from "../duplicates/duplicates.ts";
 import type { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
 import type { StoredLine } from "../lines/line.ts";
@@ -18,7 +18,7 @@ export class StreamInMemory {
   #epoch: number;
   #created: string;
   #sequence: number;
-  #trail: Trail[number][];
+  #trail: TrailEntry[];
   #isRemembering: boolean;
   #duplicatesFrom: Position["duplicatesFrom"];
   /** What was given out last, and what the store has of that for certain. */
@@ -74,11 +74,11 @@ export class StreamInMemory {
     return this.#duplicates.add(line);
   }
 
-  endFrame({ sequence, messageId, storedAtMs }: StoredFrame): void {
+  endFrame(frame: StoredFrame): void {
+    const { sequence } = frame;
     this.#duplicates.endFrame(sequence);
     this.#sequence = sequence;
-    this.#trail.push({ sequence, messageId, storedAtMs });
-    if (this.#trail.length > 2 * trailLength) this.#trail = this.#trail.slice(-trailLength);
+    this.#trail = trailWith(this.#trail, frame);
   }
 
   /**

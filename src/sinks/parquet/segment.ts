@@ -6,7 +6,7 @@
 import { type FileHandle, mkdir, open, readFile } from "node:fs/promises";
 import path from "node:path";
 import { writeWhole } from "../../base/write-whole.ts";
-import { trailLength } from "../../reading/stream-reader.ts";
+import { trailLength } from "../../reading/trail.ts";
 import type { SinkPosition } from "../sink-target.ts";
 import type { BatchRows, Run } from "./rows.ts";
 

@@ -4,8 +4,10 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
+import { StoreError } from "../../../src/base/store-error.ts";
 import { rebuild } from "../../../src/effects/writer/rebuild.ts";
 import { PostgresTarget } from "../../../src/sinks/postgres/postgres-target.ts";
+import type { SinkBatch, WriteOutcome } from "../../../src/sinks/sink-target.ts";
 import type { SinkWriterOptions } from "../../../src/sinks/sink-writer.ts";
 import { dumpOf, untilApplied } from "../../../testkit/effects-dumps.ts";
 import { postgresForFile } from "../../../testkit/for-file.ts";
@@ -19,6 +21,8 @@ const postgres = await postgresForFile();
 const stream = "PENSTOCK_LIVE_0";
 const ids = ["person-to-erase"];
 const within = { timeout: 20_000 };
+/** A batch for each event. */
+const single = { eventsMax: 1, bytesMax: 1_048_576, ageMsMax: 20 };
 
 const frameWith = (...names: string[]) =>
   frameOf([...names.map((id) => eventOf(id, { set: { plan: id } })), eventOf(ids[0]!)]);
@@ -54,6 +58,48 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     expect((await incidentsIn(schema)).map(([kind]) => kind)).toEqual(["expired_unread"]);
   });
 
+  test.each(["before", "behind"] as const)(
+    "a sink that begins late, and breaks off %s each of its commits",
+    async (when) => {
+      await addProjects(connection);
+      for (const name of ["ann", "bob", "cid"])
+        await storeFrames(connection, [frameWith(name), frameOf([eventOf("gone")])]);
+      await erased({ natsUrl, ids });
+      await expireBefore(connection, 7);
+      await storeFrames(connection, [frameOf([eventOf("zoe")])]);
+      const schema = `breaks_${when}`;
+      const names = ["ann", "bob", "cid", "zoe"];
+      await untilWritten(schema, names, connection, { limits: single, breaks: when });
+      expect(await incidentsIn(schema)).toEqual([["begun_late", 6]]);
+      // What leaves the stream unread from now on is another thing.
+      await storeFrames(connection, [frameOf([eventOf("eve")]), frameOf([eventOf("joe")])]);
+      const { state } = await (await jetstreamManager(connection)).streams.info(stream);
+      await expireBefore(connection, state.last_seq);
+      await untilWritten(schema, [...names, "joe"].sort(), connection, { acceptExpired: true });
+      expect(await incidentsIn(schema)).toEqual([
+        ["begun_late", 6],
+        ["expired_unread", 1],
+      ]);
+    },
+  );
+
+  test("a sink that was told once to go on behind what has left the stream", async () => {
+    await addProjects(connection);
+    await storeFrames(connection, [frameOf([eventOf("ann")])]);
+    const schema = "once";
+    await untilWritten(schema, ["ann"], connection);
+    for (const name of ["bob", "cid", "dan"])
+      await storeFrames(connection, [frameOf([eventOf("gone")]), frameWith(name)]);
+    await erased({ natsUrl, ids });
+    await expireBefore(connection, 8);
+    await storeFrames(connection, [frameOf([eventOf("zoe")])]);
+    // It is told of until it has written one of those that stand, and no longer.
+    const told = { acceptExpired: true, limits: single, breaks: "after one" } as const;
+    await untilWritten(schema, ["ann", "bob"], connection, told);
+    await untilWritten(schema, ["ann", "bob", "cid", "dan", "zoe"], connection);
+    expect((await incidentsIn(schema)).map(([kind]) => kind)).toEqual(["expired_unread"]);
+  });
+
   test("a rebuild has all that the streams have", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
@@ -82,14 +128,37 @@ async function expireBefore(connection: NatsConnection, seq: number): Promise<vo
   await (await jetstreamManager(connection)).streams.purge(stream, { seq });
 }
 
+interface SinkSettings extends Partial<SinkWriterOptions> {
+  readonly breaks?: BreakingTarget["breaks"];
+}
+
+/** Each commit fails once, before it or behind it; or all that come after the first event. */
+class BreakingTarget extends PostgresTarget {
+  breaks: "before" | "behind" | "after one" | undefined;
+  #isNext = true;
+  #events = 0;
+
+  override async write(batch: SinkBatch): Promise<WriteOutcome> {
+    const isNow = this.breaks === "after one" ? this.#events > 0 : this.#isNext;
+    this.#isNext = !this.#isNext;
+    if (isNow && this.breaks !== undefined && this.breaks !== "behind")
+      throw new StoreError("away");
+    const outcome = await super.write(batch);
+    this.#events += outcome.written;
+    if (isNow && this.breaks === "behind") throw new StoreError("away");
+    return outcome;
+  }
+}
+
 /** A sink runs until it has written these people's events and no others, and is closed. */
 async function untilWritten(
   schema: string,
   names: readonly string[],
   connection: NatsConnection,
-  settings: Partial<SinkWriterOptions> = {},
+  { breaks, ...settings }: SinkSettings = {},
 ): Promise<void> {
-  const target = new PostgresTarget({ url: postgres.url, schema });
+  const target = new BreakingTarget({ url: postgres.url, schema });
+  target.breaks = breaks;
   const { writer } = startSink(connection, target, settings);
   const sql = `SELECT distinct_id FROM ${schema}.events ORDER BY distinct_id`;
   const written = async () =>

@@ -6,7 +6,7 @@ import {
   takeForInstallation,
 } from "../../../src/effects/store/installation.ts";
 import type { Position, RejectedRow, Run } from "../../../src/effects/types.ts";
-import type { TrailEntry } from "../../../src/reading/resume.ts";
+import type { TrailEntry } from "../../../src/reading/trail.ts";
 import {
   all,
   commitOf,

@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { trailChanges } from "../../../src/effects/store/trail-changes.ts";
-import type { TrailEntry } from "../../../src/reading/resume.ts";
+import type { TrailEntry } from "../../../src/reading/trail.ts";
 
 function entry(sequence: number, messageId = `m-${sequence}`): TrailEntry {
   return { sequence, messageId, storedAtMs: sequence };

@@ -3,7 +3,7 @@
 // tables.
 
 import { indicesOf, type Row, rowReader } from "../../../base/table.ts";
-import type { TrailEntry } from "../../../reading/resume.ts";
+import type { TrailEntry } from "../../../reading/trail.ts";
 import type {
   GroupRow,
   LinePlace,
