@@ -33,6 +33,14 @@ interface Asking {
   readonly gone: AbortSignal;
 }
 
+/** A question for what many ask for. */
+interface SharedAsking {
+  readonly head: PassedHead;
+  /** Where its answer is kept. */
+  readonly answers: KeptAnswers;
+  readonly hasKept: boolean;
+}
+
 interface Said {
   readonly outcome: PassedOutcome;
   readonly answer: FixedAnswer | Problem;
@@ -104,28 +112,33 @@ export class PassThrough {
     const kept = answers.get(key);
     if (kept?.isFresh === true)
       return { outcome: "fresh", answer: fixedOf(withAge(kept.answer, kept.ageMs), head) };
-    // A client that leaves does not end it: others wait for it too, or will.
-    const answer = await (this.#asked.get(key) ?? this.#askShared(key, head, answers));
+    const answer = await this.#askedAnswer(key, { head, answers, hasKept: kept !== undefined });
     if (answer !== undefined) return { outcome: "passed", answer: fixedOf(answer, head) };
     if (kept === undefined) return { outcome: "failed", answer: unavailable };
     return { outcome: "kept", answer: fixedOf(aged(kept.answer, kept.ageMs), head) };
   }
 
-  #askShared(
-    key: string,
-    head: PassedHead,
-    answers: KeptAnswers,
-  ): Promise<UpstreamAnswer | undefined> {
-    const ask = async (): Promise<UpstreamAnswer | undefined> => {
-      const answer = await this.#client.ask(head, noBytes, neverGone);
-      if (typeof answer === "string" || answer.status >= 500) return undefined;
-      const freshMs = answer.status === 200 ? freshMsOf(answer.headers) : undefined;
-      if (freshMs !== undefined) answers.keep(key, answer, freshMs);
-      return answer;
-    };
-    const asked = ask().finally(() => this.#asked.delete(key));
-    this.#asked.set(key, asked);
-    return asked;
+  /** Undefined: the upstream is away, or a kept answer is better than what it says. */
+  async #askedAnswer(key: string, asking: SharedAsking): Promise<UpstreamAnswer | undefined> {
+    const asked = this.#asked.get(key);
+    if (asked === undefined) {
+      // A client that leaves does not end it: others wait for it too, or will.
+      const own = this.#ask(key, asking).finally(() => this.#asked.delete(key));
+      this.#asked.set(key, own);
+      return await own;
+    }
+    const answer = await asked;
+    if (answer === undefined || isForAll(answer)) return answer;
+    // What it says to another client, such as that this one asks too much, is for that client.
+    return asking.hasKept ? undefined : await this.#ask(key, asking);
+  }
+
+  async #ask(key: string, { head, answers }: SharedAsking): Promise<UpstreamAnswer | undefined> {
+    const answer = await this.#client.ask(head, noBytes, neverGone);
+    if (typeof answer === "string" || answer.status >= 500) return undefined;
+    const freshMs = answer.status === 200 ? freshMsOf(answer.headers) : undefined;
+    if (freshMs !== undefined) answers.keep(key, answer, freshMs);
+    return answer;
   }
 
   async #answerOwn({ head, body, gone }: Asking): Promise<Said> {
@@ -145,6 +158,11 @@ export class PassThrough {
     if (typeof answer !== "string" && answer.status === 429) return { outcome: "passed", answer };
     return { outcome: "failed", answer: unavailable };
   }
+}
+
+/** Whether all who ask the same get it, whoever they are. */
+function isForAll({ status, headers }: UpstreamAnswer): boolean {
+  return status === 404 || (status === 200 && freshMsOf(headers) !== undefined);
 }
 
 const noBytes = new Uint8Array(0);

@@ -87,6 +87,41 @@ test("each coding has an answer of its own, and so has each page its configurati
   expect(passing.asked.length).toBe(4);
 });
 
+test.each([
+  ["that it asks too much", 429, {}],
+  ["something of its own", 200, { "cache-control": "private" }],
+])(
+  "what the upstream says to one client, %s, is not for others who wait",
+  async (_, status, own) => {
+    let nowMs = 0;
+    const passing = await startPassing({}, { monotonicMs: () => nowMs });
+    const waiting: ServerResponse[] = [];
+    const both = async (path: string) => {
+      waiting.length = 0;
+      const first = get(passing, path);
+      await until(() => waiting.length === 1, "it is asked");
+      const second = get(passing, path);
+      await until(() => passing.server.http.inflight() === 2, "both wait");
+      passing.answer = (_asked, response) => {
+        response.writeHead(200, { "cache-control": "max-age=60" }).end("for all");
+      };
+      waiting[0]!.writeHead(status, own).end("for one");
+      return await Promise.all([first, second]);
+    };
+    const hold = (_asked: unknown, response: ServerResponse) => void waiting.push(response);
+    passing.answer = hold;
+    const fresh = await both("/static/a.js");
+    expect(fresh.map((one) => one.text)).toEqual(["for one", "for all"]);
+    nowMs = 61_000;
+    passing.answer = hold;
+    const old = await both("/static/a.js");
+    expect(old.map((one) => one.text)).toEqual(["for one", "for all"]);
+    expect(passing.ended).toEqual([
+      ...["static passed", "static passed", "static passed", "static kept"],
+    ]);
+  },
+);
+
 test("clients that ask for the same at once share one question", async () => {
   const passing = await startPassing();
   let waiting: ServerResponse | undefined;

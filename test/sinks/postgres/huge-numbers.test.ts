@@ -18,3 +18,11 @@ test.each([
 ])("%s: %s", (json, isHuge) => {
   expect(hasHugeNumber(Buffer.from(json))).toBe(isHuge);
 });
+
+test.each([
+  [60_000, false],
+  [70_000, true],
+])("%i numbers of a thousand digits each: %s", (count, isHuge) => {
+  const json = Buffer.from(JSON.stringify(Array(count).fill(0)).replaceAll("0", "1e-999"));
+  expect(hasHugeNumber(json)).toBe(isHuge);
+});
