@@ -49,6 +49,11 @@ export class LongAnswers {
     this.#options = options;
   }
 
+  /** They hold more than they may together, and somebody will be cut off. */
+  get holdTooMuch(): boolean {
+    return this.#bytes > this.#options.admission.bytesMax * shareOfBudget;
+  }
+
   /** Writes as writePiecewise does, and like it returns the function that stops the writing. */
   write(
     response: HttpResponse,
@@ -104,8 +109,7 @@ export class LongAnswers {
   }
 
   #check(): void {
-    const { admission, monotonicMs } = this.#options;
-    const now = monotonicMs();
+    const now = this.#options.monotonicMs();
     const readers = [...this.#answers].map((answer) => {
       const ageMs = now - answer.sinceMs;
       const bytesRead = answer.response.getWriteOffset();
@@ -115,7 +119,7 @@ export class LongAnswers {
     for (const { answer, ageMs, bytesRead } of readers) {
       const isTooSlow =
         !answer.isShared && bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
-      const isTooMuch = this.#bytes > admission.bytesMax * shareOfBudget && ageMs > slowestAfterMs;
+      const isTooMuch = this.holdTooMuch && ageMs > slowestAfterMs;
       // A single body is never too much, even where it alone is longer than all may be together.
       if (isTooSlow || (isTooMuch && this.#readers.size > 1)) answer.response.close();
     }

@@ -114,7 +114,7 @@ export class HttpServer {
       wallMs: () => options.clock.wallMs(),
       begin,
       preflight: (response, request, routed) => this.#preflight(response, request, routed),
-      pass: passThrough && passerOf(passThrough, begin),
+      pass: passThrough && passerOf(passThrough, begin, this.#shared.long),
     });
     this.#listener = new Listener((app) => {
       app.filter((response, change) => this.#clients.follow(response, change));

@@ -31,6 +31,8 @@ interface Asking {
   /** In memory that stays as it is until the answer is there. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
+  /** False: clients that read slowly hold so much that no more is asked for that many ask for. */
+  readonly hasRoom: boolean;
 }
 
 /** A question for what many ask for. */
@@ -95,7 +97,7 @@ export class PassThrough {
   async answerTo(asking: Asking): Promise<FixedAnswer | Problem> {
     const { kind } = asking.head;
     const { outcome, answer } = isShared(kind)
-      ? await this.#answerShared(sharedHead(asking.head), this.#shared[kind])
+      ? await this.#answerShared({ ...asking, head: sharedHead(asking.head) }, this.#shared[kind])
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     if ("code" in answer) return answer;
@@ -107,14 +109,16 @@ export class PassThrough {
     this.#client.close();
   }
 
-  async #answerShared(head: PassedHead, answers: KeptAnswers): Promise<Said> {
+  async #answerShared({ head, hasRoom }: Asking, answers: KeptAnswers): Promise<Said> {
     const key = sharedKey(head);
     const kept = answers.get(key);
     if (kept?.isFresh === true)
       return { outcome: "fresh", answer: fixedOf(withAge(kept.answer, kept.ageMs), head) };
-    const answer = await this.#askedAnswer(key, { head, answers, hasKept: kept !== undefined });
+    const isAsked = hasRoom || this.#asked.has(key);
+    const asking = { head, answers, hasKept: kept !== undefined };
+    const answer = isAsked ? await this.#askedAnswer(key, asking) : undefined;
     if (answer !== undefined) return { outcome: "passed", answer: fixedOf(answer, head) };
-    if (kept === undefined) return { outcome: "failed", answer: unavailable };
+    if (kept === undefined) return { outcome: isAsked ? "failed" : "full", answer: unavailable };
     return { outcome: "kept", answer: fixedOf(aged(kept.answer, kept.ageMs), head) };
   }
 

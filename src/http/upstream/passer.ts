@@ -3,6 +3,7 @@
 
 import type { WholeBody } from "../../base/types.ts";
 import type { HttpExchange } from "../exchange.ts";
+import type { LongAnswers } from "../long-answers.ts";
 import type { FixedAnswer } from "../pages/fixed-answer.ts";
 import type { Passed, Routed } from "../router.ts";
 import type { HttpRequest, HttpResponse } from "../uws.ts";
@@ -12,7 +13,11 @@ import { passedHead } from "./passed-head.ts";
 type Begin = (response: HttpResponse, request: HttpRequest, routed: Routed) => HttpExchange;
 type Pass = (response: HttpResponse, request: HttpRequest, passed: Passed) => void;
 
-export function passerOf(passThrough: PassThrough, begin: Begin): Pass {
+export function passerOf(
+  passThrough: PassThrough,
+  begin: Begin,
+  long: Pick<LongAnswers, "holdTooMuch">,
+): Pass {
   return (response, request, passed) => {
     const exchange = begin(response, request, passed);
     const { body } = exchange;
@@ -24,7 +29,8 @@ export function passerOf(passThrough: PassThrough, begin: Begin): Pass {
     body.taker = (_, whole) => {
       const left = new AbortController();
       body.cancelWork = () => left.abort();
-      const asking = { head, body: ownOf(whole), gone: left.signal };
+      const hasRoom = !long.holdTooMuch;
+      const asking = { head, body: ownOf(whole), gone: left.signal, hasRoom };
       return passThrough.answerTo(asking).then((answer) => {
         body.cancelWork = undefined;
         if (!("code" in answer)) exchange.answerFixed(answer);

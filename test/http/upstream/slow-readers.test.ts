@@ -7,8 +7,8 @@ import { type Passing, startPassing } from "./upstream-kit.ts";
 /** More than the kernel holds for a client that does not read. */
 const scriptBytes = 12_000_000;
 
-async function passingScripts(): Promise<Passing> {
-  const serverConfig = { inflightBytesMax: 10 * scriptBytes };
+async function passingScripts(monotonicMs = () => performance.now()): Promise<Passing> {
+  const serverConfig = { inflightBytesMax: 10 * scriptBytes, monotonicMs };
   const passing = await startPassing({ upstreamKeptBytesMax: 1_048_576_000 }, serverConfig);
   passing.answer = (_, response) => {
     response.writeHead(200, { "cache-control": "max-age=60" }).end(Buffer.alloc(scriptBytes, "x"));
@@ -49,4 +49,13 @@ test("of clients that read none of many scripts, as many are cut off as hold mor
   await until(() => admission.bytes === 2 * scriptBytes, "two are cut off");
   const reader = await fetch(`${passing.server.url}/static/big.js?v=9`);
   expect((await reader.arrayBuffer()).byteLength).toBe(scriptBytes);
+});
+
+test("while they hold too much, no further script is asked for", async () => {
+  const passing = await passingScripts(() => 0);
+  const { server, asked, ended } = passing;
+  for (let version = 0; version < 3; version++) await askOnly(passing, version);
+  await until(() => server.admission.bytes === 3 * scriptBytes, "all of it waits");
+  const { status } = await fetch(`${server.url}/static/other.js`);
+  expect([status, asked.length, ended.at(-1)]).toEqual([503, 3, "static full"]);
 });
