@@ -122,6 +122,8 @@ export class Frame implements FrameSink {
   token = "";
   sends = 0;
   #refusedSends: Set<number> | undefined = undefined;
+  /** The bytes before the lines in the message that was made last in this memory; 0 for none. */
+  #headBytes = 0;
   firstSentMonotonicMs = 0;
   /**
    * The highest sequence that the stream had acknowledged when this frame was first sent. The
@@ -176,6 +178,15 @@ export class Frame implements FrameSink {
     this.buffer.copy(buffer, 0, 0, this.length);
     this.memory = memory;
     this.buffer = buffer;
+    this.#headBytes = 0;
+  }
+
+  /**
+   * Moves the lines of a frame that was sent to memory of its own. An earlier send may still be in
+   * the client's buffer, and goes out from the old memory.
+   */
+  leaveMemory(): void {
+    this.moveTo(Buffer.allocUnsafeSlow(memoryBytesFor(this.length)));
   }
 
   /** Notes that a send was answered with a refusal, be it the second answer to that send. */
@@ -205,7 +216,8 @@ export class Frame implements FrameSink {
 
   /**
    * The message as the protocol has it (HPUB), in the frame's own memory. The lines stay as they
-   * are, so it can be made again. `reply` is empty where no answer is wanted. `batchHeaders` are
+   * are, so it can be made again: over the one before, of which at most the number of the send then
+   * changes, or in other memory. `reply` is empty where no answer is wanted. `batchHeaders` are
    * those of a frame in an atomic batch, each ending in CRLF.
    */
   message(reply: string, batchHeaders = ""): Buffer {
@@ -220,6 +232,9 @@ export class Frame implements FrameSink {
       throw new Error(
         `make message: ${head.length} bytes before the lines, room for ${headRoomBytes}`,
       );
+    // A head of another length begins elsewhere: over an earlier send, the two would be mixed.
+    if (this.#headBytes > 0 && this.#headBytes !== head.length) this.leaveMemory();
+    this.#headBytes = head.length;
     const end = headRoomBytes + this.length;
     this.memory.write(head, start, "latin1");
     CRLF.copy(this.memory, end);

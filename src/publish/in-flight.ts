@@ -318,9 +318,7 @@ export class InFlight {
     this.#frames.delete(frame.token);
     frame.token = this.#nextToken();
     frame.messageId = messageId;
-    // An earlier send may still be in the client's buffer, and goes out from the old memory, so the
-    // new message is made in other memory.
-    frame.moveTo(Buffer.allocUnsafeSlow(frame.memory.length));
+    frame.leaveMemory();
     this.#frames.set(frame.token, frame);
     this.#pause(frame, 0);
   }

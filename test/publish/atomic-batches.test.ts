@@ -4,7 +4,7 @@
 
 import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { describe, expect, test, vi } from "vitest";
-import type { NatsLink } from "../../src/nats/link.ts";
+import { filtered } from "../../testkit/filtered-link.ts";
 import { natsServerForFile } from "../../testkit/for-file.ts";
 import {
   linesOf,
@@ -29,27 +29,6 @@ const linesOfEach = projects.map((project) => `line ${project}`);
 
 async function edit(rig: Rig, change: Partial<StreamConfig>): Promise<void> {
   await (await jetstreamManager(rig.link.connection)).streams.update(liveStream(rig), change);
-}
-
-/** A link on which `pass` decides about each message that is sent. */
-function filtered(link: NatsLink, pass: (message: string) => boolean): NatsLink {
-  return {
-    get connection() {
-      return link.connection;
-    },
-    get connected() {
-      return link.connected;
-    },
-    get messageBytesMax() {
-      return link.messageBytesMax;
-    },
-    send(message) {
-      if (pass(message.toString("latin1"))) link.send(message);
-    },
-    tryAnotherServer: () => link.tryAnotherServer(),
-    onChange: (listener) => link.onChange(listener),
-    close: () => link.close(),
-  };
 }
 
 async function expectStoredOnce(rig: Rig, lines: readonly string[] = linesOfEach): Promise<void> {
