@@ -11,6 +11,11 @@ const bytesMax = 1_048_576;
 /** A larger frame leaves alone: what it takes to write it is more than what a batch saves. */
 const frameBytesMax = 32_768;
 
+/** Whether the frame may leave in a batch. */
+export function fitsBatch({ length }: Frame): boolean {
+  return length <= frameBytesMax;
+}
+
 export class AtomicBatch {
   readonly frames: Frame[] = [];
   #bytes = 0;
@@ -29,10 +34,6 @@ export class AtomicBatch {
   /** The stream that all the frames are meant for. */
   get stream(): StreamState {
     return this.frames[0]!.queue.stream;
-  }
-
-  takes({ length }: Frame): boolean {
-    return length <= frameBytesMax;
   }
 
   add(frame: Frame): void {

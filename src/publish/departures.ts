@@ -82,13 +82,30 @@ export class Departures<Waiting extends Queue> {
   get waiting(): boolean {
     if (this.batchIsDue) return true;
     const hasQueue = this.#liveMayLeave() || this.#backgroundMayLeave();
-    return hasQueue && this.#framesUnacked < this.#framesUnackedMax;
+    return hasQueue && this.room > 0;
   }
 
-  /** Whether the next live frames leave as an atomic batch, each taken by `nextOfBatch`. */
+  /**
+   * Whether the next live frames leave as an atomic batch, each taken by `nextOfBatch`, if batches
+   * take enough of them.
+   */
   get batchIsDue(): boolean {
-    const hasRoom = this.#framesUnacked < this.#framesUnackedMax;
-    return hasRoom && this.#together.isDue(this.#live.length);
+    return this.isBatch(this.#live.length);
+  }
+
+  /** Whether so many frames are enough for an atomic batch that leaves now. */
+  isBatch(frames: number): boolean {
+    return this.room > 0 && this.#together.isDue(frames);
+  }
+
+  /** How many more frames may leave alone, of which some may be those that no batch takes. */
+  get room(): number {
+    return Math.max(0, this.#framesUnackedMax - this.#framesUnacked);
+  }
+
+  /** The live queues that wait, in the order in which `nextOfBatch` answers them. */
+  get liveWaiting(): Iterable<Waiting> {
+    return this.#live;
   }
 
   /** Whether a frame of the queue may leave beside the queue's unacknowledged frames. */
@@ -116,7 +133,7 @@ export class Departures<Waiting extends Queue> {
    * newer protocol are all background ones, and would get one frame for each acknowledgement.
    */
   next(): Waiting | undefined {
-    if (this.#framesUnacked >= this.#framesUnackedMax) return undefined;
+    if (this.room === 0) return undefined;
     const liveMayLeave = this.#liveMayLeave();
     this.#wasBackground = this.#backgroundMayLeave() && this.#isBackgroundsTurn(liveMayLeave);
     if (this.#wasBackground) return this.#background.shift();
@@ -186,8 +203,8 @@ export class Departures<Waiting extends Queue> {
   }
 
   /**
-   * The frame, which was to leave or left in an atomic batch, counts from now on as one that has
-   * left alone. The window may then hold more than it takes, and lets no other frame leave until it
+   * The frame, which left in an atomic batch, counts from now on as one that has left alone. The
+   * window may then hold more than it takes, and lets no other frame leave until it
    * has room.
    */
   parted(frame: Departing): void {

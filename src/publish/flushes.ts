@@ -3,29 +3,33 @@
 // each stream's departures do.
 
 import type { NatsLink } from "../nats/link.ts";
-import { AtomicBatch } from "./atomic-batch.ts";
+import { AtomicBatch, fitsBatch } from "./atomic-batch.ts";
 import type { Departures } from "./departures.ts";
+import { isPast } from "./expiry.ts";
 import type { FrameQueue } from "./frame.ts";
+import type { NextFrames } from "./next-frames.ts";
 
 interface FlushesOptions {
   readonly link: Pick<NatsLink, "connected" | "onChange">;
   readonly monotonicMs: () => number;
+  readonly next: Pick<NextFrames, "peek">;
   /**
-   * Sends the next frame of the queue, if it has one. Where a batch is given and takes the frame,
-   * it is added to that instead.
+   * Sends the next frame of the queue, if it has one. Where a batch is given, the frame fits it and
+   * is added to it instead.
    */
   readonly sendNext: (
     queue: FrameQueue,
     monotonicMs: number,
     batch: AtomicBatch | undefined,
   ) => void;
-  /** Sends the frames of the batch, which may be none. */
+  /** Sends the frames of the batch, of which there are some. */
   readonly sendBatch: (batch: AtomicBatch, monotonicMs: number) => void;
 }
 
 export class Flushes {
   readonly #link: FlushesOptions["link"];
   readonly #monotonicMs: () => number;
+  readonly #next: FlushesOptions["next"];
   readonly #sendNext: FlushesOptions["sendNext"];
   readonly #sendBatch: FlushesOptions["sendBatch"];
   /** What leaves for the streams for which a frame could leave. */
@@ -34,9 +38,10 @@ export class Flushes {
   // Made once, so that a flush makes no closure.
   readonly #flushNow = (): void => this.#flush();
 
-  constructor({ link, monotonicMs, sendNext, sendBatch }: FlushesOptions) {
+  constructor({ link, monotonicMs, next, sendNext, sendBatch }: FlushesOptions) {
     this.#link = link;
     this.#monotonicMs = monotonicMs;
+    this.#next = next;
     this.#sendNext = sendNext;
     this.#sendBatch = sendBatch;
     link.onChange((connected) => connected && this.#schedule());
@@ -87,22 +92,48 @@ export class Flushes {
 
   /** Sends one frame of each of the stream's queues that wait, in turn, until a window is full. */
   #flushStream(departures: Departures<FrameQueue>, monotonicMs: number): void {
+    if (this.#batchIsDue(departures, monotonicMs)) this.#flushBatch(departures, monotonicMs);
     while (this.#link.connected) {
-      if (departures.batchIsDue) this.#flushBatch(departures, monotonicMs);
       const queue = departures.next();
       if (queue === undefined) return;
       this.#flushQueue(queue, monotonicMs, undefined);
     }
   }
 
+  /**
+   * Whether enough frames that fit a batch wait for one. Those do not count that come after more
+   * large frames than the window has room for.
+   */
+  #batchIsDue(departures: Departures<FrameQueue>, monotonicMs: number): boolean {
+    if (!departures.batchIsDue) return false;
+    let fitting = 0;
+    let large = 0;
+    for (const queue of departures.liveWaiting) {
+      const frame = this.#next.peek(queue);
+      if (frame === undefined || isPast(frame, monotonicMs)) continue;
+      if (!fitsBatch(frame)) large++;
+      else if (departures.isBatch(++fitting)) return true;
+      if (large === departures.room) return false;
+    }
+    return false;
+  }
+
+  /**
+   * Large frames leave alone, as many as the window has room for. They leave behind the batch,
+   * which may hold an earlier frame of their queue.
+   */
   #flushBatch(departures: Departures<FrameQueue>, monotonicMs: number): void {
     const batch = new AtomicBatch();
-    while (!batch.isFull) {
+    const large: FrameQueue[] = [];
+    while (!batch.isFull && large.length < departures.room) {
       const queue = departures.nextOfBatch();
       if (queue === undefined) break;
-      this.#flushQueue(queue, monotonicMs, batch);
+      const frame = this.#next.peek(queue);
+      if (frame === undefined || fitsBatch(frame)) this.#flushQueue(queue, monotonicMs, batch);
+      else large.push(queue);
     }
-    this.#sendBatch(batch, monotonicMs);
+    if (batch.frames.length > 0) this.#sendBatch(batch, monotonicMs);
+    for (const queue of large) this.#flushQueue(queue, monotonicMs, undefined);
   }
 
   #flushQueue(queue: FrameQueue, monotonicMs: number, batch: AtomicBatch | undefined): void {

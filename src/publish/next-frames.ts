@@ -19,18 +19,25 @@ export class NextFrames {
     this.#discard = discard;
   }
 
-  /** The frame that is to leave next; undefined when the queue has none. */
-  of(queue: FrameQueue): Frame | undefined {
-    const { sealed, open } = queue;
-    for (let frame = sealed.shift(); frame !== undefined; frame = sealed.shift()) {
+  /** The frame that is to leave next, and stays in the queue; undefined when that has none. */
+  peek({ sealed, open }: FrameQueue): Frame | undefined {
+    for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
       // A frame without waiters holds only lines of requests that failed half-way: nobody was
       // promised anything.
-      if (frame.waiters.length > 0) return this.#named(frame);
+      if (frame.waiters.length > 0) return frame;
+      sealed.shift();
       this.#discard(frame);
     }
-    if (open === undefined || open.waiters.length === 0) return undefined;
-    queue.open = undefined;
-    return this.#named(open);
+    return open === undefined || open.waiters.length === 0 ? undefined : open;
+  }
+
+  /** Takes out the frame that is to leave next; undefined when the queue has none. */
+  of(queue: FrameQueue): Frame | undefined {
+    const frame = this.peek(queue);
+    if (frame === undefined) return undefined;
+    if (frame === queue.open) queue.open = undefined;
+    else queue.sealed.shift();
+    return this.#named(frame);
   }
 
   #named(frame: Frame): Frame {

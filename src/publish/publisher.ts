@@ -30,7 +30,6 @@ import { InFlight } from "./in-flight.ts";
 import { NextFrames } from "./next-frames.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { Settlement } from "./settlement.ts";
-import { batchFramesMin } from "./together.ts";
 
 interface PublisherOptions {
   readonly link: NatsLink;
@@ -120,6 +119,7 @@ export class GroupPublisher implements Publisher {
     this.#flushes = new Flushes({
       link,
       monotonicMs: options.monotonicMs,
+      next: this.#next,
       sendNext: (queue, monotonicMs, batch) => this.#sendNext(queue, monotonicMs, batch),
       sendBatch: (batch, monotonicMs) => this.#sendBatch(batch, monotonicMs),
     });
@@ -262,7 +262,7 @@ export class GroupPublisher implements Publisher {
       return;
     }
     this.#expireSome(frame, monotonicMs);
-    if (batch?.takes(frame)) {
+    if (batch !== undefined) {
       queue.departures.leftInBatch(frame);
       batch.add(frame);
       return;
@@ -272,16 +272,8 @@ export class GroupPublisher implements Publisher {
   }
 
   #sendBatch(batch: AtomicBatch, monotonicMs: number): void {
-    const { frames } = batch;
-    if (frames.length >= batchFramesMin) {
-      frames[0]!.queue.departures.batchLeft();
-      this.#inFlight.sendBatch(batch, monotonicMs);
-      return;
-    }
-    for (const frame of frames) {
-      frame.queue.departures.parted(frame);
-      this.#inFlight.send(frame, monotonicMs);
-    }
+    batch.frames[0]!.queue.departures.batchLeft();
+    this.#inFlight.sendBatch(batch, monotonicMs);
   }
 
   #settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {

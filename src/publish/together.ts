@@ -96,7 +96,8 @@ export class Together {
   leftAlone(): void {
     this.#aloneUnacked++;
     if (this.#toLeaveAlone > 0) this.#toLeaveAlone--;
-    if (this.#sampleMonotonicMs === undefined && this.#isSampled) this.#beginSample();
+    const isSampled = this.#isSampled && this.#batchesUnacked === 0;
+    if (this.#sampleMonotonicMs === undefined && isSampled) this.#beginSample();
   }
 
   /** A frame of a batch that was parted is sent again, alone. */

@@ -52,6 +52,16 @@ class Kit {
     expect(this.departures.waiting).toBe(false);
   }
 
+  /** Frames that no batch takes leave beside one. */
+  leaveBeside(count: number): void {
+    for (let left = 0; left < count; left++) {
+      const rest = { background: false, unacked: 0, unackedBytes: 0 };
+      const frame = frameOf({ lane: "live", window: 1, ...rest });
+      this.departures.left(frame);
+      this.alone.push(frame);
+    }
+  }
+
   #flushBatch(): void {
     const frames: TestFrame[] = [];
     for (let queue = this.departures.nextOfBatch(); queue; queue = this.departures.nextOfBatch()) {
@@ -236,6 +246,23 @@ describe("whether a batch is faster is measured", () => {
     kit.add(400);
     kit.flush();
     expect(kit.underWay.batches).toEqual([]);
+  });
+
+  test("those that leave beside a batch are not measured: they wait for it", () => {
+    const kit = new Kit();
+    measureAlone(kit, 0.05);
+    kit.add(1_000);
+    kit.flush();
+    kit.leaveBeside(64);
+    for (let settled = 0; settled < 45; settled++) {
+      kit.nowMs += 0.12;
+      kit.settleAlone(1);
+    }
+    kit.settleBatch();
+    kit.settleAlone(Number.POSITIVE_INFINITY);
+    kit.add(160);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 64, batches: [] });
   });
 
   test("those that are under way alone count with those that wait", () => {
