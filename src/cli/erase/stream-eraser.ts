@@ -120,7 +120,10 @@ export class StreamEraser {
       if (this.#batch.some(({ family }) => family === root)) await this.#flush(manager, erased);
       const isStray = original !== undefined && (await this.#isStray(erased, message, original));
       if (isStray) this.#add({ message, root: message.seq, family: root, cut: nothing, place: 0 });
-      else this.#look(message, root);
+      else {
+        if (original !== undefined) await this.#noteOnlyCopy(erased, message.seq, original);
+        this.#look(message, root);
+      }
       const isFull = this.#batch.length >= batchMessagesMax || this.#batchBytes >= batchBytesMax;
       if (isFull) await this.#flush(manager, erased);
     }
@@ -134,6 +137,15 @@ export class StreamEraser {
     const place = await erased.placeOf(original);
     if (place === undefined || place < this.#options.state.firstSequence) return true;
     return (await erased.frameAt(original)) !== undefined;
+  }
+
+  /** What an erasure that was killed has stored, and whose message has left the stream since. */
+  async #noteOnlyCopy(erased: ErasedMessages, sequence: number, original: number): Promise<void> {
+    const { log, name } = this.#options;
+    if (log === undefined || (await erased.placeOf(original)) !== undefined) return;
+    const entry = { created: this.#created, messages: [original, sequence] };
+    await log.note(name.stream, entry);
+    await erased.learn();
   }
 
   #look(message: JsMsg, root: number): void {

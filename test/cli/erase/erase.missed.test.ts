@@ -9,6 +9,7 @@ import { natsServerForFile, postgresForFile } from "../../../testkit/for-file.ts
 import { eventsAt, sinkSchema } from "../../../testkit/sink-events.ts";
 import { storeFrames } from "../../../testkit/stored-events.ts";
 import { freshStreams } from "../../consumer/consumer-kit.ts";
+import { newDatabase } from "../../effects/store/postgres-rig.ts";
 import { startSink } from "../../sinks/sink-kit.ts";
 import { addProjects, erased, eventOf, exported, frameOf, messagesIn } from "./erase-kit.ts";
 
@@ -60,6 +61,29 @@ test("a copy that nobody was told of stays while what is noted in its place is n
 function idsIn(lines: readonly string[]): string[] {
   return lines.map((line) => (JSON.parse(line) as { distinct_id: string }).distinct_id);
 }
+
+test("a copy that nobody was told of is found by readers once the next erasure has met it", async () => {
+  const connection = await freshStreams(nats);
+  await addProjects(connection);
+  await storeFrames(connection, [
+    frameOf(["ann", "bob", "eve"].map((id) => eventOf(id))),
+    frameOf([eventOf("zoe")]),
+  ]);
+  const natsUrl = nats.url;
+  const stepped = (step: string): void => {
+    if (step === "stored") throw new Error("killed");
+  };
+  await expect(erased({ natsUrl, ids: ["ann"], stepped })).rejects.toThrow("killed");
+  const manager = await jetstreamManager(connection);
+  await manager.streams.deleteMessage("PENSTOCK_LIVE_0", 1);
+  await expect(erased({ natsUrl, ids: ["bob"], stepped })).rejects.toThrow("killed");
+
+  await erased({ natsUrl, ids: ["nobody"] });
+  expect(idsIn((await exported(natsUrl)).lines).sort()).toEqual(["bob", "eve", "zoe"]);
+  const url = await newDatabase(postgres);
+  startSink(connection, new PostgresTarget({ url, schema: sinkSchema }));
+  await expect.poll(() => eventsAt(url), { timeout: 20_000 }).toHaveLength(3);
+});
 
 test("a sink says so and reads on, and an export says so", async () => {
   const connection = await freshStreams(nats);
