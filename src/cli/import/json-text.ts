@@ -24,7 +24,7 @@ const json = JSON as unknown as JsonWithSource;
  * What may be of a number that a double does not hold with all its digits: 16 characters of digits
  * and a point, an exponent of three digits, the sign of a zero.
  */
-const mayBeLong = /[\d.]{16}|\d[eE][+-]?\d{3}|(?:^|[[:,\s])-0(?![.\d]*[1-9])/;
+const mayBeLong = /\d[\d.]{15}|\d[eE][+-]?\d{3}|-0(?:\.0*)?(?:[eE][+-]?\d+)?(?=[\s,}\]]|$)/;
 
 /** Throws a SyntaxError where the text is not JSON. */
 export function parseJson(text: string): unknown {
