@@ -194,7 +194,9 @@ describe("few bodies are inflated at a time", () => {
       const inflater = toldOf(way, (_, written) => {
         inflatedIn.set(turn(), (inflatedIn.get(turn()) ?? 0) + written);
       });
-      const server = await startTestServer({ inflightBytesMax: 64_000_000, inflater });
+      // Time that a busy machine takes for it counts as work, too, and is no matter here.
+      const settings = { inflightBytesMax: 64_000_000, monotonicMs: () => 0 };
+      const server = await startTestServer({ ...settings, inflater });
       const small = post(gzipSync(Buffer.alloc(262_000, " ")), { "Content-Encoding": "gzip" });
       const wires = await Promise.all(Array.from({ length: 40 }, () => connectTo(server)));
       // Held up, so that they all lie there when the loop comes to them.
