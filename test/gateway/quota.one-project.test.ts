@@ -113,7 +113,9 @@ describe("a quota holds for one project alone", () => {
     const limits = { eventsPerSecond: 100, burstSeconds: 1 };
     await gateway.limit(project, limits);
     await until(async () => (await send(project, 110)).status === 429);
-    const { headers } = await send(project, 1);
+    // A slow machine may have let a token come back: then it is asked again.
+    let { status, headers } = await send(project, 1);
+    while (status === 200) ({ status, headers } = await send(project, 10));
     expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
     expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(6);
     let accepted = 0;
