@@ -17,6 +17,11 @@ export interface LoadJob {
   /** For the paced client: requests a second. */
   readonly rate: number | undefined;
   /**
+   * For the paced client: requests due in the first seconds are sent and counted, but their latency
+   * is not, because it is that of a client whose code is still being compiled.
+   */
+  readonly settleSeconds: number;
+  /**
    * For the attacking client: without its last byte, which never comes, or as chunks of one byte
    * each.
    */

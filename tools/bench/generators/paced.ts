@@ -37,6 +37,8 @@ let refused = 0;
 let failed = 0;
 let last200Ns: bigint | undefined;
 let longestGapNs = 0n;
+/** From here on latency is noted. */
+let settledNs = 0n;
 
 function send(connection: Connection, dueNs: bigint): void {
   connection.dueNs = dueNs;
@@ -52,7 +54,8 @@ function answer(connection: Connection, chunk: Buffer): void {
   }
   connection.received = undefined;
   const now = process.hrtime.bigint();
-  latency.record(now > connection.dueNs ? now - connection.dueNs : 1n);
+  if (connection.dueNs >= settledNs)
+    latency.record(now > connection.dueNs ? now - connection.dueNs : 1n);
   answered++;
   if (statusOf(received) !== 200) refused++;
   else noteGap(now);
@@ -88,6 +91,7 @@ async function open(): Promise<void> {
 
 async function pace(): Promise<bigint> {
   const beginNs = process.hrtime.bigint();
+  settledNs = beginNs + BigInt(Math.round(job.settleSeconds * nsPerSecond));
   const total = Math.round(rate * job.seconds);
   let due = 0;
   while (due < total) {

@@ -33,6 +33,8 @@ export interface Load {
   readonly amount?: number | undefined;
   /** Requests a second: open loop. */
   readonly rate?: number | undefined;
+  /** Of those with a rate: so long, of its seconds, latency is not noted. 0 by default. */
+  readonly settleSeconds?: number | undefined;
   /** Sent over and over, whatever is answered, or not. */
   readonly attack?: Delivery;
 }
@@ -96,6 +98,7 @@ function jobOf(url: string, load: Load): LoadJob {
     seconds: load.seconds,
     amount: load.amount,
     rate: load.rate,
+    settleSeconds: load.settleSeconds ?? 0,
     delivery: load.attack ?? "whole",
   };
 }

@@ -4,6 +4,7 @@
 import { historyNames } from "../effects/histories.ts";
 import type { Row } from "../harness/bench.ts";
 import { ratioScenario } from "../scenarios/fairness.ts";
+import { latencyScenario } from "../scenarios/latency.ts";
 import { sinkScenario } from "../scenarios/sinks.ts";
 import { medianAt, places, type Where } from "./statistics.ts";
 import { figure, textTable } from "./text-table.ts";
@@ -123,6 +124,16 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
         "p99Ratio",
       ),
       "×",
+    ),
+    most(
+      "p99 of single events at half of the peak rate, sync always",
+      5,
+      medianAt(
+        rows,
+        { group: "latency", scenario: latencyScenario(0.5), variant: "penstock", sync: "always" },
+        "p99",
+      ),
+      "ms",
     ),
     most(
       "p99 of a project beside the attack that it feels most",
