@@ -4,22 +4,25 @@
 import { hash } from "node:crypto";
 import { isUuid } from "../../base/forms.ts";
 
+const uuidCharacters = 36;
 /** The digits whose first two bits are the variant of RFC 9562. */
 const variants = "89ab";
 
-/** Made of the first 16 bytes of a hash, but for the six bits of version and variant. */
-export function uuidOfHash(digest: Buffer): string {
-  const hex = digest.toString("hex", 0, 16);
-  const variant = variants[digest[8]! & 0x03]!;
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
+/**
+ * Made of a hash as hexadecimal digits, of which the first 32 count, but for the six bits of
+ * version and variant. As text a hash takes a fourth of the time that it takes in a Buffer.
+ */
+export function uuidOfHash(hex: string): string {
+  const variant = variants[Number.parseInt(hex[17]!, 16) & 0x03]!;
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
 /** The uuid of what the parts name. */
 export function uuidOfSource(parts: readonly unknown[]): string {
-  return uuidOfHash(hash("sha256", `penstock import ${JSON.stringify(parts)}`, "buffer"));
+  return uuidOfHash(hash("sha256", `penstock import ${JSON.stringify(parts)}`, "hex"));
 }
 
 /** Whether the gateway takes it for a UUID. */
 export function isUuidText(value: unknown): value is string {
-  return typeof value === "string" && isUuid(value);
+  return typeof value === "string" && value.length === uuidCharacters && isUuid(value);
 }

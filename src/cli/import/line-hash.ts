@@ -29,17 +29,17 @@ export class LineHash {
 
   /** The uuid of the last line that was added, as it stands behind all lines before it. */
   uuid(): string {
-    return uuidOfHash(this.#digest());
+    return uuidOfHash(this.#digest("hex"));
   }
 
   /** Tells the lines added so far from all others, as text. */
   fingerprint(): string {
-    return this.#digest().toString("base64url");
+    return this.#digest("base64url");
   }
 
-  #digest(): Buffer {
+  #digest(encoding: "hex" | "base64url"): string {
     this.#flush();
-    return this.#hash.copy().digest();
+    return this.#hash.copy().digest(encoding);
   }
 
   #flush(): void {
