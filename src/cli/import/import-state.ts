@@ -21,10 +21,12 @@ export interface ImportState {
   readonly counts: CountsText;
 }
 
-/** Names the gateway and the project, without the key. */
+/** Names the gateway and the project, without the key, and without what else is secret of `url`. */
 export function targetOf(url: URL, key: string): string {
+  const address = new URL(url);
+  [address.username, address.password] = ["", ""];
   const project = createHash("sha256").update(key).digest("hex").slice(0, 16);
-  return `${url.href} ${project}`;
+  return `${address.href} ${project}`;
 }
 
 const loopbackNames: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);

@@ -1,7 +1,7 @@
 // Where an import goes on: by its state, which knows the address, the key and the lines; and that
 // two imports do not share one.
 
-import { appendFileSync, existsSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { answeringServer } from "./answering-server.ts";
 import { fileWith, linesOf, runImport } from "./import-kit.ts";
@@ -53,6 +53,19 @@ describe("a state of another address or key", () => {
       `it went to http://127.0.0.1:${one.port}/, and with another key`,
     );
     expect(other.taken).toEqual([]);
+  });
+
+  test("is named without user and password, which may be others from then on", async () => {
+    const [one, other] = [await answeringServer(), await answeringServer()];
+    const file = fileWith(linesOf(5));
+    const url = (user: string, port: number) => `http://${user}@127.0.0.1:${port}`;
+    await runImport(["--url", url("one:secret", one.port), "--key", "k", file]);
+    writeFileSync(file, linesOf(8));
+    const { error } = await runImport(["--url", url("one:secret", other.port), "--key", "k", file]);
+    expect(error?.message).toContain(`it went to http://127.0.0.1:${one.port}/`);
+    expect(readFileSync(`${file}.penstock-import`, "utf8")).not.toContain("secret");
+    await runImport(["--url", url("two:new", one.port), "--key", "k", file]);
+    expect(one.taken).toEqual(upTo(8));
   });
 });
 
