@@ -151,7 +151,7 @@ function fourDigits(uuid: string, at: number): number {
 /** Nobody who chooses uuids can make all of them be looked for at one place. */
 const key = crypto.getRandomValues(new Int32Array(4));
 
-/** Of the uuid whose four words begin at `at`: of an event of any project. */
+/** Takes the uuid whose four words begin at `at`, whatever project it is of. */
 function hashOf(uuids: Int32Array, at: number): number {
   let mixed = 0;
   for (let word = 0; word < 4; word++) {
