@@ -202,7 +202,8 @@ class Erasing {
     const { connection, command, options, given, ids } = this.#of;
     const { project, version, stepped } = options;
     const alsoTheirs = ids.filter((id) => !given.includes(id));
-    const receipt = startedReceipt({ erasure: log.id, version, project, given, alsoTheirs });
+    const last = this.#receipt;
+    const receipt = startedReceipt({ erasure: log.id, version, project, given, alsoTheirs, last });
     this.#receipt = receipt;
     const isFirst = this.#file === "";
     if (isFirst) this.#file = options.receipt ?? `penstock-erasure-${log.id}.json`;
@@ -219,6 +220,8 @@ class Erasing {
     writeReceipt(this.#file, receipt, false);
     await log.keepReceipt(receipt);
     this.#tell(all, "erased");
+    const before = receipt.before.flatMap(({ streams }) => streams);
+    if (before.length > 0) this.#tell(before, "found before the lock was lost");
     for (const one of receipt.notReached) say(command, `not reached: ${one}`);
     say(command, `receipt: ${path.resolve(this.#file)}`);
   }

@@ -27,9 +27,16 @@ export interface Receipt {
     readonly alsoTheirs: readonly string[];
   };
   readonly streams: StreamCounts[];
+  /**
+   * What was begun before under other ids, and lost its lock: of what it found, `streams` counts
+   * again what was not gone by then.
+   */
+  readonly before: readonly Try[];
   effects?: Database | "none was named";
   notReached: readonly string[];
 }
+
+type Try = Pick<Receipt, "erasure" | "streams">;
 
 interface Started {
   readonly erasure: string;
@@ -37,6 +44,8 @@ interface Started {
   readonly project: string;
   readonly given: readonly string[];
   readonly alsoTheirs: readonly string[];
+  /** That of the try before. */
+  readonly last: Receipt | undefined;
 }
 
 /** What no erasure here reaches, in any set-up. */
@@ -51,7 +60,7 @@ const outOfReach = [
   "counts of usage and of active people, which name nobody",
 ] as const;
 
-export function startedReceipt({ given, alsoTheirs, ...rest }: Started): Receipt {
+export function startedReceipt({ given, alsoTheirs, last, ...rest }: Started): Receipt {
   const salt = randomBytes(16).toString("hex");
   const hashed = (id: string) =>
     createHash("sha256").update(`${salt}${rest.project}\n${id}`).digest("hex");
@@ -60,7 +69,12 @@ export function startedReceipt({ given, alsoTheirs, ...rest }: Started): Receipt
     ...{ by: userInfo().username, host: hostname(), startedAt: new Date().toISOString() },
     ids: { salt, given: given.map(hashed), alsoTheirs: alsoTheirs.map(hashed) },
     ...{ streams: [], notReached: [...outOfReach] },
+    before: last === undefined ? [] : [...last.before, triedIn(last)],
   };
+}
+
+function triedIn({ erasure, streams }: Receipt): Try {
+  return { erasure, streams };
 }
 
 /** Throws a CommandError where it cannot be written. A new file must not be there yet. */

@@ -1,6 +1,7 @@
 // Erasures of several people of one message, one behind the other, some of which end anywhere or
 // lose their lock: nobody else's event goes, and none is there twice.
 
+import { readFileSync } from "node:fs";
 import type { NatsConnection } from "@nats-io/nats-core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -69,6 +70,25 @@ test("one that loses its lock begins again behind whoever had it", async () => {
   const connection = await withFrames([["ada", "bob"], ["ada"]]);
   await erasing("ada", "stored", "lock");
   await expectIds(connection, ["bob", "zoe", "zoe"]);
+});
+
+test("what was erased before the lock was lost stands in the receipt, and is told", async () => {
+  await withFrames([["ada"], ["ada", "bob"]]);
+  let isDue = true;
+  const { out, receipt } = await erased({
+    natsUrl: nats.url,
+    ids: ["ada"],
+    stepped: (step) => {
+      if (!isDue || step !== "deleted") return;
+      isDue = false;
+      throw new LostLockError("lost");
+    },
+  });
+  const counts = { deleted: 0, rewritten: 2, events: 2 };
+  expect(JSON.parse(readFileSync(receipt, "utf8"))).toMatchObject({
+    before: [{ streams: [counts] }],
+  });
+  expect(out).toContain("2 events found before the lock was lost");
 });
 
 test("whatever was erased in whatever order, and wherever it ended", async () => {
