@@ -35,3 +35,23 @@ test("decimals of any length keep their value and their digits", () => {
     }),
   );
 });
+
+test("a text has the digits that it would have if each number were read by itself", () => {
+  const whole = fc.stringMatching(/^-?(?:0|[1-9]\d{0,17})$/);
+  const part = fc.stringMatching(/^(?:\.\d{1,18})?$/);
+  const exponent = fc.stringMatching(/^(?:[eE][+-]?\d{1,3})?$/);
+  const number = fc.tuple(whole, part, exponent).map((parts) => parts.join(""));
+  const gap = fc.constantFrom("", " ", "\t");
+  fc.assert(
+    fc.property(fc.array(number, { maxLength: 4 }), gap, fc.string(), (numbers, blank, other) => {
+      const members = numbers.map((one) => `${blank}${one}${blank}`);
+      const alone = numbers.map((one) => (isKept.test(one) ? one : JSON.stringify(Number(one))));
+      const text = JSON.stringify(other);
+      expect(written(`[${[...members, text].join(",")}]`)).toBe(`[${[...alone, text].join(",")}]`);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+/** As the numbers of lines have always been kept: with their digits. */
+const isKept = /\d[\d.]{15}|[eE][+-]?\d{3}|-0(?:\.0*)?(?:[eE][+-]?\d+)?$/;
