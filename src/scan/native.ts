@@ -7,6 +7,7 @@ import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./
 
 interface NativeScanner {
   scan(body: Buffer): ScanStatus;
+  scanPart(body: Buffer, start: number, end: number): ScanStatus;
   scanAtOnce(body: Buffer): ScanStatus;
   scanMore(body: Buffer): void;
   /**
@@ -73,6 +74,7 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   return {
     table,
     scan: (body) => native.scan(body),
+    scanPart: (body, start, end) => native.scanPart(body, start, end),
     scanAtOnce: (body) => native.scanAtOnce(body),
     scanMore: (body) => native.scanMore(body),
     normalise,

@@ -148,6 +148,10 @@ class ReferenceScanner implements BackgroundScanner {
     return ScanStatus.Ok;
   }
 
+  scanPart(body: Buffer, start: number, end: number): ScanStatus {
+    return this.scan(body.subarray(start, end));
+  }
+
   scanAtOnce(body: Buffer): ScanStatus {
     const status = this.scan(body);
     if (status === ScanStatus.Ok || body.length <= ScanLimit.ExplainedAtOnceBytes) return status;

@@ -302,6 +302,8 @@ export const rowsMax = 65_536;
 export interface Scanner {
   readonly table: Uint32Array;
   scan(body: Buffer): ScanStatus;
+  /** As `scan` of body.subarray(start, end), without that view: offsets count from `start`. */
+  scanPart(body: Buffer, start: number, end: number): ScanStatus;
   /** As `scan`, but does not look for a long body's fault, which takes longer than the scan. */
   scanAtOnce(body: Buffer): ScanStatus;
   /**

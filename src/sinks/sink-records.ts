@@ -8,7 +8,7 @@ import { Ascii } from "../base/ascii.ts";
 import { isProjectId } from "../base/forms.ts";
 import { isString, typeAt } from "../events/item-view.ts";
 import { timestampTokenMs } from "../events/timestamp.ts";
-import { UuidForm, uuidForm } from "../events/uuid.ts";
+import { UuidForm, uuidBytes, uuidForm } from "../events/uuid.ts";
 import { JsonMembers } from "../scan/json-members.ts";
 import { createNativeScanner } from "../scan/native.ts";
 import {
@@ -65,9 +65,7 @@ interface Part {
 const wholeFrame: Part = { from: { line: 0, start: 0 }, linesMax: Number.POSITIVE_INFINITY };
 
 const time = '"([^"\\\\]{24})"';
-const writtenUuid = /^[0-9a-f-]{36}$/;
 const beforeUuid = Buffer.from('{"uuid":"');
-const uuidEnd = beforeUuid.length + 36;
 const head = /^","project_id":"([A-Za-z0-9_-]{1,64})","event":$/;
 const middle = new RegExp(
   `^(?:,"timestamp_sent":${time})?,"received_at":${time}(?:,"sent_at":${time})?(?:,"ip":"([^"\\\\]*)")?,"kind":"([a-z_]+)","person_profile":(true|false),"historical":(true|false),"properties":$`,
@@ -103,11 +101,10 @@ export class SinkRecords {
       if (line - from.line >= linesMax) return { line, start };
       const found = body.indexOf(Ascii.LineFeed, start);
       const end = found < 0 ? body.length : found;
-      const text = body.subarray(start, end);
       const place = { frame, body, line, start, end };
       start = end + 1;
       try {
-        const record = this.#recordOf(place, text);
+        const record = this.#recordOf(place);
         if (record === undefined) continue;
         if (projectId !== undefined && record.projectId !== projectId)
           throw this.#faulty(
@@ -119,7 +116,7 @@ export class SinkRecords {
         if (!(error instanceof LineFault)) throw error;
         const { reason, message: detail } = error;
         const { stream, sequence, storedAtMs } = frame;
-        const where = { stream, sequence, line, storedAtMs, text };
+        const where = { stream, sequence, line, storedAtMs, text: textOf(place) };
         visitor.rejected({ ...where, projectId: projectId ?? "", reason, detail });
       }
     }
@@ -134,9 +131,9 @@ export class SinkRecords {
   }
 
   /** Undefined: the line is blank. */
-  #recordOf(place: LinePlace, text: Buffer): SinkRecord | undefined {
+  #recordOf(place: LinePlace): SinkRecord | undefined {
     const { table } = this.#scanner;
-    const status = this.#scanner.scan(text);
+    const status = this.#scanner.scanPart(place.body, place.start, place.end);
     if (status === ScanStatus.OutOfMemory) throw new Error("scanning a line: no memory");
     if (status === ScanStatus.Empty) return undefined;
     if (status !== ScanStatus.Ok) {
@@ -147,42 +144,45 @@ export class SinkRecords {
     if (table[Header.RootType] !== TokenType.Object)
       throw this.#faulty("not_a_record", "it is no object");
     const isItem = table[Header.BatchType] === TokenType.Absent;
-    const record = isItem ? this.#asWritten(place, text) : undefined;
+    const record = isItem ? this.#asWritten(place) : undefined;
     if (record !== undefined) return record;
     const { stream, sequence, storedAtMs } = place.frame;
+    const text = textOf(place);
     const where = { stream, sequence, line: place.line, storedAtMs, text };
     return { ...where, ...this.#byMembers(text), personUuid: "" };
   }
 
   /** Undefined: it is not spelt as the gateway does. */
-  #asWritten(place: LinePlace, text: Buffer): SinkRecord | undefined {
+  #asWritten(place: LinePlace): SinkRecord | undefined {
     const { table } = this.#scanner;
-    const eventStart = table[row + Row.EventStart]!;
-    const eventEnd = table[row + Row.EventEnd]!;
-    const idStart = table[row + Row.DistinctIdStart]!;
-    const idEnd = table[row + Row.DistinctIdEnd]!;
-    const timeStart = table[row + Row.TimestampStart]!;
-    const timeEnd = table[row + Row.TimestampEnd]!;
-    const propertiesStart = table[row + Row.PropertiesStart]!;
+    const { body, start } = place;
+    const eventStart = start + table[row + Row.EventStart]!;
+    const eventEnd = start + table[row + Row.EventEnd]!;
+    const idStart = start + table[row + Row.DistinctIdStart]!;
+    const idEnd = start + table[row + Row.DistinctIdEnd]!;
+    const timeStart = start + table[row + Row.TimestampStart]!;
+    const timeEnd = start + table[row + Row.TimestampEnd]!;
+    const propertiesStart = start + table[row + Row.PropertiesStart]!;
+    const uuidStart = start + beforeUuid.length;
+    const uuidEnd = uuidStart + uuidBytes;
     const types = table[row + Row.FieldTypes]!;
     if (
       !isString(typeAt(types, FieldShift.Event)) ||
       !isString(typeAt(types, FieldShift.DistinctId)) ||
       typeAt(types, FieldShift.Properties) !== TokenType.Object ||
-      !isAt(text, beforeUuid, 0, Math.min(beforeUuid.length, eventStart)) ||
-      !isAt(text, beforeDistinctId, eventEnd, idStart) ||
-      !isAt(text, beforeTimestamp, idEnd, timeStart)
+      !isAt(body, beforeUuid, start, Math.min(uuidStart, eventStart)) ||
+      !isAt(body, beforeDistinctId, eventEnd, idStart) ||
+      !isAt(body, beforeTimestamp, idEnd, timeStart)
     )
       return undefined;
-    const uuid = text.toString("latin1", beforeUuid.length, uuidEnd);
-    const projectId = this.#heads.of(text, uuidEnd, eventStart);
-    const shared = this.#middles.of(text, timeEnd, propertiesStart);
-    const timestampMs = timestampTokenMs(text, timeStart, timeEnd);
+    const projectId = this.#heads.of(body, uuidEnd, eventStart);
+    const shared = this.#middles.of(body, timeEnd, propertiesStart);
+    const timestampMs = timestampTokenMs(body, timeStart, timeEnd);
     if (
       projectId === undefined ||
       shared === undefined ||
       Number.isNaN(timestampMs) ||
-      !writtenUuid.test(uuid)
+      uuidForm(body, uuidStart, uuidEnd) !== UuidForm.Lower
     )
       return undefined;
     const extra = extraOf(table, row);
@@ -190,26 +190,28 @@ export class SinkRecords {
       ? typeAt(table[extra + Extra.Types]!, ExtraShift.Unset)
       : TokenType.Absent;
     const own = {
-      uuid,
+      uuid: body.toString("latin1", uuidStart, uuidEnd),
       projectId,
-      event: stringIn(text, eventStart, eventEnd),
-      distinctId: stringIn(text, idStart, idEnd),
+      event: stringIn(body, eventStart, eventEnd),
+      distinctId: stringIn(body, idStart, idEnd),
       timestampMs,
       propertiesStart,
-      propertiesEnd: table[row + Row.PropertiesEnd]!,
-      set: this.#object(text, typeAt(types, FieldShift.Set), row + Row.SetStart),
-      setOnce: this.#object(text, typeAt(types, FieldShift.SetOnce), row + Row.SetOnceStart),
-      unset:
-        unset === TokenType.Array
-          ? text.subarray(table[extra + Extra.UnsetStart], table[extra + Extra.UnsetStart + 1])
-          : undefined,
+      propertiesEnd: start + table[row + Row.PropertiesEnd]!,
+      set: this.#object(place, typeAt(types, FieldShift.Set), row + Row.SetStart),
+      setOnce: this.#object(place, typeAt(types, FieldShift.SetOnce), row + Row.SetOnceStart),
+      unset: unset === TokenType.Array ? this.#tokenAt(place, extra + Extra.UnsetStart) : undefined,
     };
     return new WrittenRecord(place, own, shared);
   }
 
-  #object(text: Buffer, type: TokenType, word: number): Buffer | undefined {
+  #object(place: LinePlace, type: TokenType, word: number): Buffer | undefined {
+    return type === TokenType.Object ? this.#tokenAt(place, word) : undefined;
+  }
+
+  /** What has its span at the word. */
+  #tokenAt({ body, start }: LinePlace, word: number): Buffer {
     const { table } = this.#scanner;
-    return type === TokenType.Object ? text.subarray(table[word], table[word + 1]) : undefined;
+    return body.subarray(start + table[word]!, start + table[word + 1]!);
   }
 
   #byMembers(text: Buffer): Fields {
@@ -317,6 +319,10 @@ function middleOf(text: string): SharedFields | undefined {
     personProfile: found[6] === "true",
     historical: found[7] === "true",
   };
+}
+
+function textOf({ body, start, end }: LinePlace): Buffer {
+  return body.subarray(start, end);
 }
 
 function isAt(text: Buffer, expected: Buffer, start: number, end: number): boolean {

@@ -32,7 +32,7 @@ interface OwnFields {
   readonly event: string;
   readonly distinctId: string;
   readonly timestampMs: number;
-  /** Within the line. */
+  /** Within the body. */
   readonly propertiesStart: number;
   readonly propertiesEnd: number;
   readonly set: Buffer | undefined;
@@ -74,8 +74,8 @@ export class WrittenRecord implements SinkRecord {
     this.#body = place.body;
     this.#start = place.start;
     this.#end = place.end;
-    this.#propertiesStart = place.start + own.propertiesStart;
-    this.#propertiesEnd = place.start + own.propertiesEnd;
+    this.#propertiesStart = own.propertiesStart;
+    this.#propertiesEnd = own.propertiesEnd;
   }
 
   get stream(): string {

@@ -49,6 +49,22 @@ describe("the binding refuses misuse", () => {
     }
   });
 
+  test("a part that is not within the body", () => {
+    const scanner = new EventScanner(new Uint32Array(oneRow));
+    const body = Buffer.from("[1]");
+    const part = (...offsets: unknown[]) =>
+      Reflect.apply(EventScanner.prototype.scanPart, scanner, [body, ...offsets]);
+    for (const offsets of [[], [0], [0, 4], [2, 1], [4, 4], [-1, 3], [0, "3"], [0, undefined]])
+      expect(() => part(...offsets)).toThrow(TypeError);
+    for (const wrong of wrongBodies)
+      expect(() => Reflect.apply(EventScanner.prototype.scanPart, scanner, [wrong, 0, 0])).toThrow(
+        TypeError,
+      );
+    expect(part(1, 2)).toBe(ScanStatus.Ok);
+    expect(part(3, 3)).toBe(ScanStatus.Empty);
+    expect(scanner.scanPart(Buffer.alloc(0), 0, 0)).toBe(ScanStatus.Empty);
+  });
+
   test("a method on another object", () => {
     const body = Buffer.from("{}");
     for (const target of [

@@ -1,8 +1,8 @@
 // Binds the scanner's core to Node: the class, its methods, the module. It knows nothing of JSON.
 //
 // class EventScanner: new EventScanner(table: Uint32Array), scan(body: Uint8Array): status,
-// scanAtOnce(body): status, scanMore(body): undefined, scan and scanMore also in the background,
-// with promises; finish() and release().
+// scanPart(body, start, end): status, scanAtOnce(body): status, scanMore(body): undefined, scan
+// and scanMore also in the background, with promises; finish() and release().
 // Wrong arguments, and any call while a background scan is under way, throw. The object keeps its
 // table alive; a table detached or shrunk since then is refused.
 
@@ -131,6 +131,7 @@ napi_property_descriptor method(const char* name, napi_callback callback) {
 NAPI_MODULE_INIT() {
   const napi_property_descriptor methods[] = {
       method("scan", scan<Task::kScan>),
+      method("scanPart", scan<Task::kScanPart>),
       method("scanAtOnce", scan<Task::kScanAtOnce>),
       method("scanMore", scan_more),
       method("scanInBackground", in_background<Task::kScan>),

@@ -9,7 +9,8 @@ ScanStatus Job::run() const noexcept {
   const size_t row_capacity = (table.length - kHeaderWords) / (size_t{kRowWords} + kExtraWords);
   EventScanner& scanner = binding->scanner;
   switch (task) {
-    case Task::kScan: return scanner.scan(body.bytes, body.length, table.words, row_capacity);
+    case Task::kScan:
+    case Task::kScanPart: return scanner.scan(body.bytes, body.length, table.words, row_capacity);
     case Task::kScanAtOnce:
       return scanner.scan_at_once(body.bytes, body.length, table.words, row_capacity);
     case Task::kScanMore: scanner.scan_more(body.bytes, table.words, row_capacity);
@@ -53,15 +54,37 @@ Binding* get_idle_binding(napi_env env, napi_value scanner) {
   return nullptr;
 }
 
+namespace {
+
+/** False: not two offsets within the body. */
+bool take_part(napi_env env, const napi_value* offsets, Body& body) {
+  uint32_t start = 0;
+  uint32_t end = 0;
+  if (napi_get_value_uint32(env, offsets[0], &start) != napi_ok ||
+      napi_get_value_uint32(env, offsets[1], &end) != napi_ok || start > end || end > body.length)
+    return false;
+  if (body.bytes != nullptr) body.bytes += start;
+  body.length = end - start;
+  return true;
+}
+
+}  // namespace
+
 bool get_call(napi_env env, napi_callback_info info, Task task, Call& call) {
-  size_t argument_count = 1;
-  napi_get_cb_info(env, info, &argument_count, &call.body, &call.scanner, nullptr);
+  napi_value arguments[3];
+  size_t argument_count = task == Task::kScanPart ? 3 : 1;
+  napi_get_cb_info(env, info, &argument_count, arguments, &call.scanner, nullptr);
+  call.body = arguments[0];
   Job& job = call.job;
   job.task = task;
   job.binding = get_idle_binding(env, call.scanner);
   if (job.binding == nullptr) return false;
   if (!get_body(env, call.body, job.body)) {
     napi_throw_type_error(env, nullptr, "EventScanner: the body must be a Uint8Array");
+    return false;
+  }
+  if (task == Task::kScanPart && !take_part(env, arguments + 1, job.body)) {
+    napi_throw_type_error(env, nullptr, "EventScanner: the part's offsets lie outside the body");
     return false;
   }
   napi_value table = nullptr;

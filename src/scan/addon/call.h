@@ -31,7 +31,8 @@ struct Body {
   size_t length;
 };
 
-enum class Task { kScan, kScanAtOnce, kScanMore };
+/** Of kScanPart, the job is that of kScan, and its body is the part. */
+enum class Task { kScan, kScanPart, kScanAtOnce, kScanMore };
 
 /**
  * One call of the core, in plain pointers: good on any thread while the memory behind them stays.

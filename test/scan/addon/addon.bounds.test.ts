@@ -29,6 +29,14 @@ describe("a scan reads no byte beside the body", () => {
           body.set(bytes);
           const status = scanner.scan(body);
           expect([status, written(scanner.table)]).toEqual([expected.status, expected.tables[0]]);
+          expect(body.toString("latin1")).toBe(expected.body);
+          body.set(bytes);
+          const part = scanner.scanPart(memory, offset, offset + bytes.length);
+          expect([part, written(scanner.table)]).toEqual([expected.status, expected.tables[0]]);
+          expect(body.toString("latin1")).toBe(expected.body);
+          expect(memory.fill(around, offset, offset + bytes.length)).toEqual(
+            Buffer.alloc(memory.length, around),
+          );
         }
       }
     }
