@@ -173,8 +173,11 @@ class Erasing {
         return;
       } catch (error) {
         if (!(error instanceof LostLockError) || tried === triesMax) throw error;
-        // What it has stored since may hold events that the other one has erased.
-        note(command, "another erasure has taken over meanwhile: beginning again behind it");
+        // What it has stored since may hold events that another one has erased.
+        note(
+          command,
+          "the lock was lost, to another erasure or by a standstill of this one: beginning again",
+        );
       } finally {
         await log.unlock();
       }

@@ -4,7 +4,6 @@
 import { hash } from "node:crypto";
 import { isUuid } from "../../base/forms.ts";
 
-const uuidCharacters = 36;
 /** The digits whose first two bits are the variant of RFC 9562. */
 const variants = "89ab";
 
@@ -24,5 +23,5 @@ export function uuidOfSource(parts: readonly unknown[]): string {
 
 /** Whether the gateway takes it for a UUID. */
 export function isUuidText(value: unknown): value is string {
-  return typeof value === "string" && value.length === uuidCharacters && isUuid(value);
+  return typeof value === "string" && isUuid(value);
 }

@@ -21,7 +21,7 @@ export interface ImportState {
   readonly counts: CountsText;
 }
 
-/** Names the gateway and the project, without the key, and without what else is secret of `url`. */
+/** Names the gateway and the project, without the key, and without user and password. */
 export function targetOf(url: URL, key: string): string {
   const address = new URL(url);
   [address.username, address.password] = ["", ""];

@@ -147,7 +147,8 @@ test("what is no record is put aside, in files of its own, and stops nothing", a
   const line = (distinctId: string): string =>
     storedLine({ uuid: uuid(), distinctId, receivedAtMs }, "shop", "live");
   const other = line("other").replace('"shop"', '"other"');
-  const lines = [line("a"), "no json \0\x1f\x1e", "[]", other, line("b")];
+  const noUuid = line("c").replace(/[^"]{36}/, "0123456789abcdef-".repeat(3).slice(0, 36));
+  const lines = [line("a"), "no json \0\x1f\x1e", "[]", other, noUuid, line("b")];
   await storeFrames(connection, [
     { lane: "live", projectId: "shop", messageId: "m", events: [], text: lines.join("\n") },
   ]);
@@ -169,8 +170,9 @@ test("what is no record is put aside, in files of its own, and stops nothing", a
     { ...place, line: "1", reason: "not_json", record: lines[1] },
     { ...place, line: "2", reason: "not_a_record", record: "[]" },
     { ...place, line: "3", reason: "wrong_project", record: other },
+    { ...place, line: "4", reason: "not_a_record", record: noUuid },
   ]);
-  expect(counts).toMatchObject({ events: 2, rejected: 3, duplicates: 0 });
+  expect(counts).toMatchObject({ events: 2, rejected: 4, duplicates: 0 });
 });
 
 test("what stands in no file yet is in a copy of the folder, and a sink goes on there", async () => {

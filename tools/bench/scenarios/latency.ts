@@ -13,6 +13,7 @@ const shares = [0.5, 0.8];
  * a second, p99 of the first two seconds was 20 ms, that of eight seconds behind them 5 ms.
  */
 const times = { seconds: 8, settleSeconds: 2 };
+const quickTimes = { seconds: 3, settleSeconds: 1 };
 
 export function latencyScenario(share: number): string {
   return `at ${share * 100} % of its peak`;
@@ -34,7 +35,7 @@ export async function latency(bench: Bench): Promise<void> {
           const rate = Math.round(peak * share);
           const { run, serverCores, clientCores } = await session.measure({
             ...load,
-            ...times,
+            ...(bench.quick ? quickTimes : times),
             rate,
           });
           const values = {
