@@ -4,6 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
 import { addProject } from "../../src/projects/registry/commands.ts";
@@ -130,9 +131,15 @@ test("the NATS user that the guide gives it can do all it does", async () => {
   onTestFinished(() => connection.close());
   await makeStreams(connection);
   await addProject(connection, { prefix: "penstock", replicas: 1, id: "shop", key: "phc_shop" });
-  const event = { uuid: "0190c8b2-7f3a-7c11-9d2e-3f4a5b6c7d8e", distinctId: "a", receivedAtMs: 1 };
-  const frame = { lane: "live", projectId: "shop", messageId: "m", events: [event] } as const;
-  await storeFrames(connection, [frame]);
+  const frames = ["gone", "first", "deleted", "last"].map((distinctId, nth) => {
+    const uuid = `0190c8b2-7f3a-7c11-9d2e-00000000000${nth}`;
+    const events = [{ uuid, distinctId, receivedAtMs: 1 }];
+    return { lane: "live", projectId: "shop", messageId: distinctId, events } as const;
+  });
+  await storeFrames(connection, frames);
+  const { streams } = await jetstreamManager(connection);
+  await streams.purge("PENSTOCK_LIVE_0", { seq: 2 });
+  await streams.deleteMessage("PENSTOCK_LIVE_0", 3);
   const taking = await startUpstream();
   onTestFinished(() => taking.stop());
   const nats = server.url.replace("//", "//sink:sink-secret@");
@@ -140,7 +147,8 @@ test("the NATS user that the guide gives it can do all it does", async () => {
     { PENSTOCK_NATS_URL: nats, PENSTOCK_SINK_TO: taking.url },
     ...["sink", "posthog", "--state", newFolder(), "--sink-port", "0"],
   );
-  await expect.poll(() => taking.events("phc_shop").length, slow).toBe(1);
+  const sent = () => taking.events("phc_shop").map(({ distinct_id }) => distinct_id);
+  await expect.poll(sent, slow).toEqual(["first", "last"]);
   sink.kill("SIGTERM");
   expect(await ended(sink)).toBe(0);
   expect(sink.said.err).not.toContain("Permissions Violation");
