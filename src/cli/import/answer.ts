@@ -17,7 +17,12 @@ export type Answer =
     }
   | { readonly kind: "again"; readonly afterMs: number | undefined; readonly why: string }
   | { readonly kind: "tooLarge"; readonly why: string }
-  | { readonly kind: "refused"; readonly why: string };
+  | {
+      readonly kind: "refused";
+      readonly why: string;
+      /** False: who answered may have stored them all the same. */
+      readonly isNothingStored: boolean;
+    };
 
 /** More than a gateway says; a proxy may say anything. */
 const retryAfterMsMax = 600_000;
@@ -38,7 +43,7 @@ export function readAnswer({ status, retryAfter, text }: RawAnswer, events: numb
     return { kind: "again", afterMs: retryAfterMs(retryAfter, retryAfterMsMax), why };
   }
   if (status === 413) return { kind: "tooLarge", why };
-  return { kind: "refused", why };
+  return { kind: "refused", why, isNothingStored: status >= 400 };
 }
 
 type Said = Readonly<Record<string, unknown>>;
@@ -47,13 +52,23 @@ function stored(said: Said, text: string): Answer {
   const { accepted, dropped } = said;
   if (typeof accepted !== "number" || typeof dropped !== "number") {
     const why = `200, and the answer is none of a Penstock gateway: ${text.slice(0, whyCharactersMax)}`;
-    return { kind: "refused", why };
+    return { kind: "refused", why, isNothingStored: false };
   }
   const [errors, warnings] = [notesOf(said["errors"]), notesOf(said["warnings"])];
   const namesSome =
     countOf(said["errors_total"]) > errors.length ||
     countOf(said["warnings_total"]) > warnings.length;
   return { kind: "done", accepted, dropped, errors, warnings, namesSome };
+}
+
+/** What became of the lines that were sent, to stand behind them. */
+export function refusedText({
+  isNothingStored,
+  why,
+}: Extract<Answer, { kind: "refused" }>): string {
+  return isNothingStored
+    ? `were refused, and nothing of them is stored: ${why}`
+    : `got an answer that does not say what became of them: ${why}`;
 }
 
 /** Nothing is stored, because each event is in error. Of one event alone the code is its own. */

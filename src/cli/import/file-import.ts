@@ -6,7 +6,7 @@ import type { ItemNote } from "../../base/types.ts";
 import { dropTable } from "../../base/warnings.ts";
 import type { BackgroundScanner } from "../../scan/table.ts";
 import { CommandError } from "../context.ts";
-import type { Answer } from "./answer.ts";
+import { type Answer, refusedText } from "./answer.ts";
 import {
   type Batch,
   type BatchPart,
@@ -232,7 +232,7 @@ export class FileImport {
         return;
       case "refused":
         throw new CommandError(
-          `import ${this.#name}: lines ${lines[0]} to ${lines.at(-1)} were refused, and nothing of them is stored: ${answer.why}`,
+          `import ${this.#name}: lines ${lines[0]} to ${lines.at(-1)} ${refusedText(answer)}`,
         );
       default:
         answer satisfies never;

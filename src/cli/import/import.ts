@@ -95,10 +95,10 @@ async function runOne(
   const { dryRun } = options;
   const { stdout, stderr } = context;
   const name = file === "-" ? "standard input" : file;
-  const beganMs = performance.now();
+  const sinceMonotonicMs = performance.now();
   const say = (): void => {
     progress.end();
-    const seconds = (performance.now() - beganMs) / 1_000;
+    const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
     const [first = "", ...more] = one.counts.summary(dryRun ? "would be stored" : "stored");
     const lines = [`${name}: ${first}, in ${durationText(seconds)}`, ...more];
     stdout.write(`${forTerminal(lines.join("\n"))}\n`);

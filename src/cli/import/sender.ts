@@ -67,7 +67,7 @@ export class Sender {
   ): Promise<FinalAnswer> {
     const { stop, giveUpAfterMs, trouble } = this.#options;
     const sent = this.#options.gzip ? await packed(body) : body;
-    const beganMs = performance.now();
+    const sinceMonotonicMs = performance.now();
     let pauseMs = pauseMsMin;
     for (let tries = 1; ; tries++) {
       const answer = await this.#try(sent, events, handedOver);
@@ -75,14 +75,15 @@ export class Sender {
         if (tries > 1) trouble(undefined);
         return answer;
       }
-      if (performance.now() - beganMs > giveUpAfterMs) {
+      if (performance.now() - sinceMonotonicMs > giveUpAfterMs) {
         throw new CommandError(
           `gave up after ${Math.round(giveUpAfterMs / 1_000)} s: ${answer.why}`,
         );
       }
       // A gateway that has closed an idle connection is no trouble: the first retry is silent.
       if (tries > 1 || answer.afterMs !== undefined) trouble(answer.why);
-      await pauseUntilAborted(answer.afterMs ?? pauseMs, stop);
+      // A proxy in trouble may ask for no pause at all, or name a time that is over.
+      await pauseUntilAborted(Math.max(answer.afterMs ?? 0, pauseMs), stop);
       if (stop.aborted) throw new Stopped();
       pauseMs = Math.min(2 * pauseMs, pauseMsMax);
     }

@@ -6,6 +6,7 @@ import { gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../../testkit/for-file.ts";
 import type { StoredEvent, TestProject } from "../../../testkit/gateway.ts";
+import { answeringServer } from "./answering-server.ts";
 import { fileWith, linesOf, runImport } from "./import-kit.ts";
 
 const gateway = await gatewayForFile();
@@ -257,8 +258,18 @@ describe("it does not begin, or ends and says why", () => {
   test("a key that nobody has", async () => {
     const file = fileWith(linesOf(5));
     const { error } = await runImport([...to({ key: "phc_nobody" }), file]);
-    expect(error?.message).toContain(`import ${file}: lines 1 to 5 were refused`);
+    expect(error?.message).toContain(
+      `import ${file}: lines 1 to 5 were refused, and nothing of them`,
+    );
     expect(error?.message).toContain("401 unknown_api_key");
+  });
+
+  test("a 200 of no gateway: who gave it may have stored what it got", async () => {
+    const { port } = await answeringServer({ accepted: undefined });
+    const file = fileWith(linesOf(5));
+    const { error } = await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
+    expect(error?.message).toContain("lines 1 to 5 got an answer that does not say what became");
+    expect(error?.message).not.toContain("nothing of them is stored");
   });
 
   test.each([

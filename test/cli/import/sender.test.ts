@@ -80,6 +80,20 @@ test("503, 429, a broken connection and a proxy's 502: sent again, the same body
   ]);
 });
 
+test.each([["0"], ["Thu, 01 Jan 2015 00:00:00 GMT"]])(
+  "who asks for no pause (Retry-After: %s) is asked less and less often all the same",
+  async (retryAfter) => {
+    const away = { status: 503, headers: { "retry-after": retryAfter } };
+    const { url, atMs } = await gatewayThatSays(away, away, away);
+    await senderTo(url).sender.send(body, 2);
+    const pauses = atMs.slice(1).map((ms, index) => ms - atMs[index]!);
+    expect(pauses).toHaveLength(3);
+    // A timer of Node may fire up to 1 ms early.
+    for (const [index, leastMs] of [200, 400, 800].entries())
+      expect(pauses[index]).toBeGreaterThanOrEqual(leastMs - 1);
+  },
+);
+
 test("it gives up after the time it was given", async () => {
   const { url } = await gatewayThatSays(...Array(50).fill({ status: 503 }));
   const { sender } = senderTo(url, { giveUpAfterMs: 1 });
@@ -115,10 +129,16 @@ test.each([
   [{ status: 413, text: '{"code":"too_many_events","detail":"D"}' }, { kind: "tooLarge" }],
   [
     { status: 401, text: '{"code":"unknown_api_key","detail":"D"}' },
-    { kind: "refused", why: "401 unknown_api_key: D" },
+    { kind: "refused", why: "401 unknown_api_key: D", isNothingStored: true },
   ],
-  [{ status: 301, text: "" }, { kind: "refused" }],
-  [{ status: 200, text: '{"status":1}' }, { kind: "refused" }],
+  [
+    { status: 301, text: "" },
+    { kind: "refused", isNothingStored: false },
+  ],
+  [
+    { status: 200, text: '{"status":1}' },
+    { kind: "refused", isNothingStored: false },
+  ],
   [
     { status: 400, text: '{"code":"missing_alias","detail":"D"}' },
     {
