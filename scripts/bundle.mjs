@@ -25,7 +25,7 @@ import { packConsumer } from "./lib/consumer-package.mjs";
 import { bringDuckdb } from "./lib/duckdb.mjs";
 import { buildDist, installPackages } from "./lib/install.mjs";
 import { noteGroups, takeLock } from "./lib/lock.mjs";
-import { sinkFlag } from "./lib/node-flags.mjs";
+import { gatewayFlag, sinkFlag } from "./lib/node-flags.mjs";
 import { placesFor } from "./lib/packages.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
 import {
@@ -158,8 +158,11 @@ function isForRunning(file) {
 const launcher = `#!/bin/sh
 # Penstock on the Node it was built for.
 bin=$(dirname "$(readlink -f "$0")")
-flags=
-if [ "$1" = sink ]; then flags=${sinkFlag}; fi
+case "$1" in
+  sink) flags=${sinkFlag} ;;
+  up | serve) flags=${gatewayFlag} ;;
+  *) flags= ;;
+esac
 exec "$bin/node" $flags "$bin/../dist/main.js" "$@"
 `;
 

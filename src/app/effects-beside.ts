@@ -49,6 +49,8 @@ export function startBeside(
     const own = Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_"));
     const started = fork(mainFile, ["effects", besideCommand], {
       env: Object.fromEntries(own),
+      // What this process's Node was told is for a gateway.
+      execArgv: [],
       stdio: ["ignore", "ignore", "inherit", "ipc"],
       serialization: "advanced",
     });

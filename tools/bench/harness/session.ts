@@ -135,9 +135,7 @@ function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
   const countsEvents = variant === "penstock" ? "by header" : "one a message";
 
   async function measure(load: Load): Promise<Measurement> {
-    // What the warm-up left in flight must have landed before the stream is emptied.
-    await nats?.stored("one a message");
-    await nats?.purge();
+    await emptied(nats);
     const storedBefore = await eventsStoredByOwnCount(server.adminUrl);
     const tree = processTree(server.child.pid);
     for (const pid of tree) resetPeakMemory(pid);
@@ -200,6 +198,17 @@ function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
       await nats?.end();
     },
   };
+}
+
+/**
+ * Empties the streams. What the warm-up left in flight may land after that, where the disk kept it
+ * waiting for longer than the streams were watched: then they are emptied again.
+ */
+async function emptied(nats: BenchNats | undefined): Promise<void> {
+  if (nats === undefined) return;
+  await nats.stored("one a message");
+  do await nats.purge();
+  while ((await nats.stored("one a message")).messages > 0);
 }
 
 function sumOf(nats: BenchNats | undefined, used: (pid: number) => number): number {

@@ -44,6 +44,8 @@ const baselineFiles: Readonly<Record<Exclude<Variant, "penstock">, string>> = {
   ceiling: "uws-discard.ts",
 };
 const startMsMax = 60_000;
+/** As `npm start` starts one: scripts/lib/node-flags.mjs. */
+const gatewayFlag = "--max-semi-space-size=8";
 
 export async function startVariant(
   variant: Variant,
@@ -73,7 +75,7 @@ async function startPenstock({
 }: VariantOptions): Promise<VariantServer> {
   const child = startChild({
     program: process.execPath,
-    args: [join(root, "dist", "main.js"), "serve"],
+    args: [gatewayFlag, join(root, "dist", "main.js"), "serve"],
     env: {
       PENSTOCK_HOST: "127.0.0.1",
       PENSTOCK_PORT: "0",

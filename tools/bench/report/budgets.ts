@@ -3,9 +3,11 @@
 
 import { historyNames } from "../effects/histories.ts";
 import type { Row } from "../harness/bench.ts";
+import { variantTitles } from "../harness/variants.ts";
 import { ratioScenario } from "../scenarios/fairness.ts";
-import { latencyScenario } from "../scenarios/latency.ts";
+import { latencyScenario, natsApartScenario } from "../scenarios/latency.ts";
 import { sinkScenario } from "../scenarios/sinks.ts";
+import { manyProjectsScenario } from "../scenarios/throughput.ts";
 import { medianAt, places, type Where } from "./statistics.ts";
 import { figure, textTable } from "./text-table.ts";
 
@@ -53,6 +55,8 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
   });
   const effects = (history: string, variant: string) =>
     medianAt(rows, { group: "effects", scenario: history, variant, sync: "" }, "eventsPerSecond");
+  const latencyAt = (scenario: string) =>
+    medianAt(rows, { group: "latency", scenario, variant: "penstock", sync: "always" }, "p99");
   const taken = medianAt(rows, { group: "effects", ...hundreds }, "eventsPerSecond");
   return [
     least(
@@ -98,7 +102,7 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
     ),
     most(
       "memory at rest after load",
-      200,
+      110,
       limit("memory at rest after load", "restBytes") / mib,
       "MiB",
     ),
@@ -128,13 +132,10 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
     most(
       "p99 of single events at half of the peak rate, sync always",
       5,
-      medianAt(
-        rows,
-        { group: "latency", scenario: latencyScenario(0.5), variant: "penstock", sync: "always" },
-        "p99",
-      ),
+      latencyAt(latencyScenario(0.5)),
       "ms",
     ),
+    most("the same, nats-server on a core of its own", 2, latencyAt(natsApartScenario), "ms"),
     most(
       "p99 of a project beside the attack that it feels most",
       100,
@@ -178,7 +179,37 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
       return { ...least(name, sinkEventsPerSecond[target], measured), unit: "events/s" };
     }),
     ...replicaBudgets(rows),
+    ...manyProjectsBudgets(rows),
   ];
+}
+
+/** Against one project's single events on the same nodes, from as many connections. */
+function manyProjectsBudgets(rows: readonly Row[]): Budget[] {
+  return [
+    { nodes: "one node", variant: "penstock" },
+    { nodes: "three replicas", variant: `${variantTitles.penstock}, 3 replicas` },
+  ].flatMap(({ nodes, variant }) =>
+    [100, 1_000, 10_000].flatMap((projects): Budget[] => {
+      const what = `single events of ${projects.toLocaleString("en")} projects, ${nodes}`;
+      const at = (count: number, value: string) =>
+        medianAt(
+          rows,
+          { group: "projects", scenario: manyProjectsScenario(count), variant, sync: "always" },
+          value,
+        );
+      const share = at(projects, "eventsPerSecond") / at(1, "eventsPerSecond");
+      return [
+        {
+          ...{ what: `${what}: events/s against one project`, bound: "at least" },
+          ...{ target: 0.5, unit: "×", measured: share },
+        },
+        {
+          ...{ what: `${what}: p99`, bound: "at most" },
+          ...{ target: 60, unit: "ms", measured: at(projects, "p99Ms") },
+        },
+      ];
+    }),
+  );
 }
 
 /** Against the baseline on the same cluster and server. */

@@ -44,8 +44,12 @@ export function writeResult(result: BenchResult): string {
   return file;
 }
 
+/** Counts stay whole: what is said of them may be of the last digit. */
 function shortened(values: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [name, Number(value.toPrecision(digits))]),
+    Object.entries(values).map(([name, value]) => [
+      name,
+      Number.isInteger(value) ? value : Number(value.toPrecision(digits)),
+    ]),
   );
 }

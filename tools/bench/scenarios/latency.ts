@@ -3,10 +3,11 @@
 // latency is the length of the queue.
 
 import { type Bench, inOrder } from "../harness/bench.ts";
-import { openSession } from "../harness/session.ts";
+import { setApart } from "../harness/cores.ts";
+import { openSession, type Session } from "../harness/session.ts";
 import { singles } from "./loads.ts";
 
-const connections = 128;
+const load = singles(128, 1);
 const shares = [0.5, 0.8];
 /**
  * The client needs a second until its code is compiled. At half of Penstock's peak, 24,000 requests
@@ -19,6 +20,9 @@ export function latencyScenario(share: number): string {
   return `at ${share * 100} % of its peak`;
 }
 
+/** Of nats-server on a core that neither the server nor the client has. */
+export const natsApartScenario = `${latencyScenario(0.5)}, nats-server on a core of its own`;
+
 export async function latency(bench: Bench): Promise<void> {
   const variants = ["penstock", "fastify"] as const;
   const syncs = bench.quick ? (["always"] as const) : (["always", "lazy"] as const);
@@ -28,23 +32,9 @@ export async function latency(bench: Bench): Promise<void> {
     for (const cell of inOrder(cells, round)) {
       const session = await openSession({ ...cell, closedLoop: bench.closedLoop });
       try {
-        const load = singles(connections, 1);
-        await session.warmUp(load, 1);
-        const peak = (await session.measure(load)).requestsPerSecond;
+        const peak = await peakOf(session);
         for (const share of shares) {
-          const rate = Math.round(peak * share);
-          const { run, serverCores, clientCores } = await session.measure({
-            ...load,
-            ...(bench.quick ? quickTimes : times),
-            rate,
-          });
-          const values = {
-            rate,
-            achieved: run.requests / run.seconds,
-            serverCores,
-            clientCores,
-            ...run.latencyMs,
-          };
+          const values = await atRate(bench, session, Math.round(peak * share));
           bench.note({
             group: "latency",
             scenario: latencyScenario(share),
@@ -57,5 +47,48 @@ export async function latency(bench: Bench): Promise<void> {
         await session.close();
       }
     }
+    if (!bench.quick) await natsApart(bench, round);
   }
+}
+
+async function natsApart(bench: Bench, round: number): Promise<void> {
+  const cell = { variant: "penstock", sync: "always" } as const;
+  const session = await openSession({ ...cell, closedLoop: bench.closedLoop });
+  const together = setApart({
+    alone: session.nats?.pids ?? [],
+    others: [session.server.child.pid],
+  });
+  try {
+    if (together === undefined) {
+      bench.remark(`${natsApartScenario}: not measured, for want of a second core or of taskset`);
+      return;
+    }
+    const values = await atRate(bench, session, Math.round((await peakOf(session)) / 2));
+    bench.note({ group: "latency", scenario: natsApartScenario, ...cell, round, values });
+  } finally {
+    together?.();
+    await session.close();
+  }
+}
+
+/** Requests a second, after a warm-up. */
+async function peakOf(session: Session): Promise<number> {
+  await session.warmUp(load, 1);
+  return (await session.measure(load)).requestsPerSecond;
+}
+
+async function atRate(
+  { quick }: Bench,
+  session: Session,
+  rate: number,
+): Promise<Record<string, number>> {
+  const paced = { ...load, ...(quick ? quickTimes : times), rate };
+  const { run, serverCores, clientCores } = await session.measure(paced);
+  return {
+    rate,
+    achieved: run.requests / run.seconds,
+    serverCores,
+    clientCores,
+    ...run.latencyMs,
+  };
 }

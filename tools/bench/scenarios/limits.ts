@@ -23,9 +23,9 @@ const settleMs = 1_500;
 const slackSeconds = 2;
 /**
  * How long the memory is watched for coming back after the load; the least seen counts. Buffers are
- * kept for 10 s.
+ * kept for 10 s, and what is free is given back every 10 s.
  */
-const restMs = 12_000;
+const restMs = 22_000;
 
 export async function limits(bench: Bench): Promise<void> {
   const rounds = bench.rounds(3);

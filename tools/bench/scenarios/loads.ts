@@ -39,11 +39,15 @@ export function singles(connections: number, seconds: number): Load {
   };
 }
 
+export function singlesOfName(projects: number, connections: number): string {
+  return `single events, ${connections} connections, ${projects.toLocaleString("en")} projects`;
+}
+
 /** One event a request, each of another project. */
 export function singlesOf(projects: number, seconds: number, connections = 128): Load {
   return {
     ...singles(connections, seconds),
-    name: `single events, ${connections} connections, ${projects.toLocaleString("en")} projects`,
+    name: singlesOfName(projects, connections),
     bodies: made(`projects ${projects}`, () =>
       Array.from({ length: projects }, (_, index) => singleBody(index, index)),
     ),

@@ -2,7 +2,7 @@
 // sizes, connection counts, encodings, projects and partitions, Penstock against the baseline only.
 
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
-import { batches, huge, singles, singlesOf } from "./loads.ts";
+import { batches, huge, singles, singlesOf, singlesOfName } from "./loads.ts";
 
 /** How many 19 MB bodies a run takes: about two seconds' worth. */
 function hugeAmount({ variant }: Cell, quick: boolean): number {
@@ -98,6 +98,12 @@ export async function projects(bench: Bench): Promise<void> {
   await manyProjects(bench);
 }
 
+const manyConnections = 256;
+
+export function manyProjectsScenario(count: number): string {
+  return singlesOfName(count, manyConnections);
+}
+
 /**
  * How much of what one project gets many projects get, with atomic batches and without, on one node
  * and on three.
@@ -110,7 +116,7 @@ async function manyProjects(bench: Bench): Promise<void> {
     await runCells(bench, {
       group: "projects",
       cells: count === 1 ? cells : [...cells, ...alone],
-      loads: () => [singlesOf(count, 2, 256)],
+      loads: () => [singlesOf(count, 2, manyConnections)],
       rounds: bench.rounds(1),
       projects: count,
       warmUpSeconds: 1,
