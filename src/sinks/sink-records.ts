@@ -5,7 +5,7 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
-import { isProjectId } from "../base/forms.ts";
+import { isProjectId, isUuid } from "../base/forms.ts";
 import { isString, typeAt } from "../events/item-view.ts";
 import { timestampTokenMs } from "../events/timestamp.ts";
 import { UuidForm, uuidBytes, uuidForm } from "../events/uuid.ts";
@@ -236,8 +236,7 @@ export class SinkRecords {
       return type === wanted ? text.subarray(start, end) : undefined;
     };
     const uuid = needed("uuid");
-    const form = uuidForm(Buffer.from(uuid, "latin1"), 0, uuid.length);
-    if (form === UuidForm.None) throw this.#faulty("not_a_record", "its uuid is no UUID");
+    if (!isUuid(uuid)) throw this.#faulty("not_a_record", "its uuid is no UUID");
     const projectId = needed("project_id");
     if (!isProjectId(projectId)) throw this.#faulty("not_a_record", "its project_id is none");
     const timestampMs = ms("timestamp");

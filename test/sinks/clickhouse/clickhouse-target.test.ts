@@ -10,7 +10,13 @@ import { askedClickHouse as asked } from "../../../testkit/clickhouse-rows.ts";
 import { clickHousesForFile, natsServerForFile } from "../../../testkit/for-file.ts";
 import { silent } from "../../../testkit/processes.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
-import { eventsAt, eventsIn, positionsAt, sinkSchema } from "../../../testkit/sink-events.ts";
+import {
+  almostUuid,
+  eventsAt,
+  eventsIn,
+  positionsAt,
+  sinkSchema,
+} from "../../../testkit/sink-events.ts";
 import {
   makeStreams,
   storedLine,
@@ -134,6 +140,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
       ...good.slice(7),
       line({ timeMs: Date.UTC(9999, 0) }),
       line({ event: "half" }).replace('"half"', '"\\ud800"'),
+      line({ uuid: almostUuid }),
     ];
     await storeFrames(connection, [frameOf(`${lines.join("\n")}\n`)]);
     const { counts } = startSink(connection, new ClickHouseTarget({ url, database }));
@@ -148,9 +155,10 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
       { line: 8, reason: "value", detail: expect.stringContaining("surrogate"), record: lines[8] },
       { line: 22, reason: "value", detail: expect.stringContaining("9999"), record: lines[22] },
       { line: 23, reason: "value", record: lines[23] },
+      { line: 24, reason: "not_a_record", record: lines[24] },
     ]);
     // They are counted once the positions are written.
-    await expect.poll(() => counts.rejected, within).toBe(4);
+    await expect.poll(() => counts.rejected, within).toBe(5);
     expect(counts).toMatchObject({ events: good.length, duplicates: 0 });
   });
 

@@ -8,7 +8,7 @@ import { afterAll, beforeEach, expect, test } from "vitest";
 import { natsServerForFile } from "../../../testkit/for-file.ts";
 import { askedOfParquet as asked, positionsOfParquet } from "../../../testkit/parquet-rows.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
-import { eventsIn } from "../../../testkit/sink-events.ts";
+import { almostUuid, eventsIn } from "../../../testkit/sink-events.ts";
 import { makeStreams, storedLine, storeFrames } from "../../../testkit/stored-events.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
@@ -148,7 +148,8 @@ test("what is no record is put aside, in files of its own, and stops nothing", a
     storedLine({ uuid: uuid(), distinctId, receivedAtMs }, "shop", "live");
   const other = line("other").replace('"shop"', '"other"');
   const noUuid = line("c").replace(/[^"]{36}/, "0123456789abcdef-".repeat(3).slice(0, 36));
-  const lines = [line("a"), "no json \0\x1f\x1e", "[]", other, noUuid, line("b")];
+  const almost = storedLine({ uuid: almostUuid, distinctId: "d", receivedAtMs }, "shop", "live");
+  const lines = [line("a"), "no json \0\x1f\x1e", "[]", other, noUuid, line("b"), almost];
   await storeFrames(connection, [
     { lane: "live", projectId: "shop", messageId: "m", events: [], text: lines.join("\n") },
   ]);
@@ -171,8 +172,9 @@ test("what is no record is put aside, in files of its own, and stops nothing", a
     { ...place, line: "2", reason: "not_a_record", record: "[]" },
     { ...place, line: "3", reason: "wrong_project", record: other },
     { ...place, line: "4", reason: "not_a_record", record: noUuid },
+    { ...place, line: "6", reason: "not_a_record", record: almost },
   ]);
-  expect(counts).toMatchObject({ events: 2, rejected: 4, duplicates: 0 });
+  expect(counts).toMatchObject({ events: 2, rejected: 5, duplicates: 0 });
 });
 
 test("what stands in no file yet is in a copy of the folder, and a sink goes on there", async () => {

@@ -11,6 +11,7 @@ import { asked } from "../../../testkit/postgres-rows.ts";
 import { silent } from "../../../testkit/processes.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
 import {
+  almostUuid,
   eventsAt,
   eventsIn,
   positionsAt,
@@ -133,6 +134,7 @@ test("what is no record, and what PostgreSQL does not take, is put aside and sto
     `{"uuid":"${uuid()}","project_id":"shop"}`,
     line('{"fine":2}'),
     line('{"n":[1e131071]}'),
+    line("{}", { uuid: almostUuid }),
   ];
   await storeFrames(connection, [
     { lane: "live", projectId: "shop", messageId: "m", events: [], text: lines.join("\n") },
@@ -155,11 +157,12 @@ test("what is no record, and what PostgreSQL does not take, is put aside and sto
     "7 shop wrong_project",
     "8 shop not_a_record",
     "10 shop value",
+    "11 shop not_a_record",
   ]);
   const hugeNumber = "it has a number that jsonb would write out with thousands of digits";
   expect(rejected[0]).toMatchObject({ record: lines[1], detail: hugeNumber });
   expect(rejected[7]).toMatchObject({ detail: "its timestamp is none" });
-  expect(counts).toMatchObject({ events: 2, rejected: 9, duplicates: 0 });
+  expect(counts).toMatchObject({ events: 2, rejected: 10, duplicates: 0 });
 });
 
 test("projects and lanes that are not wanted are left out", async () => {

@@ -9,6 +9,7 @@ import { SinkCounts } from "../../../src/sinks/sink-counts.ts";
 import { natsServerForFile } from "../../../testkit/for-file.ts";
 import { startUpstream, type UpstreamRequest } from "../../../testkit/posthog-upstream.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
+import { almostUuid } from "../../../testkit/sink-events.ts";
 import { makeStreams, storeFrames } from "../../../testkit/stored-events.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
@@ -273,11 +274,15 @@ test.each([
 
 test("what is no record is put aside, and never sent", async () => {
   const folder = newFolder();
-  const frame = withProperties(frameOf("shop", [{}, {}]), ['{"fine":1}', "{broken"]);
+  const events = [{}, {}, { uuid: almostUuid }];
+  const frame = withProperties(frameOf("shop", events), ['{"fine":1}', "{broken", "{}"]);
   await storeFrames(connection, [frame]);
   const { counts } = startSink(connection, targetTo(upstream, { folder }));
   await expect.poll(() => counts.events, within).toBe(1);
-  expect(asideIn(folder)).toMatchObject([{ line: 1, reason: "not_json" }]);
+  expect(asideIn(folder)).toMatchObject([
+    { line: 1, reason: "not_json" },
+    { line: 2, reason: "not_a_record" },
+  ]);
 });
 
 test("an upstream that has no configuration for a key is told of, and gets the events", async () => {
