@@ -51,6 +51,12 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
 }
 
 /**
+ * History for which more is planned gets frames of its own, and ids by which these are known again,
+ * also where PENSTOCK_FRAME_BYTES_MAX is higher: an import makes bodies that every gateway knows.
+ */
+export const sharedHistoryBytesMax = 524_288;
+
+/**
  * The bytes that constant text, project id, address, id and times of a record commonly take, less
  * the punctuation of its item.
  */

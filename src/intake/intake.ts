@@ -17,7 +17,7 @@ import type {
   Publisher,
   WholeBody,
 } from "../base/types.ts";
-import { type RecordWriter, recordsBytesPlanned } from "../events/record.ts";
+import type { RecordWriter } from "../events/record.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../scan/table.ts";
 import { type Arrival, Arrivals } from "./arrivals.ts";
 import { awaitRoom } from "./await-room.ts";
@@ -39,6 +39,7 @@ import { type Protocol, Work, type WorkParts } from "./work.ts";
 import {
   endOfSlice,
   fewEventsMax,
+  fillsFrames,
   littleBytesMax,
   placedAtOnceBytesMax,
   placingBytesOf,
@@ -182,8 +183,11 @@ class RequestTaker {
     exchange: Exchange,
     body: WholeBody,
     whose: BodyHint = exchange.hint ?? this.#peek(body.bytes, true, exchange.v1?.apiKey),
-  ): Promise<void> {
-    return this.#takeInTurns(exchange, owned(body), whose);
+  ): Promise<void> | undefined {
+    const problem = this.#checks.ofQuotaUnread(whose, exchange, body.bytes.length);
+    if (problem === undefined) return this.#takeInTurns(exchange, owned(body), whose);
+    exchange.answerProblem(problem);
+    return undefined;
   }
 
   /** Takes the same steps as `#takeNow` in many turns, with the scan in the thread pool. */
@@ -260,7 +264,7 @@ class RequestTaker {
     const problem = (await protocol.readEventsInTurns(work, lateness)) ?? this.#checks.admit(work);
     if (problem !== undefined) return problem;
     try {
-      const isNamed = protocol.retriesWhole && this.#fillsFrames(work);
+      const isNamed = protocol.retriesWhole && fillsFrames(work, this.#publisher);
       work.begin(this.#parts, isNamed ? await bodyIdOf(work, this.#share) : undefined);
       const { pending } = work;
       for (let rows = work.rowCount; rows > 0; rows = pending.failed ? 0 : await work.nextRows())
@@ -306,14 +310,6 @@ class RequestTaker {
   }
 
   /**
-   * Whether the lines of the request may not fit into one frame: then it gets frames of its own.
-   * The body alone decides, so a retry of it is placed the same way.
-   */
-  #fillsFrames({ body, cost }: Work): boolean {
-    return recordsBytesPlanned(body.length, cost.events) > this.#publisher.frameBytesMax;
-  }
-
-  /**
    * Called when all frames are handed over. The request is answered when its frames are settled, or
    * now if it has none.
    */
@@ -337,7 +333,7 @@ function owned(body: WholeBody): OwnedBody {
 }
 
 function whoseIs({ project, lane }: Work): BodyHint {
-  return { projectId: project.id, lane };
+  return { projectId: project.id, lane, meter: project.meter };
 }
 
 function isAsHinted({ projectId, lane }: Arrival, work: Work): boolean {

@@ -1,10 +1,16 @@
 // Estimates how much work a body makes, and limits how much of it is done at a time. Whether a body
 // is large is decided here: by the work it makes, not by its bytes.
 
+import type { Publisher } from "../base/types.ts";
 import { isPlain } from "../events/item-view.ts";
 import { mayNeedMerging } from "../events/person-fields.ts";
-import { recordOverheadBytesMax } from "../events/record.ts";
+import {
+  recordOverheadBytesMax,
+  recordsBytesPlanned,
+  sharedHistoryBytesMax,
+} from "../events/record.ts";
 import { Header, Row } from "../scan/table.ts";
+import type { Work } from "./work.ts";
 
 /**
  * Up to this length a body of few events goes through at once, however much was done in the same
@@ -54,4 +60,16 @@ export function endOfSlice(
     bytes += placingBytesOf(isQuick ? itemBytes : itemBytes * slowPathFactor, 1, false);
   }
   return end;
+}
+
+/**
+ * Whether the lines of the request may not fit into one frame: then it gets frames of its own. Its
+ * lane and body alone decide, so a retry of it is placed the same way.
+ */
+export function fillsFrames(
+  { lane, body, cost }: Pick<Work, "lane" | "body" | "cost">,
+  { frameBytesMax }: Pick<Publisher, "frameBytesMax">,
+): boolean {
+  const most = lane === "live" ? frameBytesMax : Math.min(frameBytesMax, sharedHistoryBytesMax);
+  return recordsBytesPlanned(body.length, cost.events) > most;
 }

@@ -1,6 +1,8 @@
 // What is sent in one request: its body, and which line each of its events is. Holds types, and the
 // parts of a body that all requests share.
 
+import { recordOverheadBytesMax, sharedHistoryBytesMax } from "../../events/record.ts";
+
 /** Something to tell of a line. */
 export interface LineNote {
   readonly line: number;
@@ -39,17 +41,13 @@ export function bodyHead(key: string): Buffer {
 export const bodyTail = Buffer.from("]}");
 
 /**
- * A gateway gives the frames of a request names by which it knows them when the same body comes
- * again within two minutes, if it plans more than PENSTOCK_FRAME_BYTES_MAX for its records: its
- * bytes and 1,024 an event. Of a smaller body it makes no frames of its own. So one that is small
- * gets blanks at its end, and an import that goes on after it was killed stores nothing twice.
+ * A gateway gives the frames of a request of history names by which it knows them when the same
+ * body comes again within two minutes, if it plans more than `sharedHistoryBytesMax` for its
+ * records. Of a smaller body it may make no frames of its own. So one that is small gets blanks at
+ * its end, and an import that goes on after it was killed stores nothing twice.
  */
-const namedFromBytes = 524_288 + 1;
-const plannedBytesPerEvent = 1_024;
-
-/** How many blanks a body of so many bytes gets. */
 export function paddingOf(bytes: number, events: number): number {
-  return Math.max(0, namedFromBytes - bytes - events * plannedBytesPerEvent);
+  return Math.max(0, sharedHistoryBytesMax + 1 - bytes - events * recordOverheadBytesMax);
 }
 
 /** The events [from, to) of a batch; all of it has its `body` already. */
