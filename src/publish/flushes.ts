@@ -61,7 +61,8 @@ export class Flushes {
 
   /** The same, without waiting for the end of the turn. Not from within a caller's call. */
   now(departures: Departures<FrameQueue>): void {
-    if (departures.waiting) this.#flushStream(departures, this.#monotonicMs());
+    if (!this.#link.connected) this.wake(departures);
+    else if (departures.waiting) this.#flushStream(departures, this.#monotonicMs());
   }
 
   /** Puts the queue among those of its stream, if it may send; returns whether it is there. */
@@ -92,7 +93,8 @@ export class Flushes {
 
   /** Sends one frame of each of the stream's queues that wait, in turn, until a window is full. */
   #flushStream(departures: Departures<FrameQueue>, monotonicMs: number): void {
-    if (this.#batchIsDue(departures, monotonicMs)) this.#flushBatch(departures, monotonicMs);
+    if (this.#link.connected && this.#batchIsDue(departures, monotonicMs))
+      this.#flushBatch(departures, monotonicMs);
     while (this.#link.connected) {
       const queue = departures.next();
       if (queue === undefined) return;
