@@ -6,7 +6,7 @@
 import type { Lane } from "../base/types.ts";
 import type { Distance } from "./distance.ts";
 import { Fifo } from "./fifo.ts";
-import { Together, type TogetherOptions } from "./together.ts";
+import { type Batching, Together, type TogetherOptions } from "./together.ts";
 
 /** What is known here of a queue. */
 interface Queue {
@@ -28,13 +28,10 @@ interface Departing {
   readonly sends: number;
 }
 
-interface DeparturesOptions extends Partial<TogetherOptions> {
+interface DeparturesOptions extends TogetherOptions {
   /** Default: the store is near. */
   readonly distance?: Pick<Distance, "isFar" | "left" | "settled"> | undefined;
 }
-
-/** A stream that takes no atomic batches. */
-const takesFramesAlone = { takesAtomicBatches: false };
 
 /**
  * Another background frame leaves while fewer bytes than this of background frames are
@@ -62,15 +59,10 @@ export class Departures<Waiting extends Queue> {
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
 
-  constructor(
-    framesUnackedMax: number,
-    stream = takesFramesAlone,
-    { distance, ...together }: DeparturesOptions = {},
-  ) {
-    this.#framesUnackedMax = framesUnackedMax;
+  constructor(stream: Batching, { distance, ...together }: DeparturesOptions) {
+    this.#framesUnackedMax = together.framesUnackedMax;
     this.#distance = distance;
-    const clock = { monotonicMs: () => performance.now() };
-    this.#together = new Together(stream, { ...clock, ...together, framesUnackedMax });
+    this.#together = new Together(stream, together);
   }
 
   /** Whether a live frame may find background ones before it in the store. */

@@ -23,6 +23,7 @@ interface FrameQueuesConfig {
   readonly partitions: number;
   readonly frameScope: FrameScope;
   readonly framesUnackedMax: number;
+  readonly monotonicMs: () => number;
   /** So many frames leave together, whatever is measured. Default: where that is faster. */
   readonly batchesFrom?: number | undefined;
   readonly distance?: Distance;
@@ -89,13 +90,9 @@ export class FrameQueues {
   constructor(config: FrameQueuesConfig, streams: StreamStates) {
     this.#config = config;
     this.#streams = streams;
-    const window = windowOfStream(config);
-    const { batchesFrom, distance } = config;
+    const options = { ...config, framesUnackedMax: windowOfStream(config) };
     this.#departures = new Map(
-      streams.all.map((stream) => [
-        stream,
-        new Departures<FrameQueue>(window, stream, { batchesFrom, distance }),
-      ]),
+      streams.all.map((stream) => [stream, new Departures<FrameQueue>(stream, options)]),
     );
   }
 

@@ -98,8 +98,8 @@ export class GroupPublisher implements Publisher {
       discard: (frame) => this.#settlement.discard(frame),
     });
     this.#streams = options.streams ?? new StreamStates(config.subjectPrefix, config.partitions);
-    const distance = new Distance(options);
-    this.#queues = new FrameQueues({ ...config, distance }, this.#streams);
+    const rest = { monotonicMs: options.monotonicMs, distance: new Distance(options) };
+    this.#queues = new FrameQueues({ ...config, ...rest }, this.#streams);
     this.#inFlight = new InFlight({
       ...options,
       ackTimeoutMs: config.ackTimeoutMs,

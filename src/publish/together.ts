@@ -5,7 +5,7 @@
 // whose frame leaves.
 
 /** What is known here of a stream. */
-interface Stream {
+export interface Batching {
   readonly takesAtomicBatches: boolean;
 }
 
@@ -48,7 +48,7 @@ const framesAloneMin = 1_000;
 const framesAloneMax = 64_000;
 
 export class Together {
-  readonly #stream: Stream;
+  readonly #stream: Batching;
   readonly #monotonicMs: () => number;
   readonly #batchesFrom: number | undefined;
   readonly #saturatedFrames: number;
@@ -65,7 +65,7 @@ export class Together {
   #batchLeftMonotonicMs = 0;
   #measuredMonotonicMs = 0;
 
-  constructor(stream: Stream, { framesUnackedMax, monotonicMs, batchesFrom }: TogetherOptions) {
+  constructor(stream: Batching, { framesUnackedMax, monotonicMs, batchesFrom }: TogetherOptions) {
     this.#stream = stream;
     this.#monotonicMs = monotonicMs;
     this.#batchesFrom = batchesFrom;

@@ -16,7 +16,10 @@ interface TestQueue {
 
 /** A stream with queues that always have another frame, of which the oldest is acknowledged. */
 class Kit {
-  readonly departures = new Departures<TestQueue>(windowOfStream);
+  readonly departures = new Departures<TestQueue>(
+    { takesAtomicBatches: false },
+    { framesUnackedMax: windowOfStream, monotonicMs: () => 0 },
+  );
   readonly #underWay: (Parameters<Departures<TestQueue>["left"]>[0] & { queue: TestQueue })[] = [];
   readonly left = { live: 0, background: 0 };
   readonly #bytes: number;

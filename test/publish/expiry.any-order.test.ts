@@ -5,7 +5,9 @@ import { Departures } from "../../src/publish/departures.ts";
 import { takeExpired } from "../../src/publish/expiry.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
 
-const queue = new FrameQueue(new StreamStates("test", 1).of("live", 0), new Departures(64), {
+const stream = new StreamStates("test", 1).of("live", 0);
+const options = { framesUnackedMax: 64, monotonicMs: () => 0 };
+const queue = new FrameQueue(stream, new Departures(stream, options), {
   lane: "live",
   subject: "test.live.0.alpha",
   window: 2,

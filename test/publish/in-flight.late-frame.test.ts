@@ -52,7 +52,8 @@ function startInFlight() {
     batchEnded() {},
   });
   const stream = new StreamStates("test", 1).of("live", 0);
-  const queue = new FrameQueue(stream, new Departures(64), {
+  const options = { framesUnackedMax: 64, monotonicMs: () => now };
+  const queue = new FrameQueue(stream, new Departures(stream, options), {
     lane: "live",
     subject: "test.live.0.alpha",
     window: 2,

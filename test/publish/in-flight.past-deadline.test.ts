@@ -36,7 +36,9 @@ test("what is past its deadline is not retried: at a reconnect a frame past its 
     storeFull() {},
     batchEnded() {},
   });
-  const queue = new FrameQueue(new StreamStates("test", 1).of("live", 0), new Departures(64), {
+  const stream = new StreamStates("test", 1).of("live", 0);
+  const options = { framesUnackedMax: 64, monotonicMs: () => now };
+  const queue = new FrameQueue(stream, new Departures(stream, options), {
     lane: "live",
     subject: "test.live.0.alpha",
     window: 2,

@@ -32,7 +32,11 @@ class Kit {
 
   constructor(batchesFrom?: number) {
     const monotonicMs = (): number => this.nowMs;
-    this.departures = new Departures(64, this.stream, { batchesFrom, monotonicMs });
+    this.departures = new Departures(this.stream, {
+      framesUnackedMax: 64,
+      batchesFrom,
+      monotonicMs,
+    });
   }
 
   add(count: number, background = false): void {
