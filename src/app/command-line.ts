@@ -4,6 +4,7 @@
 
 import { Command, Option } from "commander";
 import type { Lane } from "../base/types.ts";
+import type { ConfiguredCommand } from "../cli/configured-command.ts";
 import type { CommandContext } from "../cli/context.ts";
 import { compressions, type ExportOptions, exportEvents, formats } from "../cli/export/export.ts";
 import { gather } from "../cli/gather.ts";
@@ -14,7 +15,6 @@ import {
   type LimitOptions,
   limit,
   list,
-  type ProjectCommand,
   remove,
   retire,
   rotate,
@@ -111,7 +111,7 @@ function addProjects(program: Command, context: CommandContext): void {
   // No suggestions here: the name nearest to a mistyped one may be that of a command that ends
   // keys.
   project.showSuggestionAfterError(false);
-  const of = (command: Command): ProjectCommand => projectCommand(command, context);
+  const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
   withNats(project.command("add <id>").description("add a project"))
     .option("--name <name>", "a name for people; default: the id")
     .option("--key <key>", "its API key; default: a new one")
@@ -178,7 +178,7 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
     });
 }
 
-function projectCommand(command: Command, context: CommandContext): ProjectCommand {
+function projectCommand(command: Command, context: CommandContext): ConfiguredCommand {
   return { config: configOf(command, context), context };
 }
 

@@ -2,8 +2,8 @@
 // read what has come of it. Their modules are imported only when they run.
 
 import { Argument, type Command, InvalidArgumentError } from "commander";
+import type { ConfiguredCommand } from "../cli/configured-command.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
-import type { EffectsCommand } from "../cli/effects/command.ts";
 import type { RebuildCommandOptions } from "../cli/effects/rebuild.ts";
 import type { UsageOptions } from "../cli/effects/usage.ts";
 import { configOf, natsSettings, withSettings } from "../cli/settings.ts";
@@ -166,7 +166,7 @@ function addCounts(program: Command, context: CommandContext): void {
     );
 }
 
-function commandOf(command: Command, context: CommandContext): EffectsCommand {
+function commandOf(command: Command, context: CommandContext): ConfiguredCommand {
   return { config: configOf(command, context), context };
 }
 

@@ -20,15 +20,10 @@ import {
 import { onceLed } from "../projects/registry/leader-wait.ts";
 import { requireId, requireKey, requireName } from "../projects/registry/project-arguments.ts";
 import { type ProjectUsage, readUsage } from "../projects/usage/usage.ts";
-import type { Config } from "../settings/config.ts";
-import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
+import { type ConfiguredCommand, say } from "./configured-command.ts";
+import { CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
-import { forTerminal, table } from "./terminal.ts";
-
-export interface ProjectCommand {
-  readonly config: Config;
-  readonly context: CommandContext;
-}
+import { table } from "./terminal.ts";
 
 interface NewProject {
   readonly id: string;
@@ -43,7 +38,7 @@ export interface LimitOptions {
   readonly none: boolean;
 }
 
-export async function add(command: ProjectCommand, project: NewProject): Promise<void> {
+export async function add(command: ConfiguredCommand, project: NewProject): Promise<void> {
   const { id, name, key } = project;
   requireArguments(() => {
     requireId(id);
@@ -56,14 +51,18 @@ export async function add(command: ProjectCommand, project: NewProject): Promise
   say(command, `project ${added.id} added, key ${added.keys[0]}`);
 }
 
-export async function list(command: ProjectCommand, asJson: boolean): Promise<void> {
+export async function list(command: ConfiguredCommand, asJson: boolean): Promise<void> {
   const projects = await atNats(command, listProjects);
   if (asJson) say(command, JSON.stringify(projects.map(projectJson), undefined, 2));
   else if (projects.length === 0) say(command, `no projects yet: add one with ${firstProject}`);
   else for (const line of projectTable(projects)) say(command, line);
 }
 
-export async function rotate(command: ProjectCommand, id: string, keepOld: boolean): Promise<void> {
+export async function rotate(
+  command: ConfiguredCommand,
+  id: string,
+  keepOld: boolean,
+): Promise<void> {
   requireArguments(() => requireId(id));
   const rotated = await atNats(command, (connection, place) =>
     rotateKey(connection, { ...place, id, keepOld }),
@@ -74,20 +73,24 @@ export async function rotate(command: ProjectCommand, id: string, keepOld: boole
   say(command, `project ${id} has a new key ${rotated.keys.at(-1)}${kept}`);
 }
 
-export async function retire(command: ProjectCommand, id: string): Promise<void> {
+export async function retire(command: ConfiguredCommand, id: string): Promise<void> {
   requireArguments(() => requireId(id));
   await atNats(command, (connection, place) => retireKeys(connection, { ...place, id }));
   say(command, `project ${id}: its newest key alone is valid`);
 }
 
-export async function enable(command: ProjectCommand, id: string, enabled: boolean): Promise<void> {
+export async function enable(
+  command: ConfiguredCommand,
+  id: string,
+  enabled: boolean,
+): Promise<void> {
   requireArguments(() => requireId(id));
   await atNats(command, (connection, place) => setEnabled(connection, { ...place, id, enabled }));
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
 }
 
 /** After a loss: says that the registry has every project again. */
-export async function complete(command: ProjectCommand): Promise<void> {
+export async function complete(command: ConfiguredCommand): Promise<void> {
   const count = await atNats(command, declareComplete);
   const projects = count === 1 ? "1 project" : `${count} projects`;
   say(
@@ -109,7 +112,7 @@ export function remove(id: string): never {
 
 /** Replaces the project's whole quota: a limit that is not named is none afterwards. */
 export async function limit(
-  command: ProjectCommand,
+  command: ConfiguredCommand,
   id: string,
   options: LimitOptions,
 ): Promise<void> {
@@ -145,7 +148,7 @@ const usageLag =
 
 /** Shows the usage of one project, or of all projects that have sent anything. */
 export async function usage(
-  command: ProjectCommand,
+  command: ConfiguredCommand,
   projectId: string | undefined,
   asJson: boolean,
 ): Promise<void> {
@@ -176,7 +179,7 @@ function requireArguments(check: () => void): void {
 }
 
 async function atNats<T>(
-  { config, context }: ProjectCommand,
+  { config, context }: ConfiguredCommand,
   work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
 ): Promise<T> {
   const connection = await openNats(findNats(config, context.host));
@@ -189,10 +192,6 @@ async function atNats<T>(
   } finally {
     await connection.close();
   }
-}
-
-function say({ context }: ProjectCommand, line: string): void {
-  context.stdout.write(`${forTerminal(line)}\n`);
 }
 
 function projectJson({ quota, ...project }: Project): object {

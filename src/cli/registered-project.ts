@@ -1,11 +1,12 @@
-// What is said of a project that is not there: it may be misspelt, so those that are there are
-// named, the nearest first.
+// What is said of a project's id that is none, and of a project that is not there: it may be
+// misspelt, so those that are there are named, the nearest first.
 
 import type { NatsConnection } from "@nats-io/nats-core";
+import { isProjectId } from "../base/forms.ts";
 import { lettersApart } from "../base/letters-apart.ts";
 import { listProjects } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
-import { CommandError } from "./context.ts";
+import { CommandError, usageExitCode } from "./context.ts";
 
 const namedMax = 10;
 /** Names that are further apart are not taken for slips of each other. */
@@ -16,8 +17,15 @@ interface Required {
   readonly project: string;
 }
 
+/** Throws a CommandError where the text is in no form of an id. `doing` says what it was for. */
+export function mustBeProjectId(doing: string, text: string): void {
+  if (isProjectId(text)) return;
+  const what = `${doing}: the project's id must match [A-Za-z0-9_-]{1,64}: got "${text}"`;
+  throw new CommandError(what, usageExitCode);
+}
+
 /** Rejects with a CommandError where the registry has no such project. */
-export async function requireProject(
+export async function mustBeRegistered(
   connection: NatsConnection,
   config: Config,
   { command, project }: Required,

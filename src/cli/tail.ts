@@ -5,15 +5,14 @@
 import { once } from "node:events";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { isProjectId } from "../base/forms.ts";
 import { pauseUntilAborted } from "../base/retry.ts";
 import type { Lane } from "../base/types.ts";
 import { isOfManyProjects, manyProjects } from "../nats/names.ts";
 import { originalOf } from "../nats/rewritten.ts";
 import type { Config } from "../settings/config.ts";
-import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
+import type { CommandContext } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";
-import { registeredProjects, unknownText } from "./registered-project.ts";
+import { mustBeProjectId, registeredProjects, unknownText } from "./registered-project.ts";
 import { forTerminal } from "./terminal.ts";
 
 export interface TailOptions {
@@ -64,12 +63,7 @@ export async function tail(
 ): Promise<void> {
   const { stop, stderr } = context;
   const { project } = options;
-  if (project !== undefined && !isProjectId(project)) {
-    throw new CommandError(
-      `follow a project: its id matches [A-Za-z0-9_-]{1,64}: got "${project}"`,
-      usageExitCode,
-    );
-  }
+  if (project !== undefined) mustBeProjectId("tail", project);
   let said = "";
   function say(line: string): void {
     // A line like the one before is not repeated.

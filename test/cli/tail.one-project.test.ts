@@ -85,7 +85,7 @@ describe("tail shows one project wherever it is stored", () => {
     const said = await tailed({ project: "nosuch" }, [], "in case it comes");
     expect(said).toContain("tail: there is no project nosuch; there are ");
     await expect(tailed({ project: "*" }, [])).rejects.toThrow(
-      'its id matches [A-Za-z0-9_-]{1,64}: got "*"',
+      `the project's id must match [A-Za-z0-9_-]{1,64}: got "*"`,
     );
   });
 });

@@ -3,7 +3,8 @@
 
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { limit, list, type ProjectCommand, usage } from "../../src/cli/project.ts";
+import type { ConfiguredCommand } from "../../src/cli/configured-command.ts";
+import { limit, list, usage } from "../../src/cli/project.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { readUsage } from "../../src/projects/usage/usage.ts";
 import { UsageWriter } from "../../src/projects/usage/usage-writer.ts";
@@ -15,7 +16,7 @@ const first = await gatewayForFile();
 const second = await gatewayForFile({ server: first.nats });
 
 /** Runs the command as a person does; what it printed. */
-async function printed(run: (command: ProjectCommand) => Promise<void>): Promise<string> {
+async function printed(run: (command: ConfiguredCommand) => Promise<void>): Promise<string> {
   const { context, said } = commandWorld();
   await run({ config: first.config, context });
   return said.all;

@@ -4,10 +4,10 @@
 
 import { lstatSync, realpathSync, type Stats } from "node:fs";
 import path from "node:path";
-import { type EffectsCommand, note } from "./command.ts";
+import { type ConfiguredCommand, note } from "../configured-command.ts";
 
 /** Does nothing where this user is not root, or the file and all folders above it are root's. */
-export function actAsOwner(command: EffectsCommand, file: string): void {
+export function actAsOwner(command: ConfiguredCommand, file: string): void {
   const { host } = command.context;
   if (host.getuid?.() !== 0) return;
   const owner = ownerOf(file);

@@ -1,17 +1,17 @@
 // How the commands reach the database of the effects: they read it themselves, so they work whether
 // or not `penstock effects` runs. What they print is a person's or a program's to read.
 
-import { isProjectId } from "../../base/forms.ts";
 import { StoreError } from "../../base/store-error.ts";
 import { asOfJson } from "../../effects/http/shapes.ts";
 import { type OpenReader, readerAt, shownPlace, storePlace } from "../../effects/store/open.ts";
-import { CommandError, usageExitCode } from "../context.ts";
-import type { EffectsCommand } from "./command.ts";
+import type { ConfiguredCommand } from "../configured-command.ts";
+import { CommandError } from "../context.ts";
+import { mustBeProjectId } from "../registered-project.ts";
 import { noteAge } from "./freshness.ts";
 
 /** Throws a CommandError that says what is wrong with the database, or that there is none yet. */
 export async function withReader<T>(
-  { config }: Pick<EffectsCommand, "config">,
+  { config }: Pick<ConfiguredCommand, "config">,
   work: (reader: OpenReader) => Promise<T>,
 ): Promise<T> {
   const place = storePlace(config);
@@ -27,12 +27,6 @@ export async function withReader<T>(
   }
 }
 
-function requireProject(id: string): void {
-  if (isProjectId(id)) return;
-  const message = `the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`;
-  throw new CommandError(message, usageExitCode);
-}
-
 /**
  * What ends an object of results: ask for it before them, so that they are at least as new as it
  * says. A commit in between may make them newer.
@@ -46,11 +40,11 @@ async function asOfMember(reader: OpenReader): Promise<string> {
  * reads has `as_of` for that.
  */
 export async function readProject(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   { project, json }: { readonly project: string; readonly json: boolean },
   work: (reader: OpenReader, asOf: string) => Promise<void>,
 ): Promise<void> {
-  requireProject(project);
+  mustBeProjectId("read the effects", project);
   await withReader(command, async (reader) => {
     if (!json) await noteAge(command, reader);
     await work(reader, await asOfMember(reader));

@@ -5,16 +5,16 @@ import type { OpenReader } from "../../effects/store/open.ts";
 import type { AppliedStream } from "../../effects/store/port.ts";
 import { lagOf, type StreamStatus, streamStatuses } from "../../effects/streams/lag.ts";
 import type { Position } from "../../effects/types.ts";
+import { type ConfiguredCommand, note } from "../configured-command.ts";
 import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
-import { type EffectsCommand, note } from "./command.ts";
 import { shownTime } from "./shown.ts";
 
 /** A process that works is behind for less. */
 const lagSecondsMax = 5;
 
 /** Says nothing where a process applies events and keeps up. */
-export async function noteAge(command: EffectsCommand, reader: OpenReader): Promise<void> {
+export async function noteAge(command: ConfiguredCommand, reader: OpenReader): Promise<void> {
   const [applied, hasWriter] = await Promise.all([reader.applied(), reader.hasWriter()]);
   const streams = await askedStreams(command, await reader.positions()).catch(() => undefined);
   const text = ageText({ applied, hasWriter, streams });
@@ -23,7 +23,7 @@ export async function noteAge(command: EffectsCommand, reader: OpenReader): Prom
 
 /** The streams as NATS has them, beside what is applied. Rejects where it does not answer. */
 export async function askedStreams(
-  { config, context }: EffectsCommand,
+  { config, context }: ConfiguredCommand,
   applied: readonly Position[],
 ): Promise<StreamStatus[]> {
   const connection = await openNats(findNats(config, context.host));

@@ -1,17 +1,17 @@
 // Whether a project of which the database has nothing is known at all: it may be misspelt.
 
 import type { OpenReader } from "../../effects/store/open.ts";
+import type { ConfiguredCommand } from "../configured-command.ts";
 import { CommandError } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
 import { registeredProjects, unknownText } from "../registered-project.ts";
-import type { EffectsCommand } from "./command.ts";
 
 /**
  * To be asked where nothing was found. Returns where the database has events of the project, or the
  * registry has the project; throws a CommandError where it is known to neither.
  */
 export async function requireKnown(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   reader: OpenReader,
   project: string,
 ): Promise<void> {
@@ -23,7 +23,7 @@ export async function requireKnown(
   throw new CommandError(unknownText(what, project, [...new Set([...applied, ...registered])]));
 }
 
-async function askedProjects({ config, context }: EffectsCommand): Promise<string[]> {
+async function askedProjects({ config, context }: ConfiguredCommand): Promise<string[]> {
   const connection = await openNats(findNats(config, context.host));
   try {
     return await registeredProjects(connection, config);

@@ -6,9 +6,9 @@ import { groupJson, linkJson, personJson } from "../../effects/http/shapes.ts";
 import type { OpenReader } from "../../effects/store/open.ts";
 import type { Link, Person } from "../../effects/store/port.ts";
 import { storedIdText } from "../../events/distinct-id.ts";
+import { type ConfiguredCommand, say } from "../configured-command.ts";
 import { CommandError } from "../context.ts";
 import { table } from "../terminal.ts";
-import { type EffectsCommand, say } from "./command.ts";
 import { readProject } from "./database.ts";
 import { requireKnown } from "./known-project.ts";
 import { card, propertyLines, shownTime } from "./shown.ts";
@@ -30,7 +30,7 @@ interface GroupQuestion {
 const mergedFromShown = 5;
 
 export async function person(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   { project, id, json }: PersonQuestion,
 ): Promise<void> {
   await readProject(command, { project, json }, async (reader, asOf) => {
@@ -42,7 +42,7 @@ export async function person(
 
 /** Every link of the person's ids, also those that were refused. */
 export async function links(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   { project, id, json }: PersonQuestion,
 ): Promise<void> {
   await readProject(command, { project, json }, async (reader, asOf) => {
@@ -55,7 +55,7 @@ export async function links(
 }
 
 export async function group(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   { project, type, key, json }: GroupQuestion,
 ): Promise<void> {
   await readProject(command, { project, json }, async (reader, asOf) => {
@@ -85,7 +85,7 @@ export async function group(
 
 /** Ids can have the form of a uuid, as those of browsers do, so the id goes first. */
 async function findPerson(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   reader: OpenReader,
   { project, id }: Pick<PersonQuestion, "project" | "id">,
 ): Promise<Person> {

@@ -19,10 +19,10 @@ import { rebuild } from "../../effects/writer/rebuild.ts";
 import { RebuildError } from "../../effects/writer/rebuild-error.ts";
 import { verify } from "../../effects/writer/verify.ts";
 import { effectsUrl } from "../../settings/parsers.ts";
+import { type ConfiguredCommand, note, say } from "../configured-command.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
 import { actAsOwner } from "./as-owner.ts";
-import { type EffectsCommand, note, say } from "./command.ts";
 
 export interface RebuildCommandOptions {
   /** Another database to make, in place of taking the place of the one there is. */
@@ -33,7 +33,7 @@ export interface RebuildCommandOptions {
 const progressEveryMs = 5_000;
 
 export async function rebuildEffects(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   options: RebuildCommandOptions,
 ): Promise<void> {
   const place = storePlace(command.config);
@@ -51,7 +51,7 @@ export async function rebuildEffects(
 }
 
 export async function verifyEffects(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   options: { readonly json: boolean; readonly acceptMissing: boolean },
 ): Promise<void> {
   const { comparisonFile } = await import("./comparison-file.ts");
@@ -104,7 +104,7 @@ export async function verifyEffects(
 
 /** Beside the file, which it replaces at the end; the old one is kept under another name. */
 async function inPlace(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   file: string,
   { acceptMissing }: RebuildCommandOptions,
 ): Promise<void> {
@@ -134,7 +134,7 @@ async function inPlace(
 }
 
 async function intoAnother(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   from: StorePlace,
   { into = "", acceptMissing }: RebuildCommandOptions,
 ): Promise<void> {
@@ -155,7 +155,7 @@ interface Filled {
 }
 
 async function fill(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   reader: EffectsReader,
   { from, place, acceptMissing }: Filled,
 ): Promise<void> {
@@ -185,7 +185,7 @@ async function fill(
   }
 }
 
-function installationOf({ config }: EffectsCommand, place: StorePlace) {
+function installationOf({ config }: ConfiguredCommand, place: StorePlace) {
   return { prefix: config.subjectPrefix, shown: shownPlace(place) };
 }
 
@@ -208,7 +208,7 @@ async function told(work: () => Promise<void>): Promise<void> {
 }
 
 async function atNats<T>(
-  { config, context }: EffectsCommand,
+  { config, context }: ConfiguredCommand,
   work: (connection: NatsConnection) => Promise<T>,
 ): Promise<T> {
   const connection = await openNats(findNats(config, context.host));
@@ -219,7 +219,7 @@ async function atNats<T>(
   }
 }
 
-function progress(command: EffectsCommand): (messages: number) => void {
+function progress(command: ConfiguredCommand): (messages: number) => void {
   let saidMonotonicMs = performance.now();
   return (messages) => {
     if (performance.now() - saidMonotonicMs < progressEveryMs) return;

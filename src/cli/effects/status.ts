@@ -6,12 +6,12 @@ import { statusRows, statusValue } from "../../effects/http/status.ts";
 import { shownPlace, storePlace } from "../../effects/store/open.ts";
 import { lagMessages, type StreamStatus, withoutLag } from "../../effects/streams/lag.ts";
 import type { Position } from "../../effects/types.ts";
+import { type ConfiguredCommand, note, say } from "../configured-command.ts";
 import { counted, table } from "../terminal.ts";
-import { type EffectsCommand, note, say } from "./command.ts";
 import { withReader } from "./database.ts";
 import { askedStreams } from "./freshness.ts";
 
-export async function status(command: EffectsCommand, asJson: boolean): Promise<void> {
+export async function status(command: ConfiguredCommand, asJson: boolean): Promise<void> {
   const place = storePlace(command.config);
   await withReader(command, async (reader) => {
     const [applied, rows] = await Promise.all([reader.positions(), statusRows(reader)]);
@@ -42,7 +42,7 @@ export async function status(command: EffectsCommand, asJson: boolean): Promise<
 
 /** The streams as the database has them, with how far that is behind where NATS answers. */
 async function withLag(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   applied: readonly Position[],
 ): Promise<StreamStatus[]> {
   try {

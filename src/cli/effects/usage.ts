@@ -9,9 +9,9 @@ import { type UsageDay, usageRowsMax } from "../../effects/store/port.ts";
 import { lagOf } from "../../effects/streams/lag.ts";
 import type { SpikeRow } from "../../effects/types.ts";
 import { usageExport } from "../../effects/usage/usage-export.ts";
+import { type ConfiguredCommand, note, say } from "../configured-command.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import { table } from "../terminal.ts";
-import { type EffectsCommand, note, say } from "./command.ts";
 import { readProject } from "./database.ts";
 import { askedStreams } from "./freshness.ts";
 import { requireKnown } from "./known-project.ts";
@@ -39,7 +39,7 @@ const whichBills =
   "this is what bills: each event once, live ones, on the day (UTC) that it was received; what the gateways count as they take it (`penstock project usage`) is for watching";
 
 export async function usage(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   project: string,
   options: UsageOptions,
 ): Promise<void> {
@@ -71,7 +71,7 @@ interface Exported extends Pick<UsageOptions, "source" | "revision"> {
 
 /** A day that is left out is told: whoever takes the lines in takes each day once. */
 function exportDays(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   days: readonly UsageDay[],
   { project, closedBefore, source, revision }: Exported,
 ): void {
@@ -87,7 +87,7 @@ function exportDays(
  * applied was stored. Throws where NATS does not say: a day that went out too early stays wrong.
  */
 async function appliedUntilMs(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   reader: OpenReader,
   { unchecked }: Pick<UsageOptions, "unchecked">,
 ): Promise<number> {
@@ -111,7 +111,7 @@ interface Shown {
 }
 
 async function showDays(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   reader: OpenReader,
   { days, project, from, to }: Shown,
 ): Promise<void> {
@@ -150,7 +150,7 @@ async function showDays(
 const spikesMax = 10_000;
 
 export async function spikes(
-  command: EffectsCommand,
+  command: ConfiguredCommand,
   project: string,
   { fromMs, json }: { fromMs: number; json: boolean },
 ): Promise<void> {

@@ -5,7 +5,6 @@ import { readdirSync } from "node:fs";
 import path from "node:path";
 import { createInterface } from "node:readline/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { isProjectId } from "../../base/forms.ts";
 import { pauseUntilAborted } from "../../base/retry.ts";
 import { StoreError } from "../../base/store-error.ts";
 import type { PeopleErasure } from "../../effects/store/erase-rows.ts";
@@ -17,11 +16,10 @@ import { managerOf } from "../../nats/api.ts";
 import { subjectOf } from "../../nats/names.ts";
 import { erasuresBucketOf } from "../../nats/rewritten.ts";
 import { findStreams, type StreamName, storedStream } from "../../reading/stored-stream.ts";
+import { type ConfiguredCommand, note, say } from "../configured-command.ts";
 import { CommandError, usageExitCode } from "../context.ts";
-import type { EffectsCommand } from "../effects/command.ts";
-import { note, say } from "../effects/command.ts";
 import { findNats, openNats } from "../nats.ts";
-import { requireProject } from "../registered-project.ts";
+import { mustBeProjectId, mustBeRegistered } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 import { copiesOf } from "./copies.ts";
 import { ErasureLog, LostLockError } from "./erasure-log.ts";
@@ -52,7 +50,7 @@ const againMsMax = 60_000;
 const lockAgainMs = 1_000;
 
 /** Throws a CommandError where it is not whole; what was erased by then is gone. */
-export async function erase(command: EffectsCommand, options: EraseOptions): Promise<void> {
+export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
   const { config, context } = command;
   const { project } = options;
   const given = idsOf(options);
@@ -62,7 +60,7 @@ export async function erase(command: EffectsCommand, options: EraseOptions): Pro
     );
   const connection = await openNats(findNats(config, context.host));
   try {
-    await requireProject(connection, config, { command: "erase", project });
+    await mustBeRegistered(connection, config, { command: "erase", project });
     const people = options.effects ? await told(() => peopleOf(command)) : undefined;
     const found = people === undefined ? [] : await told(() => people.idsOf(project, given));
     const ids = [...new Set([...given, ...found])];
@@ -75,15 +73,14 @@ export async function erase(command: EffectsCommand, options: EraseOptions): Pro
 
 function idsOf({ project, distinctId }: EraseOptions): string[] {
   const wrong = (what: string) => new CommandError(`erase: ${what}`, usageExitCode);
-  if (!isProjectId(project))
-    throw wrong(`a project's id matches [A-Za-z0-9_-]{1,64}: got "${project}"`);
+  mustBeProjectId("erase", project);
   if (distinctId.length === 0) throw wrong("name the person: --distinct-id <id>");
   if (distinctId.some((id) => id.trim() === "")) throw wrong("a distinct id is not blank");
   return [...new Set(distinctId.map(storedIdText))];
 }
 
 /** Rejects with a StoreError where the database is another installation's, or not there. */
-async function peopleOf({ config }: EffectsCommand): Promise<PeopleErasure> {
+async function peopleOf({ config }: ConfiguredCommand): Promise<PeopleErasure> {
   const place = storePlace(config);
   const reader = await readerAt(place);
   try {
@@ -102,7 +99,7 @@ interface Told {
   readonly people: PeopleErasure | undefined;
 }
 
-function tellIds(command: EffectsCommand, { project, given, ids, people }: Told): void {
+function tellIds(command: ConfiguredCommand, { project, given, ids, people }: Told): void {
   const more = ids.length > namedMax ? ` and ${ids.length - namedMax} more` : "";
   say(
     command,
@@ -126,7 +123,7 @@ async function told<T>(work: () => Promise<T>): Promise<T> {
 }
 
 interface ErasingOptions {
-  readonly command: EffectsCommand;
+  readonly command: ConfiguredCommand;
   readonly options: EraseOptions;
   readonly connection: NatsConnection;
   readonly people: PeopleErasure | undefined;
@@ -187,14 +184,14 @@ class Erasing {
   /** `isAgain`: whoever has it now is waited for. */
   async #lock(log: ErasureLog, isAgain: boolean): Promise<void> {
     const { command } = this.#of;
-    const untilMs = performance.now() + (isAgain ? againMsMax : 0);
+    const untilMonotonicMs = performance.now() + (isAgain ? againMsMax : 0);
     for (;;) {
       try {
         await log.lock((line) => note(command, line));
         return;
       } catch (error) {
         const { stop } = command.context;
-        const isOver = stop.aborted || performance.now() > untilMs;
+        const isOver = stop.aborted || performance.now() > untilMonotonicMs;
         if (isOver || !(error instanceof CommandError)) throw error;
         await pauseUntilAborted(lockAgainMs, stop);
       }
@@ -249,8 +246,8 @@ class Erasing {
         ...{ connection, name, state, prefix, project, cutter, log, stop, lost, stepped },
       });
       all.push(eraser.counts);
-      const sinceMs = performance.now();
-      const tell = () => note(command, progressOf(eraser.counts, sinceMs));
+      const sinceMonotonicMs = performance.now();
+      const tell = () => note(command, progressOf(eraser.counts, sinceMonotonicMs));
       const progress = setInterval(tell, progressMs);
       try {
         await eraser.run();
@@ -331,8 +328,11 @@ function keptFiles(place: StorePlace): string[] {
     .map((name) => `the person in ${path.join(dir, name)}, which is kept beside the database`);
 }
 
-function progressOf({ stream, scanned, bytes, events, to }: StreamCounts, sinceMs: number): string {
-  const seconds = Math.max(0.001, (performance.now() - sinceMs) / 1_000);
+function progressOf(
+  { stream, scanned, bytes, events, to }: StreamCounts,
+  sinceMonotonicMs: number,
+): string {
+  const seconds = Math.max(0.001, (performance.now() - sinceMonotonicMs) / 1_000);
   const rate = (bytes / 1_048_576 / seconds).toFixed(1);
   return `${stream}: ${counted(scanned, "message")} up to ${to} looked through, ${counted(events, "event")} found, ${rate} MiB/s`;
 }

@@ -73,7 +73,7 @@ export class ErasureLog {
   /** The one that is under way. */
   #beat: Promise<void> | undefined;
   /** When the last beat was sent that is known to be stored. */
-  #heldAtMs = 0;
+  #heldMonotonicMs = 0;
   #lost: Error | undefined;
 
   private constructor({ js, manager, bucket, kv, host, times }: Opened) {
@@ -107,7 +107,7 @@ export class ErasureLog {
   /** Rejects with a CommandError while another erasure runs. Frees the lock of one that died. */
   async lock(say: (line: string) => void): Promise<void> {
     this.#revision = (await this.#create()) ?? (await this.#takeOver(say));
-    this.#heldAtMs = performance.now();
+    this.#heldMonotonicMs = performance.now();
     this.#beating = setInterval(() => {
       // A second one would carry a revision that the first has used.
       this.#beat ??= this.#beatOnce().finally(() => {
@@ -119,7 +119,7 @@ export class ErasureLog {
   /** Throws a LostLockError where somebody has taken the lock away meanwhile, or may have. */
   check(): void {
     const { message } = this.#lost ?? {};
-    const isSilent = this.#revision !== 0 && performance.now() - this.#heldAtMs > silenceMs;
+    const isSilent = this.#revision !== 0 && performance.now() - this.#heldMonotonicMs > silenceMs;
     const why = message ?? (isSilent ? `NATS has not answered for ${silenceMs} ms` : undefined);
     if (why !== undefined) throw new LostLockError(`erase: the lock is lost: ${why}. Run it again`);
   }
@@ -187,13 +187,13 @@ export class ErasureLog {
   async #takeOver(say: (line: string) => void): Promise<number> {
     const first = await this.#kv.get(lockKey);
     let now = first;
-    const untilMs = performance.now() + silenceMs;
+    const untilMonotonicMs = performance.now() + silenceMs;
     while (now !== null && now.operation === "PUT" && this.#mayLive(now)) {
       const { hostname: where, pid, place } = now.json<Holder>();
       const holder = `process ${pid} on ${where}`;
       if (place === this.#holder.place || now.revision !== first?.revision)
         throw new CommandError(`erase: another erasure runs, ${holder}: wait for its end`);
-      if (performance.now() > untilMs) break;
+      if (performance.now() > untilMonotonicMs) break;
       if (now === first) say(`looking whether the erasure of ${holder} still runs`);
       await new Promise((resolve) => setTimeout(resolve, pollMs));
       now = await this.#kv.get(lockKey);
@@ -210,10 +210,10 @@ export class ErasureLog {
   /** Never rejects. One without an answer may be stored all the same: the key tells. */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
-    const sentAtMs = performance.now();
+    const sentMonotonicMs = performance.now();
     try {
       this.#revision = await this.#kv.update(lockKey, this.#value(), this.#revision);
-      this.#heldAtMs = sentAtMs;
+      this.#heldMonotonicMs = sentMonotonicMs;
     } catch (error) {
       const entry = await this.#kv.get(lockKey).catch(() => undefined);
       // Nothing is known before the next beat.

@@ -21,7 +21,7 @@ import {
 } from "../../nats/rewritten.ts";
 import type { StreamName, StreamState } from "../../reading/stored-stream.ts";
 import { CommandError } from "../context.ts";
-import { messagesOf } from "../export/stream-export.ts";
+import { messagesOf } from "../stream-messages.ts";
 import type { ErasureLog } from "./erasure-log.ts";
 import type { CutFrame, FrameCutter } from "./frame-cutter.ts";
 import { isNoMessage } from "./stream-checks.ts";

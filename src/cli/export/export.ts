@@ -8,19 +8,18 @@ import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip, createZstdCompress } from "node:zlib";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { isProjectId } from "../../base/forms.ts";
 import type { Lane } from "../../base/types.ts";
 import { managerOf } from "../../nats/api.ts";
 import { findStreams, type StreamName, storedStream } from "../../reading/stored-stream.ts";
 import type { Config } from "../../settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
-import { requireProject } from "../registered-project.ts";
+import { mustBeProjectId, mustBeRegistered } from "../registered-project.ts";
+import type { FoundStream } from "../stream-messages.ts";
 import { counted } from "../terminal.ts";
 import { type Choice, chosenLines } from "./chosen-lines.ts";
 import { mustBeFree, othersParts } from "./out-file.ts";
 import type { Chosen, ParquetExport } from "./parquet-export.ts";
-import type { StreamExport } from "./stream-export.ts";
 import { type WholeMessage, wholeMessages } from "./whole-messages.ts";
 
 export const compressions = ["gzip", "zstd"] as const;
@@ -94,7 +93,7 @@ export async function exportEvents(
   const sinceMonotonicMs = performance.now();
   const progress = setInterval(() => say(progressOf(counts, sinceMonotonicMs)), progressMs);
   try {
-    await requireProject(connection, config, { command: "export", project });
+    await mustBeRegistered(connection, config, { command: "export", project });
     const { subjectPrefix: prefix } = config;
     const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
     const { stop } = context;
@@ -138,8 +137,7 @@ function choiceOf(
   nowMs: number,
 ): Choice {
   const wrong = (what: string) => new CommandError(`export: ${what}`, usageExitCode);
-  if (!isProjectId(project))
-    throw wrong(`a project's id matches [A-Za-z0-9_-]{1,64}: got "${project}"`);
+  mustBeProjectId("export", project);
   const time = (name: string, text: string | undefined): string | undefined => {
     if (text === undefined) return undefined;
     const ms = text === "now" ? nowMs : timeOf(text);
@@ -162,10 +160,10 @@ function timeOf(text: string): number {
 async function streamsOf(
   connection: NatsConnection,
   { prefix, lanes }: { readonly prefix: string; readonly lanes: readonly Lane[] },
-): Promise<StreamExport[]> {
+): Promise<FoundStream[]> {
   const manager = await managerOf(connection, { timeoutMs: questionMs });
   const names = await findStreams(manager, prefix);
-  const found: StreamExport[] = [];
+  const found: FoundStream[] = [];
   for (const name of names.filter(({ lane }) => lanes.includes(lane))) {
     const state = await storedStream(manager, name.stream).state();
     if (state !== undefined) found.push({ name, state });
@@ -174,7 +172,7 @@ async function streamsOf(
   return found;
 }
 
-async function* pieces(own: Export, streams: readonly StreamExport[]): AsyncGenerator<Buffer> {
+async function* pieces(own: Export, streams: readonly FoundStream[]): AsyncGenerator<Buffer> {
   const { connection, prefix, choice, choose, counts, stop, say } = own;
   const { project, from } = choice;
   let piece: Buffer[] = [];

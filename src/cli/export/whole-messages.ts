@@ -6,7 +6,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../nats/api.ts";
 import { ErasedMessages } from "../../nats/erased-messages.ts";
 import { rewrittenSequence } from "../../nats/rewritten.ts";
-import { messagesOf, type ReadOptions, type StreamExport, subjectsOf } from "./stream-export.ts";
+import { type FoundStream, messagesOf, type ReadOptions, subjectsOf } from "../stream-messages.ts";
 
 export interface WholeMessage {
   readonly subject: string;
@@ -28,7 +28,7 @@ const questionMs = 5_000;
 /** What stands in the place of others comes behind some that are later. Throws a CommandError. */
 export async function* wholeMessages(
   connection: NatsConnection,
-  one: StreamExport,
+  one: FoundStream,
   options: WholeOptions,
 ): AsyncGenerator<WholeMessage> {
   const made = { stream: one.name.stream, created: one.state.created };
@@ -67,7 +67,7 @@ async function isReadElsewhere(original: number, erased: ErasedMessages): Promis
   return (await erased.placeOf(original)) !== undefined;
 }
 
-interface Range extends StreamExport {
+interface Range extends FoundStream {
   readonly from: number;
   readonly to: number;
   /** These of it were there. */

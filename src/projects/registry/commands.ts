@@ -103,7 +103,7 @@ export async function requireExisting(
   options: BucketPlace & { id: string },
 ): Promise<void> {
   const { entries } = await onceLed(() => read(connection, options));
-  requireProject(options.id, entries.get(options.id));
+  projectOfEntry(options.id, entries.get(options.id));
 }
 
 interface ReadProjects extends WholeReading {
@@ -133,7 +133,7 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
   return await write(connection, options, async () => {
     const { lastSequence, projects, entries } = await read(connection, options);
     requireFree(key, projects);
-    const found = requireProject(id, entries.get(id));
+    const found = projectOfEntry(id, entries.get(id));
     const keys = [...(keepOld ? found.project.keys : []), key];
     const project = { ...found.project, keys };
     return { project, value: changedValue(found.value, { keys }), expect: { lastSequence } };
@@ -218,7 +218,7 @@ async function change(
   return await write(connection, options, async () => {
     requireId(id);
     const entry = (await bucket?.get(id)) ?? undefined;
-    const found = requireProject(id, entry);
+    const found = projectOfEntry(id, entry);
     const changed = edit(found.project);
     const project = { ...found.project, ...changed };
     return {
@@ -272,7 +272,7 @@ interface FoundProject {
   readonly revision: number;
 }
 
-function requireProject(id: string, entry: Omit<BucketEntry, "key"> | undefined): FoundProject {
+function projectOfEntry(id: string, entry: Omit<BucketEntry, "key"> | undefined): FoundProject {
   requireId(id);
   if (entry?.operation !== "PUT") throw new ProjectError(`there is no project ${id}`);
   const parsed = parseProject(id, entry.value);

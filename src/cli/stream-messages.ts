@@ -1,4 +1,4 @@
-// Reads one stream up to the last message that it had when the export began, in order, and tells
+// Reads one stream up to the last message that it had when the command began, in order, and tells
 // what left it before it was read. An ordered consumer leaves nothing behind on the server, and
 // goes on by itself after a lost connection.
 
@@ -10,13 +10,13 @@ import {
   type MsgRequest,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { managerOf } from "../../nats/api.ts";
-import { manyProjects, subjectOf } from "../../nats/names.ts";
-import type { StreamName, StreamState } from "../../reading/stored-stream.ts";
-import { StreamErasures } from "../../reading/stream-erasures.ts";
-import { CommandError } from "../context.ts";
+import { managerOf } from "../nats/api.ts";
+import { manyProjects, subjectOf } from "../nats/names.ts";
+import type { StreamName, StreamState } from "../reading/stored-stream.ts";
+import { StreamErasures } from "../reading/stream-erasures.ts";
+import { CommandError } from "./context.ts";
 
-export interface StreamExport {
+export interface FoundStream {
   readonly name: StreamName;
   readonly state: StreamState;
 }
@@ -41,7 +41,7 @@ const lookAgainMs = 2_000;
 /** The project's messages, and those that it shares with others. Throws a CommandError. */
 export async function* messagesOf(
   connection: NatsConnection,
-  { name, state }: StreamExport,
+  { name, state }: FoundStream,
   options: ReadOptions,
 ): AsyncGenerator<JsMsg> {
   const { stop } = options;
@@ -93,11 +93,7 @@ export function subjectsOf(
   );
 }
 
-async function consumerOf(
-  js: JetStreamClient,
-  { name, state }: StreamExport,
-  options: ReadOptions,
-) {
+async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, options: ReadOptions) {
   const { storedFromMs } = options;
   const start =
     storedFromMs === undefined
@@ -115,7 +111,7 @@ async function consumerOf(
 /** Asks what the stream still has; that message was read last. */
 type Look = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
-interface Looked extends StreamExport {
+interface Looked extends FoundStream {
   readonly readTo: number;
   readonly options: ReadOptions;
 }
@@ -141,7 +137,7 @@ async function lookFrom(
   return async (sequence) => {
     const now = await erasures.stateFrom(readTo + 1);
     if (now?.created !== state.created || now.lastSequence < state.lastSequence)
-      throw new CommandError(`the stream ${stream} is not the one that it was: export again`);
+      throw new CommandError(`the stream ${stream} is not the one that it was: run it again`);
     const gone = Math.min(now.firstSequence - 1, state.lastSequence);
     if (gone > readTo) {
       options.lost(readTo + 1, gone);
