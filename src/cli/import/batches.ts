@@ -28,8 +28,10 @@ export interface BatchesOptions {
 }
 
 interface TakenLine {
+  /** None of a line that is too long. */
   readonly bytes: Buffer;
   readonly number: number;
+  readonly isTooLong: boolean;
 }
 
 export class Batches {
@@ -95,11 +97,7 @@ export class Batches {
       else yield* this.#add(bytes, [start, end], number);
       return;
     }
-    // An early line that is too long stands for itself with no bytes, and is told when they begin.
-    early.push({
-      bytes: Buffer.from(bytes.subarray(start, end)),
-      number: isTooLong ? -number : number,
-    });
+    early.push({ bytes: Buffer.from(bytes.subarray(start, end)), number, isTooLong });
     if (early.length === linesLookedAt) yield* this.#begin(early);
   }
 
@@ -112,7 +110,7 @@ export class Batches {
     const format = wanted ?? (texts.length === 0 ? undefined : detectFormat(texts));
     if (typeof format === "string") throw new CommandError(`import ${name}: ${format}`);
     if (format === undefined) {
-      for (const { number } of early) this.#passOver(Math.abs(number), number < 0);
+      for (const { number, isTooLong } of early) this.#passOver(number, isTooLong);
       return;
     }
     begun(format);
@@ -121,8 +119,8 @@ export class Batches {
       takeBuffer: () => this.#takeBuffer(),
       giveBuffer: (buffer) => void this.#freeBuffers.push(buffer),
     });
-    for (const { bytes, number } of early) {
-      if (bytes.length === 0) this.#passOver(Math.abs(number), number < 0);
+    for (const { bytes, number, isTooLong } of early) {
+      if (bytes.length === 0) this.#passOver(number, isTooLong);
       else yield* this.#add(bytes, [0, bytes.length], number);
     }
   }
