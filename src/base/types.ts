@@ -66,10 +66,10 @@ export interface ProjectMeter {
    * Else it counts as refused, and the number is how many milliseconds to wait.
    */
   admit(cost: RequestCost): number;
-  /**
-   * The rate for which `admit` has just refused the request. Where it was over both, the one with
-   * the longer wait.
-   */
+  // Above 0 where no request may be let in for a while, however small: this one counts as refused,
+  // with none of its events. At 0 nothing is taken.
+  refuseUnread(bytes: number): number;
+  /** The rate for which the request was just refused: of both, the one with the longer wait. */
   readonly rateHit: Pick<Excess, "what" | "perSecond">;
   /**
    * For a request of which far more would be stored than was sent: how many milliseconds until the
@@ -148,6 +148,8 @@ export interface BodyHint {
   readonly projectId: string | undefined;
   /** Undefined: the lane was not seen. */
   readonly lane: Lane | undefined;
+  /** That project's, where it is known. */
+  readonly meter?: ProjectMeter | undefined;
 }
 
 /**

@@ -1,11 +1,12 @@
 // The checks that can refuse a whole request, in their order: whether the store takes anything now,
-// what the scan and the envelope say, the project's share of its stream, the caps of one request,
-// its deadline, whether its stream is fit, how far its bytes expand, and the project's quota. All
-// are made before any line of the request is placed. `admit` counts against the quota, so it is
-// called once a request.
+// whether a project that shows in a large body's first bytes is far over its quota, what the scan
+// and the envelope say, the project's share of its stream, the caps of one request, its deadline,
+// whether its stream is fit, how far its bytes expand, and the project's quota. All are made before
+// any line of the request is placed. `admit` counts against the quota, so it is called once a
+// request.
 
 import type { Problem } from "../base/errors.ts";
-import type { Exchange, ProjectLookup, ProjectShares, Publisher } from "../base/types.ts";
+import type { BodyHint, Exchange, ProjectLookup, ProjectShares, Publisher } from "../base/types.ts";
 import { ScanStatus } from "../scan/table.ts";
 import type { RefusalHints } from "./details/refusal-hints.ts";
 import { scanProblem } from "./envelope.ts";
@@ -52,6 +53,22 @@ export class Checks {
   ofStore(): Problem | undefined {
     const code = this.#publisher.refusal();
     return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
+  }
+
+  /**
+   * Refuses a body before its scan, where its first bytes show a project that is far over its
+   * quota. So a flood of large bodies takes no scanner from others.
+   */
+  ofQuotaUnread(
+    { projectId, meter }: BodyHint,
+    exchange: Exchange,
+    bytes: number,
+  ): Problem | undefined {
+    if (projectId === undefined || meter === undefined) return undefined;
+    const waitMs = meter.refuseUnread(bytes);
+    if (waitMs === 0) return undefined;
+    exchange.projectId = projectId;
+    return overRate(meter, waitMs);
   }
 
   /**
@@ -107,7 +124,7 @@ export class Checks {
     if (waitMs === 0) return undefined;
     this.#hints.noteLibrary(work);
     this.#metrics.events(lane, "rate_limited", cost.events);
-    return overRate(work, waitMs);
+    return overRate(project.meter, waitMs);
   }
 }
 

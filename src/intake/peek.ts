@@ -1,7 +1,8 @@
 // Finds the likely project and lane of a body in its first bytes and, where the whole body is
-// there, its last. They order and queue the body before it is scanned, and decide nothing: a member
-// may come again further on, and the scan has the last word. A peek reads a bounded number of
-// bytes, whatever they are, and parses no JSON into objects. It must not answer anybody.
+// there, its last. They order and queue the body before it is scanned: a member may come again
+// further on, and the scan has the last word. All that they decide is that a large body is not
+// scanned while its project is far over its quota. A peek reads a bounded number of bytes,
+// whatever they are, and parses no JSON into objects. It must not answer anybody.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -53,10 +54,9 @@ export function createPeek(projects: ProjectLookup): Peek {
         : readRoot(body, { start, end }, isWhole);
     const key = apiKey ?? keyIn(seen);
     const project = key === "" ? undefined : projects.byKey(key);
-    const projectId = project?.enabled === true ? project.id : undefined;
-    return projectId === undefined && seen.lane === undefined
-      ? nothing
-      : { projectId, lane: seen.lane };
+    const { lane } = seen;
+    if (project?.enabled === true) return { projectId: project.id, lane, meter: project.meter };
+    return lane === undefined ? nothing : { projectId: undefined, lane };
   }
 }
 

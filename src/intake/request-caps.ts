@@ -4,7 +4,7 @@
 
 import type { Problem } from "../base/errors.ts";
 import { expansionText } from "../base/expansion.ts";
-import type { Excess, Exchange, RequestCost } from "../base/types.ts";
+import type { Excess, Exchange, ProjectMeter, RequestCost } from "../base/types.ts";
 import { itemFlags, typeAt } from "../events/item-view.ts";
 import { recordsBytesLikely } from "../events/record.ts";
 import { Extra, ExtraShift, extraOf, Header, hasExtra, Row, TokenType } from "../scan/table.ts";
@@ -105,8 +105,8 @@ const personParts = [
 ] as const;
 
 /** The problem of a request that the meter has just refused: it has room in `retryAfterMs`. */
-export function overRate({ project }: Pick<CappedWork, "project">, retryAfterMs: number): Problem {
-  const { what, perSecond } = project.meter.rateHit;
+export function overRate({ rateHit }: ProjectMeter, retryAfterMs: number): Problem {
+  const { what, perSecond } = rateHit;
   const detail = `The project is over its quota of ${perSecond} ${what} a second: try again later`;
   return { code: "rate_limited", detail, retryAfterMs };
 }

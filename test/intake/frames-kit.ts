@@ -55,6 +55,7 @@ export function intakeOnFrames(
   const noted: ProjectMeter = {
     ...{
       admit: () => 0,
+      refuseUnread: () => 0,
       expansionWaitMs: () => 0,
       exceeds: () => undefined,
       rateHit: { what: "events", perSecond: 1 },

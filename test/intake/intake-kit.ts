@@ -51,11 +51,20 @@ interface IntakeKitOptions {
   readonly projects?: readonly string[];
   /** In place of the one that writes down what it is given. */
   readonly publisher?: Publisher;
+  /** Of all projects, in place of one that lets everything in. */
+  readonly meter?: ProjectMeter;
 }
 
 const frameBytesMax = 524_288;
 /** Shorter bodies are borrowed, as those are that come in one piece. */
 const borrowedBytesMax = 1_048_576;
+
+const openMeter: ProjectMeter = {
+  ...{ admit: () => 0, refuseUnread: () => 0, expansionWaitMs: () => 0 },
+  ...{ exceeds: () => undefined, giveBack() {}, countStored() {}, countUnknown() {} },
+  countDropped() {},
+  rateHit: { what: "events", perSecond: 1 },
+};
 
 export class IntakeKit {
   /** Names of events in the order in which they were handed to the publisher. */
@@ -77,11 +86,7 @@ export class IntakeKit {
 
   constructor(options: IntakeKitOptions = {}) {
     if (options.createScanner !== undefined) this.createScanner = options.createScanner;
-    const meter: ProjectMeter = {
-      ...{ admit: () => 0, expansionWaitMs: () => 0, exceeds: () => undefined, giveBack() {} },
-      ...{ countStored() {}, countUnknown() {}, countDropped() {} },
-      rateHit: { what: "events", perSecond: 1 },
-    };
+    const { meter = openMeter } = options;
     const projects = new Map<string, MeteredProject>(
       (options.projects ?? ["a", "b", "c", "d"]).map((id) => [
         `key_${id}`,

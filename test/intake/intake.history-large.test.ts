@@ -26,6 +26,7 @@ const frameBytesMax = 524_288;
 let admitted: number[];
 const meter = {
   admit: ({ events }: { events: number }) => admitted.push(events) && 0,
+  refuseUnread: () => 0,
   expansionWaitMs: () => 0,
   exceeds: () => undefined,
   rateHit: { what: "events" as const, perSecond: 1 },

@@ -3,11 +3,12 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { MeteredProject, ProjectLookup } from "../../src/base/types.ts";
+import type { BodyHint, MeteredProject, ProjectLookup } from "../../src/base/types.ts";
 import { createPeek, peekedBytesMax } from "../../src/intake/peek.ts";
 
 const meter: MeteredProject["meter"] = {
   admit: () => 0,
+  refuseUnread: () => 0,
   expansionWaitMs: () => 0,
   exceeds: () => undefined,
   rateHit: { what: "events", perSecond: 1 },
@@ -27,7 +28,13 @@ const projects: ProjectLookup = {
   hasNone: false,
   byKey: (key) => known.get(key),
 };
-const peek = createPeek(projects);
+const peekAll = createPeek(projects);
+/** Without the meter, which is the project's. */
+function peek(body: Buffer, isWhole: boolean, apiKey?: string): BodyHint {
+  const { projectId, lane, meter: its } = peekAll(body, isWhole, apiKey);
+  expect(its).toBe(projectId === undefined ? undefined : meter);
+  return { projectId, lane };
+}
 const of = (text: string, isWhole = true) => peek(Buffer.from(text), isWhole);
 const filling = JSON.stringify({ event: "e", properties: { api_key: "phc_b", text: '"}],\\' } });
 const long = `[${Array.from({ length: 200 }, () => filling).join(",")}]`;

@@ -17,6 +17,7 @@ export interface Counts {
   /** Events left out and events in error. */
   readonly dropped: number;
   readonly rateLimitedRequests: number;
+  /** Without those of bodies that were refused before they were scanned. */
   readonly rateLimitedEvents: number;
   /** The bytes of the refused requests' bodies, after decompression. */
   readonly rateLimitedBytes: number;
@@ -45,6 +46,14 @@ interface Rate {
   readonly burst: number;
   readonly debtMax: number;
 }
+
+/** What no request costs less than. */
+const leastCost = { events: 1, bytes: 1 };
+/**
+ * A project that is kept out for so long is far over its quota. One that is kept out for less is
+ * told how many events were refused, which takes a scan.
+ */
+const farOverMs = 100;
 
 const expansionRate: Rate = {
   perSecond: expansionBytesAMinute / 60,
@@ -202,7 +211,15 @@ export class Meter implements ProjectMeter {
     return 0;
   }
 
-  #quotaWaitMs({ events, bytes }: RequestCost): number {
+  refuseUnread(bytes: number): number {
+    const waitMs = this.#quotaWaitMs(leastCost);
+    if (waitMs < farOverMs) return 0;
+    this.#rateLimitedRequests++;
+    this.#rateLimitedBytes += bytes;
+    return waitMs;
+  }
+
+  #quotaWaitMs({ events, bytes }: Pick<RequestCost, "events" | "bytes">): number {
     if (this.#events === undefined && this.#bytes === undefined) return 0;
     const monotonicMs = this.#monotonicMs();
     const eventsMs = this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0;
