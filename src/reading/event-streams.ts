@@ -34,8 +34,8 @@ interface EventStreamsOptions {
 }
 
 export interface ReadPlace extends Place {
-  /** Messages from here on are read once more, to be remembered. */
-  readonly rememberFrom: number;
+  /** Messages from here on are read once more, to be remembered. Default: none are. */
+  readonly rememberFrom?: number;
 }
 
 const questionMs = 2_000;

@@ -39,8 +39,8 @@ export class BatchBuilder {
   readonly #positions = new Map<string, StreamPosition>();
   #before: Before;
   readonly #changed = new Set<string>();
-  /** What is of the next batch, or of this one while there is room: first in, first out. */
-  readonly waiting: StreamItem[] = [];
+  /** What is put in and not yet added, in order. */
+  readonly #waiting: StreamItem[] = [];
   #items: FrameItem[] = [];
   #events: SinkRecord[] = [];
   #rejected: RejectedLine[] = [];
@@ -72,10 +72,26 @@ export class BatchBuilder {
     return this.lines >= eventsMax || this.#bytes >= bytesMax;
   }
 
-  /** Others have the event loop between the parts of a long frame. */
-  async add(item: StreamItem): Promise<void> {
-    if (item.kind === "place") this.#moveTo(item);
-    else await this.#frame(item);
+  /** Whether something is put in and not yet added. */
+  get hasWaiting(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** Takes what is to be added next. It waits for a later batch where this one is full. */
+  put(items: readonly StreamItem[]): void {
+    this.#waiting.push(...items);
+  }
+
+  /**
+   * Adds what is put in, until the batch is full. Others have the event loop between the parts of a
+   * long frame.
+   */
+  async addWaiting(limits: BatchLimits): Promise<void> {
+    while (this.hasWaiting && !this.isFull(limits)) {
+      const item = this.#waiting.shift()!;
+      if (item.kind === "place") this.#moveTo(item);
+      else await this.#frame(item);
+    }
   }
 
   /** What was added since the last one; the next one begins behind it. */

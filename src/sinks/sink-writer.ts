@@ -228,14 +228,12 @@ export class SinkWriter {
     this.#standsByFor = undefined;
     this.#inFlight = [];
     this.#written = new Map(positions.map((one) => [one.stream, one]));
-    const places = positions.map(
-      (one) => [one.stream, { ...one, rememberFrom: Number.POSITIVE_INFINITY }] as const,
-    );
+    const places = new Map(positions.map((one) => [one.stream, one]));
     const builder = new BatchBuilder(filter, positions);
     const { lanes } = filter;
     const bytesMax = (batchesAhead + this.#batchesMax) * limits.bytesMax;
     const streams = new EventStreams({
-      ...{ connection, prefix, places: new Map(places), bytesMax, acceptExpired },
+      ...{ connection, prefix, places, bytesMax, acceptExpired },
       ...{ lanes, reader: "sink", words, log },
     });
     this.#streams = streams;
@@ -258,7 +256,7 @@ export class SinkWriter {
   /** Puts a batch together while those before are on their way; then writes it. */
   async #batch(streams: EventStreams, builder: BatchBuilder): Promise<void> {
     // Where nothing comes, a write that fails is heard of at once.
-    if (builder.waiting.length === 0) await Promise.race([streams.ready(), this.#failed()]);
+    if (!builder.hasWaiting) await Promise.race([streams.ready(), this.#failed()]);
     await this.#gather(streams, builder);
     const batch = builder.isEmpty ? undefined : builder.take();
     const isWhole = batch === undefined || (await this.#hasPersons(batch));
@@ -303,16 +301,13 @@ export class SinkWriter {
       isLate = true;
     });
     try {
-      const { waiting } = builder;
       while (!isLate && !builder.isFull(limits)) {
-        if (waiting.length === 0) {
+        if (!builder.hasWaiting) {
           await Promise.race([streams.ready(), end, this.#failed()]);
           const room = [eventsMax - builder.lines, bytesMax - builder.bytes] as const;
-          waiting.push(
-            ...streams.take(Math.min(stepEvents, room[0]), Math.min(stepBytes, room[1])),
-          );
+          builder.put(streams.take(Math.min(stepEvents, room[0]), Math.min(stepBytes, room[1])));
         }
-        while (waiting.length > 0 && !builder.isFull(limits)) await builder.add(waiting.shift()!);
+        await builder.addWaiting(limits);
         // Others have the event loop in between.
         await new Promise(setImmediate);
       }

@@ -50,14 +50,14 @@ test("others have the event loop while a frame of many lines is read", async () 
   const builder = new BatchBuilder({ projects: undefined, lanes: undefined }, []);
   const name = { stream: "S", lane: "live", partition: 0 } as const;
   const place = { epoch: 1, created: "monday", sequence: 0, trail: [] };
-  await builder.add({ kind: "place", name, place, incidents: [] });
   const lines = 50_000;
   const frame = {
     ...{ stream: "S", lane: "live", partition: 0, sequence: 1, messageId: "m", projectId: "shop" },
     ...{ storedAtMs: 0, data: Buffer.from("1\n".repeat(lines)) },
   } as unknown as FrameItem["frame"];
   const item = { kind: "frame", frame, events: lines, isAgain: false, release: () => {} } as const;
-  const added = builder.add(item);
+  builder.put([{ kind: "place", name, place, incidents: [] }, item]);
+  const added = builder.addWaiting({ eventsMax: 1, bytesMax: 1 });
   await new Promise(setImmediate);
   expect(builder.lines).toBeGreaterThan(0);
   expect(builder.lines).toBeLessThan(lines);
