@@ -120,7 +120,7 @@ function standbyWarnings({ standsByFor }: SinkStatus): string[] {
   return standsByFor === undefined ? [] : [`standing by: ${standsByFor}`];
 }
 
-/** Left out is left out: what a misspelt name passes over is not written later. */
+/** What is passed over for a misspelt name is never written, also once the name is right. */
 async function warnOfUnknown(
   { connection }: NatsLink,
   run: { readonly config: Config; readonly projects: SinkRun["projects"]; readonly log: Log },
@@ -134,6 +134,6 @@ async function warnOfUnknown(
   if (known.length > 0 && unknown.length > 0)
     log.warn(
       { unknown, projects: known.slice(0, namedMax).map(({ id }) => id) },
-      "there is no such project: the events of others are passed over for good",
+      "the registry has no project of this name: events of projects that are not named are passed over, and never written later",
     );
 }

@@ -27,15 +27,17 @@ export interface RewrittenFrame {
   readonly message: StoredMsg;
 }
 
-/** Asked one question after another: one may let go of what another one looks at. */
+/**
+ * Whoever asks waits for the answer before the next question: to answer one, it may forget what
+ * another one needs.
+ */
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
-  /** By number: the frame in the place of that message, or that it stands for another. */
+  /** By a message's number: that of the frame in its place; 0 for none; or `stands`. */
   readonly #held = new Map<number, number>();
-  /** Held is what is known from here on, */
+  /** All that is known of messages from `#from` on and before `#until` is held, and no more. */
   #from = 0;
-  /** and before this. */
   #until = 0;
   #next = 1;
   #forgetAt = forgetAtMin;

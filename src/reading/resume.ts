@@ -199,8 +199,9 @@ function inDoubt(
   const again = twice(olderTo);
   const fault = `${what}: ${wayOut} from message ${firstSequence}; ${again}`;
   const incident = {
-    // What is not counted again goes by this kind and sequence, whenever the process ends. An epoch
-    // that was only named where it stopped may become that of another stream.
+    // By a `copy_accepted` of its epoch whoever goes on later, in another process too, knows up to
+    // which sequence messages are counted already. A `place_unknown` must not be taken for that: no
+    // place has its epoch yet, and another stream may get it.
     ...({ kind: acceptExpired ? "copy_accepted" : "place_unknown", epoch } as const),
     messages: held + gone,
     sequence: acceptExpired ? Math.max(sequence, olderTo) : sequence,

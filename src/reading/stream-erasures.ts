@@ -17,8 +17,8 @@ interface ErasedMessage {
 
 interface StateFrom extends StreamState {
   /**
-   * The first of those before the first message that were erased, and have in their places what the
-   * stream still has: that was stored later than what was beside them. Else that of the first one.
+   * The first erased message before the stream's first one in whose place a frame stands that the
+   * stream still has: such a frame was stored later. Where there is none, `firstSequence`.
    */
   readonly standingFrom: number;
 }

@@ -284,7 +284,8 @@ export class StreamReader {
       erased++;
       missed += Number(isMissed);
       if (frame === undefined) continue;
-      // What the pull has in hand beside these comes behind them: none of it makes room before.
+      // Where nothing is in hand, only messages of the pull have the room: they come after this
+      // frame, so it does not wait for them.
       while (share.room() === 0 && this.#inHand > 0 && !this.#ended.signal.aborted) {
         this.#options.onReady();
         await pauseUntilAborted(pauseMsMin, this.#ended.signal);

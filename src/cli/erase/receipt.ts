@@ -28,8 +28,8 @@ export interface Receipt {
   };
   readonly streams: StreamCounts[];
   /**
-   * What was begun before under other ids, and lost its lock: of what it found, `streams` counts
-   * again what was not gone by then.
+   * What earlier tries have found, which lost the lock; each was an erasure with an id of its own.
+   * What such a try had found and not yet removed is found again, and stands in `streams` too.
    */
   readonly before: readonly Try[];
   effects?: Database | "none was named";

@@ -66,7 +66,10 @@ interface Doomed {
   readonly message: JsMsg;
   /** The message that readers know it by: itself, or the one in whose place it stands. */
   readonly root: number;
-  /** The same, also of one that nobody knows: what is of one message is never in one batch. */
+  /**
+   * The message that its lines were first stored as. It is `root`, but for a frame that no reader
+   * was told of: that is its own root. A batch has one frame of a family at most.
+   */
   readonly family: number;
   readonly cut: CutFrame;
   /** The frame in its place; 0: none; undefined: it is still to be stored. */

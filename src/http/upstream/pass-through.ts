@@ -101,7 +101,8 @@ export class PassThrough {
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     if ("code" in answer) return answer;
-    // What many ask for is given as it is kept, and each may be the last one who has it.
+    // All who ask for a shared answer read the same bytes. They may not be kept any more while the
+    // last one reads, so whoever still reads holds them.
     return { ...answer, isHeldBy: isShared(kind) ? "its readers" : "its request" };
   }
 
