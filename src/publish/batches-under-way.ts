@@ -9,8 +9,10 @@ import { heardFrom } from "../nats/readiness.ts";
 import type { AckInbox } from "./ack-inbox.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import type { Departures } from "./departures.ts";
-import type { Frame, FrameQueue } from "./frame.ts";
+import type { Flushes } from "./flushes.ts";
+import type { Frame } from "./frame.ts";
 import type { LateAcks } from "./late-acks.ts";
+import { consequences } from "./outcomes.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 
@@ -28,41 +30,16 @@ interface BatchesUnderWayOptions {
   readonly isUnderWay: (frame: Frame) => boolean;
   /** Called for each frame that is under way when its batch is acknowledged. */
   readonly acknowledge: (frame: Frame, ack: PubAck) => void;
-  /** Sends a frame of a batch that was parted again, by itself, after the pause. */
-  readonly sendAlone: (frame: Frame, pauseMs: number) => void;
-  /** Once for each batch: from now on the next one may leave. */
-  readonly ended: (departures: Departures<FrameQueue>, isStored: boolean) => void;
+  /** Lets a frame of a batch that was parted leave again, by itself, after the pause. */
+  readonly leaveAgain: (frame: Frame, pauseMs: number) => void;
+  readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
-/** What follows for the frames of a batch from an answer that does not acknowledge it. */
-interface Parting {
-  readonly pauseMs: number;
-  /** Whether no frame can be stored by the send in the batch. */
-  readonly isRefused: boolean;
-}
-
-const refusedPauseMs = 100;
-const inFlightPauseMs = 250;
-const refusedNow: Parting = { pauseMs: 0, isRefused: true };
-const refusedForNow: Parting = { pauseMs: refusedPauseMs, isRefused: true };
-const partings: Readonly<Record<Exclude<NoPubAck, "foreign" | "malformed">, Parting>> = {
-  batch_refused: refusedNow,
-  // What all of the batch has no room for, some frames may have; and each says itself that it is
-  // too large.
-  stream_full: refusedNow,
-  too_large: refusedNow,
-  no_responders: refusedForNow,
-  refused: refusedForNow,
-  // A single node checks these limits again at each message that it stores.
-  server_full: { pauseMs: 0, isRefused: false },
-  failed: { pauseMs: refusedPauseMs, isRefused: false },
-  in_flight: { pauseMs: inFlightPauseMs, isRefused: false },
-};
 /**
  * The commit was acknowledged as a message by itself, as a server older than 2.12 does: it may be
  * stored, and so may each of the others.
  */
-const notAsOne: Parting = { pauseMs: 0, isRefused: false };
+const notAsOne = { isRefused: false, pauseMs: 0 };
 /** A frame is in a batch at its first send only. */
 const firstSend = 1;
 
@@ -101,20 +78,19 @@ export class BatchesUnderWay {
     const batch = this.#batches.get(token);
     if (batch === undefined) return false;
     const ack = readPubAck(message, batch.stream);
-    if (ack === "foreign" || ack === "malformed") this.#options.metrics.ackFailed(ack);
-    else if (typeof ack !== "object") this.#refused(batch, ack);
+    if (typeof ack !== "object") this.#notAcknowledged(batch, ack);
     else if (isOf(batch, ack)) this.#acknowledge(batch, ack);
     else this.#fail(batch, notAsOne);
     return true;
   }
 
   /**
-   * Parts the batches that were not answered in time, so that their frames are sent again, and
-   * forgets those of which no frame is under way.
+   * Parts the batches that were not answered in time, whose frames are then due to be sent again,
+   * and forgets those of which no frame is under way.
    */
   tick(monotonicMs: number): void {
     for (const batch of this.#batches.values()) {
-      if (!batch.isParted && monotonicMs >= batch.retryMonotonicMs) this.#part(batch);
+      if (monotonicMs >= batch.retryMonotonicMs) this.#unanswered(batch, "timeout");
       if (batch.isParted && !batch.frames.some(this.#options.isUnderWay)) {
         this.#batches.delete(batch.token);
         this.#options.lateAcks.remember(batch.token, batch.stream);
@@ -124,15 +100,24 @@ export class BatchesUnderWay {
 
   /** Parts all batches: the answers that came while disconnected were not heard. */
   partAll(): void {
-    for (const batch of this.#batches.values()) if (!batch.isParted) this.#part(batch);
+    for (const batch of this.#batches.values()) this.#unanswered(batch, "disconnected");
+  }
+
+  #unanswered(batch: AtomicBatch, why: "timeout" | "disconnected"): void {
+    if (batch.isParted) return;
+    this.#options.metrics.ackFailed(why);
+    this.#part(batch);
   }
 
   #acknowledge(batch: AtomicBatch, ack: PubAck): void {
-    const { ended, metrics, monotonicMs } = this.#options;
+    const { flushes, metrics, monotonicMs } = this.#options;
     const { frames } = batch;
     this.#batches.delete(batch.token);
     if (!batch.isParted) {
-      ended(departuresOf(batch), true);
+      const departures = departuresOf(batch);
+      departures.batchEnded(true);
+      // An acknowledgement means up to a thousand answers: the next batch leaves before those.
+      flushes.now(departures);
       metrics.batchEnded("stored", frames.length);
     }
     heardFrom(batch.stream, monotonicMs());
@@ -148,44 +133,43 @@ export class BatchesUnderWay {
       if (isUnderWay(frame)) acknowledge(frame, { stream, seq: first + at });
   }
 
-  #refused(batch: AtomicBatch, why: Exclude<NoPubAck, "foreign" | "malformed">): void {
+  #notAcknowledged(batch: AtomicBatch, why: NoPubAck): void {
     const { metrics, log } = this.#options;
-    metrics.ackFailed(why === "stream_full" || why === "server_full" ? "store_full" : causeOf(why));
+    const { cause, isRefused, pauseMs } = consequences[why];
+    metrics.ackFailed(cause);
+    if (pauseMs === Number.POSITIVE_INFINITY) return;
     log.warn(
       { stream: batch.stream.name, frames: batch.frames.length, reason: why },
       "an atomic batch was not stored as one: its frames are sent one by one",
     );
-    this.#fail(batch, partings[why]);
+    // A single node checks what it has room for again at each message that it stores.
+    this.#fail(batch, { isRefused: isRefused && why !== "server_full", pauseMs });
   }
 
-  #fail(batch: AtomicBatch, { pauseMs, isRefused }: Parting): void {
-    const { isUnderWay, sendAlone } = this.#options;
+  #fail(batch: AtomicBatch, { isRefused, pauseMs }: typeof notAsOne): void {
+    const { isUnderWay, leaveAgain } = this.#options;
     const wasParted = batch.isParted;
     if (!wasParted) this.#part(batch);
     this.#batches.delete(batch.token);
     for (const frame of batch.frames) {
       if (!isUnderWay(frame)) continue;
       if (isRefused) frame.refuse(firstSend);
-      if (!wasParted) sendAlone(frame, pauseMs);
+      if (!wasParted) leaveAgain(frame, pauseMs);
     }
   }
 
-  /** From now on its frames count as sent alone. */
+  /** From now on each of its frames is by itself, and the next batch may leave. */
   #part(batch: AtomicBatch): void {
-    const { ended, isUnderWay, metrics } = this.#options;
+    const { flushes, metrics } = this.#options;
     const departures = departuresOf(batch);
     batch.isParted = true;
     metrics.batchEnded("parted", batch.frames.length);
-    for (const frame of batch.frames) if (isUnderWay(frame)) departures.parted(frame);
-    ended(departures, false);
+    departures.batchEnded(false);
+    flushes.wake(departures);
   }
 }
 
-function causeOf(why: Exclude<NoPubAck, "foreign" | "malformed" | "stream_full" | "server_full">) {
-  return why === "too_large" || why === "failed" ? "refused" : why;
-}
-
-function departuresOf({ frames }: AtomicBatch): Departures<FrameQueue> {
+function departuresOf({ frames }: AtomicBatch): Departures<Frame> {
   return frames[0]!.queue.departures;
 }
 

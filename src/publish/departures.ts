@@ -22,8 +22,8 @@ interface Departing {
   readonly queue: Queue;
   readonly length: number;
   departedBytes: number;
-  /** Whether the frame leaves in an atomic batch. */
-  together: boolean;
+  /** How it has left: see Frame. */
+  departure: "alone" | "inBatch" | "parted";
   readonly firstSentMonotonicMs: number;
   readonly sends: number;
 }
@@ -48,16 +48,19 @@ const backgroundBytesUnackedMax = 393_216;
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
 
-export class Departures<Waiting extends Queue> {
+export class Departures<Leaving extends Departing> {
   readonly #framesUnackedMax: number;
-  readonly #live = new Fifo<Waiting>();
-  readonly #background = new Fifo<Waiting>();
+  readonly #live = new Fifo<Leaving["queue"]>();
+  readonly #background = new Fifo<Leaving["queue"]>();
+  /** Frames of atomic batches that were parted. They leave again, alone, in this order. */
+  readonly #parted = new Fifo<Leaving>();
   readonly #together: Together;
   readonly #distance: DeparturesOptions["distance"];
-  /** But for those in atomic batches, which leave only while these have room in the window. */
+  /** Those that have left alone. While they fill the window, no atomic batch leaves either. */
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
+  #wasParted = false;
 
   constructor(stream: Batching, { distance, ...together }: DeparturesOptions) {
     this.#framesUnackedMax = together.framesUnackedMax;
@@ -73,8 +76,7 @@ export class Departures<Waiting extends Queue> {
   /** Whether a frame could leave now. */
   get waiting(): boolean {
     if (this.batchIsDue) return true;
-    const hasQueue = this.#liveMayLeave() || this.#backgroundMayLeave();
-    return hasQueue && this.room > 0;
+    return this.room > 0 && (this.#queueMayLeave() || this.#parted.length > 0);
   }
 
   /**
@@ -92,16 +94,16 @@ export class Departures<Waiting extends Queue> {
 
   /** How many more frames may leave alone, of which some may be those that no batch takes. */
   get room(): number {
-    return Math.max(0, this.#framesUnackedMax - this.#framesUnacked);
+    return this.#framesUnackedMax - this.#framesUnacked;
   }
 
   /** The live queues that wait, in the order in which `nextOfBatch` answers them. */
-  get liveWaiting(): Iterable<Waiting> {
+  get liveWaiting(): Iterable<Leaving["queue"]> {
     return this.#live;
   }
 
   /** Whether a frame of the queue may leave beside the queue's unacknowledged frames. */
-  mayLeave(queue: Waiting): boolean {
+  mayLeave(queue: Leaving["queue"]): boolean {
     if (queue.unacked < queue.window) return true;
     if (!queue.background) return queue.unacked === queue.window && this.#mayLeaveBeside();
     return (
@@ -114,7 +116,7 @@ export class Departures<Waiting extends Queue> {
   /**
    * Adds a queue that has a frame to send. It must not be added again until `next` has answered it.
    */
-  push(queue: Waiting): void {
+  push(queue: Leaving["queue"]): void {
     (queue.background ? this.#background : this.#live).push(queue);
   }
 
@@ -124,7 +126,7 @@ export class Departures<Waiting extends Queue> {
    * While those under way are little, live and background queues take turns: the requests of the
    * newer protocol are all background ones, and would get one frame for each acknowledgement.
    */
-  next(): Waiting | undefined {
+  next(): Leaving["queue"] | undefined {
     if (this.room === 0) return undefined;
     const liveMayLeave = this.#liveMayLeave();
     this.#wasBackground = this.#backgroundMayLeave() && this.#isBackgroundsTurn(liveMayLeave);
@@ -132,17 +134,29 @@ export class Departures<Waiting extends Queue> {
     return liveMayLeave ? this.#live.shift() : undefined;
   }
 
+  /**
+   * The frame of a parted batch that leaves next; undefined if none does now. Such frames and the
+   * queues take turns, so that neither wait until all of the others have left.
+   */
+  nextParted(): Leaving | undefined {
+    if (this.#parted.length === 0 || this.room === 0) return undefined;
+    this.#wasParted = !this.#wasParted || !this.#queueMayLeave();
+    return this.#wasParted ? this.#parted.shift() : undefined;
+  }
+
   /** The queue whose frame is the next in an atomic batch; undefined if no more wait. */
-  nextOfBatch(): Waiting | undefined {
+  nextOfBatch(): Leaving["queue"] | undefined {
     return this.#live.shift();
   }
 
   /**
    * Whether a live queue may have one frame more than its window unacknowledged: where its next
    * frame would wait here for what costs the store nothing. The frames that have left may be behind
-   * background ones in the store, or on a long way there or back.
+   * background ones in the store, or on a long way there or back. While frames of a parted batch
+   * wait to leave again, it might overtake an earlier frame of its project.
    */
   #mayLeaveBeside(): boolean {
+    if (this.#parted.length > 0) return false;
     return this.backgroundUnderWay || this.#distance?.isFar === true;
   }
 
@@ -168,7 +182,7 @@ export class Departures<Waiting extends Queue> {
   settled(frame: Departing): void {
     const { queue } = frame;
     queue.unacked--;
-    if (frame.together) return;
+    if (frame.departure !== "alone") return;
     this.#framesUnacked--;
     if (!queue.background) {
       this.#distance?.settled(frame);
@@ -181,7 +195,7 @@ export class Departures<Waiting extends Queue> {
 
   /** The frame leaves in the atomic batch that is being filled. */
   leftInBatch(frame: Departing): void {
-    frame.together = true;
+    frame.departure = "inBatch";
     frame.queue.unacked++;
   }
 
@@ -194,15 +208,22 @@ export class Departures<Waiting extends Queue> {
     this.#together.batchEnded(isStored);
   }
 
-  /**
-   * The frame, which left in an atomic batch, counts from now on as one that has left alone. The
-   * window may then hold more than it takes, and lets no other frame leave until it
-   * has room.
-   */
-  parted(frame: Departing): void {
-    frame.together = false;
+  /** The frame of a batch that was parted waits for room in the window, if it does not yet. */
+  parted(frame: Leaving): void {
+    if (frame.departure !== "inBatch") return;
+    frame.departure = "parted";
+    this.#parted.push(frame);
+  }
+
+  /** The frame that `nextParted` has answered leaves again, alone. */
+  leftAgain(frame: Departing): void {
+    frame.departure = "alone";
     this.#framesUnacked++;
-    this.#together.parted();
+    this.#together.leftAgain();
+  }
+
+  #queueMayLeave(): boolean {
+    return this.#liveMayLeave() || this.#backgroundMayLeave();
   }
 
   #liveMayLeave(): boolean {

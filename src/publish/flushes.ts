@@ -6,7 +6,7 @@ import type { NatsLink } from "../nats/link.ts";
 import { AtomicBatch, fitsBatch } from "./atomic-batch.ts";
 import type { Departures } from "./departures.ts";
 import { isPast } from "./expiry.ts";
-import type { FrameQueue } from "./frame.ts";
+import type { Frame, FrameQueue } from "./frame.ts";
 import type { NextFrames } from "./next-frames.ts";
 
 interface FlushesOptions {
@@ -22,6 +22,8 @@ interface FlushesOptions {
     monotonicMs: number,
     batch: AtomicBatch | undefined,
   ) => void;
+  /** Sends a frame of a parted batch again, alone. */
+  readonly sendAgain: (frame: Frame, monotonicMs: number) => void;
   /** Sends the frames of the batch, of which there are some. */
   readonly sendBatch: (batch: AtomicBatch, monotonicMs: number) => void;
 }
@@ -31,19 +33,21 @@ export class Flushes {
   readonly #monotonicMs: () => number;
   readonly #next: FlushesOptions["next"];
   readonly #sendNext: FlushesOptions["sendNext"];
+  readonly #sendAgain: FlushesOptions["sendAgain"];
   readonly #sendBatch: FlushesOptions["sendBatch"];
   /** What leaves for the streams for which a frame could leave. */
-  readonly #leaving = new Set<Departures<FrameQueue>>();
+  readonly #leaving = new Set<Departures<Frame>>();
   #isScheduled = false;
   // Made once, so that a flush makes no closure.
   readonly #flushNow = (): void => this.#flush();
 
-  constructor({ link, monotonicMs, next, sendNext, sendBatch }: FlushesOptions) {
+  constructor({ link, monotonicMs, next, ...sends }: FlushesOptions) {
     this.#link = link;
     this.#monotonicMs = monotonicMs;
     this.#next = next;
-    this.#sendNext = sendNext;
-    this.#sendBatch = sendBatch;
+    this.#sendNext = sends.sendNext;
+    this.#sendAgain = sends.sendAgain;
+    this.#sendBatch = sends.sendBatch;
     link.onChange((connected) => connected && this.#schedule());
   }
 
@@ -53,14 +57,14 @@ export class Flushes {
   }
 
   /** A frame of that stream may leave now that could not before. */
-  wake(departures: Departures<FrameQueue>): void {
+  wake(departures: Departures<Frame>): void {
     if (!departures.waiting) return;
     this.#leaving.add(departures);
     this.#schedule();
   }
 
   /** The same, without waiting for the end of the turn. Not from within a caller's call. */
-  now(departures: Departures<FrameQueue>): void {
+  now(departures: Departures<Frame>): void {
     if (!this.#link.connected) this.wake(departures);
     else if (departures.waiting) this.#flushStream(departures, this.#monotonicMs());
   }
@@ -91,11 +95,19 @@ export class Flushes {
     }
   }
 
-  /** Sends one frame of each of the stream's queues that wait, in turn, until a window is full. */
-  #flushStream(departures: Departures<FrameQueue>, monotonicMs: number): void {
+  /**
+   * Sends one frame of each of the stream's queues that wait, and those of parted batches, in turn,
+   * until a window is full.
+   */
+  #flushStream(departures: Departures<Frame>, monotonicMs: number): void {
     if (this.#link.connected && this.#batchIsDue(departures, monotonicMs))
       this.#flushBatch(departures, monotonicMs);
     while (this.#link.connected) {
+      const parted = departures.nextParted();
+      if (parted !== undefined) {
+        this.#sendAgain(parted, monotonicMs);
+        continue;
+      }
       const queue = departures.next();
       if (queue === undefined) return;
       this.#flushQueue(queue, monotonicMs, undefined);
@@ -106,7 +118,7 @@ export class Flushes {
    * Whether enough frames that fit a batch wait for one. Those do not count that come after more
    * large frames than the window has room for.
    */
-  #batchIsDue(departures: Departures<FrameQueue>, monotonicMs: number): boolean {
+  #batchIsDue(departures: Departures<Frame>, monotonicMs: number): boolean {
     if (!departures.batchIsDue) return false;
     let fitting = 0;
     let large = 0;
@@ -124,7 +136,7 @@ export class Flushes {
    * Large frames leave alone, as many as the window has room for. They leave behind the batch,
    * which may hold an earlier frame of their queue.
    */
-  #flushBatch(departures: Departures<FrameQueue>, monotonicMs: number): void {
+  #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();
     const large: FrameQueue[] = [];
     while (!batch.isFull && large.length < departures.room) {

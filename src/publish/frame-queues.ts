@@ -9,7 +9,7 @@ import { manyProjects, partitionOf, subjectOf } from "../nats/names.ts";
 import type { StreamState, StreamStates } from "../nats/readiness.ts";
 import { Departures } from "./departures.ts";
 import type { Distance } from "./distance.ts";
-import { FrameQueue } from "./frame.ts";
+import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
  * The ways that frames take to the store. On the live lane, the frames of large requests go beside
@@ -81,7 +81,7 @@ export class FrameQueues {
     historical: roundsOf(this.#known.historical),
   };
   readonly #ofPartitions = new Map<number, FrameQueue>();
-  readonly #departures: ReadonlyMap<StreamState, Departures<FrameQueue>>;
+  readonly #departures: ReadonlyMap<StreamState, Departures<Frame>>;
   // The queue that was asked for last, because a request asks several times for the same.
   #last: FrameQueue | undefined = undefined;
   #lastWay: Way = "live";
@@ -92,7 +92,7 @@ export class FrameQueues {
     this.#streams = streams;
     const options = { ...config, framesUnackedMax: windowOfStream(config) };
     this.#departures = new Map(
-      streams.all.map((stream) => [stream, new Departures<FrameQueue>(stream, options)]),
+      streams.all.map((stream) => [stream, new Departures<Frame>(stream, options)]),
     );
   }
 

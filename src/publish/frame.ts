@@ -15,7 +15,7 @@ export class FrameQueue {
   readonly subject: string;
   readonly stream: StreamState;
   /** What leaves for that stream, shared by all its queues. */
-  readonly departures: Departures<FrameQueue>;
+  readonly departures: Departures<Frame>;
   /** How many frames may be unacknowledged at a time; see Departures for when there may be more. */
   readonly window: number;
   /** True for bulk and history: their frames wait for live ones. */
@@ -34,7 +34,7 @@ export class FrameQueue {
 
   constructor(
     stream: StreamState,
-    departures: Departures<FrameQueue>,
+    departures: Departures<Frame>,
     options: { lane: Lane; subject: string; window: number; background: boolean },
   ) {
     this.stream = stream;
@@ -133,12 +133,15 @@ export class Frame implements FrameSink {
   /** When to send the frame again if no answer is heard before. */
   retryMonotonicMs = Number.POSITIVE_INFINITY;
   /**
-   * The last send was answered, but not with the acknowledgement that settles the frame. The frame
-   * waits until retryMonotonicMs to be sent again.
+   * The last send was answered, but not with the acknowledgement that settles the frame, or its
+   * batch was parted. The frame waits until retryMonotonicMs to be sent again.
    */
   pausing = false;
-  /** It left in an atomic batch that may still be acknowledged. */
-  together = false;
+  /**
+   * How it leaves. `inBatch`: in an atomic batch. `parted`: its batch was parted, and the frame
+   * waits for room in the window, to leave again alone.
+   */
+  departure: "alone" | "inBatch" | "parted" = "alone";
 
   constructor(queue: FrameQueue, memory: Buffer) {
     this.queue = queue;

@@ -13,11 +13,11 @@ import { heardFrom } from "../nats/readiness.ts";
 import { AckInbox } from "./ack-inbox.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import { BatchesUnderWay } from "./batches-under-way.ts";
-import type { Departures } from "./departures.ts";
 import { type Expiry, isPast } from "./expiry.ts";
-import type { Frame, FrameQueue } from "./frame.ts";
+import type { Flushes } from "./flushes.ts";
+import type { Frame } from "./frame.ts";
 import { LateAcks } from "./late-acks.ts";
-import { outcomeOf, outcomeUnacked } from "./outcomes.ts";
+import { consequences, outcomeOf, outcomeUnacked } from "./outcomes.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { noteWentBack } from "./went-back.ts";
@@ -35,20 +35,8 @@ export interface InFlightOptions {
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
   /** JetStream has said that a stream, or the whole server, has no room. */
   readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;
-  /** Once for each atomic batch, when the next one may leave. */
-  readonly batchEnded: (departures: Departures<FrameQueue>, isStored: boolean) => void;
+  readonly flushes: Pick<Flushes, "wake" | "now">;
 }
-
-/**
- * The pause before a retry, after an answer that may pass: no stream, no leader, an error of the
- * store.
- */
-const refusedPauseMs = 100;
-/**
- * The pause before a retry while an earlier send under the same message id waits to be committed.
- * Once it is, both are answered.
- */
-const inFlightPauseMs = 250;
 
 export class InFlight {
   readonly #link: NatsLink;
@@ -57,6 +45,7 @@ export class InFlight {
   readonly #metrics: PublishMetrics;
   readonly #log: Log;
   readonly #report: Pick<InFlightOptions, "settled" | "expired" | "storeFull">;
+  readonly #flushes: InFlightOptions["flushes"];
   readonly #kept: KeptMessages;
   readonly #inbox: AckInbox;
   readonly #lateAcks = new LateAcks();
@@ -73,6 +62,7 @@ export class InFlight {
     this.#metrics = metrics;
     this.#log = log;
     this.#report = options;
+    this.#flushes = options.flushes;
     this.#kept = new KeptMessages(link, ackTimeoutMs);
     this.#inbox = new AckInbox({
       link,
@@ -82,12 +72,12 @@ export class InFlight {
     });
     this.#batches = new BatchesUnderWay({
       ...options,
-      ...{ inbox: this.#inbox, lateAcks: this.#lateAcks, ended: options.batchEnded },
-      isUnderWay: (frame) => this.#frames.get(frame.token) === frame,
+      ...{ inbox: this.#inbox, lateAcks: this.#lateAcks },
+      isUnderWay: (frame) => this.#isUnderWay(frame),
       acknowledge: (frame, ack) => this.#acknowledge(frame, ack),
-      sendAlone: (frame, pauseMs) => {
-        this.#pause(frame, pauseMs);
-        if (pauseMs === 0) this.#retry(frame, monotonicMs(), "timeout");
+      leaveAgain: (frame, pauseMs) => {
+        if (pauseMs === 0) this.#awaitRoom(frame);
+        else this.#pause(frame, pauseMs);
       },
     });
     link.onChange((connected) => {
@@ -112,6 +102,22 @@ export class InFlight {
   sendBatch(batch: AtomicBatch, monotonicMs: number): void {
     for (const frame of batch.frames) this.#begin(frame, monotonicMs);
     this.#batches.send(batch, this.#nextToken());
+  }
+
+  /**
+   * Publishes a frame of a parted batch again, alone, if it is still under way. Only while
+   * connected.
+   */
+  sendAgain(frame: Frame, monotonicMs: number): void {
+    if (this.#isUnderWay(frame) && monotonicMs >= frame.deadlineMs)
+      this.#expire(frame, monotonicMs);
+    if (!this.#isUnderWay(frame)) return;
+    frame.queue.departures.leftAgain(frame);
+    this.#retry(frame, monotonicMs, "timeout");
+  }
+
+  #isUnderWay(frame: Frame): boolean {
+    return this.#frames.get(frame.token) === frame;
   }
 
   #nextToken(): string {
@@ -157,9 +163,21 @@ export class InFlight {
   }
 
   #retry(frame: Frame, monotonicMs: number, unanswered: "timeout" | "disconnected"): void {
+    if (frame.departure !== "alone") {
+      this.#awaitRoom(frame);
+      return;
+    }
     if (!frame.pausing) this.#metrics.ackFailed(unanswered);
     this.#metrics.frameRetried();
     this.#attempt(frame, monotonicMs);
+  }
+
+  /** A frame that left in a batch was in no window, and leaves alone once that has room for it. */
+  #awaitRoom(frame: Frame): void {
+    const { departures } = frame.queue;
+    this.#pause(frame, Number.POSITIVE_INFINITY);
+    departures.parted(frame);
+    this.#flushes.wake(departures);
   }
 
   #attempt(frame: Frame, monotonicMs: number): void {
@@ -194,44 +212,20 @@ export class InFlight {
   }
 
   #notAcknowledged(frame: Frame, why: NoPubAck, send: number): void {
-    switch (why) {
-      case "stream_full":
-      case "server_full":
-        frame.refuse(send);
-        this.#metrics.ackFailed("store_full");
-        this.#report.storeFull(frame, why === "server_full");
-        this.#finish(frame, outcomeUnacked(frame), "store_full");
-        break;
-      case "too_large":
-        frame.refuse(send);
-        this.#metrics.ackFailed("refused");
-        this.#log.error(
-          { subject: frame.queue.subject, bytes: frame.length },
-          "the stream's max_msg_size refuses a frame",
-        );
-        this.#finish(frame, outcomeUnacked(frame), "unavailable");
-        break;
-      case "no_responders":
-      case "refused":
-      case "batch_refused":
-        frame.refuse(send);
-        this.#metrics.ackFailed(why);
-        this.#pause(frame, refusedPauseMs);
-        break;
-      case "failed":
-        this.#metrics.ackFailed("refused");
-        this.#pause(frame, refusedPauseMs);
-        break;
-      case "in_flight":
-        this.#metrics.ackFailed(why);
-        this.#pause(frame, inFlightPauseMs);
-        break;
-      // The frame goes on waiting: its stream's own answer may still come.
-      case "foreign":
-      case "malformed":
-        this.#metrics.ackFailed(why);
-        break;
+    const { cause, isRefused, code, pauseMs } = consequences[why];
+    this.#metrics.ackFailed(cause);
+    if (isRefused) frame.refuse(send);
+    if (code === undefined) {
+      if (pauseMs < Number.POSITIVE_INFINITY) this.#pause(frame, pauseMs);
+      return;
     }
+    if (code === "store_full") this.#report.storeFull(frame, why === "server_full");
+    else
+      this.#log.error(
+        { subject: frame.queue.subject, bytes: frame.length },
+        "the stream's max_msg_size refuses a frame",
+      );
+    this.#finish(frame, outcomeUnacked(frame), code);
   }
 
   #pause(frame: Frame, pauseMs: number): void {

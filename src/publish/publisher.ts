@@ -100,6 +100,13 @@ export class GroupPublisher implements Publisher {
     this.#streams = options.streams ?? new StreamStates(config.subjectPrefix, config.partitions);
     const rest = { monotonicMs: options.monotonicMs, distance: new Distance(options) };
     this.#queues = new FrameQueues({ ...config, ...rest }, this.#streams);
+    this.#flushes = new Flushes({
+      ...options,
+      next: this.#next,
+      sendNext: (queue, monotonicMs, batch) => this.#sendNext(queue, monotonicMs, batch),
+      sendAgain: (frame, monotonicMs) => this.#inFlight.sendAgain(frame, monotonicMs),
+      sendBatch: (batch, monotonicMs) => this.#sendBatch(batch, monotonicMs),
+    });
     this.#inFlight = new InFlight({
       ...options,
       ackTimeoutMs: config.ackTimeoutMs,
@@ -109,19 +116,7 @@ export class GroupPublisher implements Publisher {
       },
       expired: (frame, monotonicMs, expiry) => this.#settlement.expire(frame, monotonicMs, expiry),
       storeFull: (frame, isWholeServer) => this.#storeFull(frame, isWholeServer),
-      batchEnded: (departures, isStored) => {
-        departures.batchEnded(isStored);
-        // An acknowledgement means up to a thousand answers: the next batch leaves before those.
-        if (isStored) this.#flushes.now(departures);
-        else this.#flushes.wake(departures);
-      },
-    });
-    this.#flushes = new Flushes({
-      link,
-      monotonicMs: options.monotonicMs,
-      next: this.#next,
-      sendNext: (queue, monotonicMs, batch) => this.#sendNext(queue, monotonicMs, batch),
-      sendBatch: (batch, monotonicMs) => this.#sendBatch(batch, monotonicMs),
+      flushes: this.#flushes,
     });
   }
 

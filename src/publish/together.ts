@@ -100,8 +100,8 @@ export class Together {
     if (this.#sampleMonotonicMs === undefined && isSampled) this.#beginSample();
   }
 
-  /** A frame of a batch that was parted is sent again, alone. */
-  parted(): void {
+  /** A frame of a batch that was parted leaves again, alone. */
+  leftAgain(): void {
     this.#aloneUnacked++;
   }
 

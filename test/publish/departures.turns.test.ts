@@ -14,13 +14,22 @@ interface TestQueue {
   unackedBytes: number;
 }
 
+interface TestFrame {
+  readonly queue: TestQueue;
+  readonly length: number;
+  departedBytes: number;
+  departure: "alone" | "inBatch" | "parted";
+  readonly firstSentMonotonicMs: number;
+  readonly sends: number;
+}
+
 /** A stream with queues that always have another frame, of which the oldest is acknowledged. */
 class Kit {
-  readonly departures = new Departures<TestQueue>(
+  readonly departures = new Departures<TestFrame>(
     { takesAtomicBatches: false },
     { framesUnackedMax: windowOfStream, monotonicMs: () => 0 },
   );
-  readonly #underWay: (Parameters<Departures<TestQueue>["left"]>[0] & { queue: TestQueue })[] = [];
+  readonly #underWay: TestFrame[] = [];
   readonly left = { live: 0, background: 0 };
   readonly #bytes: number;
 
@@ -38,7 +47,7 @@ class Kit {
     for (let queue = this.departures.next(); queue !== undefined; queue = this.departures.next()) {
       const length = queue.background ? this.#bytes : 500;
       const sent = { firstSentMonotonicMs: 0, sends: 1 };
-      const frame = { queue, length, departedBytes: 0, together: false, ...sent };
+      const frame: TestFrame = { queue, length, departedBytes: 0, departure: "alone", ...sent };
       this.departures.left(frame);
       this.#underWay.push(frame);
       this.left[queue.background ? "background" : "live"]++;

@@ -49,7 +49,7 @@ function startInFlight() {
     settled: (_frame, outcome) => void outcomes.push(outcome),
     expired() {},
     storeFull() {},
-    batchEnded() {},
+    flushes: { wake() {}, now() {} },
   });
   const stream = new StreamStates("test", 1).of("live", 0);
   const options = { framesUnackedMax: 64, monotonicMs: () => now };

@@ -34,7 +34,7 @@ test("what is past its deadline is not retried: at a reconnect a frame past its 
     settled: (frame, outcome, code) => void outcomes.push([frame.messageId, outcome, code]),
     expired() {},
     storeFull() {},
-    batchEnded() {},
+    flushes: { wake() {}, now() {} },
   });
   const stream = new StreamStates("test", 1).of("live", 0);
   const options = { framesUnackedMax: 64, monotonicMs: () => now };

@@ -84,7 +84,7 @@ export const metricTable = {
   },
   penstock_acks_failed_total: {
     type: "counter",
-    help: "Sends without a PubAck that stores, by cause.",
+    help: "Sends without a PubAck that stores, by cause; an atomic batch is one send.",
   },
   penstock_duplicate_frames_total: {
     type: "counter",

@@ -248,8 +248,8 @@ export class Metrics {
   }
 
   /**
-   * To be called once for each send without a good PubAck. A frame that is sent again can fail more
-   * than once.
+   * To be called once for each send without a good PubAck, be it of a frame or of an atomic batch.
+   * A frame that is sent again can fail more than once.
    */
   ackFailed(cause: AckFailureCause): void {
     this.#acksFailed.add(causePlace[cause], 1);

@@ -1,0 +1,89 @@
+// What leaves of a stream after an atomic batch that was not stored as one: its frames again, each
+// alone, beside those that wait.
+
+import { describe, expect, test } from "vitest";
+import { Kit, type TestFrame } from "./together-kit.ts";
+
+describe("after a batch that was not stored as one, live frames", () => {
+  test("leave alone, in the window, for a while", () => {
+    const kit = new Kit(16);
+    kit.add(100);
+    kit.flush();
+    kit.partBatch();
+    kit.flush();
+    // The frames of the batch are more than the window takes.
+    expect(kit.underWay).toEqual({ alone: 64, batches: [] });
+    kit.settleAlone(64);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 36, batches: [] });
+    kit.settleAlone(36);
+    kit.add(100);
+    for (let left = 0; left < 1_000; left += 50) {
+      expect(kit.underWay.batches).toEqual([]);
+      kit.flush();
+      kit.settleAlone(64);
+      kit.add(50);
+    }
+    kit.flush();
+    expect(kit.underWay.batches).toHaveLength(1);
+  });
+
+  test("take turns with those of the batch, which keep their order", () => {
+    const kit = new Kit(16);
+    kit.add(100);
+    kit.flush();
+    const [parted = []] = kit.batches;
+    kit.partBatch();
+    kit.add(50);
+    kit.add(50, true);
+    kit.flush();
+    const again = (): TestFrame[] => kit.alone.filter((frame) => parted.includes(frame));
+    expect(again()).toEqual(parted.slice(0, 32));
+    const others = kit.alone.filter((frame) => !parted.includes(frame));
+    expect(others.filter(({ queue }) => queue.background)).toHaveLength(16);
+    kit.settleAlone(1);
+    kit.flush();
+    kit.settleAlone(1);
+    kit.flush();
+    expect(again()).toHaveLength(32);
+    // Of 200 frames, 66 have left.
+    for (const left of [64, 64, 200 - 66 - 64 - 64]) {
+      kit.settleAlone(Number.POSITIVE_INFINITY);
+      kit.flush();
+      expect(kit.underWay).toEqual({ alone: left, batches: [] });
+    }
+  });
+
+  test("do not leave beside one of their project that waits to leave again", () => {
+    const kit = new Kit(16);
+    kit.add(20);
+    kit.flush();
+    const queue = kit.batches[0]![0]!.queue;
+    kit.add(1, true);
+    kit.flush();
+    expect(kit.departures.mayLeave(queue)).toBe(true);
+    kit.partBatch();
+    expect(kit.departures.mayLeave(queue)).toBe(false);
+  });
+
+  test("are tried together more seldom the more often that fails in a row", () => {
+    const kit = new Kit(16);
+    const aloneBetween: number[] = [];
+    for (let times = 0; times < 9; times++) {
+      let alone = 0;
+      for (kit.flush(); kit.batches.length === 0; kit.flush()) {
+        alone += kit.alone.length;
+        kit.settleAlone(Number.POSITIVE_INFINITY);
+        kit.add(50);
+      }
+      aloneBetween.push(alone);
+      kit.partBatch();
+      kit.settleAlone(Number.POSITIVE_INFINITY);
+    }
+    const [, first = 0, second = 0] = aloneBetween;
+    expect(first).toBeGreaterThanOrEqual(1_000);
+    expect(second).toBeGreaterThanOrEqual(2_000);
+    expect(aloneBetween.at(-1)).toBeGreaterThanOrEqual(64_000);
+    expect(aloneBetween.at(-1)).toBeLessThan(65_000);
+  });
+});
