@@ -27,8 +27,9 @@ export class AtomicBatch {
   /** Its frames were sent again, each alone, before it was answered. An answer still counts. */
   isParted = false;
 
+  /** Whether there might be no room for another frame that fits a batch. */
   get isFull(): boolean {
-    return this.frames.length >= framesMax || this.#bytes >= bytesMax;
+    return this.frames.length >= framesMax || this.#bytes > bytesMax - frameBytesMax;
   }
 
   /** The stream that all the frames are meant for. */

@@ -60,6 +60,19 @@ test("a batch leaves beside as many large frames as the window has room for", as
   await rig.close();
 });
 
+test("frames that come to more than a mebibyte leave in several batches, each below that", async () => {
+  const rig = await startRig(server);
+  const lines = Array.from({ length: 80 }, (_, at) => `${at} `.padEnd(32_700, "x"));
+  const sends = lines.map((line, at) => rig.send("live", line, { project: `p${at}` }));
+  expect(await Promise.all(sends)).toEqual(lines.map(() => stored));
+  expect(rig.heard.batches).toEqual([
+    ["stored", 32],
+    ["stored", 32],
+    ["stored", 16],
+  ]);
+  await rig.close();
+});
+
 test("a project's large frame does not overtake its small one, which leaves in a batch", async () => {
   const rig = await startRig(server, { settings: { frameBytesMax: 65_536 } });
   server.freeze();
