@@ -77,7 +77,9 @@ const mayImport: Record<string, string[]> = {
   sinks: ["base", "nats", "postgres", "reading", "scan", "events"],
   // What a program reads events with; its files go to whoever installs it.
   consumer: ["base", "nats"].concat(
-    ["resume.ts", "stored-stream.ts", "stream-erasures.ts"].map((file) => `reading/${file}`),
+    ["frame-schema.ts", "resume.ts", "stored-stream.ts", "stream-erasures.ts", "trail.ts"].map(
+      (file) => `reading/${file}`,
+    ),
   ),
   // The settings as a type, and the table of metrics that a supervisor sums up.
   workers: ["base", "settings", "admin/metrics/metric-table.ts"],

@@ -9,6 +9,7 @@ import {
   jetstream,
 } from "@nats-io/jetstream";
 import { pauseUntilAborted } from "../base/retry.ts";
+import { unknownSchema } from "../reading/frame-schema.ts";
 import type { StreamName } from "../reading/stored-stream.ts";
 import { ConsumeError } from "./consume-error.ts";
 import { type Ack, acks, answerSubject, type DurableOptions, durableInfo } from "./durable.ts";
@@ -43,8 +44,6 @@ const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const completeAgainMs = 250;
 const frameBytesLikely = 65_536;
-const schemaHeader = "Penstock-Schema";
-const schema = "1";
 
 /** So often reading must fail, without anything read between, before it is told. */
 const failuresTold = 3;
@@ -208,12 +207,9 @@ export class StreamConsumer {
       this.#answer(message, acks.working);
       return;
     }
-    const found = message.headers?.get(schemaHeader) ?? "";
-    if (found !== "" && found !== schema) {
-      throw new ConsumeError(
-        `read message ${seq} of ${this.name.stream}: it has the schema "${found.slice(0, 40)}", this version knows ${schema} alone: use a newer Penstock for it`,
-      );
-    }
+    const schema = unknownSchema(message.headers);
+    if (schema !== undefined)
+      throw new ConsumeError(`read message ${seq} of ${this.name.stream}: it has ${schema}`);
     const wasComplete = hand.isComplete;
     const held = hand.add(message);
     this.#frameBytes += (data.length - this.#frameBytes) / 16;

@@ -13,6 +13,7 @@ import {
   storedStream,
 } from "../reading/stored-stream.ts";
 import { StreamErasures } from "../reading/stream-erasures.ts";
+import { type TrailEntry, trailWith } from "../reading/trail.ts";
 import {
   acks,
   answerAll,
@@ -43,8 +44,6 @@ interface Gap {
   readonly to: number;
 }
 
-/** So many of the newest messages tell this stream from an older copy of it. */
-const trailLength = 1_000;
 /** Gaps that are many are one: so many messages at most have left the stream. */
 const gapsMax = 1_000;
 
@@ -52,7 +51,7 @@ export class StreamPlace {
   readonly #options: StreamPlaceOptions;
   readonly #stream: string;
   #place: Place | undefined;
-  #trail: Place["trail"][number][] = [];
+  #trail: TrailEntry[] = [];
   #consumerCreated = "";
   /** The last sequence up to which the consumer was seen to know that all is acknowledged. */
   #floor = 0;
@@ -76,8 +75,7 @@ export class StreamPlace {
     const messageId = messageIdOf(headers?.get(messageIdHeader), storedAtMs);
     if (seq <= this.sequence) return;
     if (seq > this.sequence + 1) this.#addGap({ from: this.sequence + 1, to: seq - 1 });
-    this.#trail.push({ sequence: seq, messageId, storedAtMs });
-    if (this.#trail.length > 2 * trailLength) this.#trail = this.#trail.slice(-trailLength);
+    this.#trail = trailWith(this.#trail, { sequence: seq, messageId, storedAtMs });
     this.#moveTo(seq);
   }
 

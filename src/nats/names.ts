@@ -35,6 +35,10 @@ export function isOfManyProjects(subject: string): boolean {
 export const messageIdHeader = "Nats-Msg-Id";
 /** The header of a message that says how many events it holds. */
 export const eventsHeader = "Penstock-Events";
+/** The header of a message that says which form its lines have. */
+export const schemaHeader = "Penstock-Schema";
+/** The form that this version knows. */
+export const schemaKnown = "1";
 
 /** What the subjects of a key-value bucket's entries begin with. */
 export function bucketSubjects(bucket: string): string {

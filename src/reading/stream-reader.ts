@@ -298,10 +298,11 @@ export class StreamReader {
   }
 
   #checkSchema(pulled: PulledMessage): void {
-    const detail = unknownSchema(pulled);
-    if (detail === undefined) return;
-    const { epoch } = this.#place!;
-    const what = { epoch, sequence: pulled.sequence, messages: 1, detail };
+    const { message, sequence } = pulled;
+    const schema = unknownSchema(message.headers);
+    if (schema === undefined) return;
+    const detail = `message ${sequence} has ${schema}`;
+    const what = { epoch: this.#place!.epoch, sequence, messages: 1, detail };
     const incidents = [{ kind: "unknown_schema", ...what }] as const;
     this.#push({ kind: "place", name: this.name, place: this.#place!, incidents });
     throw new StoppedError(detail);
