@@ -1,4 +1,5 @@
-// The bytes of JSON's punctuation, and of what dates, uuids and queries are written with.
+// The bytes of JSON's punctuation, and of what dates, uuids and queries are written with; and where
+// a string of JSON ends.
 
 export const Ascii = {
   Tab: 0x09,
@@ -29,4 +30,14 @@ export function isJsonSpace(byte: number | undefined): boolean {
     byte === Ascii.CarriageReturn ||
     byte === Ascii.Tab
   );
+}
+
+/**
+ * Where the closing quote is of the JSON string whose first character is at `start`; `end` where no
+ * closing quote comes before it.
+ */
+export function stringEnd(json: Uint8Array, start: number, end = json.length): number {
+  let at = start;
+  while (at < end && json[at] !== Ascii.Quote) at += json[at] === Ascii.Backslash ? 2 : 1;
+  return Math.min(at, end);
 }

@@ -5,6 +5,7 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
+import { dayMs } from "../base/day.ts";
 
 /** Bytes of the stored form, without quotes. */
 export const storedTimestampBytes = 24;
@@ -13,7 +14,6 @@ export const storedTimestampBytes = 24;
 export const storedMsMin = -62_167_219_200_000;
 export const storedMsMax = 253_402_300_799_999;
 
-const dayMs = 86_400_000;
 const LETTER_T = 0x54;
 const LETTER_Z = 0x5a;
 const toLower = 0x20;

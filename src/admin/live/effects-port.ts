@@ -2,6 +2,7 @@
 // browser ask the admin port and no other. What is asked for is bounded in time and in size, and
 // nothing is remembered here.
 
+import { dayOf } from "../../base/day.ts";
 import { totalLag } from "../../effects/streams/lag.ts";
 
 /** What the effects are at, and what they have made. */
@@ -108,7 +109,7 @@ async function usageToday(
   project: string,
   signal: AbortSignal,
 ): Promise<ProjectUsage[]> {
-  const today = new Date().toISOString().slice(0, 10);
+  const today = dayOf(Date.now());
   const { status, text } = await ask(
     `${baseUrl}/projects/${project}/usage?from=${today}&to=${today}`,
     signal,

@@ -3,9 +3,9 @@
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { dayMs } from "../../base/day.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
-const dayMs = 86_400_000;
 const soonMs = 14 * dayMs;
 
 export interface NamedFile {

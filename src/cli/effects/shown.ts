@@ -1,5 +1,7 @@
 // What people, groups and their properties look like to a person at a terminal.
 
+import { Buffer } from "node:buffer";
+import { Ascii, stringEnd } from "../../base/ascii.ts";
 import { iso } from "../../effects/http/shapes.ts";
 
 /** `NAME  value` lines below a title. */
@@ -23,37 +25,31 @@ export function shownTime(ms: number): string {
 }
 
 /** The `"name":value` texts of a JSON object without white space between its tokens. */
-function membersOf(json: string): string[] {
+function membersOf(text: string): string[] {
+  const json = Buffer.from(text);
   const members: string[] = [];
   let depth = 0;
   let start = 1;
   for (let at = 0; at < json.length; at++) {
     switch (json[at]) {
-      case '"':
-        at = stringEnd(json, at);
+      case Ascii.Quote:
+        at = stringEnd(json, at + 1);
         break;
-      case "{":
-      case "[":
+      case Ascii.OpenBrace:
+      case Ascii.OpenBracket:
         depth += 1;
         break;
-      case "}":
-      case "]":
+      case Ascii.CloseBrace:
+      case Ascii.CloseBracket:
         depth -= 1;
         break;
-      case ",":
+      case Ascii.Comma:
         if (depth !== 1) break;
-        members.push(json.slice(start, at));
+        members.push(json.toString("utf8", start, at));
         start = at + 1;
         break;
     }
   }
-  const last = json.slice(start, -1);
+  const last = json.toString("utf8", start, json.length - 1);
   return last === "" ? members : [...members, last];
-}
-
-/** Where the string that begins at `start` has its closing quote. */
-function stringEnd(json: string, start: number): number {
-  let at = start + 1;
-  while (at < json.length && json[at] !== '"') at += json[at] === "\\" ? 2 : 1;
-  return at;
 }

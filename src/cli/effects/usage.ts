@@ -1,6 +1,7 @@
 // `penstock usage` and `penstock spikes`: what a project's events come to, day by day, and when
 // more came than usual. This usage bills; what the gateways count beside it is for watching.
 
+import { dayMs, dayOf } from "../../base/day.ts";
 import { usageClasses } from "../../effects/closed-sets.ts";
 import { spikeJson, usageMembers } from "../../effects/http/shapes.ts";
 import { projectSubject } from "../../effects/spikes/project-activity.ts";
@@ -32,7 +33,6 @@ export interface UsageOptions {
 
 /** An event is stored and applied under the time that its request had been read at. */
 const closingMs = 600_000;
-const dayMs = 86_400_000;
 const daysShown = 30;
 
 const whichBills =
@@ -185,8 +185,4 @@ function spikeTable(found: readonly SpikeRow[]): string[] {
 
 function eventsOf(rows: readonly UsageDay[]): number {
   return rows.reduce((sum, { events }) => sum + events, 0);
-}
-
-function dayOf(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
 }

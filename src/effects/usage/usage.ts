@@ -1,14 +1,13 @@
 // Counts what is billed: events and duplicates a project, day, lane and class; and estimates how
 // many distinct ids were active a day. Keeps no clock: a day is the UTC day of `received_at`.
 
+import { dayMs, dayOf } from "../../base/day.ts";
 import { lanes } from "../../nats/names.ts";
 import { usageClasses } from "../closed-sets.ts";
 import type { StoredLine } from "../lines/line.ts";
 import type { EffectsStore } from "../store/port.ts";
 import type { ActiveIdsRow, Commit, UsageClass, UsageDelta } from "../types.ts";
 import { IdSketch } from "./id-sketch.ts";
-
-const dayMs = 24 * 3_600_000;
 
 /** Events and duplicates of the one lane, then of the other. */
 const countsOfClass = 4;
@@ -189,5 +188,5 @@ function addDeltas(one: ProjectDay, deltas: UsageDelta[]): void {
 }
 
 function textOf(day: number): string {
-  return new Date(day * dayMs).toISOString().slice(0, 10);
+  return dayOf(day * dayMs);
 }

@@ -3,6 +3,7 @@
 // values are the same for large numbers that differ by one, and for a member that is there twice.
 
 import { gunzipSync } from "node:zlib";
+import { Ascii, stringEnd } from "../../base/ascii.ts";
 
 /** A longer one, packed or unpacked, has no question: SDKs send a few KiB. */
 const questionBytesMax = 16_384;
@@ -23,7 +24,7 @@ export function flagsQuestion(body: Uint8Array): Question | undefined {
   if (body.length > questionBytesMax) return undefined;
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
   if (gzipMagic.every((byte, at) => bytes[at] === byte)) return ofGzip(bytes);
-  if (bytes[0] === code.object) return ["json", withoutTimes(bytes), ""];
+  if (bytes[0] === Ascii.OpenBrace) return ["json", withoutTimes(bytes), ""];
   const text = bytes.toString("latin1");
   const [first = "", ...others] = text.split("&");
   const inForm = first.startsWith(formStart) ? fromForm(first.slice(formStart.length)) : undefined;
@@ -58,11 +59,8 @@ function fromForm(value: string): Buffer | undefined {
 /** Undefined for what is not spelt as an encoder does: others might read it as something else. */
 function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64");
-  return bytes[0] === code.object && bytes.toString("base64") === text ? bytes : undefined;
+  return bytes[0] === Ascii.OpenBrace && bytes.toString("base64") === text ? bytes : undefined;
 }
-
-const code = { quote: 0x22, escape: 0x5c, colon: 0x3a, object: 0x7b, list: 0x5b };
-const closing: ReadonlySet<number> = new Set([0x7d, 0x5d]);
 
 /** The JSON with the values of the outermost timed members made empty where they are strings. */
 function withoutTimes(json: Buffer): Uint8Array {
@@ -72,31 +70,21 @@ function withoutTimes(json: Buffer): Uint8Array {
   let isTimed = false;
   for (let at = 0; at < json.length; at++) {
     const byte = json[at] as number;
-    if (byte === code.quote) {
-      const end = stringEnd(json, at);
+    if (byte === Ascii.Quote) {
+      const end = stringEnd(json, at + 1);
       if (isTimed) {
         parts.push(json.subarray(taken, at + 1));
         taken = end;
         isTimed = false;
       } else if (depth === 1) isTimed = isTimedName(json, at + 1, end);
       at = end;
-    } else if (byte > 0x20 && byte !== code.colon) {
+    } else if (byte > 0x20 && byte !== Ascii.Colon) {
       isTimed = false;
-      if (byte === code.object || byte === code.list) depth++;
-      else if (closing.has(byte)) depth--;
+      if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
+      else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) depth--;
     }
   }
   return parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(taken)]);
-}
-
-/** The place of the quote that ends the string which begins at `start`. */
-function stringEnd(json: Buffer, start: number): number {
-  for (let at = start + 1; at < json.length; at++) {
-    const byte = json[at];
-    if (byte === code.quote) return at;
-    if (byte === code.escape) at++;
-  }
-  return json.length;
 }
 
 /** Whether the string is such a name, and a colon follows. */
@@ -106,5 +94,5 @@ function isTimedName(json: Buffer, start: number, end: number): boolean {
   if (!timed.has(json.toString("latin1", start, end))) return false;
   let after = end + 1;
   while (after < json.length && (json[after] as number) <= 0x20) after++;
-  return json[after] === code.colon;
+  return json[after] === Ascii.Colon;
 }

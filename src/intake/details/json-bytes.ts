@@ -3,7 +3,7 @@
 // time in proportion to them.
 
 import type { Buffer } from "node:buffer";
-import { Ascii, isJsonSpace } from "../../base/ascii.ts";
+import { Ascii, isJsonSpace, stringEnd } from "../../base/ascii.ts";
 
 export function spaceEnd(body: Buffer, start: number, end: number): number {
   let at = start;
@@ -16,16 +16,6 @@ export function spaceStart(body: Buffer, end: number, start: number): number {
   let at = end;
   while (at > start && isJsonSpace(body[at - 1])) at--;
   return at;
-}
-
-/**
- * Where the closing quote is of the string whose first character is at `start`; `end` where no
- * closing quote comes before it.
- */
-export function stringEnd(body: Buffer, start: number, end: number): number {
-  let at = start;
-  while (at < end && body[at] !== Ascii.Quote) at += body[at] === Ascii.Backslash ? 2 : 1;
-  return Math.min(at, end);
 }
 
 /**

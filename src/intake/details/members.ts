@@ -2,8 +2,8 @@
 // is wrong with the object, and for a look into a body before it is scanned. Keeps no value.
 
 import type { Buffer } from "node:buffer";
-import { Ascii } from "../../base/ascii.ts";
-import { endOfValue, type Skip, spaceEnd, stringEnd } from "./json-bytes.ts";
+import { Ascii, stringEnd } from "../../base/ascii.ts";
+import { endOfValue, type Skip, spaceEnd } from "./json-bytes.ts";
 
 export interface ObjectSpan extends Partial<Skip> {
   readonly body: Buffer;

@@ -2,11 +2,11 @@
 // lines say is sent as it was: properties are text to the server.
 
 import { Buffer } from "node:buffer";
+import { dayMs, dayOf } from "../../base/day.ts";
 import type { RejectedLine, SinkRecord } from "../sink-target.ts";
 import type { ServerForm } from "./tables.ts";
 
 const chunkCharacters = 524_288;
-const dayMs = 86_400_000;
 /** What a column of days can hold in every version. */
 const lastDayMs = Date.UTC(2105, 11, 31);
 const ranges = {
@@ -96,7 +96,7 @@ export class JsonRows {
   #day(dayNumber: number): string {
     const known = this.#days.get(dayNumber);
     if (known !== undefined) return known;
-    const text = new Date(dayNumber * dayMs).toISOString().slice(0, 10);
+    const text = dayOf(dayNumber * dayMs);
     if (this.#days.size === daysSeenMax) this.#days.clear();
     this.#days.set(dayNumber, text);
     return text;

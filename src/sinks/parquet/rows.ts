@@ -2,6 +2,7 @@
 // target together. A batch's rows are one piece of memory, so that they are one write.
 
 import { Buffer } from "node:buffer";
+import { dayMs, dayOf } from "../../base/day.ts";
 import type { RejectedLine, SinkBatch, SinkIncident, SinkRecord } from "../sink-target.ts";
 import { fieldOf, separator, type TableName } from "./columns.ts";
 
@@ -28,7 +29,6 @@ export const rowsFileBytes = 16_777_216;
 const characterBytesMax = 3;
 const carriageReturn = 0x0d;
 const space = 0x20;
-const msADay = 86_400_000;
 
 export function rowsOf(
   { events, rejected, incidents }: Pick<SinkBatch, "events" | "rejected" | "incidents">,
@@ -73,7 +73,7 @@ function inFolders<Row>(
 function eventFolders(): (event: SinkRecord) => string {
   let last = { projectId: "", day: Number.NaN, name: "" };
   return ({ projectId, storedAtMs }) => {
-    const day = Math.floor(storedAtMs / msADay);
+    const day = Math.floor(storedAtMs / dayMs);
     if (last.projectId !== projectId || last.day !== day) {
       const name = folderOf(`events/project_id=${projectId}`, storedAtMs);
       last = { projectId, day, name };
@@ -83,7 +83,7 @@ function eventFolders(): (event: SinkRecord) => string {
 }
 
 function folderOf(table: string, ms: number): string {
-  return `${table}/day=${new Date(ms).toISOString().slice(0, 10)}`;
+  return `${table}/day=${dayOf(ms)}`;
 }
 
 const nothingYet = {

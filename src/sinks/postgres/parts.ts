@@ -3,9 +3,9 @@
 // that the user has taken out of it.
 
 import { type Client, DatabaseError } from "pg";
+import { dayMs, dayOf } from "../../base/day.ts";
 import { selectRows } from "../../postgres/select-rows.ts";
 
-const dayMs = 86_400_000;
 /** Whether there is a table of the name, and whether it is a part of the events. */
 const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
   WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
@@ -37,7 +37,7 @@ export async function makePart(client: Client, day: string): Promise<void> {
 }
 
 function statements(part: string, day: string): string[] {
-  const next = new Date(Date.parse(day) + dayMs).toISOString().slice(0, 10);
+  const next = dayOf(Date.parse(day) + dayMs);
   // In this way neither who reads the other parts waits, nor do we for them. A part must have what
   // the user may have added to the table; indexes and triggers come to it by themselves.
   return [

@@ -4,6 +4,7 @@
 // event, that event is put aside and the rest is written.
 
 import type { Client } from "pg";
+import { dayMs, dayOf } from "../../base/day.ts";
 import { StoreError } from "../../base/store-error.ts";
 import { type PostgresAddress, readAddress } from "../../postgres/address.ts";
 import { arrayOf } from "../../postgres/arrays.ts";
@@ -196,11 +197,12 @@ export class PostgresTarget implements SinkTarget {
   /** Gives the days whose part is there once the transaction is committed. */
   async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
     const days: string[] = [];
-    let dayMs = Number.NaN;
+    let lastNumber = Number.NaN;
     for (const { storedAtMs } of events) {
-      if (Math.floor(storedAtMs / 86_400_000) === dayMs) continue;
-      dayMs = Math.floor(storedAtMs / 86_400_000);
-      const day = new Date(storedAtMs).toISOString().slice(0, 10);
+      const dayNumber = Math.floor(storedAtMs / dayMs);
+      if (dayNumber === lastNumber) continue;
+      lastNumber = dayNumber;
+      const day = dayOf(storedAtMs);
       if (this.#days.has(day) || days.includes(day)) continue;
       await makePart(client, day);
       days.push(day);
