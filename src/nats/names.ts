@@ -37,7 +37,7 @@ export const messageIdHeader = "Nats-Msg-Id";
 export const eventsHeader = "Penstock-Events";
 /** The header of a message that says which form its lines have. */
 export const schemaHeader = "Penstock-Schema";
-/** The form that this version knows. */
+/** The form that this version writes, and the one that it reads. */
 export const schemaKnown = "1";
 
 /** What the subjects of a key-value bucket's entries begin with. */

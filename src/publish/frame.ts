@@ -3,7 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import type { FrameSink, FrameWaiter, Lane } from "../base/types.ts";
-import { eventsHeader, messageIdHeader } from "../nats/names.ts";
+import { eventsHeader, messageIdHeader, schemaHeader, schemaKnown } from "../nats/names.ts";
 import type { StreamState } from "../nats/readiness.ts";
 import type { Departures } from "./departures.ts";
 import { isPast } from "./expiry.ts";
@@ -226,7 +226,8 @@ export class Frame implements FrameSink {
   message(reply: string, batchHeaders = ""): Buffer {
     const headers =
       `NATS/1.0\r\n${messageIdHeader}: ${this.messageId}\r\n${eventsHeader}: ${this.events}\r\n` +
-      `Penstock-Schema: 1\r\nContent-Type: application/x-ndjson\r\n${batchHeaders}\r\n`;
+      `${schemaHeader}: ${schemaKnown}\r\nContent-Type: application/x-ndjson\r\n` +
+      `${batchHeaders}\r\n`;
     const { subject } = this.queue;
     const to = reply === "" ? subject : `${subject} ${reply}`;
     const head = `HPUB ${to} ${headers.length} ${headers.length + this.length}\r\n${headers}`;
