@@ -85,10 +85,27 @@ export async function matchDurable(
       `use the consumer ${durable} of ${stream}: it reads ${words(read)}, and ${words(wanted)} were asked for: take another name for another choice`,
     );
   }
+  const loss = lossBy(config);
+  if (loss !== undefined) {
+    throw new ConsumeError(
+      `use the consumer ${durable} of ${stream}: ${loss}: take another name, or delete the consumer: then all is read from the stream's first message on`,
+    );
+  }
   const ackWait = ackWaitMs * nanosPerMs;
   if (config.max_ack_pending === maxAckPending && config.ack_wait === ackWait) return;
   const changed = { max_ack_pending: maxAckPending, ack_wait: ackWait };
   await manager.consumers.update(stream, durable, changed);
+}
+
+/**
+ * By which setting a consumer that somebody else has made leaves out frames in silence. Other
+ * settings make it slower, or are told: a consumer that the server removes after a while or with
+ * its memory is made again, and where reading began was up to who made it.
+ */
+function lossBy({ max_deliver, headers_only }: ConsumerInfo["config"]): string | undefined {
+  if ((max_deliver ?? -1) > 0)
+    return `it delivers a frame at most ${max_deliver} times (max_deliver), so frames would be lost`;
+  return headers_only === true ? "it delivers no events, but headers (headers_only)" : undefined;
 }
 
 function words(projects: readonly (string | undefined)[]): string {
