@@ -164,7 +164,8 @@ class Consumption implements EventConsumer {
   /** Makes a connection and reads through it until it is lost. */
   async #connected(): Promise<void> {
     const { nats, durable, ackWaitMs = 30_000 } = this.#options;
-    const given = typeof nats === "function" ? await nats() : nats;
+    const given = typeof nats === "function" ? await this.#unlessEnded(nats) : nats;
+    if (this.#ended.signal.aborted) return;
     const own: ConnectionOptions = { pingInterval: pingMs, name: `penstock/consumer ${durable}` };
     const connection = await connect({ ...own, ...given, reconnect: false });
     if (this.#ended.signal.aborted) return await leave(connection);
@@ -183,6 +184,21 @@ class Consumption implements EventConsumer {
       clearInterval(keeping);
       for (const reader of this.#readers.values()) reader.interrupt();
       await connection.close();
+    }
+  }
+
+  /** Undefined: the reading ended first. Nobody knows how long a function of the program takes. */
+  async #unlessEnded<Given>(ask: () => Given | Promise<Given>): Promise<Given | undefined> {
+    const { signal } = this.#ended;
+    let end = (): void => {};
+    const ended = new Promise<undefined>((resolve) => {
+      end = () => resolve(undefined);
+      signal.addEventListener("abort", end, { once: true });
+    });
+    try {
+      return await Promise.race([ask(), ended]);
+    } finally {
+      signal.removeEventListener("abort", end);
     }
   }
 

@@ -41,6 +41,18 @@ test("a reader that never reached NATS is ended by stop", async () => {
   expect(await consumer.next()).toEqual({ done: true, value: undefined });
 });
 
+test("a reader whose address is still being looked up is ended by stop", async () => {
+  let asked = 0;
+  const address = () => {
+    asked++;
+    return new Promise<never>(() => {});
+  };
+  const { consumer } = reader(nats, { nats: address });
+  await expect.poll(() => asked).toBe(1);
+  await consumer.stop();
+  expect(await consumer.next()).toEqual({ done: true, value: undefined });
+});
+
 test("a frame that is not acknowledged in time comes again, and it is told", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(3));
