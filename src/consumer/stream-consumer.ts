@@ -99,6 +99,8 @@ export class StreamConsumer {
   take(): TakenFrame | undefined {
     const held = this.#ready.shift();
     if (held === undefined) return undefined;
+    // A program may gather frames before it acknowledges any: then even one more is asked for.
+    if (this.#ready.length === 0) this.#wake();
     held.outSinceMs = performance.now();
     held.deliveries++;
     return {

@@ -79,6 +79,20 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     await takeAndAck(45);
   });
 
+  test("all that may be in hand comes to a program that gathers it, and acknowledges none", async () => {
+    const connection = await freshStreams(nats);
+    const ids = await stored(connection, framesOf(7));
+    // So many frames of the size that is likely fit at first, and one more once they are small.
+    const bounds = { lanes: ["live"], maxAckPending: 8, maxBytes: 7 * 65_536 } as const;
+    const { take } = reader(nats, { durable: "gathering", ...bounds });
+    const manager = await jetstreamManager(connection);
+    const info = () => manager.consumers.info("PENSTOCK_LIVE_0", "gathering").catch(() => {});
+    await expect.poll(async () => (await info())?.num_ack_pending).toBe(7);
+    const frames = await take(7);
+    const [last] = await stored(connection, framesOf(1));
+    expect(idsOf([...frames, ...(await take(1))])).toEqual([...ids, last]);
+  });
+
   test("frames that projects share come without the others' lines", async () => {
     const connection = await freshStreams(nats);
     const line = (uuid: string, projectId: string) => ({ ...frameOf(projectId).events[0]!, uuid });
