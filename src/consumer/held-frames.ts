@@ -19,9 +19,16 @@ export interface HeldFrame {
 
 let lastId = 0;
 
+/** What an earlier stream of that name has left comes first. */
+export function byPlace(a: HeldFrame, b: HeldFrame): number {
+  return Number(b.isOrphan) - Number(a.isOrphan) || a.sequence - b.sequence;
+}
+
 export class HeldFrames {
   readonly #held = new Map<number, HeldFrame>();
   readonly #acked = new Set<number>();
+  /** Not acknowledged, so they come again where they are handed back; but the server knows none. */
+  readonly #orphans = new Set<HeldFrame>();
   /** The gate: while messages up to here are missing, none behind them is delivered. */
   #missing = 0;
   #missingUpTo = 0;
@@ -38,6 +45,11 @@ export class HeldFrames {
 
   get all(): HeldFrame[] {
     return [...this.#held.values()];
+  }
+
+  /** With those that the stream no longer has, and in the order in which they were stored. */
+  get allInOrder(): HeldFrame[] {
+    return [...this.#orphans, ...this.all].sort(byPlace);
   }
 
   get isComplete(): boolean {
@@ -78,8 +90,9 @@ export class HeldFrames {
     return held;
   }
 
-  /** False: it was acknowledged before. */
+  /** False: it was acknowledged before, or the stream no longer has it. */
   ack(held: HeldFrame): boolean {
+    this.#orphans.delete(held);
     if (this.#held.get(held.sequence) !== held) return false;
     this.#held.delete(held.sequence);
     this.#acked.add(held.sequence);
@@ -93,6 +106,7 @@ export class HeldFrames {
     for (const held of this.all) {
       if (held.sequence <= sequence) continue;
       held.isOrphan = true;
+      this.#orphans.add(held);
       this.#held.delete(held.sequence);
       this.bytes -= held.message.data.length;
     }

@@ -13,7 +13,7 @@ import { unknownSchema } from "../reading/frame-schema.ts";
 import type { StreamName } from "../reading/stored-stream.ts";
 import { ConsumeError } from "./consume-error.ts";
 import { type Ack, acks, answerSubject, type DurableOptions, durableInfo } from "./durable.ts";
-import { type HeldFrame, HeldFrames } from "./held-frames.ts";
+import { byPlace, type HeldFrame, HeldFrames } from "./held-frames.ts";
 import { ChangedError, type Link, StreamPlace } from "./stream-place.ts";
 import type { Notice } from "./types.ts";
 
@@ -228,12 +228,12 @@ export class StreamConsumer {
     this.#hand.expect(0, 0);
     const known = new Set(this.#ready);
     const isNew = (one: HeldFrame) => one.outSinceMs === undefined && !known.has(one);
-    this.#queue(this.#hand.all.filter(isNew));
+    this.#queue(this.#hand.allInOrder.filter(isNew));
   }
 
   #queue(some: readonly HeldFrame[]): void {
     this.#ready.push(...some);
-    this.#ready.sort((a, b) => Number(b.isOrphan) - Number(a.isOrphan) || a.sequence - b.sequence);
+    this.#ready.sort(byPlace);
     this.#options.onReady();
   }
 
@@ -250,17 +250,18 @@ export class StreamConsumer {
   }
 
   #ack(held: HeldFrame): void {
-    if (!this.#hand.ack(held)) return;
+    const isOfServer = this.#hand.ack(held);
     if (held.outSinceMs === undefined) this.#ready = this.#ready.filter((one) => one !== held);
+    if (!isOfServer) return;
     this.#answer(held.message, acks.ack);
     this.#wake();
   }
 
   /** From that frame on, all that is delivered and not acknowledged waits again. */
-  #rewind({ sequence, isOrphan }: HeldFrame): void {
-    if (this.#ended.signal.aborted || isOrphan) return;
-    const isBehind = (one: HeldFrame) => one.outSinceMs !== undefined && one.sequence >= sequence;
-    const out = this.#hand.all.filter(isBehind);
+  #rewind(from: HeldFrame): void {
+    if (this.#ended.signal.aborted) return;
+    const isBehind = (one: HeldFrame) => one.outSinceMs !== undefined && byPlace(one, from) >= 0;
+    const out = this.#hand.allInOrder.filter(isBehind);
     for (const held of out) held.outSinceMs = undefined;
     this.#queue(out);
   }
@@ -269,8 +270,7 @@ export class StreamConsumer {
     const nowMs = performance.now();
     const { processingTimeoutMs, tell } = this.#options;
     const isLate = ({ outSinceMs = nowMs }: HeldFrame) => nowMs - outSinceMs > processingTimeoutMs;
-    const late = this.#hand.all.filter(isLate).sort((a, b) => a.sequence - b.sequence);
-    const [first] = late;
+    const first = this.#hand.allInOrder.find(isLate);
     if (first === undefined || this.#ended.signal.aborted) return;
     tell({ type: "processing_timed_out", stream: this.name.stream, sequence: first.sequence });
     this.#rewind(first);

@@ -53,6 +53,39 @@ test("a stream that is made anew is told, and read from its first message on", a
   for (const frame of frames) frame.ack();
 });
 
+test("frames of a stream that is gone come again when they are handed back, before newer ones", async () => {
+  const connection = await freshStreams(nats);
+  const ids = await stored(connection, framesOf(6));
+  const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
+  const held = await take(6);
+  await makeAnew(connection);
+  const newer = await stored(connection, framesOf(2));
+  await expect.poll(() => types(notices)).toContain("stream_recreated");
+  const [early] = await take(1);
+  held[3]!.ack();
+  held[1]!.nak();
+  held[2]!.ack();
+  const again = await takeAndAck(5);
+  expect(idsOf([early!])).toEqual([newer[0]]);
+  expect(idsOf(again)).toEqual([ids[1], ids[4], ids[5], ...newer]);
+  expect(again.map(({ redelivered }) => redelivered)).toEqual([true, true, true, true, false]);
+  early!.nak();
+  held[1]!.nak();
+  const [last] = await stored(connection, framesOf(1));
+  expect(idsOf(await takeAndAck(1))).toEqual([last]);
+});
+
+test("a frame of a stream that is gone comes again when it is not acknowledged in time", async () => {
+  const connection = await freshStreams(nats);
+  const ids = await stored(connection, framesOf(2));
+  const options = { lanes: ["live"], processingTimeoutMs: 3_000 } as const;
+  const { take, takeAndAck, notices } = reader(nats, options);
+  await take(2);
+  await makeAnew(connection);
+  await expect.poll(() => types(notices)).toContain("stream_recreated");
+  expect(idsOf(await takeAndAck(2))).toEqual(ids);
+});
+
 test("a stream that is not there is waited for, and it is told once", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(3));
