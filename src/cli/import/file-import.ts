@@ -142,7 +142,9 @@ export class FileImport {
     this.#sending = undefined;
     if (sending === undefined) return;
     await sending;
-    // The next batch need not wait for the disk: whatever is not noted is sent again, and known.
+    // No batch waits for its own note, but for the one before: where nothing can be noted any more,
+    // all that is sent from then on would be sent again, and be in the stream a second time.
+    await this.#saved;
     this.#saved = this.#save(this.#last!, false);
     this.#saved.catch(() => {});
   }

@@ -1,7 +1,7 @@
 // Where an import goes on: by its state, which knows the address, the key and the lines; and that
 // two imports do not share one.
 
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { answeringServer } from "./answering-server.ts";
 import { fileWith, linesOf, runImport } from "./import-kit.ts";
@@ -86,6 +86,19 @@ test("while one import has the state, another of the same file does not begin", 
   expect((await first).error).toBeUndefined();
   expect(taken).toEqual(upTo(5));
   expect(existsSync(`${file}.penstock-import.lock`)).toBe(false);
+});
+
+test("a state that can no longer be written ends the import a request later", async () => {
+  const file = fileWith(linesOf(100));
+  let requests = 0;
+  const { port } = await answeringServer({}, () => {
+    requests++;
+    mkdirSync(`${file}.penstock-import.new`, { recursive: true });
+  });
+  const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", "--batch-bytes", "500", file];
+  const { error } = await runImport(args);
+  expect(error?.message).toContain(`write ${file}.penstock-import: `);
+  expect(requests).toBe(2);
 });
 
 test("a line that is only half written is told, and read again when it is whole", async () => {
