@@ -20,9 +20,20 @@ function stripped(text) {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    const source = module.stripTypeScriptTypes(text);
+    const source = withoutWarning(() => module.stripTypeScriptTypes(text));
     keep(file, source);
     return source;
+  }
+}
+
+/** Node calls what it does at each start itself experimental, on the standard error that tests read. */
+function withoutWarning(work) {
+  const { emitWarning } = process;
+  process.emitWarning = () => {};
+  try {
+    return work();
+  } finally {
+    process.emitWarning = emitWarning;
   }
 }
 
