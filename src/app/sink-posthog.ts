@@ -12,6 +12,7 @@ import { type CommandContext, CommandError } from "../cli/context.ts";
 import { listProjects } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
 import { PosthogTarget } from "../sinks/posthog/posthog-target.ts";
+import { RegistryKeys } from "../sinks/posthog/registry-keys.ts";
 import { asideFile } from "../sinks/posthog/state-folder.ts";
 import { runSink } from "./sink.ts";
 
@@ -32,12 +33,18 @@ export async function runPosthogSink(
   context: Pick<CommandContext, "host" | "stop">,
   { url, folder, keys, acceptRefused, ...reading }: PosthogRun,
 ): Promise<void> {
-  const registry = new RegistryKeys(config);
+  let nats: NatsConnection | undefined;
+  const registry = new RegistryKeys({
+    ask: () => newestKeys(nats, config),
+    monotonicMs: () => performance.now(),
+  });
   const keyOf = async (project: string) => keys.get(project) ?? (await registry.keyOf(project));
   const log = createLog(config.logLevel);
   const { pid } = context.host;
   const target = targetOf({ url, folder, pid, keyOf, acceptRefused, log });
-  const connected = (connection: NatsConnection) => registry.connected(connection);
+  const connected = (connection: NatsConnection) => {
+    nats = connection;
+  };
   await runSink(config, context, { ...reading, target, connected });
 }
 
@@ -61,48 +68,17 @@ function targetOf(options: ConstructorParameters<typeof PosthogTarget>[0]): Post
   }
 }
 
-const staleMs = 30_000;
-
-/** The registry's keys as they were half a minute ago at most. */
-class RegistryKeys {
-  readonly #config: Pick<Config, "subjectPrefix" | "replicas" | "hubDomain">;
-  #connection: NatsConnection | undefined;
-  #keys: Promise<ReadonlyMap<string, string>> | undefined;
-  #askedMonotonicMs = 0;
-
-  constructor(config: Pick<Config, "subjectPrefix" | "replicas" | "hubDomain">) {
-    this.#config = config;
-  }
-
-  connected(connection: NatsConnection): void {
-    this.#connection = connection;
-  }
-
-  /** A project's newest key; undefined: the registry has no such project. Rejects without NATS. */
-  async keyOf(project: string): Promise<string | undefined> {
-    const nowMs = performance.now();
-    if (this.#keys === undefined || nowMs - this.#askedMonotonicMs > staleMs) {
-      const before = this.#keys;
-      const asked = this.#ask();
-      this.#keys = asked;
-      this.#askedMonotonicMs = nowMs;
-      // What was known stays in use where the registry does not answer.
-      asked.catch(() => {
-        if (this.#keys === asked) this.#keys = before;
-      });
-    }
-    return (await this.#keys).get(project);
-  }
-
-  async #ask(): Promise<ReadonlyMap<string, string>> {
-    if (this.#connection === undefined) throw new Error("not connected to NATS");
-    const { subjectPrefix: prefix, replicas, hubDomain } = this.#config;
-    const projects = await listProjects(this.#connection, { prefix, replicas, hubDomain });
-    return new Map(
-      projects.flatMap(({ id, keys }) => {
-        const newest = keys.at(-1);
-        return newest === undefined ? [] : [[id, newest] as const];
-      }),
-    );
-  }
+/** The newest key of each project. */
+async function newestKeys(
+  connection: NatsConnection | undefined,
+  { subjectPrefix: prefix, replicas, hubDomain }: Config,
+): Promise<ReadonlyMap<string, string>> {
+  if (connection === undefined) throw new Error("not connected to NATS");
+  const projects = await listProjects(connection, { prefix, replicas, hubDomain });
+  return new Map(
+    projects.flatMap(({ id, keys }) => {
+      const newest = keys.at(-1);
+      return newest === undefined ? [] : [[id, newest] as const];
+    }),
+  );
 }

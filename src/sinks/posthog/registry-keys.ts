@@ -1,0 +1,55 @@
+// The projects' keys as the registry has them, half a minute old at most. While the registry does
+// not answer, those that were known stay in use: a key is rarely changed, and events would wait. It
+// must not know how the registry is asked.
+
+interface RegistryKeysOptions {
+  /** The newest key of each project. Rejects where the registry does not answer. */
+  readonly ask: () => Promise<ReadonlyMap<string, string>>;
+  readonly monotonicMs: () => number;
+}
+
+interface Answer {
+  readonly keys: ReadonlyMap<string, string>;
+  /** Why these are those of an earlier answer. */
+  readonly failure: unknown;
+}
+
+const staleMs = 30_000;
+
+export class RegistryKeys {
+  readonly #options: RegistryKeysOptions;
+  #known: ReadonlyMap<string, string> = new Map();
+  #answer: Promise<Answer> | undefined;
+  #askedMonotonicMs = 0;
+
+  constructor(options: RegistryKeysOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * A project's newest key; undefined: the registry has no such project. Rejects where the registry
+   * does not answer and the key was not known.
+   */
+  async keyOf(project: string): Promise<string | undefined> {
+    const nowMs = this.#options.monotonicMs();
+    if (this.#answer === undefined || nowMs - this.#askedMonotonicMs > staleMs) {
+      this.#askedMonotonicMs = nowMs;
+      this.#answer = this.#ask();
+    }
+    const answer = this.#answer;
+    const { keys, failure } = await answer;
+    const key = keys.get(project);
+    if (key !== undefined || failure === undefined) return key;
+    if (this.#answer === answer) this.#answer = undefined;
+    throw failure;
+  }
+
+  async #ask(): Promise<Answer> {
+    try {
+      this.#known = await this.#options.ask();
+      return { keys: this.#known, failure: undefined };
+    } catch (failure) {
+      return { keys: this.#known, failure };
+    }
+  }
+}
