@@ -25,6 +25,8 @@ interface ConnectOptions {
   readonly idleMsMax?: number;
   /** Where tables are looked for. */
   readonly schema: string;
+  /** What tells the session from others, as its setting penstock.session. */
+  readonly session?: string;
 }
 
 /** Object identifiers of types, which never change. */
@@ -113,9 +115,10 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
  */
 export async function prepare(
   client: ClientBase,
-  { schema, statementMsMax, idleMsMax = statementMsMax }: ConnectOptions,
+  { schema, session = "", statementMsMax, idleMsMax = statementMsMax }: ConnectOptions,
 ): Promise<void> {
   await client.query(`SET search_path = "${schema}", pg_catalog; SET jit = off;
+    SET penstock.session = '${session}';
     SET statement_timeout = ${statementMsMax};
     SET idle_in_transaction_session_timeout = ${idleMsMax};
     SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET array_nulls = on;

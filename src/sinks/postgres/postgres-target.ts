@@ -92,9 +92,11 @@ export class PostgresTarget implements SinkTarget {
     return this.#session.run("open", async (client) => {
       // What failed before may have left a transaction open.
       await client.query("ROLLBACK");
+      await this.#session.begin(client);
       await this.#makeTables(client);
       if (this.#withPerson) await this.#makePersonColumn(client);
       const positions = await readPositions(client);
+      await client.query("COMMIT");
       this.#trailEnds = new Map(positions.map((one) => [one.stream, one]));
       return positions;
     });
@@ -136,7 +138,6 @@ export class PostgresTarget implements SinkTarget {
       );
     }
     await requireUtf8(client, this.shown);
-    await client.query("BEGIN");
     const schema = await selectRows(client, "SELECT to_regnamespace($1) IS NOT NULL", [
       `"${this.#schema}"`,
     ]);
@@ -144,7 +145,6 @@ export class PostgresTarget implements SinkTarget {
     const [, ...tables] = tablesSql(this.#schema);
     for (const sql of schema[0]?.[0] === 1 ? tables : tablesSql(this.#schema))
       await client.query(sql);
-    await client.query("COMMIT");
   }
 
   /** Asks first: adding it takes the right to, and waits for whoever reads the table. */
@@ -158,7 +158,7 @@ export class PostgresTarget implements SinkTarget {
     { events, rejected, incidents, before, positions }: SinkBatch,
     { batch, refused }: { batch: SinkBatch; refused: ReadonlyMap<SinkRecord, string> },
   ): Promise<WriteOutcome> {
-    await client.query("BEGIN");
+    await this.#session.begin(client);
     await writePositions(client, { before, positions, trailEnds: this.#trailEnds });
     const days = await this.#makeParts(client, events);
     const fresh = await freshOf(client, events);
@@ -179,12 +179,13 @@ export class PostgresTarget implements SinkTarget {
   }
 
   async #refused(client: Client, events: readonly SinkRecord[]): Promise<Refused> {
-    const byServer = await refusedByServer(client, events);
-    if (byServer.size > 0) return byServer;
-    await client.query("BEGIN");
-    await this.#makeParts(client, events);
-    const fresh = await freshOf(client, events);
-    const found = await refusedByTable(client, fresh, (some) => this.#copy(client, some));
+    await this.#session.begin(client);
+    let found = await refusedByServer(client, events);
+    if (found.size === 0) {
+      await this.#makeParts(client, events);
+      const fresh = await freshOf(client, events);
+      found = await refusedByTable(client, fresh, (some) => this.#copy(client, some));
+    }
     await client.query("ROLLBACK");
     return found;
   }

@@ -1,9 +1,12 @@
 // A sink's one connection to PostgreSQL: it holds the lock by which one sink at a time writes to a
 // schema, and is made anew when it is lost. While another sink has the lock it stays connected and
 // asks again. A process that stands still loses the lock after a minute, where the server can end
-// an idle session (14 and newer): its kernel would go on answering for it.
+// an idle session (14 and newer): its kernel would go on answering for it. A pooler may hand each
+// transaction to another session of the server, where neither the lock nor the search path is: each
+// transaction begins with a look at whether the session is still the same.
 
-import type { Client } from "pg";
+import { randomUUID } from "node:crypto";
+import type { Client, QueryArrayResult } from "pg";
 import { StoreError } from "../../base/store-error.ts";
 import type { PostgresAddress } from "../../postgres/address.ts";
 import { connect, destroy } from "../../postgres/connect.ts";
@@ -14,7 +17,10 @@ import { MovedError, StandbyError } from "../sink-target.ts";
 
 /** The first of the two numbers of the lock, freely chosen; the other one is of the schema. */
 const lockClass = 1_885_695_604;
-const tryLockSql = `SELECT pg_try_advisory_lock(${lockClass}, hashtext($1))`;
+const sessionSql = "current_setting('penstock.session', true)";
+/** NULL: in another session, where the lock would be nobody's. */
+const tryLockSql = `SELECT CASE WHEN ${sessionSql} = $2
+  THEN pg_try_advisory_lock(${lockClass}, hashtext($1)) END`;
 /** Also how long an answer is waited for. */
 const statementMsMax = 120_000;
 const idleMsMaxDefault = 60_000;
@@ -35,9 +41,13 @@ export class SinkSession {
   readonly #schema: string;
   readonly #idleMsMax: number;
   #client: Client | undefined;
+  /** By this the connection's session of the server is told from others. */
+  #id = "";
   #signTimer: NodeJS.Timeout | undefined;
   #holdsLock = false;
   #isBusy = false;
+  /** Another session was met: a lock that is taken may be one that was left behind in a third. */
+  #isPooled = false;
 
   constructor(address: PostgresAddress, schema: string, idleMsMax = idleMsMaxDefault) {
     this.#address = address;
@@ -69,6 +79,16 @@ export class SinkSession {
     }
   }
 
+  /** Begins a transaction of `work`, where the lock is held; anywhere else nothing is begun. */
+  async begin(client: Client): Promise<void> {
+    const results = (await client.query({
+      text: `BEGIN; SET LOCAL search_path = "${this.#schema}", pg_catalog;
+        SELECT ${sessionSql} = '${this.#id}'`,
+      rowMode: "array",
+    })) as unknown as QueryArrayResult<[number | null]>[];
+    if (results.at(-1)?.rows[0]?.[0] !== 1) throw this.#pooled();
+  }
+
   /** Gives the lock back. What is still under way is given up. */
   async close(): Promise<void> {
     clearInterval(this.#signTimer);
@@ -82,8 +102,10 @@ export class SinkSession {
   }
 
   async #connect(): Promise<Client> {
-    const schema = this.#schema;
-    const client = await connect(this.#address, { name: "penstock sink", statementMsMax, schema });
+    const [schema, session] = [this.#schema, randomUUID()];
+    const client = await connect(this.#address, {
+      ...{ name: "penstock sink", statementMsMax, schema, session },
+    });
     client.on("error", () => {
       if (this.#client === client) this.#letGo();
     });
@@ -95,6 +117,7 @@ export class SinkSession {
       throw error;
     }
     this.#client = client;
+    this.#id = session;
     this.#holdsLock = false;
     clearInterval(this.#signTimer);
     const sign = (): void => {
@@ -105,10 +128,21 @@ export class SinkSession {
   }
 
   async #takeLock(client: Client): Promise<void> {
-    const [row] = await selectRows(client, tryLockSql, [this.#schema]);
-    if (row?.[0] !== 1)
+    const [row] = await selectRows(client, tryLockSql, [this.#schema, this.#id]);
+    const hasLock = row?.[0] ?? null;
+    if (hasLock === null || (hasLock !== 1 && this.#isPooled)) throw this.#pooled();
+    if (hasLock !== 1)
       throw new StandbyError(`another sink writes to ${this.#address.shown}, ${this.#schema}`);
     this.#holdsLock = true;
+  }
+
+  /** With the connection goes what was begun on it. */
+  #pooled(): StoreError {
+    this.#isPooled = true;
+    this.#letGo();
+    return new StoreError(
+      `write to ${this.#address.shown}: a pooler in transaction mode stands between: connect to the server itself`,
+    );
   }
 
   #letGo(): void {
