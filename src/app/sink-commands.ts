@@ -7,6 +7,7 @@ import { isProjectId } from "../base/forms.ts";
 import { createLog } from "../base/log.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
 import { configOf } from "../cli/settings.ts";
+import { orUsageFault } from "./or-usage-fault.ts";
 import { type PersonOptions, peopleOf, personSettings, withPersons } from "./sink-persons.ts";
 import { type ReadingOptions, readingOf, withReading } from "./sink-reading.ts";
 
@@ -144,15 +145,6 @@ function addParquet(sink: Command, context: CommandContext): void {
       await runSink(config, context, { target, people, ...readingOf(options) });
     },
   );
-}
-
-/** What cannot be is told before anything is begun, and does not get better by another start. */
-function orUsageFault<Target>(make: () => Target): Target {
-  try {
-    return make();
-  } catch (error) {
-    throw new CommandError((error as Error).message, usageExitCode);
-  }
 }
 
 /** Throws where it is none, or in another place than this host: it is made, and would be a name. */

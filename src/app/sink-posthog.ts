@@ -6,7 +6,6 @@ import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { createLog } from "../base/log.ts";
-import { StoreError } from "../base/store-error.ts";
 import type { Lane } from "../base/types.ts";
 import { type CommandContext, CommandError } from "../cli/context.ts";
 import { listProjects } from "../projects/registry/commands.ts";
@@ -14,6 +13,7 @@ import type { Config } from "../settings/config.ts";
 import { PosthogTarget } from "../sinks/posthog/posthog-target.ts";
 import { RegistryKeys } from "../sinks/posthog/registry-keys.ts";
 import { asideFile } from "../sinks/posthog/state-folder.ts";
+import { orUsageFault } from "./or-usage-fault.ts";
 import { runSink } from "./sink.ts";
 
 interface PosthogRun {
@@ -41,7 +41,9 @@ export async function runPosthogSink(
   const keyOf = async (project: string) => keys.get(project) ?? (await registry.keyOf(project));
   const log = createLog(config.logLevel);
   const { pid } = context.host;
-  const target = targetOf({ url, folder, pid, keyOf, acceptRefused, log });
+  const target = orUsageFault(
+    () => new PosthogTarget({ url, folder, pid, keyOf, acceptRefused, log }),
+  );
   const connected = (connection: NatsConnection) => {
     nats = connection;
   };
@@ -56,15 +58,6 @@ export async function printAside(folder: string, stdout: Writable): Promise<void
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
     throw new CommandError(`read ${file}: ${(error as Error).message}`);
-  }
-}
-
-function targetOf(options: ConstructorParameters<typeof PosthogTarget>[0]): PosthogTarget {
-  try {
-    return new PosthogTarget(options);
-  } catch (error) {
-    if (error instanceof StoreError) throw new CommandError(error.message);
-    throw error;
   }
 }
 

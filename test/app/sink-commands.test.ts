@@ -21,6 +21,7 @@ test.each([
   ["postgres --to mysql://user:secret@db/warehouse", "read the database's URL"],
   ["postgres --to localhost/warehouse", "read the database's URL"],
   ["clickhouse 127.0.0.1:8129", "read ClickHouse's URL"],
+  ["posthog ftp://me:secret@example.com", "must be an address as https"],
 ])("sink %s", async (line, text) => {
   const said = await saidTo(line);
   expect(said).not.toBeInstanceOf(CommanderError);
