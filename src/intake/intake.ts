@@ -316,7 +316,8 @@ class RequestTaker {
   #finish(work: Work): void {
     const { exchange, lane, project, cost, tally, pending } = work;
     tally.countWork(this.#metrics);
-    if (tally.dropped > 0) this.#hints.noteLibrary(work);
+    // A body that failed may have no scanner any more: its table is another body's then.
+    if (tally.dropped > 0 && !pending.failed) this.#hints.noteLibrary(work);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
       tally.countTold(lane, this.#metrics, true);
       project.meter.countDropped(tally.dropped, cost);

@@ -4,6 +4,7 @@
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
+import type { ClientWarningTaker } from "../../src/base/client-warning.ts";
 import type { Problem } from "../../src/base/errors.ts";
 import type {
   BodyHint,
@@ -25,6 +26,8 @@ import { FakeFrame } from "./fake-frame.ts";
 export interface Sent {
   /** `stored N`, or the problem's code; undefined while there is none. */
   readonly answer: string | undefined;
+  /** The SDK that was read in the body; "" for none. */
+  readonly library: string;
   /** Fulfilled when the intake is done with the body. */
   readonly work: Promise<void>;
 }
@@ -53,6 +56,7 @@ interface IntakeKitOptions {
   readonly publisher?: Publisher;
   /** Of all projects, in place of one that lets everything in. */
   readonly meter?: ProjectMeter;
+  readonly clientWarnings?: ClientWarningTaker;
 }
 
 const frameBytesMax = 524_288;
@@ -71,8 +75,8 @@ export class IntakeKit {
   readonly placed: string[] = [];
   /** Events placed in each turn of the event loop in which there were any. */
   readonly eventsOfTurns: number[] = [];
-  /** What a frame of the project ends as; a promise keeps it waiting. */
-  outcome: (project: string) => "stored" | "refused" | Promise<void> = () => "stored";
+  /** What a frame of the project ends as; by a promise later, `stored` unless that says `refused`. */
+  outcome: (project: string) => "stored" | "refused" | Promise<unknown> = () => "stored";
   streamOf: Publisher["streamOf"] = (lane) => lane;
   /** Made in place of a scanner that the native one would be. */
   createScanner: (rows?: number) => BackgroundScanner = createNativeScanner;
@@ -112,6 +116,7 @@ export class IntakeKit {
       metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
       monotonicMs: () => this.monotonicMs(),
       nextTurn: setImmediate,
+      ...(options.clientWarnings === undefined ? {} : { clientWarnings: options.clientWarnings }),
     });
   }
 
@@ -123,9 +128,15 @@ export class IntakeKit {
 
   send(body: BodyOf | Buffer, options: SendOptions = {}): Sent {
     const bytes = Buffer.isBuffer(body) ? body : bodyOf(body);
-    const sent = { answer: undefined as string | undefined, work: Promise.resolve() };
+    const sent = { answer: undefined as string | undefined, work: Promise.resolve(), library: "" };
     const exchange: Exchange = {
       ...bareExchange,
+      get library() {
+        return sent.library;
+      },
+      set library(name) {
+        sent.library = name;
+      },
       deadlineMs: options.deadlineMs ?? this.monotonicMs() + 30_000,
       hint: options.hint,
       answerStored: ({ accepted }) => {
@@ -165,11 +176,13 @@ export class IntakeKit {
       const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
       this.placed.push(...lines.map((line) => (JSON.parse(line) as { event: string }).event));
       const outcome = this.outcome(this.#projectOf.get(sink) ?? "");
-      const stored = () => waiter.frameSettled("stored", undefined, sink.events, sink.length);
-      if (outcome === "stored") stored();
-      else if (outcome === "refused")
-        waiter.frameSettled("refused", "unavailable", sink.events, sink.length);
-      else void outcome.then(stored);
+      const settle = (how: unknown): void => {
+        if (how === "refused")
+          waiter.frameSettled("refused", "unavailable", sink.events, sink.length);
+        else waiter.frameSettled("stored", undefined, sink.events, sink.length);
+      };
+      if (typeof outcome === "string") settle(outcome);
+      else void outcome.then(settle);
     };
     return {
       frameBytesMax,

@@ -1,0 +1,53 @@
+// The SDK that a body names is read where the scanner found it. A body that failed without its
+// scanner, which another body has meanwhile, names none.
+
+import { expect, test } from "vitest";
+import { IntakeKit, until } from "./intake-kit.ts";
+
+const clientWarnings = { hasRoom: true, refused() {}, notStored() {} };
+
+/** The first event of the batch is dropped, for it has no name. */
+function bodyWith(project: string, firstEvent: string, events: number): Buffer {
+  const others = Array(events).fill(
+    JSON.stringify({ event: "e", distinct_id: "u", properties: { padding: "x".repeat(300) } }),
+  );
+  return Buffer.from(`{"api_key":"key_${project}","batch":[${[firstEvent, ...others].join(",")}]}`);
+}
+
+const library = (name: string): string => `{"$lib":"${name}","$lib_version":"1.2.3"}`;
+const own = `{"event":"","distinct_id":"u","properties":${library("mine")}}`;
+/** Where the properties of the other one stand, this has an object that is no SDK's. */
+const nested = `{"event":"","properties":{"a":${library("none")}},"distinct_id":"u"}`;
+const beside = `     {"event":"","properties":${library("next")},"distinct_id":"u"}`;
+
+test("a body that is placed tells which SDK made it", async () => {
+  const kit = new IntakeKit({ clientWarnings });
+  const sent = kit.send(bodyWith("a", own, 10_000));
+  await sent.work;
+  expect(sent.answer).toBe("stored 10000");
+  expect(sent.library).toBe("mine 1.2.3");
+});
+
+test("one that lost its scanner and failed is not read by the table of another body", async () => {
+  const kit = new IntakeKit({ clientWarnings });
+  kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
+  const stalled = Promise.withResolvers<"refused">();
+  const still = new Set<string>();
+  kit.outcome = (project) => {
+    if (project === "d") return "stored";
+    still.add(project);
+    return stalled.promise;
+  };
+  const stuck = ["a", "a", "b", "b", "c", "c"].map((project) =>
+    kit.send(bodyWith(project, nested, 20_000)),
+  );
+  await until(() => still.size === 3);
+  const others = Array.from({ length: 4 }, () => kit.send(bodyWith("d", beside, 10_000)));
+  await Promise.all(others.map(({ work }) => work));
+  expect(others.map((sent) => sent.library)).toEqual(others.map(() => "next 1.2.3"));
+
+  stalled.resolve("refused");
+  await Promise.all(stuck.map(({ work }) => work));
+  expect(stuck.map(({ answer }) => answer)).toEqual(stuck.map(() => "unavailable"));
+  expect(stuck.map((sent) => sent.library)).toEqual(stuck.map(() => ""));
+});
