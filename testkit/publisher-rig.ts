@@ -12,6 +12,7 @@ import type { FrameScope } from "../src/nats/names.ts";
 import { streamName } from "../src/nats/names.ts";
 import type { RegressionCause, StreamMetrics } from "../src/nats/readiness.ts";
 import { StreamStates } from "../src/nats/readiness.ts";
+import { type Frame, frameOf } from "../src/publish/frame.ts";
 import type {
   AckFailureCause,
   BatchOutcome,
@@ -84,7 +85,7 @@ export interface Rig {
   ): Promise<Settled>;
   /** Everything in the stream, in order. */
   stored(lane: Lane, partition?: number): Promise<StoredFrame[]>;
-  /** Closes, having checked that no byte is left in the admission budget. */
+  /** Closes, having checked that nothing counts as in flight any more. */
   close(): Promise<void>;
 }
 
@@ -208,6 +209,12 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     streams: states,
   });
 
+  const departures = new Set<Frame["queue"]["departures"]>();
+  const noted = (sink: FrameSink): FrameSink => {
+    departures.add(frameOf(sink).queue.departures);
+    return sink;
+  };
+
   return {
     link,
     streams: {
@@ -223,7 +230,8 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     heard,
     log: lines,
     send(lane, line, { project = "alpha", withinMs = withinMsDefault } = {}) {
-      const sink = publisher.sharedFrame(lane, projectOf(project), Buffer.byteLength(line) + 1);
+      const bytes = Buffer.byteLength(line) + 1;
+      const sink = noted(publisher.sharedFrame(lane, projectOf(project), bytes));
       append(sink, line);
       return new Promise((resolve) => {
         const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void =>
@@ -233,7 +241,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     },
     sendOwn(lane, ownLines, { messageId, project = "alpha", withinMs = withinMsDefault }) {
       const bytes = ownLines.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
-      const sink = publisher.ownFrame(lane, projectOf(project), bytes);
+      const sink = noted(publisher.ownFrame(lane, projectOf(project), bytes));
       for (const line of ownLines) append(sink, line);
       return new Promise((resolve) => {
         const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void =>
@@ -250,6 +258,8 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       await link.close();
       expect(admission.bytes).toBe(0);
       expect(publisher.framesUnacked).toBe(0);
+      for (const { underWay } of departures)
+        expect(underWay).toEqual({ frames: 0, backgroundBytes: 0, alone: 0, batches: 0 });
     },
   };
 }

@@ -73,6 +73,12 @@ export class Departures<Leaving extends Departing> {
     return this.#backgroundBytesUnacked > 0;
   }
 
+  /** What counts as under way. Nothing does, once all frames are settled. */
+  get underWay(): { frames: number; backgroundBytes: number; alone: number; batches: number } {
+    const [frames, backgroundBytes] = [this.#framesUnacked, this.#backgroundBytesUnacked];
+    return { frames, backgroundBytes, ...this.#together.underWay };
+  }
+
   /** Whether a frame could leave now. */
   get waiting(): boolean {
     if (this.batchIsDue) return true;

@@ -100,6 +100,11 @@ export class Together {
     if (this.#sampleMonotonicMs === undefined && isSampled) this.#beginSample();
   }
 
+  /** The live frames that have left alone, and the batches. None, once all are settled. */
+  get underWay(): { alone: number; batches: number } {
+    return { alone: this.#aloneUnacked, batches: this.#batchesUnacked };
+  }
+
   /** A frame of a batch that was parted leaves again, alone. */
   leftAgain(): void {
     this.#aloneUnacked++;
