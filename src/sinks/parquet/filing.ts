@@ -6,12 +6,12 @@
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readSync } from "node:fs";
-import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import { sync, writeWhole } from "../../base/write-whole.ts";
 import { type ParquetMaker, withParquetMaker } from "./parquet-maker.ts";
 import { rowsFileBytes, tableOf } from "./rows.ts";
-import { filesOf, type Journal, readJournal } from "./segment.ts";
+import { filesOf, type Journal, readJournal, type SegmentFiles } from "./segment.ts";
 
 interface FilingOptions {
   readonly folder: string;
@@ -57,6 +57,7 @@ export async function fileSegment(options: FilingOptions): Promise<Filed> {
   const files = filesOf(options.folder, options.segment);
   if (!existsSync(files.commit)) {
     const journal = await readJournal(files);
+    await mustBeWhole(files, journal);
     const commit = await makeFiles(options, journal);
     await writeWhole(files.commit, JSON.stringify(commit));
   }
@@ -72,6 +73,15 @@ export async function fileSegment(options: FilingOptions): Promise<Filed> {
     files: commit.files.length,
     rows: commit.files.reduce((sum, { rows }) => sum + rows, 0),
   };
+}
+
+/** What is sealed has no end that nobody has acknowledged. Throws where a file is damaged. */
+async function mustBeWhole(files: SegmentFiles, { bytes, rowsEnd }: Journal): Promise<void> {
+  const { size } = await stat(files.rows);
+  if (size !== rowsEnd)
+    throw new Error(
+      `${files.journal}, whole up to its byte ${bytes}, tells of ${rowsEnd} bytes of rows, and ${files.rows} has ${size}: one of them is damaged: put both back from a copy, or move both away, which leaves out their events`,
+    );
 }
 
 async function makeFiles(options: FilingOptions, journal: Journal): Promise<Commit> {

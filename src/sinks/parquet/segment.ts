@@ -49,7 +49,7 @@ interface NewBatch extends BatchRows {
 export const incidentsKept = 100;
 
 /** The names of the files of a segment. */
-interface SegmentFiles {
+export interface SegmentFiles {
   readonly journal: string;
   readonly rows: string;
   /** Names the Parquet files, once all of them are made. */
@@ -165,6 +165,8 @@ export class Segment {
         );
       await handles.journal.truncate(journal.bytes);
       await handles.rows.truncate(journal.rowsEnd);
+      // It may be sealed before anything else is written to it.
+      if (size > journal.rowsEnd) await handles.rows.sync();
       return new Segment(journal, handles);
     } catch (error) {
       await handles.journal.close();

@@ -4,8 +4,8 @@
 import {
   cpSync,
   existsSync,
-  globSync,
   mkdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -16,6 +16,7 @@ import { hostname } from "node:os";
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, expect, test } from "vitest";
+import { filesOf, readJournal, Segment } from "../../../src/sinks/parquet/segment.ts";
 import { natsServerForFile } from "../../../testkit/for-file.ts";
 import { positionsOfParquet } from "../../../testkit/parquet-rows.ts";
 import { numbersFrom, randomFrames } from "../../../testkit/random-events.ts";
@@ -114,11 +115,10 @@ test("while files cannot be made, events wait, and none is lost or there twice",
   await expect.poll(reasons, within).toBe("");
 });
 
-test("what a crash left of a batch is cut off, and the batch is written again", async () => {
-  const folder = newFolder();
-  const torn = newFolder();
-  const target = parquetTarget(folder);
-  const { writer } = startSink(connection, target);
+/** A copy of a folder of which no file is made yet: all events are in its first segment. */
+async function unfiled() {
+  const [folder, copy] = [newFolder(), newFolder()];
+  const { writer } = startSink(connection, parquetTarget(folder));
   const frames = await stored();
   await expect
     .poll(
@@ -134,17 +134,36 @@ test("what a crash left of a batch is cut off, and the batch is written again", 
     )
     .toBe(true);
   await writer.close();
-  cpSync(folder, torn, { recursive: true });
-  const [journal = "", rows = ""] = ["journal", "rows"].map((ending) =>
-    path.join(
-      torn,
-      "_penstock",
-      globSync(`*.${ending}`, { cwd: path.join(torn, "_penstock") })[0] ?? "",
-    ),
-  );
-  const { size } = statSync(journal);
-  truncateSync(journal, size - 1);
-  writeFileSync(rows, "half a row", { flag: "a" });
-  startSink(connection, parquetTarget(torn, { segmentAgeMsMax: 20 }));
-  await expect.poll(events(torn), within).toEqual(eventsIn(frames));
+  cpSync(folder, copy, { recursive: true });
+  return { folder: copy, frames, files: filesOf(copy, 1) };
+}
+
+test("what a crash left of a batch is cut off, and the batch is written again", async () => {
+  const { folder, frames, files } = await unfiled();
+  const { size } = statSync(files.journal);
+  truncateSync(files.journal, size - 1);
+  writeFileSync(files.rows, "half a row", { flag: "a" });
+  startSink(connection, parquetTarget(folder, { segmentAgeMsMax: 20 }));
+  await expect.poll(events(folder), within).toEqual(eventsIn(frames));
+});
+
+test("a sealed segment whose journal or rows are damaged is kept, and no part of it made into files", async () => {
+  const { folder, frames, files } = await unfiled();
+  const { positions, incidents } = await readJournal(files);
+  await (await Segment.begin(filesOf(folder, 2), { number: 2, positions, incidents })).close();
+  const [journal, rows] = [readFileSync(files.journal), readFileSync(files.rows)];
+  const [head, ...batches] = journal.toString().split("\n");
+  const last = batches.findLastIndex((line) => line.includes('"runs":[['));
+  const damaged = batches.map((line, at) => (at === last ? line.replace("{", "\0") : line));
+  writeFileSync(files.journal, [head, ...damaged].join("\n"));
+  const { writer } = startSink(connection, parquetTarget(folder));
+  const reasons = () => writer.status(Date.now()).reasons.join();
+  const said = new RegExp(`1\\.journal, whole up to its byte \\d+, .* has ${rows.length}: one of`);
+  await expect.poll(reasons, within).toMatch(said);
+  writeFileSync(files.journal, journal);
+  truncateSync(files.rows, rows.length - 1);
+  await expect.poll(reasons, within).toMatch(`has ${rows.length - 1}: one of them is damaged`);
+  expect(await events(folder)()).toEqual([]);
+  writeFileSync(files.rows, rows);
+  await expect.poll(events(folder), within).toEqual(eventsIn(frames));
 });
