@@ -24,7 +24,7 @@ import { counted } from "../terminal.ts";
 import { copiesOf } from "./copies.ts";
 import { ErasureLog, LostLockError } from "./erasure-log.ts";
 import { FrameCutter } from "./frame-cutter.ts";
-import { type Receipt, startedReceipt, writeReceipt } from "./receipt.ts";
+import { type Receipt, startedReceipt, userOf, writeReceipt } from "./receipt.ts";
 import { checkStream } from "./stream-checks.ts";
 import { type EraseStep, type StreamCounts, StreamEraser } from "./stream-eraser.ts";
 
@@ -203,7 +203,10 @@ class Erasing {
     const { project, version, stepped } = options;
     const alsoTheirs = ids.filter((id) => !given.includes(id));
     const last = this.#receipt;
-    const receipt = startedReceipt({ erasure: log.id, version, project, given, alsoTheirs, last });
+    const receipt = startedReceipt({
+      ...{ erasure: log.id, by: userOf(command.context.host), version, project },
+      ...{ given, alsoTheirs, last },
+    });
     this.#receipt = receipt;
     const isFirst = this.#file === "";
     if (isFirst) this.#file = options.receipt ?? `penstock-erasure-${log.id}.json`;

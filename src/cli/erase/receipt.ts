@@ -6,6 +6,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { hostname, userInfo } from "node:os";
 import type { ErasedPeople } from "../../effects/store/erase-rows.ts";
+import type { ProcessHost } from "../../embedded/process-identity.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import type { StreamCounts } from "./stream-eraser.ts";
 
@@ -39,6 +40,7 @@ export interface Receipt {
 type Try = Pick<Receipt, "erasure" | "streams">;
 
 interface Started {
+  readonly by: string;
   readonly erasure: string;
   readonly version: string;
   readonly project: string;
@@ -66,11 +68,23 @@ export function startedReceipt({ given, alsoTheirs, last, ...rest }: Started): R
     createHash("sha256").update(`${salt}${rest.project}\n${id}`).digest("hex");
   return {
     ...rest,
-    ...{ by: userInfo().username, host: hostname(), startedAt: new Date().toISOString() },
+    ...{ host: hostname(), startedAt: new Date().toISOString() },
     ids: { salt, given: given.map(hashed), alsoTheirs: alsoTheirs.map(hashed) },
     ...{ streams: [], notReached: [...outOfReach] },
     before: last === undefined ? [] : [...last.before, triedIn(last)],
   };
+}
+
+/** In a container the process may run under a number that has no name. */
+export function userOf(
+  { getuid }: Pick<ProcessHost, "getuid">,
+  nameOf: () => string = () => userInfo().username,
+): string {
+  try {
+    return nameOf();
+  } catch {
+    return `uid ${getuid?.()}`;
+  }
 }
 
 function triedIn({ erasure, streams }: Receipt): Try {
