@@ -19,6 +19,7 @@ import type {
   SinkTarget,
   WriteOutcome,
 } from "../sink-target.ts";
+import { checkColumnTypes } from "./column-types.ts";
 import { copyIn } from "./copy-in.ts";
 import { copyChunks } from "./copy-rows.ts";
 import { hasHugeNumber } from "./huge-numbers.ts";
@@ -43,6 +44,8 @@ interface PostgresTargetOptions {
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
+/** So many of one batch, and none taken: the table is not the one that it should be. */
+const refusedMax = 100;
 /** Those that are new; several of one uuid are one. */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT uuid, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
@@ -70,7 +73,8 @@ export class PostgresTarget implements SinkTarget {
   readonly #schema: string;
   readonly #session: SinkSession;
   readonly #withPerson: boolean;
-  readonly #copySql: string;
+  /** Those that are copied. */
+  readonly #columns: readonly string[];
   /** Days whose part is there for certain. */
   #days = new Set<string>();
   /** The newest message of each stream's trail in the database. */
@@ -83,8 +87,7 @@ export class PostgresTarget implements SinkTarget {
     this.#schema = schema;
     this.#session = new SinkSession(address, schema);
     this.#withPerson = withPerson;
-    const columns = [...eventColumns, ...(withPerson ? ["person_uuid"] : [])];
-    this.#copySql = `COPY events (${columns.join(", ")}) FROM STDIN (FORMAT binary)`;
+    this.#columns = [...eventColumns, ...(withPerson ? ["person_uuid"] : [])];
   }
 
   open(): Promise<readonly SinkPosition[]> {
@@ -95,6 +98,7 @@ export class PostgresTarget implements SinkTarget {
       await this.#session.begin(client);
       await this.#makeTables(client);
       if (this.#withPerson) await this.#makePersonColumn(client);
+      await checkColumnTypes(client, this.#schema, this.#columns);
       const positions = await readPositions(client);
       await client.query("COMMIT");
       this.#trailEnds = new Map(positions.map((one) => [one.stream, one]));
@@ -180,19 +184,26 @@ export class PostgresTarget implements SinkTarget {
 
   async #refused(client: Client, events: readonly SinkRecord[]): Promise<Refused> {
     await this.#session.begin(client);
+    // Who changes the table may have done so since it was opened.
+    await checkColumnTypes(client, this.#schema, this.#columns);
     let found = await refusedByServer(client, events);
     if (found.size === 0) {
       await this.#makeParts(client, events);
       const fresh = await freshOf(client, events);
       found = await refusedByTable(client, fresh, (some) => this.#copy(client, some));
+      if (found.size > refusedMax && found.size === fresh.length)
+        throw new StoreError(
+          `write to PostgreSQL at ${this.shown}: ${[...found.values()].at(-1)}: so it is with ${found.size} events of one batch: look at the types and constraints of ${this.#schema}.events`,
+        );
     }
     await client.query("ROLLBACK");
     return found;
   }
 
   async #copy(client: Client, events: readonly SinkRecord[]): Promise<void> {
-    const form = { withPerson: this.#withPerson };
-    if (events.length > 0) await copyIn(client, this.#copySql, copyChunks(events, form));
+    if (events.length === 0) return;
+    const sql = `COPY events (${this.#columns.join(", ")}) FROM STDIN (FORMAT binary)`;
+    await copyIn(client, sql, copyChunks(events, { withPerson: this.#withPerson }));
   }
 
   /** Gives the days whose part is there once the transaction is committed. */

@@ -24,9 +24,10 @@ const keepSql = `SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT before_some;
 const raised = "exec_stmt_raise";
 /**
  * Classes of codes by which the server speaks of itself, of the connection, of what is there and of
- * what is allowed, or of a function that is wrong whatever the value.
+ * what is allowed, or of a function that is wrong whatever the value; and the code for a value in
+ * another binary form than the column's, which is a fault of the column.
  */
-const notOfValue = /^(08|0A|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
+const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
 
 /**
  * A value that the server, or what the user has added to the table, does not take: data exception,

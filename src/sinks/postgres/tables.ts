@@ -7,28 +7,36 @@ import { rejectReasons } from "../sink-target.ts";
 
 const text = 'text COLLATE "C"';
 
+/** In the order in which they are copied. */
+const eventDefinitions = {
+  project_id: `${text} NOT NULL`,
+  uuid: "uuid NOT NULL",
+  event: "text NOT NULL",
+  distinct_id: "text NOT NULL",
+  timestamp: "timestamptz NOT NULL",
+  received_at: "timestamptz NOT NULL",
+  stored_at: "timestamptz NOT NULL",
+  timestamp_sent: "timestamptz",
+  sent_at: "timestamptz",
+  ip: "text",
+  kind: "text NOT NULL",
+  person_profile: "boolean NOT NULL",
+  historical: "boolean NOT NULL",
+  properties: "jsonb NOT NULL",
+  set: "jsonb",
+  set_once: "jsonb",
+  unset: "jsonb",
+};
+const personType = "uuid";
+
 /** A statement each. `"schema"` may be there already. */
 export function tablesSql(schema: string): string[] {
   return [
     `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
     `CREATE TABLE "${schema}".events (
-  project_id ${text} NOT NULL,
-  uuid uuid NOT NULL,
-  event text NOT NULL,
-  distinct_id text NOT NULL,
-  timestamp timestamptz NOT NULL,
-  received_at timestamptz NOT NULL,
-  stored_at timestamptz NOT NULL,
-  timestamp_sent timestamptz,
-  sent_at timestamptz,
-  ip text,
-  kind text NOT NULL,
-  person_profile boolean NOT NULL,
-  historical boolean NOT NULL,
-  properties jsonb NOT NULL,
-  set jsonb,
-  set_once jsonb,
-  unset jsonb
+${Object.entries(eventDefinitions)
+  .map(([name, definition]) => `  ${name} ${definition}`)
+  .join(",\n")}
 ) PARTITION BY RANGE (stored_at)`,
     `CREATE INDEX events_by_time ON "${schema}".events (project_id, timestamp)`,
     `CREATE TABLE "${schema}".event_keys (
@@ -87,7 +95,7 @@ export const tablesVersion = 1;
 
 /** What a sink with persons needs beside them. Tables that were made without it may have rows. */
 export function personColumnSql(schema: string): string {
-  return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS person_uuid uuid`;
+  return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS person_uuid ${personType}`;
 }
 
 /** For people, to be made by somebody with more rights than the sink is to have. */
@@ -97,9 +105,14 @@ export function ddl(schema: string, { withPerson }: { readonly withPerson: boole
     .join("\n");
 }
 
-/** In the order in which they are copied. */
-export const eventColumns = [
-  ...["project_id", "uuid", "event", "distinct_id", "timestamp", "received_at", "stored_at"],
-  ...["timestamp_sent", "sent_at", "ip", "kind", "person_profile", "historical"],
-  ...["properties", "set", "set_once", "unset"],
-] as const;
+export const eventColumns = Object.keys(eventDefinitions);
+
+/** By the column, the type in whose binary form it is copied. */
+export const eventTypes: ReadonlyMap<string, string> = new Map([
+  ...Object.entries(eventDefinitions).map(([name, definition]) => typeOf(name, definition)),
+  ["person_uuid", personType],
+]);
+
+function typeOf(name: string, definition: string): [string, string] {
+  return [name, definition.split(" ", 1)[0]!];
+}

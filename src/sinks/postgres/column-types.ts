@@ -1,0 +1,39 @@
+// Whether the columns of the table of events still have types in whose binary form they are copied.
+// Of another type the server takes no event at all, and it would be told as the fault of each.
+
+import type { Client } from "pg";
+import { StoreError } from "../../base/store-error.ts";
+import { arrayOf } from "../../postgres/arrays.ts";
+import { selectRows } from "../../postgres/select-rows.ts";
+import { eventTypes } from "./tables.ts";
+
+/**
+ * The first column whose type is another one. All types of strings (S) have one binary form, and
+ * so have both kinds of timestamp; a domain has that of its base type.
+ */
+const otherTypeSql = `SELECT attname, wanted, format_type(atttypid, atttypmod)
+  FROM unnest($2::text[], $3::text[]) AS expected (name, wanted)
+  JOIN pg_attribute ON attrelid = to_regclass($1) AND attname = name AND NOT attisdropped
+  JOIN pg_type ON pg_type.oid = atttypid
+  WHERE NOT (CASE wanted
+    WHEN 'text' THEN typcategory = 'S'
+    WHEN 'timestamptz' THEN coalesce(nullif(typbasetype, 0), atttypid)
+      IN ('timestamptz'::regtype, 'timestamp'::regtype)
+    ELSE coalesce(nullif(typbasetype, 0), atttypid) = to_regtype(wanted) END)
+  ORDER BY attnum LIMIT 1`;
+
+/** `columns`: those that are copied. Rejects with a StoreError that names the one that is wrong. */
+export async function checkColumnTypes(
+  client: Client,
+  schema: string,
+  columns: readonly string[],
+): Promise<void> {
+  const types = columns.map((name) => eventTypes.get(name) ?? null);
+  const values = [`"${schema}".events`, arrayOf(columns), arrayOf(types)];
+  const [row] = await selectRows(client, otherTypeSql, values);
+  if (row === undefined) return;
+  const [column, wanted, found] = row;
+  throw new StoreError(
+    `write events into PostgreSQL: the column ${column} of ${schema}.events is ${found}, and has to be ${wanted}: change it back, or add a column beside it`,
+  );
+}

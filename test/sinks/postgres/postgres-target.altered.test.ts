@@ -1,0 +1,77 @@
+// A table of events that is not the one that it should be: the sink stops and says why, instead of
+// putting every event aside.
+
+import { expect, onTestFinished, test } from "vitest";
+import { PostgresTarget } from "../../../src/sinks/postgres/postgres-target.ts";
+import { postgresForFile } from "../../../testkit/for-file.ts";
+import { asked } from "../../../testkit/postgres-rows.ts";
+import { rejectedAt, sinkSchema as schema } from "../../../testkit/sink-events.ts";
+import { newDatabase } from "../../effects/store/postgres-rig.ts";
+import { batchOf, sinkRecordOf } from "./postgres-kit.ts";
+
+const postgres = await postgresForFile();
+const table = `${schema}.events`;
+const todayMs = Date.UTC(2026, 10, 22, 12);
+
+async function opened(url: string, withPerson = false): Promise<PostgresTarget> {
+  const target = new PostgresTarget({ url, schema, withPerson });
+  onTestFinished(() => target.close());
+  await target.open();
+  return target;
+}
+
+function eventsOf(count: number, properties: object = {}) {
+  return Array.from({ length: count }, (_, at) => ({
+    ...sinkRecordOf(1 + at, properties, todayMs),
+    ip: "203.0.113.7",
+    personUuid: "00000000-0000-4000-8000-000000000abc",
+  }));
+}
+
+test.each([
+  ["ip", "inet", "text"],
+  ["properties", "json", "jsonb"],
+  ["person_profile", "integer", "boolean"],
+  ["timestamp", "date", "timestamptz"],
+  ["person_uuid", "text", "uuid"],
+])("of a column %s that is %s nothing is put aside", async (column, type, wanted) => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url, true);
+  await asked(
+    url,
+    `DROP INDEX ${schema}.events_by_time;
+    ALTER TABLE ${table} ALTER COLUMN ${column} TYPE ${type} USING ${column}::${type}`,
+  );
+  const fault = `the column ${column} of ${table} is ${type}, and has to be ${wanted}`;
+  await expect(target.write(batchOf(eventsOf(20), 0))).rejects.toThrow();
+  await expect(target.open()).rejects.toThrow(fault);
+  expect(await rejectedAt(url)).toEqual({ count: 0, places: 0 });
+  expect(await asked(url, `SELECT sequence FROM ${schema}.positions`)).toEqual([]);
+});
+
+test("columns of another kind of string, of a domain or of a timestamp are written", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url);
+  await asked(
+    url,
+    `CREATE DOMAIN place AS text; CREATE DOMAIN document AS jsonb; ALTER TABLE ${table}
+      ALTER event TYPE varchar(20), ALTER ip TYPE place, ALTER properties TYPE document,
+      ALTER sent_at TYPE timestamp, ADD COLUMN person_uuid integer, ADD COLUMN mine inet`,
+  );
+  await target.open();
+  expect(await target.write(batchOf(eventsOf(3), 0))).toMatchObject({ written: 3, refused: 0 });
+});
+
+test("a table that takes none of more than a hundred events stops the sink", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url);
+  await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
+  const free = eventsOf(101, { price: "free" });
+  await expect(target.write(batchOf(free, 0))).rejects.toThrow(
+    `so it is with 101 events of one batch: look at the types and constraints of ${table}`,
+  );
+  expect(await rejectedAt(url)).toEqual({ count: 0, places: 0 });
+  await target.open();
+  const all = batchOf([...free, sinkRecordOf(102, { price: "1" }, todayMs)], 0);
+  expect(await target.write(all)).toEqual({ written: 1, duplicates: 0, refused: 101 });
+});
