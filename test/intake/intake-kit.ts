@@ -75,7 +75,7 @@ export class IntakeKit {
   readonly placed: string[] = [];
   /** Events placed in each turn of the event loop in which there were any. */
   readonly eventsOfTurns: number[] = [];
-  /** What a frame of the project ends as; by a promise later, `stored` unless that says `refused`. */
+  /** What a frame of the project ends as. A promise keeps it waiting, and may say `refused`. */
   outcome: (project: string) => "stored" | "refused" | Promise<unknown> = () => "stored";
   streamOf: Publisher["streamOf"] = (lane) => lane;
   /** Made in place of a scanner that the native one would be. */
