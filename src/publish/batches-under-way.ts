@@ -36,8 +36,8 @@ interface BatchesUnderWayOptions {
 }
 
 /**
- * The commit was acknowledged as a message by itself, as a server older than 2.12 does: it may be
- * stored, and so may each of the others.
+ * The server has acknowledged the last frame of the batch as a message by itself, as one older than
+ * 2.12 does. So each of the other frames may be stored, too.
  */
 const notAsOne = { isRefused: false, pauseMs: 0 };
 /** A frame is in a batch at its first send only. */

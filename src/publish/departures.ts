@@ -233,7 +233,7 @@ export class Departures<Leaving extends Departing> {
   }
 
   #liveMayLeave(): boolean {
-    return this.#live.length > 0 && !this.#together.holds;
+    return this.#live.length > 0 && !this.#together.holdsLiveFrames;
   }
 
   #backgroundMayLeave(): boolean {

@@ -65,7 +65,7 @@ export class Distance {
     void this.#ping(this.#pingsMs, monotonicMs);
   }
 
-  /** The frame has its answer. */
+  /** The frame is settled: it has its answer, or its time is over. */
   settled({ firstSentMonotonicMs, sends }: Sent): void {
     if (sends !== 1) return;
     const tookMs = this.#monotonicMs() - firstSentMonotonicMs;

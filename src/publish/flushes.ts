@@ -115,8 +115,9 @@ export class Flushes {
   }
 
   /**
-   * Whether enough frames that fit a batch wait for one. Those do not count that come after more
-   * large frames than the window has room for.
+   * Whether enough of the frames that wait fit a batch. They are counted in the order in which they
+   * leave. Once there are as many large ones as the window has room for, no frame behind those can
+   * leave, so none of them counts.
    */
   #batchIsDue(departures: Departures<Frame>, monotonicMs: number): boolean {
     if (!departures.batchIsDue) return false;

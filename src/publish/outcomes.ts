@@ -26,8 +26,9 @@ const refusedPauseMs = 100;
 const inFlightPauseMs = 250;
 
 export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
-  // What all of a batch has no room for, some of its frames may have; and each hears by itself that
-  // it is too large. So these leave again at once when they came together.
+  // A stream without room for a whole batch may have room for some of its frames. And where one
+  // frame is too large, the others need not be. So after these answers to a batch, its frames leave
+  // again at once, and each gets an answer of its own.
   stream_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   server_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   too_large: { cause: "refused", isRefused: true, code: "unavailable", pauseMs: 0 },

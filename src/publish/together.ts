@@ -20,8 +20,9 @@ export interface TogetherOptions {
 /** So few frames never leave together. */
 export const batchFramesMin = 16;
 /**
- * While that many batches are unacknowledged, frames gather for the next one. As with a project's
- * frames, more than one spends on acknowledgements what overlap would gain.
+ * While so many batches are unacknowledged, frames gather for the next one. More at a time would
+ * overlap, but what that gains is lost to their acknowledgements. It is so with the frames of one
+ * project, too.
  */
 const batchesUnackedMax = 1;
 /**
@@ -36,7 +37,10 @@ const sampleMsMin = 5;
 const newestShare = 0.25;
 /** What a batch is taken to need before one has been measured. */
 const batchMsAtFirst = 4;
-/** So many times as fast a batch must be: nothing else leaves while one is under way. */
+/**
+ * A batch must be so many times as fast as its frames would be alone, because while it is under way
+ * the live frames that come then wait for it.
+ */
 const gainMin = 2;
 /** After so long with batches, frames leave alone until it is measured again what that is. */
 const measureEveryMs = 1_000;
@@ -79,7 +83,7 @@ export class Together {
   }
 
   /** Whether no live frame may leave alone now. */
-  get holds(): boolean {
+  get holdsLiveFrames(): boolean {
     return this.#batchesUnacked > 0 && this.#inUse;
   }
 
