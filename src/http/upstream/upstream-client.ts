@@ -1,10 +1,17 @@
 // Asks the upstream: one origin, so many requests at a time, so many bytes of answers, and a
 // deadline for each. After some failures in a row the upstream counts as away: for a while only one
-// request at a time finds out whether it is back, and nobody else waits for it.
+// request at a time finds out whether it is back, and nobody else waits for it. A failure that a
+// client can bring about by what it sends is not counted.
 
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+} from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { whenUnanswered } from "../../base/unanswered.ts";
+import type { PassedKind } from "./labels.ts";
 import { answerHeaders, type PassedHead } from "./passed-head.ts";
 
 interface UpstreamClientOptions {
@@ -20,8 +27,11 @@ export interface UpstreamAnswer {
   readonly body: Buffer;
 }
 
-/** Why there is no answer: too much is on its way, the client has left, or the upstream is away. */
-type NoAnswer = "full" | "gone" | "away";
+/**
+ * Why there is no answer: too much is on its way, the client has left, the upstream is away, or it
+ * ended this request, which says nothing of others.
+ */
+type NoAnswer = "full" | "gone" | "away" | "ended";
 
 const answerBytesMax = 16_777_216;
 /** Bytes of all answers that are being read. */
@@ -31,6 +41,8 @@ const bodiesBytesMax = 33_554_432;
 const failuresToAway = 3;
 /** What proxies say of a server that is not there. Another 5xx may be of one request alone. */
 const signsOfAway: ReadonlySet<number> = new Set([502, 503, 504]);
+/** Large bodies, which servers of their own take: how they fare says nothing of what is asked. */
+const ofOthers: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
 const awayMs = 1_000;
 const connectionIdleMs = 20_000;
 
@@ -80,8 +92,10 @@ export class UpstreamClient {
     this.#bodyBytes += body.length;
     try {
       const answer = await this.#send(head, body, gone);
+      if (answer === "ended") return gone.aborted ? "gone" : "ended";
       if (answer === "full") return "full";
-      this.#note(!signsOfAway.has(answer.status));
+      const isWell = !signsOfAway.has(answer.status);
+      if (isWell || !ofOthers.has(head.kind)) this.#note(isWell);
       return answer;
     } catch {
       if (gone.aborted) return "gone";
@@ -104,26 +118,36 @@ export class UpstreamClient {
   }
 
   #send(
-    { method, path, query, headers }: PassedHead,
+    { kind, method, path, query, headers }: PassedHead,
     body: Uint8Array,
     gone: AbortSignal,
-  ): Promise<UpstreamAnswer | "full"> {
+  ): Promise<UpstreamAnswer | "full" | "ended"> {
     const { protocol, hostname, port, pathname } = this.#url;
     const request = protocol === "https:" ? httpsRequest : httpRequest;
-    const { timeoutMs } = this.#options;
+    const late = AbortSignal.timeout(this.#options.timeoutMs);
     return new Promise((resolve, reject) => {
       const asked = request({
         // Host and port are the upstream's, whatever the path is.
         ...{ hostname: hostname.replace(/^\[|\]$/g, ""), port, agent: this.#agent, method },
         path: `${pathname.replace(/\/$/, "")}${path}${query === "" ? "" : `?${query}`}`,
         headers: method === "POST" ? { ...headers, "content-length": body.length } : { ...headers },
-        signal: AbortSignal.any([gone, AbortSignal.timeout(timeoutMs)]),
+        signal: AbortSignal.any([gone, late]),
       });
+      const isConnected = whetherConnected(asked, protocol);
+      const fail = (error: Error): void => {
+        // Some servers refuse a body by its head, and break the connection while it is being sent.
+        const isRefused = !asked.writableFinished && !late.aborted;
+        if (isConnected() && (isRefused || ofOthers.has(kind))) resolve("ended");
+        else reject(error);
+      };
       asked.on("response", (response) => {
-        this.#read(response).then(resolve, reject);
+        this.#read(response)
+          // An answer may come before all of the body is sent, which is the caller's again then.
+          .finally(() => asked.writableFinished || asked.destroy())
+          .then(resolve, fail);
       });
-      asked.on("error", reject);
-      whenUnanswered(asked, reject);
+      asked.on("error", fail);
+      whenUnanswered(asked, fail);
       asked.end(method === "POST" ? body : undefined);
     });
   }
@@ -147,4 +171,17 @@ export class UpstreamClient {
       this.#answerBytes -= bytes;
     }
   }
+}
+
+/** Tells whether the request has come to have a connection, also one that has broken since. */
+function whetherConnected(asked: ClientRequest, protocol: string): () => boolean {
+  let isConnected = false;
+  asked.once("socket", (socket) => {
+    isConnected = !socket.connecting;
+    if (isConnected) return;
+    socket.once(protocol === "https:" ? "secureConnect" : "connect", () => {
+      isConnected = true;
+    });
+  });
+  return () => isConnected;
 }
