@@ -1,5 +1,5 @@
 // Whether the columns of the table of events still have types in whose binary form they are copied.
-// Of another type the server takes no event at all, and it would be told as the fault of each.
+// Where one has another type the server takes no event, which would be told as the fault of each.
 
 import type { Client } from "pg";
 import { StoreError } from "../../base/store-error.ts";
