@@ -24,17 +24,27 @@ export function formatNamed(name: string | undefined): Format | undefined {
   return formats.find((format) => format.name === name);
 }
 
+/**
+ * A first line that is not one of many: an array of objects or its beginning, or an object over
+ * several lines. Some lines further down may be whole objects, and would be taken for all there is.
+ */
+const opensMore = /^\s*(?:\[\s*(?:\{|$)|\{\s*$)/;
+
 /** Lines looked at before an import begins. */
 export const linesLookedAt = 20;
 
-/** The format, or why it cannot be told, for people. Lines that are not JSON do not count. */
+/**
+ * The format, or why it cannot be told, for people. Lines that are no JSON objects do not count:
+ * each costs itself alone, wherever it stands.
+ */
 export function detectFormat(lines: readonly string[]): Format | string {
+  const begin = lines.find((line) => line.trim() !== "");
+  if (begin !== undefined && opensMore.test(begin)) return notLines(begin);
   const found = new Set<Format | undefined>();
   let first = "";
   for (const line of lines) {
     const value = parsed(line);
-    if (value === undefined) continue;
-    if (!isObject(value)) return notLines(line);
+    if (!isObject(value)) continue;
     found.add(formats.find((format) => format.recognises(value)));
     if (first === "") first = Object.keys(value).slice(0, 8).join(", ");
   }
@@ -43,7 +53,7 @@ export function detectFormat(lines: readonly string[]): Format | string {
   if (known.length > 1) {
     return `its first lines are ${known.map(({ title }) => title).join(" and ")}: say which it is with --format`;
   }
-  if (lines.length > 0 && first === "") return notLines(lines[0]!);
+  if (begin !== undefined && first === "") return notLines(begin);
   return `its first lines are in no known format (they have ${first || "no members"}): say which it is with --format`;
 }
 

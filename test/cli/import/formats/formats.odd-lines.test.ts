@@ -1,9 +1,10 @@
 // Lines that a format's reading of bytes or of numbers might take for others.
 
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { detectFormat, formatNamed } from "../../../../src/cli/import/formats/detect.ts";
 import type { JsonObject } from "../../../../src/cli/import/json-text.ts";
 import { bodiesOf } from "../bodies.ts";
+import { fileWith, runImport } from "../import-kit.ts";
 
 const uuid = "018f0000-0000-7000-8000-000000000001";
 const time = "2024-07-06T12:00:00.000Z";
@@ -59,4 +60,45 @@ test("a member that is no text where a format has one keeps no other one from be
     expect(detectFormat([`{"event":"e","distinct_id":"u","uuid":"1","type":${type}}`])).toBe(
       formatNamed("posthog"),
     );
+});
+
+describe("what is no line with an object", () => {
+  const event = '{"event":"seen","distinct_id":"u","timestamp":"2024-07-06T12:00:00.000Z"}';
+
+  test.each(["[]", "[1]", "null", "42", '"text"', '{"event":"seen","properties":{'])(
+    "costs itself alone wherever it stands: %s",
+    async (bad) => {
+      for (const [at, lines] of [
+        [1, [bad, event, event]],
+        [2, [event, bad, event]],
+      ] as const) {
+        const file = fileWith(`${lines.join("\n")}\n`);
+        const { out, err, error } = await runImport(["--dry-run", file]);
+        expect(error).toBeUndefined();
+        expect(out).toContain("2 events would be stored, 1 not");
+        expect(err).toContain(`${file}:${at}: not stored: not_`);
+      }
+    },
+  );
+
+  test.each([
+    ["an array", ["[", `${event},`, event, "]"]],
+    ["an array after an empty line", ["", "[", `${event},`, event, "]"]],
+    ["an array that begins beside its first object", [`[${event},`, event, "]"]],
+    ["an array on one line", [`[${event},${event}]`]],
+    ["an array on one line, and more", [`[${event},${event}]`, event]],
+  ])("%s is refused as a whole", (_, lines) => {
+    expect(detectFormat(lines)).toMatch(/it is a JSON array/);
+  });
+
+  test.each([
+    ["an event", JSON.stringify(JSON.parse(event), undefined, 2).split("\n")],
+    ["an answer", ["{", '"results": [', `${event},`, event, "]", "}"]],
+  ])("%s over several lines is refused as a whole", (_, lines) => {
+    expect(detectFormat(lines)).toMatch(/no whole JSON objects/);
+  });
+
+  test.each([[["42", "null"]], [["event,distinct_id", "7"]]])("%j is refused", (lines) => {
+    expect(detectFormat(lines)).toMatch(/no JSON objects/);
+  });
 });
