@@ -4,10 +4,14 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../base/forms.ts";
 import { lettersApart } from "../base/letters-apart.ts";
-import { listProjects } from "../projects/registry/commands.ts";
+import { managerOf } from "../nats/api.ts";
+import { subjectOf } from "../nats/names.ts";
+import { isRemoved, listProjects } from "../projects/registry/commands.ts";
+import { findStreams } from "../reading/stored-stream.ts";
 import type { Config } from "../settings/config.ts";
 import { CommandError, usageExitCode } from "./context.ts";
 
+const questionMs = 5_000;
 const namedMax = 10;
 /** Names that are further apart are not taken for slips of each other. */
 const slipsMax = 2;
@@ -24,16 +28,36 @@ export function mustBeProjectId(doing: string, text: string): void {
   throw new CommandError(what, usageExitCode);
 }
 
-/** Rejects with a CommandError where the registry has no such project. */
-export async function mustBeRegistered(
+/**
+ * Rejects with a CommandError where neither the registry nor a stream knows the project. One that
+ * was removed from the registry has its events until they leave the streams.
+ */
+export async function mustBeKnown(
   connection: NatsConnection,
   config: Config,
   { command, project }: Required,
 ): Promise<void> {
   const known = await registeredProjects(connection, config);
   if (known.includes(project)) return;
+  if (await isRemoved(connection, { id: project, ...config, prefix: config.subjectPrefix })) return;
+  if (await hasEvents(connection, config.subjectPrefix, project)) return;
   const what = `${command}: there is no project ${project}`;
   throw new CommandError(unknownText(what, project, known));
+}
+
+/** Whether a stream has messages under the project's own subject. */
+async function hasEvents(
+  connection: NatsConnection,
+  prefix: string,
+  projectId: string,
+): Promise<boolean> {
+  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  for (const { stream, lane, partition } of await findStreams(manager, prefix)) {
+    const subject = subjectOf(prefix, lane, { partition, projectId });
+    const { state } = await manager.streams.info(stream, { subjects_filter: subject });
+    if ((state.subjects?.[subject] ?? 0) > 0) return true;
+  }
+  return false;
 }
 
 /** Rejects where NATS does not answer, or does not let this user read the registry. */

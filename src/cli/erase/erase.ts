@@ -19,7 +19,7 @@ import { findStreams, type StreamName, storedStream } from "../../reading/stored
 import { type ConfiguredCommand, note, say } from "../configured-command.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
-import { mustBeProjectId, mustBeRegistered } from "../registered-project.ts";
+import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
 import { copiesOf } from "./copies.ts";
 import { ErasureLog, LostLockError } from "./erasure-log.ts";
@@ -60,7 +60,7 @@ export async function erase(command: ConfiguredCommand, options: EraseOptions): 
     );
   const connection = await openNats(findNats(config, context.host));
   try {
-    await mustBeRegistered(connection, config, { command: "erase", project });
+    await mustBeKnown(connection, config, { command: "erase", project });
     const people = options.effects ? await told(() => peopleOf(command)) : undefined;
     const found = people === undefined ? [] : await told(() => people.idsOf(project, given));
     const ids = [...new Set([...given, ...found])];

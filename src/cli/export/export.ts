@@ -14,7 +14,7 @@ import { findStreams, type StreamName, storedStream } from "../../reading/stored
 import type { Config } from "../../settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
-import { mustBeProjectId, mustBeRegistered } from "../registered-project.ts";
+import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import type { FoundStream } from "../stream-messages.ts";
 import { counted } from "../terminal.ts";
 import { type Choice, chosenLines } from "./chosen-lines.ts";
@@ -93,7 +93,7 @@ export async function exportEvents(
   const sinceMonotonicMs = performance.now();
   const progress = setInterval(() => say(progressOf(counts, sinceMonotonicMs)), progressMs);
   try {
-    await mustBeRegistered(connection, config, { command: "export", project });
+    await mustBeKnown(connection, config, { command: "export", project });
     const { subjectPrefix: prefix } = config;
     const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
     const { stop } = context;

@@ -106,6 +106,15 @@ export async function requireExisting(
   projectOfEntry(options.id, entries.get(options.id));
 }
 
+/** Whether the registry has the marker of a project that was removed. */
+export async function isRemoved(
+  connection: NatsConnection,
+  options: BucketPlace & { id: string },
+): Promise<boolean> {
+  const { entries } = await onceLed(() => read(connection, options));
+  return (entries.get(options.id)?.operation ?? "PUT") !== "PUT";
+}
+
 interface ReadProjects extends WholeReading {
   /** By id. */
   readonly projects: readonly Project[];
