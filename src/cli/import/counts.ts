@@ -49,8 +49,25 @@ export class Counts {
   /** Sentences for people; `verb` is "stored", or what a dry run would do. */
   summary(verb: string): string[] {
     const events = `${grouped(this.stored)} ${this.stored === 1 ? "event" : "events"}`;
-    const warned = this.warned === 0 ? "" : ` (${grouped(this.warned)} with a warning)`;
-    const lines = [`${events} ${verb}${warned}, ${grouped(this.notStored)} not`];
+    return [
+      `${events} ${verb}${this.#warnedText()}, ${grouped(this.notStored)} not`,
+      ...this.#reasons(verb),
+    ];
+  }
+
+  /** The same where an earlier run has done it all, and nothing was sent. */
+  earlierSummary(): string[] {
+    const were = `${grouped(this.stored)} ${this.stored === 1 ? "was" : "were"} stored`;
+    const fate = `${were} by an earlier run${this.#warnedText()}, ${grouped(this.notStored)} not`;
+    return [`0 events sent now; ${fate}`, ...this.#reasons("stored")];
+  }
+
+  #warnedText(): string {
+    return this.warned === 0 ? "" : ` (${grouped(this.warned)} with a warning)`;
+  }
+
+  #reasons(verb: string): string[] {
+    const lines: string[] = [];
     const negated = verb.replace(/^(would )?/, "$1not ");
     for (const [code, count] of descending(this.#notStored))
       lines.push(`  ${negated}: ${grouped(count)} ${code}`);

@@ -99,7 +99,10 @@ async function runOne(
   const say = (): void => {
     progress.end();
     const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
-    const [first = "", ...more] = one.counts.summary(dryRun ? "would be stored" : "stored");
+    // Read as "stored" alone, it would be wrong of a stream that is not there any more.
+    const [first = "", ...more] = one.isDoneBefore
+      ? one.counts.earlierSummary()
+      : one.counts.summary(dryRun ? "would be stored" : "stored");
     const lines = [`${name}: ${first}, in ${durationText(seconds)}`, ...more];
     stdout.write(`${forTerminal(lines.join("\n"))}\n`);
   };

@@ -41,6 +41,9 @@ test("a file is stored as history, in its order, and a second run stores nothing
   expect(numbers(events)).toEqual(upTo(3_000));
   expect(events[0]).toMatchObject({ historical: true, timestamp: "2024-07-06T12:00:00.000Z" });
   const second = await runImport([...to(project), file]);
+  expect(second.out).toMatch(
+    /^\S+: 0 events sent now; 3,000 were stored by an earlier run, 0 not, in \d+s\n$/,
+  );
   expect(second.err).toContain("was imported before: --restart does it again");
   expect((await stored(project)).length).toBe(3_000);
 });
