@@ -7,6 +7,7 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
+import { BatchLimit } from "../reading/batch-limit.ts";
 import { EventStreams } from "../reading/event-streams.ts";
 import { BatchBuilder, type BatchLimits, type BuiltBatch } from "./batch-builder.ts";
 import type { EventPersons } from "./persons/event-persons.ts";
@@ -19,6 +20,7 @@ import {
   StandbyError,
 } from "./sink-target.ts";
 import { type UnreadStream, UnreadWatch } from "./unread-watch.ts";
+import { writeWithin } from "./write-within.ts";
 
 interface WriterLimits extends BatchLimits {
   /** How long the first event of a batch waits for others. */
@@ -76,6 +78,7 @@ export class SinkWriter {
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
   readonly #watch: UnreadWatch;
+  readonly #limit: BatchLimit;
   /** Ends the wait for more of the batch that is put together. */
   #gathering: AbortController | undefined;
   /** Ends the wait for the persons of a batch. */
@@ -99,6 +102,7 @@ export class SinkWriter {
     this.#options = options;
     const { connection, log } = options;
     this.#warning = new SparseWarning(log, sayAgainMs);
+    this.#limit = new BatchLimit(options.limits.eventsMax);
     this.#watch = new UnreadWatch({ connection, written: () => [...this.#written.values()] });
   }
 
@@ -291,8 +295,9 @@ export class SinkWriter {
   }
 
   async #gather(streams: EventStreams, builder: BatchBuilder): Promise<void> {
-    const { limits } = this.#options;
-    const { eventsMax, bytesMax, ageMsMax } = limits;
+    const { bytesMax, ageMsMax } = this.#options.limits;
+    const eventsMax = this.#limit.events;
+    const limits = { eventsMax, bytesMax };
     const gathering = new AbortController();
     this.#gathering = gathering;
     if (this.#ended.signal.aborted) gathering.abort();
@@ -324,7 +329,7 @@ export class SinkWriter {
   async #write(batch: BuiltBatch): Promise<void> {
     const { target, counts } = this.#options;
     const sinceMonotonicMs = performance.now();
-    const outcome = await target.write(batch);
+    const outcome = await writeWithin(this.#limit, target, batch);
     counts.written(batch, outcome, (performance.now() - sinceMonotonicMs) / 1_000);
     for (const position of batch.positions) this.#written.set(position.stream, position);
     this.#hasFailedToWrite = false;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { BatchLimit } from "../../../src/effects/writer/batch-limit.ts";
+import { BatchLimit } from "../../src/reading/batch-limit.ts";
 
 function tooSlow(limit: BatchLimit, events: number): void {
   limit.tries(events);
