@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { rename, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip, createZstdCompress } from "node:zlib";
@@ -18,7 +18,7 @@ import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import type { FoundStream } from "../stream-messages.ts";
 import { counted } from "../terminal.ts";
 import { type Choice, chosenLines } from "./chosen-lines.ts";
-import { mustBeFree, othersParts } from "./out-file.ts";
+import { giveName, mustBeFree, othersParts } from "./out-file.ts";
 import type { Chosen, ParquetExport } from "./parquet-export.ts";
 import { type WholeMessage, wholeMessages } from "./whole-messages.ts";
 
@@ -210,26 +210,26 @@ async function* pieces(own: Export, streams: readonly FoundStream[]): AsyncGener
   yield Buffer.concat(piece);
 }
 
-interface Written extends Pick<ExportOptions, "out" | "compress"> {
+interface Written extends Pick<ExportOptions, "out" | "force" | "compress"> {
   readonly parquet: ParquetExport | undefined;
 }
 
 /** A file appears whole or not at all. What it is until then is no other export's. */
 async function write(
   lines: Readable,
-  { out, compress, parquet }: Written,
+  { out, force: isForced = false, compress, parquet }: Written,
   { stdout, stop }: CommandContext,
 ): Promise<void> {
   const next = out === undefined ? undefined : `${out}.${randomUUID()}.part`;
   try {
     if (parquet !== undefined && out !== undefined) {
-      await parquet.write(lines, out);
+      await parquet.write(lines, out, isForced);
       return;
     }
     const target: Writable = next === undefined ? stdout : createWriteStream(next);
     const through = compress === undefined ? [] : [compressor(compress)];
     await pipeline([lines, ...through, target], { signal: stop, end: next !== undefined });
-    if (next !== undefined && out !== undefined) await rename(next, out);
+    if (next !== undefined && out !== undefined) await giveName(next, out, isForced);
   } catch (error) {
     if (next !== undefined) await rm(next, { force: true });
     if (stop.aborted) throw new CommandError("export: it was interrupted, and is not whole");

@@ -2,6 +2,7 @@
 // killed has left beside it is told.
 
 import { lstatSync, readdirSync } from "node:fs";
+import { link, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { CommandError, usageExitCode } from "../context.ts";
 
@@ -16,6 +17,25 @@ export function mustBeFree(out: string, isForced: boolean): void {
     ? "is there already: name another file, or replace it with --force"
     : "is there and no plain file, which nothing replaces: name another one";
   throw new CommandError(`export: ${out} ${what}`, usageExitCode);
+}
+
+/**
+ * Gives a file that is whole its name. Rejects with a CommandError where something has that name by
+ * now, and is not to be replaced.
+ */
+export async function giveName(whole: string, out: string, isForced: boolean): Promise<void> {
+  if (!isForced) {
+    try {
+      // Unlike a renaming, this replaces nothing.
+      await link(whole, out);
+      await rm(whole);
+      return;
+    } catch {
+      // Something is there, or this file system knows no second names.
+      mustBeFree(out, isForced);
+    }
+  }
+  await rename(whole, out);
 }
 
 /** Parts of exports to the same file, which are under way or were killed. */

@@ -1,7 +1,7 @@
 // What is exported as one Parquet file: a project's events, in the columns of `penstock sink
 // parquet`. Their rows lie in a file beside it until it is made.
 
-import { type FileHandle, mkdtemp, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
 import path from "node:path";
 import { isOfManyProjects } from "../../nats/names.ts";
 import type { StreamName } from "../../reading/stored-stream.ts";
@@ -10,6 +10,7 @@ import { rowsFileBytes, rowsOf } from "../../sinks/parquet/rows.ts";
 import { SinkRecords } from "../../sinks/sink-records.ts";
 import type { SinkRecord } from "../../sinks/sink-target.ts";
 import type { Choice } from "./chosen-lines.ts";
+import { giveName } from "./out-file.ts";
 import type { WholeMessage } from "./whole-messages.ts";
 
 /** What goes out of a message. */
@@ -55,7 +56,7 @@ export class ParquetExport {
   }
 
   /** The file appears whole or not at all, whoever else makes one. `pieces`: whole rows each. */
-  async write(pieces: AsyncIterable<Buffer>, file: string): Promise<void> {
+  async write(pieces: AsyncIterable<Buffer>, file: string, isForced: boolean): Promise<void> {
     const folder = await mkdtemp(`${file}.making-`);
     const next = path.join(folder, "next.parquet");
     try {
@@ -66,7 +67,7 @@ export class ParquetExport {
           ...{ table: "events", rows, rowBytesMax: this.#rowBytesMax, file: next, projectId },
         }),
       );
-      await rename(next, file);
+      await giveName(next, file, isForced);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }

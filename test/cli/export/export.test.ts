@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { setImmediate as turn } from "node:timers/promises";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -122,7 +123,8 @@ test.each(formats)("two at a time into one %s file leave one of them whole", asy
   const [alone, both] = [path.join(folder, "alone"), path.join(folder, "both")];
   const into = async (out: string) => await exported({ lanes: ["historical"], out, format });
   await into(alone);
-  await Promise.all([into(both), into(both)]);
+  const ends = await Promise.allSettled([into(both), into(both)]);
+  expect(ends.map(({ status }) => status)).toContain("fulfilled");
   expect(readFileSync(both).length).toBe(readFileSync(alone).length);
   expect(readdirSync(folder).sort()).toEqual(["alone", "both"]);
 });
@@ -190,6 +192,20 @@ test("a file that is there is not replaced unasked", async () => {
   expect(err).toMatch(/done: \d+ events, /);
   expect(readFileSync(out, "utf8")).not.toContain("mine");
   await expect(exported({ out: folder, force: true })).rejects.toThrow(/no plain file/);
+});
+
+test.each(formats)("nor is one that appears while %s is exported", async (format) => {
+  const folder = temporaryFolder();
+  const out = path.join(folder, "events");
+  const running = exported({ out, format });
+  running.catch(() => {});
+  while (readdirSync(folder).length === 0) await turn();
+  writeFileSync(out, "mine");
+  await expect(running).rejects.toThrow("events is there already: name another file, or");
+  expect(readFileSync(out, "utf8")).toBe("mine");
+  expect(readdirSync(folder)).toEqual(["events"]);
+  await exported({ out, format, force: true });
+  expect(readFileSync(out, "utf8")).not.toBe("mine");
 });
 
 test("parts of an export to the same file that was killed are told, and left alone", async () => {
