@@ -5,6 +5,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../base/store-error.ts";
+import { refusedLine } from "../refused-line.ts";
 import { singleEvents } from "../single-events.ts";
 import type {
   RejectedLine,
@@ -243,9 +244,4 @@ export class ClickHouseTarget implements SinkTarget {
     if (this.#lock?.isHeld === false)
       throw new StoreError(`write to ClickHouse at ${this.shown}: the lock was lost`);
   }
-}
-
-function refusedLine(event: SinkRecord, detail: string): RejectedLine {
-  const { stream, sequence, line, storedAtMs, projectId, text } = event;
-  return { stream, sequence, line, storedAtMs, projectId, reason: "value", detail, text };
 }

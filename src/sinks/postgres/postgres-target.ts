@@ -10,6 +10,7 @@ import { type PostgresAddress, readAddress } from "../../postgres/address.ts";
 import { arrayOf } from "../../postgres/arrays.ts";
 import { requireUtf8 } from "../../postgres/encoding.ts";
 import { selectRows } from "../../postgres/select-rows.ts";
+import { refusedLine } from "../refused-line.ts";
 import { singleEvents } from "../single-events.ts";
 import type {
   RejectedLine,
@@ -77,7 +78,7 @@ export class PostgresTarget implements SinkTarget {
   readonly #columns: readonly string[];
   /** Days whose part is there for certain. */
   #days = new Set<string>();
-  /** The newest message of each stream's trail in the database. */
+  /** How far each stream is in the database, with its trail. */
   #trailEnds = new Map<string, SinkPosition>();
 
   /** Throws a StoreError where the URL is none. Connects with the first call. */
@@ -254,11 +255,6 @@ function isHuge({ properties, set, setOnce, unset }: SinkRecord): boolean {
   return [properties, set, setOnce, unset].some(
     (json) => json !== undefined && hasHugeNumber(json),
   );
-}
-
-function refusedLine(event: SinkRecord, detail: string): RejectedLine {
-  const { stream, sequence, line, storedAtMs, projectId, text } = event;
-  return { stream, sequence, line, storedAtMs, projectId, reason: "value", detail, text };
 }
 
 async function insertRejected(client: Client, lines: readonly RejectedLine[]): Promise<void> {

@@ -1,12 +1,14 @@
 // PostHog's capture, or a Penstock gateway, as a target: events go to `/batch/` with the uuids that
 // they have. An upstream has no transaction, so how far each stream is sent stands in a folder, and
 // is written there when all of a batch is answered. What was on its way when the process died is
-// sent again, under the same uuids. Projects go side by side; one that waits holds the others up
-// only when so many batches as are in hand have events of it.
+// sent again, under the same uuids. Projects go side by side. One that waits, be it with one event,
+// holds its batch, and with that all behind it: so many as may be in hand still begin, and the
+// others go on with their events in those.
 
 import type { Log } from "../../base/log.ts";
+import { SparseWarning } from "../../base/retry.ts";
+import { refusedLine } from "../refused-line.ts";
 import {
-  type RejectedLine,
   type RequestOutcome,
   requestOutcomes,
   type SinkBatch,
@@ -53,6 +55,7 @@ const limitsDefault: PosthogLimits = {
 };
 const batchesMax = 4;
 const troublesShown = 5;
+const sayAgainMs = 60_000;
 
 export class PosthogTarget implements SinkTarget {
   readonly shown: string;
@@ -68,6 +71,9 @@ export class PosthogTarget implements SinkTarget {
   #lines = new Map<string, ProjectLine>();
   #session = new AbortController();
   #ended = new AbortController();
+  readonly #warning: SparseWarning;
+  /** The lines that each batch in hand waits for; the oldest batch first. */
+  #inHand: Set<string>[] = [];
   /** The batch before is on disk. */
   #saved: Promise<unknown> = Promise.resolve();
 
@@ -76,6 +82,7 @@ export class PosthogTarget implements SinkTarget {
     const limits = { ...limitsDefault, ...options.limits };
     this.#options = options;
     this.#pauses = limits.pauses;
+    this.#warning = new SparseWarning(options.log, sayAgainMs);
     this.#upstream = new Upstream({ url: options.url, ...limits });
     this.#bounds = new RequestBounds({
       eventsMax: limits.requestEventsMax,
@@ -96,12 +103,23 @@ export class PosthogTarget implements SinkTarget {
     return this.#keys.warnings;
   }
 
-  /** Why events of which projects wait. */
+  /** Why events of which projects wait; first of those that hold all others up. */
   get faults(): readonly string[] {
-    const all = [...this.#lines].filter(([, { trouble }]) => trouble !== undefined);
-    const shown = all.slice(0, troublesShown).map(([name, { trouble }]) => `${name}: ${trouble}`);
+    const holding = this.#holding;
+    const all = [...this.#lines]
+      .filter(([, { trouble }]) => trouble !== undefined)
+      .sort(([one], [other]) => Number(holding.has(other)) - Number(holding.has(one)));
+    const shown = all.slice(0, troublesShown).map(([name, { trouble }]) => {
+      return `${name}${holding.has(name) ? " (all projects wait for it)" : ""}: ${trouble}`;
+    });
     const more = all.length - shown.length;
     return more === 0 ? shown : [...shown, `and ${more} more`];
+  }
+
+  /** The lines that no further batch can begin without. */
+  get #holding(): ReadonlySet<string> {
+    const oldest = this.#inHand.length < batchesMax ? undefined : this.#inHand[0];
+    return oldest ?? new Set();
   }
 
   /** How many projects wait, in each lane. */
@@ -119,6 +137,7 @@ export class PosthogTarget implements SinkTarget {
     // Who has ended may be the writer before.
     this.#ended = new AbortController();
     this.#lines = new Map();
+    this.#inHand = [];
     this.#saved = Promise.resolve();
     return this.#state.open();
   }
@@ -126,11 +145,15 @@ export class PosthogTarget implements SinkTarget {
   /** Batches are fulfilled in the order in which they came. When one fails, all fail. */
   write(batch: SinkBatch): Promise<WriteOutcome> {
     const session = this.#session;
-    const sent = this.#send(batch.events);
-    const written = this.#saved.then(() => this.#save(batch, sent));
+    const inHand = this.#inHand;
+    const waitsFor = new Set<string>();
+    inHand.push(waitsFor);
+    const sent = this.#send(batch.events, waitsFor);
+    const written = this.#saved.then(() => this.#save(batch, sent)).finally(() => inHand.shift());
     this.#saved = written;
     // Until its turn comes nobody waits for it.
     sent.catch(() => {});
+    this.#sayHolding();
     return written.catch((error: unknown) => {
       session.abort();
       throw error;
@@ -150,13 +173,24 @@ export class PosthogTarget implements SinkTarget {
 
   async #save(batch: SinkBatch, sent: Promise<RefusedEvent[]>): Promise<WriteOutcome> {
     const refused = await sent;
-    await this.#state.save(batch, [...batch.rejected, ...refused.map(refusedLine)]);
+    const aside = refused.map(({ event, why }) => refusedLine(event, why));
+    await this.#state.save(batch, [...batch.rejected, ...aside]);
     this.#forgetIdle();
     const written = batch.events.length - refused.length;
     return { written, duplicates: 0, refused: refused.length };
   }
 
-  async #send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
+  #sayHolding(): void {
+    const projects = [...this.#holding].filter((name) => this.#lines.get(name)?.trouble);
+    if (projects.length > 0)
+      this.#warning.warn(
+        { projects: projects.slice(0, troublesShown) },
+        "all projects wait for those whose events an upstream does not take",
+      );
+  }
+
+  /** `waitsFor` has the lines that are not done. */
+  async #send(events: readonly SinkRecord[], waitsFor: Set<string>): Promise<RefusedEvent[]> {
     const byLine = new Map<string, SinkRecord[]>();
     for (const event of events) {
       const name = lineName(event);
@@ -164,7 +198,12 @@ export class PosthogTarget implements SinkTarget {
       if (own === undefined) byLine.set(name, [event]);
       else own.push(event);
     }
-    const sent = [...byLine].map(([name, own]) => this.#lineOf(name, own).send(own));
+    const sent = [...byLine].map(async ([name, own]) => {
+      waitsFor.add(name);
+      const refused = await this.#lineOf(name, own).send(own);
+      waitsFor.delete(name);
+      return refused;
+    });
     return (await Promise.all(sent)).flat();
   }
 
@@ -197,9 +236,4 @@ export class PosthogTarget implements SinkTarget {
 
 function lineName({ projectId, historical }: SinkRecord): string {
   return historical ? `${projectId} (history)` : projectId;
-}
-
-function refusedLine({ event, why }: RefusedEvent): RejectedLine {
-  const { stream, sequence, line, storedAtMs, projectId, text } = event;
-  return { stream, sequence, line, storedAtMs, projectId, reason: "value", detail: why, text };
 }
