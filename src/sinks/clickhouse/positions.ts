@@ -2,7 +2,8 @@
 // older sink that comes late moves nothing back.
 
 import { lanes } from "../../nats/names.ts";
-import { type Before, MovedError, type SinkPosition } from "../sink-target.ts";
+import { mustBeNext } from "../must-be-next.ts";
+import type { SinkBatch, SinkPosition } from "../sink-target.ts";
 import type { ClickHouseClient } from "./client.ts";
 
 const newest = "ORDER BY stream, version DESC, written_at DESC LIMIT 1 BY stream";
@@ -32,27 +33,21 @@ export async function readPositions(
   });
 }
 
-interface Moved {
-  readonly before: Before;
-  readonly positions: readonly SinkPosition[];
-}
-
 /** Rejects with a MovedError where a stream is not where the batch was made for. */
 export async function checkBefore(
   client: ClickHouseClient,
   database: string,
-  { before, positions }: Moved,
+  batch: Pick<SinkBatch, "before" | "positions">,
 ): Promise<void> {
   const sql = `SELECT stream, epoch, sequence FROM ${database}.positions ${newest}`;
   const rows = await client.rows("read the positions in", sql);
-  const there = new Map(rows.map(([stream, ...at]) => [String(stream), at.map(Number).join()]));
-  for (const { stream } of positions) {
-    const was = before.get(stream);
-    if (there.get(stream) !== (was === undefined ? undefined : `${was.epoch},${was.sequence}`))
-      throw new MovedError(
-        `the target is not at message ${was?.sequence ?? 0} of ${stream} any more`,
-      );
-  }
+  const there = new Map(
+    rows.map(([stream, epoch, sequence]) => [
+      String(stream),
+      { epoch: Number(epoch), sequence: Number(sequence) },
+    ]),
+  );
+  mustBeNext(batch, (stream) => there.get(stream));
 }
 
 /** All of them in one block, which is there as a whole or not at all. */

@@ -4,8 +4,8 @@
 // batch is of a second, and an end of the process at any point neither loses nor repeats anything.
 
 import type { Log } from "../../base/log.ts";
-import type { SinkBatch, SinkPosition, SinkTarget } from "../sink-target.ts";
-import { MovedError, type WriteOutcome } from "../sink-target.ts";
+import { mustBeNext } from "../must-be-next.ts";
+import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
 import { fileFault } from "./file-fault.ts";
 import { fileSegment } from "./filing.ts";
 import { ParquetFolder } from "./parquet-folder.ts";
@@ -78,7 +78,7 @@ export class ParquetTarget implements SinkTarget {
       if (this.#fault !== undefined) throw new Error(this.#fault);
       try {
         this.#folder.mustBeHeld();
-        mustBeNext(segment, batch);
+        mustBeNext(batch, (stream) => segment.positionOf(stream));
         const nowMs = Date.now();
         const events = batch.events.filter((event) => this.#seen.add(event));
         const incidents = batch.incidents.filter((one) => !isKnown(segment, one));
@@ -203,14 +203,6 @@ export class ParquetTarget implements SinkTarget {
     this.#segment = undefined;
     clearTimeout(this.#timer);
     await segment?.close();
-  }
-}
-
-function mustBeNext(segment: Segment, { before, positions }: SinkBatch): void {
-  for (const { stream } of positions) {
-    const [was, is] = [before.get(stream), segment.positionOf(stream)];
-    if (was?.epoch !== is?.epoch || was?.sequence !== is?.sequence)
-      throw new MovedError(`the target is not at message ${was?.sequence ?? 0} of ${stream}`);
   }
 }
 

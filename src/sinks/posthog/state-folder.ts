@@ -10,6 +10,7 @@ import { holderText, noteHolder } from "../../base/lock-holder.ts";
 import { makeFolder } from "../../base/make-folder.ts";
 import { StoreError } from "../../base/store-error.ts";
 import { writeWhole } from "../../base/write-whole.ts";
+import { mustBeNext } from "../must-be-next.ts";
 import {
   MovedError,
   type RejectedLine,
@@ -81,7 +82,8 @@ export class StateFolder {
   async save(batch: SinkBatch, aside: readonly RejectedLine[]): Promise<void> {
     if (this.#lock?.isHeld() !== true)
       throw new MovedError(`the lock of ${this.folder} was removed: another sink may have it`);
-    this.#check(batch);
+    const { streams: known } = this.#state;
+    mustBeNext(batch, (stream) => known.find((one) => one.stream === stream));
     await asStoreError(`write ${this.folder}`, async () => {
       const asideBytes = this.#state.aside_bytes + (await this.#addAside(aside));
       const streams = new Map(this.#state.streams.map((one) => [one.stream, one]));
@@ -154,15 +156,6 @@ export class StateFolder {
       await handle.close();
     }
     return text.length;
-  }
-
-  #check({ before }: SinkBatch): void {
-    const known = new Map(this.#state.streams.map((one) => [one.stream, one]));
-    for (const [stream, { epoch, sequence }] of before) {
-      const there = known.get(stream);
-      if (there?.epoch !== epoch || there.sequence !== sequence)
-        throw new MovedError(`${this.#file} is not at message ${sequence} of ${stream} any more`);
-    }
   }
 }
 

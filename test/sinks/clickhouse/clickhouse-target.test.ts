@@ -32,6 +32,7 @@ import {
 } from "../../cli/erase/erase-kit.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
+import { positionTests } from "../suite-positions.ts";
 
 const nats = await natsServerForFile();
 const clickHouses = await clickHousesForFile();
@@ -73,6 +74,8 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     await makeStreams(connection, 2);
     await asked(url, `DROP DATABASE IF EXISTS ${database}`);
   });
+
+  positionTests(async () => () => new ClickHouseTarget({ url, database }));
 
   async function untilWritten(streams = 4): Promise<void> {
     const manager = await jetstreamManager(connection);

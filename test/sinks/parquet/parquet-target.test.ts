@@ -12,6 +12,7 @@ import { almostUuid, eventsIn } from "../../../testkit/sink-events.ts";
 import { makeStreams, storedLine, storeFrames } from "../../../testkit/stored-events.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
+import { positionTests } from "../suite-positions.ts";
 import { eventsOfParquet, newFolder, parquetTarget } from "./parquet-kit.ts";
 
 const nats = await natsServerForFile();
@@ -140,6 +141,11 @@ test("a record's fields are columns, with its JSON as it was sent", async () => 
     "SELECT length(properties) AS length FROM events WHERE distinct_id = 'long'",
   );
   expect(Number(length)).toBe(900_008);
+});
+
+positionTests(async () => {
+  const folder = newFolder();
+  return () => parquetTarget(folder);
 });
 
 test("what is no record is put aside, in files of its own, and stops nothing", async () => {

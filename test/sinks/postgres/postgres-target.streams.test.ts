@@ -12,6 +12,7 @@ import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/store
 import { newDatabase } from "../../effects/store/postgres-rig.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
+import { positionTests } from "../suite-positions.ts";
 
 const nats = await natsServerForFile();
 const postgres = await postgresForFile();
@@ -24,6 +25,11 @@ const within = { timeout: 30_000 };
 beforeEach(async () => {
   await deleteStreams(connection, nats);
   await makeStreams(connection);
+});
+
+positionTests(async () => {
+  const url = await newDatabase(postgres);
+  return () => new PostgresTarget({ url, schema });
 });
 
 /** Frames of the live lane, stored. */

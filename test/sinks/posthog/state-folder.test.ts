@@ -9,6 +9,7 @@ import { startUpstream } from "../../../testkit/posthog-upstream.ts";
 import { makeStreams, storeFrames } from "../../../testkit/stored-events.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
+import { positionTests } from "../suite-positions.ts";
 import { frameOf, newFolder, sentUuids, takenUuids, targetTo } from "./posthog-kit.ts";
 
 const nats = await natsServerForFile();
@@ -35,6 +36,11 @@ async function untilDone(folder: string, events: number): Promise<void> {
   await writer.close();
   await target.close();
 }
+
+positionTests(async () => {
+  const folder = newFolder();
+  return () => targetTo(upstream, { folder });
+});
 
 test("the next one goes on where the one before ended, and nothing is sent twice", async () => {
   const folder = newFolder();
