@@ -239,6 +239,36 @@ test("while one project waits, the others go on until four batches wait with it"
   expect(takenUuids(upstream)).toEqual(sentUuids(pairs.flat()));
 });
 
+test("one event of a project that is stopped holds all up in the end, and is named", async () => {
+  const others = Array.from({ length: 8 }, (_, n) => `other-${n}`);
+  const isTaken = new Set(["fast"]);
+  const warned: unknown[] = [];
+  const log = { info: () => {}, warn: (fields: unknown) => void warned.push(fields) };
+  const keyOf = async (project: string) => (isTaken.has(project) ? `key-${project}` : undefined);
+  const target = targetTo(upstream, { keyOf, log });
+  const { counts } = startSink(connection, target, {
+    limits: { eventsMax: 1, bytesMax: 1_048_576, ageMsMax: 20 },
+  });
+  const names = ["removed", "fast", "fast", ...others, "fast"];
+  const frames = names.map((name) => frameOf(name, [{}]));
+  await storeFrames(connection, frames.slice(0, 3));
+  await expect.poll(() => upstream.events("key-fast").length, within).toBe(2);
+  const why = "no key is known: add the project again, or start with --key removed=<key>";
+  expect(target.faults).toEqual([`removed: ${why}`]);
+  await storeFrames(connection, frames.slice(3));
+  const held = `removed (all projects wait for it): ${why}`;
+  await expect.poll(() => target.faults[0], within).toBe(held);
+  expect(target.faults.length).toBe(2);
+  await expect.poll(() => warned, within).toContainEqual({ projects: ["removed"] });
+  expect(counts.events).toBe(0);
+  isTaken.add("removed");
+  await expect.poll(() => target.faults.join(), within).toMatch(/^other-0 \(all projects/);
+  for (const other of others) isTaken.add(other);
+  await expect.poll(() => counts.events, within).toBe(names.length);
+  expect(target.faults).toEqual([]);
+  expect(takenUuids(upstream)).toEqual(sentUuids(frames));
+});
+
 test.each([
   ["refuses everything", "400: no", () => ({ status: 400, body: "no" })],
   [
