@@ -137,6 +137,10 @@ export class Together {
     this.#alonePerMs = mixed(this.#alonePerMs ?? perMs, perMs);
     this.#beginSample();
     this.#measuredMonotonicMs = this.#sampleMonotonicMs;
+    // Batches are tried again after one that took long, as beside a stop of the store: by its time
+    // none might ever be worth it again, and so none be measured.
+    if (this.#measuredMonotonicMs - this.#batchLeftMonotonicMs >= measureEveryMs)
+      this.#batchMs = Math.min(this.#batchMs, batchMsAtFirst);
   }
 
   batchLeft(): void {

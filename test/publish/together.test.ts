@@ -111,6 +111,23 @@ describe("whether a batch is faster is measured", () => {
     expect(kit.underWay.batches).toEqual([]);
   });
 
+  test("one batch that takes long is not the last: a second later they are tried again", () => {
+    const kit = new Kit();
+    measureAlone(kit, 0.24);
+    for (const tookMs of [400, 1_500]) {
+      kit.add(200);
+      kit.flush();
+      expect(kit.underWay).toEqual({ alone: 0, batches: [200] });
+      kit.nowMs += tookMs;
+      kit.settleBatch();
+      kit.nowMs += 1_000;
+      measureAlone(kit, 0.24);
+    }
+    kit.add(200);
+    kit.flush();
+    expect(kit.underWay.batches).toEqual([200]);
+  });
+
   test("those that leave beside a batch are not measured: they wait for it", () => {
     const kit = new Kit();
     measureAlone(kit, 0.05);
