@@ -2,7 +2,7 @@
 // against it, and it stands in where the addon is not built. It must share nothing with the addon
 // but the layout.
 
-import { Ascii } from "../base/ascii.ts";
+import { Ascii, isJsonSpace } from "../base/ascii.ts";
 import { keyOfArray, keyOfEnvelope, keyOfEvent, membersByName } from "./reference-keys.ts";
 import { normaliseText } from "./reference-normalise.ts";
 import {
@@ -221,8 +221,15 @@ class ReferenceScanner implements BackgroundScanner {
  * bytes.
  */
 function measureRepair(header: Uint32Array, body: Buffer): void {
-  const text = body.toString("latin1").replace(/^[ \t\n\r]+|[ \t\n\r]+$/g, "");
-  if (!/^(?:\{.*\}|\[.*\])$/s.test(text)) return;
+  let start = 0;
+  let end = body.length;
+  while (start < end && isJsonSpace(body[start])) start++;
+  while (end > start && isJsonSpace(body[end - 1])) end--;
+  const first = body[start];
+  const last = body[end - 1];
+  const isObject = first === Ascii.OpenBrace && last === Ascii.CloseBrace;
+  const isArray = first === Ascii.OpenBracket && last === Ascii.CloseBracket;
+  if (!isObject && !isArray) return;
   const { malformed, bytes } = countMalformed(body, malformedMax);
   header[Header.Malformed] = malformed;
   header[Header.RepairedBytes] = bytes;

@@ -44,6 +44,16 @@ describe("the native scanner and the reference agree", () => {
     );
   }, 30_000);
 
+  test("on white space around and inside of a body that is not UTF-8, in time of its length", () => {
+    const space = " \n".repeat(150_000);
+    for (const body of [
+      `{"a":"${space}\xff"}`,
+      `${space}[${space}"\xff"]${space}`,
+      `\xff${space}{`,
+    ])
+      expectAgreement(Buffer.from(body, "latin1"));
+  });
+
   test("on every truncation of a body", () => {
     const body = Buffer.from(
       '{"api_key":"phc_é😀","batch":[{"event":"a\\ud83d\\ude00\\n","properties":{"$set":{"a":[true,false,null]},' +
