@@ -92,6 +92,10 @@ export async function readJournal(files: SegmentFiles): Promise<Journal> {
   return { segment, first: head.positions, positions, incidents, entries, bytes, rowsEnd };
 }
 
+function earlier(one: number, other: number): number {
+  return Math.min(one, other);
+}
+
 function parsed<Line>(line: string | undefined): Line | undefined {
   try {
     return JSON.parse(line ?? "") as Line;
@@ -135,7 +139,8 @@ export class Segment {
     this.#rowsBytes = journal.rowsEnd;
     this.#positions = new Map(journal.positions.map((one) => [one.stream, one]));
     this.#incidents = journal.incidents;
-    this.#begunAtMs = journal.entries.find(({ rowsEnd }) => rowsEnd > 0)?.atMs;
+    const times = journal.entries.filter(({ rowsEnd }) => rowsEnd > 0).map(({ atMs }) => atMs);
+    if (times.length > 0) this.#begunAtMs = times.reduce(earlier, Date.now());
   }
 
   /** With its journal the one before it is sealed: nothing is written to that any more. */
@@ -184,7 +189,10 @@ export class Segment {
     return this.#rowsBytes > 0;
   }
 
-  /** When the first rows came; undefined: there are none. */
+  /**
+   * When the first rows came; undefined: there are none. Where the clock was set back since, its
+   * first time after that counts: else the segment would wait until the clock is there again.
+   */
   get begunAtMs(): number | undefined {
     return this.#begunAtMs;
   }
@@ -219,7 +227,7 @@ export class Segment {
     await this.#journal.datasync();
     this.#journalBytes += line.length;
     this.#rowsBytes = rowsEnd;
-    if (rowsEnd > 0) this.#begunAtMs ??= nowMs;
+    if (rowsEnd > 0) this.#begunAtMs = earlier(this.#begunAtMs ?? nowMs, nowMs);
     this.#incidents = [...this.#incidents, ...batch.incidents].slice(-incidentsKept);
     const positions = withMoved(this.positions, moved);
     this.#positions = new Map(positions.map((one) => [one.stream, one]));
