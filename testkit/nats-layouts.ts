@@ -25,6 +25,8 @@ interface LayoutNode {
    * port.
    */
   readonly ports?: Readonly<Record<number, number>>;
+  /** Default: the newest. */
+  readonly binary?: string | undefined;
 }
 
 /** Changes the listen lines of the file, and nothing else. */
@@ -43,11 +45,13 @@ export async function startNode({
   file,
   env = {},
   ports = {},
+  binary,
 }: LayoutNode): Promise<TestNatsServer> {
   return await startNatsServer({
     config: onLoopback(readFileSync(path.join(folder, file), "utf8"), ports),
     env: { NATS_TOKEN: token, NATS_STORE_BYTES_MAX: "2GB", ...env },
     token,
+    ...(binary === undefined ? {} : { binary }),
   });
 }
 
@@ -69,7 +73,10 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-export async function startCluster(): Promise<TestNatsServer[]> {
+/** `binaries`: of each node, where it is not the newest nats-server. */
+export async function startCluster(
+  binaries: readonly (string | undefined)[] = [],
+): Promise<TestNatsServer[]> {
   const ports = await freePorts(3);
   const user = { NATS_ROUTE_USER: "route", NATS_ROUTE_PASSWORD: "route-password" };
   const routes = ports.map((port, at) => [
@@ -78,7 +85,8 @@ export async function startCluster(): Promise<TestNatsServer[]> {
   ]);
   const started = ports.map((port, at) => {
     const env = { NATS_NAME: `nats-${at + 1}`, ...user, ...Object.fromEntries(routes) };
-    return startNode({ file: "cluster.conf", env, ports: { 6222: port } });
+    const binary = binaries[at];
+    return startNode({ file: "cluster.conf", env, ports: { 6222: port }, binary });
   });
   return await Promise.all(started);
 }

@@ -2,12 +2,18 @@
 // raises limits, and refuses a stream that would break what a 200 promises. Between those times the
 // streams are watched in `watch.ts`. Never shrinks, empties or deletes a stream.
 
-import { JetStreamApiError, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream";
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  type StreamConfig,
+  type StreamInfo,
+} from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { retryWithWarning, SparseWarning } from "../base/retry.ts";
 import { apiCodes, isNotReady, ledStreamInfo, managerOf, noRoomCodes } from "../nats/api.ts";
 import { knowsAtomicBatches } from "../nats/atomic-batches.ts";
+import { clusterVersions } from "../nats/cluster-versions.ts";
 import { headerBytesMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
 import {
@@ -91,9 +97,8 @@ export class Streams {
     const attempt = async (): Promise<void> => {
       const manager = await managerOf(link.connection, { timeoutMs: ensureTimeoutMs });
       const messageBytes = fullMessageBytes(frameBytesMax, link.messageBytesMax);
-      const version = link.connection.info?.version ?? "";
       await ensureOne(manager, config, {
-        ...{ settings: this.#settings, messageBytes, version, log },
+        ...{ connection: link.connection, settings: this.#settings, messageBytes, log },
         isStart: !this.#isEnsured,
       });
     };
@@ -136,10 +141,9 @@ export class Streams {
 }
 
 interface EnsureOptions {
+  readonly connection: NatsConnection;
   readonly settings: StreamSettings;
   readonly messageBytes: number;
-  /** That of the nats-server which is connected. */
-  readonly version: string;
   /** False after a reconnect. */
   readonly isStart: boolean;
   readonly log: Pick<Log, "info" | "warn">;
@@ -160,9 +164,8 @@ export async function ensureStreams(
     connection.info?.max_payload ?? 0,
   );
   const wanted = wantedConfigs(settings);
-  const version = connection.info?.version ?? "";
   for (const config of wanted)
-    await ensureOne(jsm, config, { settings, messageBytes, version, isStart: true, log });
+    await ensureOne(jsm, config, { connection, settings, messageBytes, isStart: true, log });
   return wanted.map(({ name }) => name);
 }
 
@@ -171,7 +174,7 @@ async function ensureOne(
   wanted: WantedConfig,
   options: EnsureOptions,
 ): Promise<void> {
-  const { settings, messageBytes, version, log } = options;
+  const { settings, messageBytes, log } = options;
   const existing = await ledStreamInfo(jsm, wanted.name);
   if (existing === undefined) {
     // A hub remembers up to which sequence it has gathered a leaf's stream. A leaf's stream that is
@@ -179,7 +182,7 @@ async function ensureOne(
     // began at 1, a hub of nats-server 2.10 would skip the messages that come before the hub asks
     // again. The time in microseconds is such a sequence, since it grows faster than messages come.
     const first = settings.hubDomain === undefined ? {} : { first_seq: Date.now() * 1_000 };
-    const atomic = atomicSetting(settings, {}, version);
+    const atomic = await settingForBatches({}, [], options);
     await jsm.streams.add({ ...wanted, ...first, ...atomic }).catch((error: unknown) => {
       throw changeFault(error, "create", wanted);
     });
@@ -209,24 +212,27 @@ async function ensureOne(
       "stream had smaller limits than the settings: raised",
     );
   }
-  if (options.isStart) await letTakeBatches(jsm, { ...config, ...raised }, options);
+  if (options.isStart)
+    await letTakeBatches(jsm, { ...existing, config: { ...config, ...raised } }, options);
 }
 
 /**
  * Sets `allow_atomic` on a stream that was made without it. Only at the start: after a reconnect a
- * cluster may be in the middle of an upgrade, and a node of 2.11 takes no part in a stream with
- * that setting. Without it everything works as well, so a failure is only logged.
+ * cluster may be in the middle of an upgrade. Without it everything works as well, so a failure is
+ * only logged.
  */
 async function letTakeBatches(
   jsm: JetStreamManager,
-  config: StreamConfig,
-  { settings, version, log }: EnsureOptions,
+  { config, cluster }: StreamInfo,
+  options: EnsureOptions,
 ): Promise<void> {
+  const { log } = options;
   const { name: stream } = config;
   // The leader's version, too: it may be another server.
   const leads = config.metadata?.["_nats.ver"] ?? "";
   if (!knowsAtomicBatches(leads)) return;
-  const atomic = atomicSetting(settings, config, version);
+  const members = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)];
+  const atomic = await settingForBatches(config, members, options);
   if (Object.keys(atomic).length === 0) return;
   try {
     await jsm.streams.update(stream, { ...config, ...atomic });
@@ -235,6 +241,30 @@ async function letTakeBatches(
     const reason = (error as Error).message;
     log.warn({ stream, reason }, "stream cannot be set to take atomic batches: it works without");
   }
+}
+
+/**
+ * The change that lets a stream take atomic batches; empty where it has it or need not have it. In
+ * a cluster every server must know them, those of the stream's `members` by name: one of 2.10 that
+ * replicates a batch panics, and panics again after each restart until it is upgraded.
+ */
+async function settingForBatches(
+  config: Parameters<typeof atomicSetting>[1],
+  members: readonly (string | undefined)[],
+  { connection, settings, log }: EnsureOptions,
+): Promise<Partial<StreamConfig>> {
+  const atomic = atomicSetting(settings, config, connection.info?.version ?? "");
+  if (Object.keys(atomic).length === 0) return atomic;
+  const versions = await clusterVersions(connection);
+  if (versions === undefined) return atomic;
+  const asked = [...versions.keys(), ...members.filter((name) => name !== undefined)];
+  const without = asked.filter((name) => !knowsAtomicBatches(versions.get(name) ?? ""));
+  if (without.length === 0) return atomic;
+  log.info(
+    { servers: without.map((name) => ({ name, version: versions.get(name) ?? "not known" })) },
+    "no atomic batches: not every server of the cluster is known to be 2.15 or newer",
+  );
+  return {};
 }
 
 /**

@@ -1,0 +1,99 @@
+// A gateway that starts while a cluster is being upgraded sets no stream to take atomic batches: a
+// node of nats-server 2.10 that replicates one panics, at each of its starts again. Three real
+// nodes, one of which is the oldest nats-server there is here.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { clusterVersions } from "../../src/nats/cluster-versions.ts";
+import { connectNats } from "../../src/nats/link.ts";
+import type { StreamSettings } from "../../src/streams/desired.ts";
+import { Streams } from "../../src/streams/ensure.ts";
+import { startCluster } from "../../testkit/nats-layouts.ts";
+import {
+  findNatsServer,
+  oldestNatsServer,
+  type TestNatsServer,
+} from "../../testkit/nats-server.ts";
+import { recordingLog, streamSettings } from "../../testkit/publisher-rig.ts";
+
+const token = "layout-token";
+const upgradeMsMax = 30_000;
+let nodes: TestNatsServer[];
+let connection: NatsConnection;
+
+beforeAll(async () => {
+  nodes = await startCluster([undefined, undefined, oldestNatsServer()]);
+  connection = await connect({ servers: nodes[0]!.url, token });
+});
+
+afterAll(async () => {
+  await connection.close();
+  await Promise.all(nodes.map((node) => node.remove()));
+});
+
+async function serversKnown(): Promise<number> {
+  return (await clusterVersions(connection))?.size ?? 0;
+}
+
+async function ensure(settings: StreamSettings): Promise<string> {
+  const log: string[] = [];
+  const access = { natsUrl: nodes[0]!.url, natsToken: token };
+  const link = await connectNats({ access, log: recordingLog(log) });
+  await new Streams({ link, settings, log: recordingLog(log) }).ensure();
+  await link.close();
+  return log.join("\n");
+}
+
+async function takes({ subjectPrefix }: StreamSettings): Promise<boolean> {
+  const jsm = await jetstreamManager(connection, { checkAPI: false });
+  const { config } = await jsm.streams.info(`${subjectPrefix.toUpperCase()}_LIVE_0`);
+  return config.allow_atomic === true;
+}
+
+test("the versions of all of a cluster's servers are known", async () => {
+  await expect.poll(() => serversKnown(), { timeout: upgradeMsMax }).toBe(3);
+  const versions = [...((await clusterVersions(connection)) ?? [])].toSorted();
+  expect(versions.map(([name]) => name)).toEqual(["nats-1", "nats-2", "nats-3"]);
+  expect(versions.map(([, version]) => version)).toEqual([
+    expect.stringMatching(/^2\.15/),
+    expect.stringMatching(/^2\.15/),
+    expect.stringMatching(/^2\.10/),
+  ]);
+});
+
+test("no stream is made or set to take batches until the last node is upgraded", async () => {
+  const settings = streamSettings({ replicas: 3 });
+  const log = await ensure(settings);
+  expect(await takes(settings)).toBe(false);
+  expect(log).toContain("no atomic batches");
+  expect(log).toContain("nats-3");
+  await ensure(settings);
+  expect(await takes(settings)).toBe(false);
+  await nodes[2]!.restart({ binary: findNatsServer() });
+  await expect
+    .poll(
+      async () => {
+        await ensure(settings);
+        return await takes(settings);
+      },
+      { timeout: upgradeMsMax, interval: 1_000 },
+    )
+    .toBe(true);
+});
+
+test("a server in no cluster has none to ask", async () => {
+  const alone = { info: { version: "2.15.1" } } as Pick<NatsConnection, "info">;
+  expect(await clusterVersions(alone)).toBeUndefined();
+});
+
+test.each([
+  ["names none", []],
+  ["names one that cannot be reached", ["127.0.0.1:1"]],
+  ["names what is no address", ["", "::", "[::1"]],
+])("a server that %s has some of no known version", async (_, places) => {
+  const info = { cluster: "c", server_name: "a", version: "2.15.1", connect_urls: places };
+  const versions = await clusterVersions({ info } as unknown as Pick<NatsConnection, "info">);
+  expect(versions?.get("a")).toBe("2.15.1");
+  expect(versions?.get("")).toBe("");
+});
