@@ -26,7 +26,7 @@ function stripped(text) {
   }
 }
 
-/** Node calls what it does at each start itself experimental, on the standard error that tests read. */
+/** Node calls this experimental, though it does it at each start, on the error output of tests. */
 function withoutWarning(work) {
   const { emitWarning } = process;
   process.emitWarning = () => {};

@@ -27,7 +27,8 @@ export async function clusterVersions({
 }: Pick<NatsConnection, "info">): Promise<ReadonlyMap<string, string> | undefined> {
   if (info?.cluster === undefined) return undefined;
   const { connect_urls: places = [] } = info;
-  const infos: Info[] = await Promise.all([info, ...(places.length === 0 ? [{}] : places.map(infoOf))]);
+  const others = places.length === 0 ? [{}] : places.map(infoOf);
+  const infos: Info[] = await Promise.all([info, ...others]);
   const versions = new Map<string, string>();
   for (const { server_name: name = "", version = "" } of infos) versions.set(name, version);
   return versions;
