@@ -2,19 +2,22 @@
 // The process: arguments, signals and exit codes (0 well, 1 failed, 2 wrong arguments or
 // settings). The only file that touches `process`; commands get what they need of it as arguments.
 
-import { CommanderError } from "commander";
-import { commandLine } from "./app/command-line.ts";
-import { createLog } from "./base/log.ts";
-import { type CommandContext, CommandError, usageExitCode } from "./cli/context.ts";
-import { refuseNpmOptions } from "./cli/npm-options.ts";
-import { stopSignal } from "./cli/stop-signal.ts";
-import { forTerminal } from "./cli/terminal.ts";
+import type { CommandContext } from "./cli/context.ts";
+
+// The check stands before everything, and the rest is imported behind it: what it imports of Node
+// is not there in an older one, which would say so in its own words, before a line had run.
+const nodeMin = "22.15";
+if (isOlder(process.versions.node, nodeMin)) {
+  process.stderr.write(
+    `penstock: needs Node ${nodeMin}, this is ${process.version}: start it with npm, or scripts/run.mjs\n`,
+  );
+  process.exit(1);
+}
 
 // uWebSockets.js reads this variable when it is loaded, so the commands that serve are imported
 // only when they run, after this line. Its default of 4 KiB is less than a browser's cookies and
 // referrer can take, and an SDK does not try again after that refusal.
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
-const nodeMajorMin = 22;
 
 // Files are locked by Node's own SQLite, which the pinned Node calls an experiment each time.
 const { emitWarning } = process;
@@ -23,14 +26,16 @@ process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {
   Reflect.apply(emitWarning, process, [warning, ...rest]);
 }) as typeof emitWarning;
 
+const { CommanderError } = await import("commander");
+const { commandLine } = await import("./app/command-line.ts");
+const { createLog } = await import("./base/log.ts");
+const { CommandError, usageExitCode } = await import("./cli/context.ts");
+const { refuseNpmOptions } = await import("./cli/npm-options.ts");
+const { stopSignal } = await import("./cli/stop-signal.ts");
+const { forTerminal } = await import("./cli/terminal.ts");
+
 async function main(): Promise<number> {
   const { stdout, stderr } = process;
-  if (Number.parseInt(process.versions.node, 10) < nodeMajorMin) {
-    stderr.write(
-      `penstock: needs Node ${nodeMajorMin}, this is ${process.version}: start it with npm, or scripts/run.mjs\n`,
-    );
-    return 1;
-  }
   const stop = stopSignal(process);
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     // The program that read our output has ended, as `head` does.
@@ -64,6 +69,13 @@ async function main(): Promise<number> {
     if (message !== "") stderr.write(`penstock: ${forTerminal(message)}\n`);
     return error instanceof CommandError ? error.exitCode : 1;
   }
+}
+
+/** Whether the version comes before the other one, by major and minor. */
+function isOlder(version: string, other: string): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [otherMajor = 0, otherMinor = 0] = other.split(".").map(Number);
+  return major < otherMajor || (major === otherMajor && minor < otherMinor);
 }
 
 function dieLoudly(error: unknown): void {

@@ -75,12 +75,12 @@ export function runtimeNode() {
   if (existsSync(pinned)) return pinned;
   if (
     process.versions.node.startsWith("22.") &&
-    isAtLeast(process.versions.node.split(".").map(Number), [22, 12])
+    isAtLeast(process.versions.node.split(".").map(Number), [22, 15])
   ) {
     return process.execPath;
   }
   throw new SetupError(
-    `no Node 22 in node_modules for ${process.platform}-${process.arch}: run \`npm run setup\`, or install Node 22.12 or a newer 22`,
+    `no Node 22 in node_modules for ${process.platform}-${process.arch}: run \`npm run setup\`, or install Node 22.15 or a newer 22`,
   );
 }
 
