@@ -40,10 +40,9 @@ const eventNames: ReadonlyMap<unknown, string> = new Map([
   ["[Amplitude] Element Changed", "$autocapture"],
 ]);
 
-/** "2024-07-06 12:00:00.123000", which is UTC. */
+/** "2024-07-06 12:00:00.123000", which is UTC. What is otherwise stays, for the gateway to judge. */
 function timeOf(time: unknown): unknown {
-  if (typeof time !== "string") return undefined;
-  return /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?$/.test(time)
+  return typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?$/.test(time)
     ? `${time.replace(" ", "T")}Z`
     : time;
 }

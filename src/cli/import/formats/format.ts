@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from "../json-text.ts";
 interface SentEvent {
   readonly event: unknown;
   readonly distinct_id: unknown;
-  /** ISO 8601; absent where the line says no time that can be read. */
+  /** ISO 8601, or what else the line has for a time; absent where it says none. */
   readonly timestamp?: unknown;
   readonly properties: JsonObject;
   readonly $set?: JsonObject | undefined;

@@ -21,7 +21,7 @@ export const mixpanel: Format = {
     const insertId = idOf(sent["$insert_id"]);
     return {
       event: {
-        ...{ event, timestamp: timeOf(time), properties },
+        ...{ event, timestamp: timeOf(sent["time"]), properties },
         ...identityOf(name, sent, distinct_id),
       },
       // These four are what Mixpanel itself tells repeats by
@@ -53,11 +53,12 @@ function propertiesOf(sent: JsonObject): JsonObject {
 const secondsMax = 10_000_000_000;
 const timeMsMax = 8_640_000_000_000_000;
 
-/** Seconds since 1970, or milliseconds. */
-function timeOf(time: unknown): string | undefined {
-  if (typeof time !== "number") return undefined;
+/** Seconds since 1970, or milliseconds. What is neither stays, for the gateway to judge. */
+function timeOf(sent: unknown): unknown {
+  const time = numberOf(sent);
+  if (time === undefined) return sent;
   const ms = time > secondsMax ? time : time * 1_000;
-  return Math.abs(ms) > timeMsMax ? undefined : new Date(ms).toISOString();
+  return Math.abs(ms) > timeMsMax ? sent : new Date(ms).toISOString();
 }
 
 /** Ids that are Mixpanel's own for a device: "$device:…", or a UUID in upper case. */

@@ -22,6 +22,28 @@ test.each([
   expect(batch[0]!["timestamp"]).toBe(time);
 });
 
+describe("a time", () => {
+  const lineOf: Readonly<Record<string, (time: string) => string>> = {
+    posthog: (at) => `{"event":"e","distinct_id":"u","timestamp":${at}}`,
+    mixpanel: (at) => `{"event":"e","properties":{"distinct_id":"u","time":${at}}}`,
+    amplitude: (at) => `{"event_type":"e","user_id":"u","event_time":${at}}`,
+    segment: (at) => `{"type":"track","event":"e","userId":"u","timestamp":${at}}`,
+  };
+
+  test.each(Object.entries(lineOf))(
+    "of %s that cannot be read is not told as absent",
+    async (format, line) => {
+      const times = ['"x"', "true", "{}", "1e300", "1e400", "-1e17"];
+      const file = fileWith([...times, "null"].map((at) => `${line(at)}\n`).join(""));
+      const { out, err } = await runImport(["--dry-run", "--format", format, file]);
+      for (const index of times.keys())
+        expect(err).toContain(`${file}:${index + 1}: stored: invalid_timestamp`);
+      expect(err).toContain(`${file}:${times.length + 1}: stored: missing_timestamp`);
+      expect(out).toContain("7 events would be stored (7 with a warning), 0 not");
+    },
+  );
+});
+
 const clicked = { uuid, event: "$autocapture", distinct_id: "u" };
 
 test.each([
