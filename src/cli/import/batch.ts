@@ -29,6 +29,8 @@ export interface Batch {
   readonly lastLine: number;
   /** Tells the lines up to the last one from others. */
   readonly fingerprint: string;
+  /** The file ends with it: where the file grows, the next run would make another one of it. */
+  readonly isLast?: boolean;
   /** Gives the body's memory back. */
   release(): void;
 }

@@ -22,9 +22,16 @@ export interface BatchesOptions {
   readonly lineBytesMax: number;
   readonly createScanner: (rows?: number) => Scanner;
   /** Lines that are done, and what tells them from those of another file. */
-  readonly done: { readonly lines: number; readonly fingerprint: string } | undefined;
+  readonly done: DoneLines | undefined;
   /** Called once the format is known. */
   readonly begun: (format: Format) => void;
+}
+
+interface DoneLines {
+  readonly lines: number;
+  readonly fingerprint: string;
+  /** A batch ends behind this line, as it did before. */
+  readonly sending?: number;
 }
 
 interface TakenLine {
@@ -67,7 +74,7 @@ export class Batches {
     if (this.#cutter.last() && !this.#isCutOff(early)) yield* this.#takeLine(early);
     if (this.#maker === undefined) yield* this.#begin(early);
     if (this.#isSkipping) throw this.#otherFile("it has fewer lines");
-    yield this.#finishBlock();
+    yield { ...this.#finishBlock(), isLast: true };
   }
 
   get #isSkipping(): boolean {
@@ -142,6 +149,8 @@ export class Batches {
     [start, end]: readonly [number, number],
     number: number,
   ): Generator<Batch, void, void> {
+    const cut = this.#options.done?.sending ?? 0;
+    if (number > cut && this.#lastLine <= cut && this.#block.count > 0) yield this.#finishBlock();
     if (!this.#block.add(bytes, start, end, number)) {
       if (this.#isSkipping) this.#skipBlock();
       else yield this.#finishBlock();

@@ -2,11 +2,10 @@
 
 import { stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
-import type { ItemNote } from "../../base/types.ts";
-import { dropTable } from "../../base/warnings.ts";
 import type { BackgroundScanner } from "../../scan/table.ts";
 import { CommandError } from "../context.ts";
-import { type Answer, refusedText } from "./answer.ts";
+import { refusedText } from "./answer.ts";
+import { completed, type DoneAnswer, namedNotes } from "./answer-notes.ts";
 import {
   type Batch,
   type BatchPart,
@@ -47,8 +46,6 @@ interface FileImportOptions {
   readonly stop: AbortSignal;
 }
 
-type DoneAnswer = Extract<Answer, { readonly kind: "done" }>;
-
 /** All of a batch, as it is sent the first time. */
 interface Whole {
   readonly body: Buffer;
@@ -67,6 +64,7 @@ export class FileImport {
   #bytesTotal: number | undefined = undefined;
   #check: EventCheck | undefined = undefined;
   #last: Batch | undefined = undefined;
+  #done: Pick<ImportState, "lines" | "fingerprint"> = { lines: 0, fingerprint: "" };
   #sending: Promise<void> | undefined = undefined;
   #saved: Promise<void> = Promise.resolve();
   /** Whether small bodies get blanks. A gateway may have a smaller cap than these make them. */
@@ -124,7 +122,7 @@ export class FileImport {
       await this.#saved;
     }
     this.isStopped = !isAtEnd;
-    if (isAtEnd && this.#last !== undefined) await this.#save(this.#last, true);
+    if (isAtEnd && this.#last !== undefined) await this.#save({ finished: true });
     this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
   }
 
@@ -145,12 +143,14 @@ export class FileImport {
     // No batch waits for its own note, but for the one before: where nothing can be noted any more,
     // all that is sent from then on would be sent again, and be in the stream a second time.
     await this.#saved;
-    this.#saved = this.#save(this.#last!, false);
+    const { lastLine: lines, fingerprint } = this.#last!;
+    this.#done = { lines, fingerprint };
+    this.#saved = this.#save({ finished: false });
     this.#saved.catch(() => {});
   }
 
   async #stateBefore(): Promise<ImportState | undefined> {
-    const { stateFile, restart, format, progress } = this.#options;
+    const { stateFile, restart, format, progress, url, key } = this.#options;
     if (stateFile === undefined) return undefined;
     if (restart) {
       await stateFile.remove();
@@ -158,13 +158,18 @@ export class FileImport {
     }
     const state = await stateFile.read();
     if (state === undefined) return undefined;
+    const isOther =
+      targetDifference(state.target, targetOf(url, key)) !== undefined ||
+      (format !== undefined && format.name !== state.format);
+    if (state.lines === 0 && isOther) return undefined;
+    this.#done = { lines: state.lines, fingerprint: state.fingerprint };
     this.#mustGoThere(state, stateFile);
     if (format !== undefined && format.name !== state.format) {
       throw new CommandError(
         `import ${this.#name}: by ${stateFile.name} its format is ${state.format}: to begin anew: --restart`,
       );
     }
-    if (!state.finished)
+    if (!state.finished && state.lines > 0)
       progress.say(`${this.#name}: ${grouped(state.lines)} lines are done, going on behind them`);
     return state;
   }
@@ -201,6 +206,9 @@ export class FileImport {
       this.#options.progress.begin(this.#standing());
     }
     this.#hasBegun = true;
+    const isSent = this.#options.sender !== undefined && batch.lines.length > 0;
+    if (isSent && batch.isLast === true)
+      await this.#save({ finished: false, sending: batch.lastLine });
     this.#warnedLines.clear();
     for (const note of batch.notes) this.#note(note);
     const { sender } = this.#options;
@@ -300,11 +308,11 @@ export class FileImport {
     );
   }
 
-  async #save({ lastLine, fingerprint }: Batch, finished: boolean): Promise<void> {
+  async #save(more: Pick<ImportState, "finished" | "sending">): Promise<void> {
     const { stateFile, url, key } = this.#options;
     await stateFile?.save({
       ...{ version: 1, target: targetOf(url, key), format: this.#formatName },
-      ...{ lines: lastLine, fingerprint, finished, counts: this.counts.text() },
+      ...{ ...this.#done, ...more, counts: this.counts.text() },
     });
   }
 
@@ -316,23 +324,6 @@ export class FileImport {
       bytesTotal: this.#bytesTotal,
     };
   }
-}
-
-/** What the answer names, by the lines of the file. */
-function namedNotes({ errors, warnings }: DoneAnswer, lines: readonly number[]): LineNote[] {
-  const noteOf = ({ index, code, detail }: ItemNote, isStored: boolean): LineNote => ({
-    ...{ line: lines[index] ?? 0, code, detail, isStored },
-  });
-  return [
-    ...errors.map((note) => noteOf(note, false)),
-    ...warnings.map((note) => noteOf(note, !(note.code in dropTable))),
-  ];
-}
-
-/** What the rules say of all events, and what only the gateway could say. */
-function completed(all: readonly LineNote[], named: readonly LineNote[]): readonly LineNote[] {
-  const known = new Set(all.map(({ line, code }) => `${line} ${code}`));
-  return [...all, ...named.filter(({ line, code }) => !known.has(`${line} ${code}`))];
 }
 
 /** Undefined where nobody knows: then it is a pipe, or not there, which the reading will tell. */

@@ -17,6 +17,11 @@ export interface ImportState {
   readonly lines: number;
   /** Tells these lines from those of another file. */
   readonly fingerprint: string;
+  /**
+   * The last line of the request that ends the file, noted before it is sent: where the file has
+   * grown when it is sent again, it still ends there, and is known.
+   */
+  readonly sending?: number;
   readonly finished: boolean;
   readonly counts: CountsText;
 }
@@ -179,6 +184,7 @@ function parsed(text: string): ImportState | undefined {
       typeof value.target === "string" &&
       Number.isInteger(value.lines) &&
       typeof value.fingerprint === "string" &&
+      Number.isInteger(value.sending ?? 0) &&
       typeof value.counts === "object";
     return isState ? (value as ImportState) : undefined;
   } catch {

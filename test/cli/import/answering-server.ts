@@ -8,6 +8,7 @@ interface AnsweringServer {
   readonly port: number;
   /** `n` of each event that came, in order. */
   readonly taken: number[];
+  readonly bodies: string[];
 }
 
 interface TakenBody {
@@ -20,6 +21,7 @@ export async function answeringServer(
   before: () => Promise<void> | void = () => {},
 ): Promise<AnsweringServer> {
   const taken: number[] = [];
+  const bodies: string[] = [];
   const server = createServer((request, response) => {
     let body = "";
     request.setEncoding("utf8").on("data", (text: string) => {
@@ -27,6 +29,7 @@ export async function answeringServer(
     });
     request.on("end", async () => {
       const { batch } = JSON.parse(body) as TakenBody;
+      bodies.push(body);
       taken.push(...batch.map(({ properties }) => properties.n));
       await before();
       response.end(JSON.stringify({ status: "Ok", accepted: batch.length, dropped: 0, ...more }));
@@ -34,5 +37,5 @@ export async function answeringServer(
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close());
-  return { port: (server.address() as AddressInfo).port, taken };
+  return { port: (server.address() as AddressInfo).port, taken, bodies };
 }

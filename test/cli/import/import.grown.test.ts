@@ -1,0 +1,49 @@
+// An import that was killed while its last request was on its way, and whose file has grown since.
+// What it leaves is the state as it stood at that moment.
+
+import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { answeringServer } from "./answering-server.ts";
+import { fileWith, linesOf, runImport } from "./import-kit.ts";
+
+const lines = (count: number): string[] => linesOf(count).split(/(?<=\n)/);
+
+test.each([
+  ["the only one", 5],
+  ["one of several", 50],
+])("the last request, %s, goes out again as it was, and then what is new", async (_, count) => {
+  const all = lines(count + 3);
+  const file = fileWith(all.slice(0, count).join(""));
+  const state = `${file}.penstock-import`;
+  const { port, bodies } = await answeringServer({}, () => {
+    if (bodies.at(-1)?.includes(`"n":${count - 1}}`) === true) copyFileSync(state, `${state}.then`);
+  });
+  const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", "--batch-bytes", "2000", file];
+  await runImport(args);
+  const last = bodies.at(-1);
+  copyFileSync(`${state}.then`, state);
+  appendFileSync(file, all.slice(count).join(""));
+  const sentBefore = bodies.splice(0).length;
+  const { error } = await runImport(args);
+  expect(error).toBeUndefined();
+  expect(bodies).toHaveLength(2);
+  expect(bodies[0]).toBe(last);
+  expect(sentBefore > 1).toBe(count > 5);
+  expect(JSON.parse(readFileSync(state, "utf8"))).toMatchObject({
+    lines: count + 3,
+    finished: true,
+  });
+});
+
+test("what was never answered binds the next run to no address", async () => {
+  const one = await answeringServer({}, () => copyFileSync(state, `${state}.then`));
+  const other = await answeringServer();
+  const file = fileWith(linesOf(5));
+  const state = `${file}.penstock-import`;
+  const args = (port: number) => ["--url", `http://127.0.0.1:${port}`, "--key", "k", file];
+  await runImport(args(one.port));
+  copyFileSync(`${state}.then`, state);
+  const { out, error } = await runImport(args(other.port));
+  expect(error).toBeUndefined();
+  expect(out).toContain("5 events stored");
+});
