@@ -3,6 +3,7 @@
 
 import type { FrameItem } from "../reading/frame-item.ts";
 import type { PlaceItem, StreamItem } from "../reading/stream-reader.ts";
+import { RejectedOfFrame } from "./rejected-of-frame.ts";
 import { SinkRecords } from "./sink-records.ts";
 import type {
   Before,
@@ -139,11 +140,15 @@ export class BatchBuilder {
     this.#bytes += data.length;
     const { projects } = this.#filter;
     if (projects !== undefined && projectId !== undefined && !projects.has(projectId)) return;
+    const rejected = new RejectedOfFrame(data);
+    const putAside = (line: RejectedLine | undefined): void => {
+      if (line !== undefined) this.#rejected.push(line);
+    };
     const visitor = {
       record: (record: SinkRecord): void => {
         if (projects?.has(record.projectId) ?? true) this.#events.push(record);
       },
-      rejected: (line: RejectedLine): void => void this.#rejected.push(line),
+      rejected: (line: RejectedLine): void => putAside(rejected.single(line)),
     };
     const linesMax = linesAtOnce;
     let next = this.#records.read(frame, visitor, { from: { line: 0, start: 0 }, linesMax });
@@ -151,5 +156,6 @@ export class BatchBuilder {
       await new Promise(setImmediate);
       next = this.#records.read(frame, visitor, { from: next, linesMax });
     }
+    putAside(rejected.rest());
   }
 }

@@ -6,7 +6,7 @@ import type { FrameItem } from "../../src/reading/frame-item.ts";
 import { BatchBuilder } from "../../src/sinks/batch-builder.ts";
 import type { SinkBatch, SinkPosition, SinkTarget } from "../../src/sinks/sink-target.ts";
 import { natsServerForFile } from "../../testkit/for-file.ts";
-import { makeStreams, storeFrames } from "../../testkit/stored-events.ts";
+import { makeStreams, storedLine, storeFrames } from "../../testkit/stored-events.ts";
 import { limits, startSink } from "./sink-kit.ts";
 
 const nats = await natsServerForFile();
@@ -46,21 +46,54 @@ test("a batch is full with the frame that fills it, also of lines that are put a
     .toEqual(frames.map(() => linesEach));
 });
 
-test("others have the event loop while a frame of many lines is read", async () => {
+/** A builder into which one frame of this text is put. */
+function builderWith(text: string): BatchBuilder {
   const builder = new BatchBuilder({ projects: undefined, lanes: undefined }, []);
   const name = { stream: "S", lane: "live", partition: 0 } as const;
   const place = { epoch: 1, created: "monday", sequence: 0, trail: [] };
-  const lines = 50_000;
   const frame = {
     ...{ stream: "S", lane: "live", partition: 0, sequence: 1, messageId: "m", projectId: "shop" },
-    ...{ storedAtMs: 0, data: Buffer.from("1\n".repeat(lines)) },
+    ...{ storedAtMs: 0, data: Buffer.from(text) },
   } as unknown as FrameItem["frame"];
-  const item = { kind: "frame", frame, events: lines, isAgain: false, release: () => {} } as const;
+  const item = { kind: "frame", frame, events: 1, isAgain: false, release: () => {} } as const;
   builder.put([{ kind: "place", name, place, incidents: [] }, item]);
-  const added = builder.addWaiting({ eventsMax: 1, bytesMax: 1 });
+  return builder;
+}
+
+const least = { eventsMax: 1, bytesMax: 1 };
+
+test("others have the event loop while a frame of many lines is read", async () => {
+  const singleMax = 10_000;
+  const builder = builderWith("1\n".repeat(singleMax));
+  const added = builder.addWaiting(least);
   await new Promise(setImmediate);
   expect(builder.lines).toBeGreaterThan(0);
-  expect(builder.lines).toBeLessThan(lines);
+  expect(builder.lines).toBeLessThan(singleMax);
   await added;
-  expect(builder.lines).toBe(lines);
+  expect(builder.lines).toBe(singleMax);
+});
+
+test("beyond ten thousand lines of a frame that are put aside the rest is one", async () => {
+  const event = { uuid: "00000000-0000-4000-8000-000000000001", distinctId: "d", receivedAtMs: 0 };
+  const record = storedLine(event, "shop", "live");
+  const head = "1\n".repeat(10_000);
+  const builder = builderWith(`${head}[]\n${record}\nno json\n2\n${record}`);
+  await builder.addWaiting(least);
+  const { events, rejected } = builder.take();
+  expect(events.map(({ line }) => line)).toEqual([10_001, 10_004]);
+  expect(rejected.length).toBe(10_001);
+  expect(rejected.at(-2)).toMatchObject({ line: 9_999, detail: "it is no object" });
+  const last = rejected.at(-1)!;
+  expect(last).toMatchObject({
+    ...{ line: 10_000, projectId: "shop", reason: "not_a_record" },
+    detail: "these are 3 lines; of the first: it is no object",
+  });
+  expect(String(last.text)).toBe(`[]\n${record}\nno json\n2`);
+});
+
+test("one line beyond them is put aside as it is", async () => {
+  const builder = builderWith("1\n".repeat(10_001));
+  await builder.addWaiting(least);
+  const { rejected } = builder.take();
+  expect(rejected.at(-1)).toMatchObject({ line: 10_000, detail: "it is no object" });
 });
