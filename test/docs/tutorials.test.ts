@@ -1,12 +1,24 @@
 // The tutorials, step by step as they are written, against the gateway that `npm run up` starts:
 // commands, programs and queries, and what they say comes of them.
 
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { grouped } from "../../src/cli/import/counts.ts";
 import { postgresForFile } from "../../testkit/for-file.ts";
 import { asked } from "../../testkit/postgres-rows.ts";
+import { temporaryFolder } from "../../testkit/processes.ts";
 import { type Block, blocksOf, root, testName } from "./docs-kit.ts";
 import { interrupt, Runner, type Spoken } from "./runner.ts";
 
@@ -58,6 +70,23 @@ function rowsOf(table: string): string[][] {
   const lines = table.split("\n").slice(2);
   return lines.map((line) => line.split("|").map((cell) => cell.trim()));
 }
+
+test("the shop's events are as many as the page says, on each day of the week", () => {
+  const file = "docs/tutorials/chart-in-duckdb.md";
+  const folder = temporaryFolder();
+  const program = path.join(folder, "shop.mjs");
+  writeFileSync(program, step(file, "shop").text);
+  const madeOn = (day: number): string => {
+    const clock = `data:text/javascript,Date.now = () => Date.UTC(2026, 10, ${day})`;
+    return execFileSync(process.execPath, ["--import", clock, program], { encoding: "utf8" });
+  };
+  const made = [23, 24, 25, 26, 27, 28, 29].map((day) => madeOn(day));
+  expect(made[0]).toBe(`${shownBelow(file, step(file, "make")).trim()}\n`);
+  const counts = made.map((said) => Number.parseInt(said, 10));
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  const text = readFileSync(path.join(root, file), "utf8");
+  expect(text).toContain(`it makes ${grouped(least)} to ${grouped(most)},`);
+});
 
 test("from `npm run up` to a chart in DuckDB", { timeout: 300_000 }, async () => {
   const file = "docs/tutorials/chart-in-duckdb.md";
