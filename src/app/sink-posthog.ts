@@ -15,14 +15,16 @@ import { RegistryKeys } from "../sinks/posthog/registry-keys.ts";
 import { asideFile } from "../sinks/posthog/state-folder.ts";
 import { orUsageFault } from "./or-usage-fault.ts";
 import { runSink } from "./sink.ts";
+import type { NamedProjects } from "./sink-link.ts";
 
 interface PosthogRun {
   readonly url: string;
   readonly folder: string;
-  /** By project; they go before those of the registry. */
+  /** By project, which has to be known; they go before those of the registry. */
   readonly keys: ReadonlyMap<string, string>;
   readonly acceptRefused: boolean;
   readonly projects: readonly string[] | undefined;
+  readonly named: readonly NamedProjects[];
   readonly lanes: readonly Lane[] | undefined;
   readonly acceptExpired: boolean;
 }
@@ -47,7 +49,8 @@ export async function runPosthogSink(
   const connected = (connection: NatsConnection) => {
     nats = connection;
   };
-  await runSink(config, context, { ...reading, target, connected });
+  const named = [...reading.named, { flag: "--key", ids: [...keys.keys()] }];
+  await runSink(config, context, { ...reading, named, target, connected });
 }
 
 /** Prints a JSON object a line. Nothing where nothing was put aside. */

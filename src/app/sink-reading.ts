@@ -24,8 +24,10 @@ export interface ReadingOptions {
 /** Adds them, and the settings, to which a target has some of its own. */
 export function withReading(command: Command, own: readonly SettingName[]): Command {
   return withSettings(command, [...processSettings, ...own])
-    .option("--projects <ids>", "only events of these, with commas between", (ids: string) =>
-      listOf(ids, isProjectId),
+    .option(
+      "--projects <ids>",
+      "only events of these, which have to be there, with commas between",
+      (ids: string) => listOf(ids, isProjectId),
     )
     .option("--lanes <lanes>", `only these of ${lanes.join(",")}`, (names: string) =>
       listOf(names, (name) => lanes.some((lane) => lane === name)),
@@ -38,7 +40,8 @@ export function withReading(command: Command, own: readonly SettingName[]): Comm
 }
 
 export function readingOf({ projects, lanes: wanted, acceptExpired }: ReadingOptions) {
-  return { projects, lanes: wanted, acceptExpired };
+  const named = [{ flag: "--projects", ids: projects ?? [] }];
+  return { projects, named, lanes: wanted, acceptExpired };
 }
 
 function listOf(text: string, isOne: (item: string) => boolean): string[] {

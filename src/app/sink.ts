@@ -3,24 +3,26 @@
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { AdminServer } from "../admin/server.ts";
-import { createLog, type Log } from "../base/log.ts";
+import { createLog } from "../base/log.ts";
 import type { Lane } from "../base/types.ts";
 import type { CommandContext } from "../cli/context.ts";
 import type { OpenReader } from "../effects/store/open.ts";
-import { connectNats, type NatsLink } from "../nats/link.ts";
-import { listProjects } from "../projects/registry/commands.ts";
+import type { NatsLink } from "../nats/link.ts";
 import type { Config } from "../settings/config.ts";
 import { SinkMetrics } from "../sinks/metrics/sink-metrics.ts";
 import { EventPersons } from "../sinks/persons/event-persons.ts";
 import { SinkCounts } from "../sinks/sink-counts.ts";
 import type { SinkTarget } from "../sinks/sink-target.ts";
 import { type SinkStatus, SinkWriter } from "../sinks/sink-writer.ts";
-import { findAccess, natsHasMoved } from "./find-access.ts";
+import { natsHasMoved } from "./find-access.ts";
+import { type NamedProjects, sinkLink } from "./sink-link.ts";
 
 interface SinkRun {
   readonly target: SinkTarget;
   /** Undefined: all. */
   readonly projects: readonly string[] | undefined;
+  /** They have to be known. Default: none. */
+  readonly named?: readonly NamedProjects[];
   readonly lanes: readonly Lane[] | undefined;
   /** Goes on behind events that left their stream unread. */
   readonly acceptExpired: boolean;
@@ -30,8 +32,6 @@ interface SinkRun {
   readonly connected?: (connection: NatsConnection) => void;
 }
 
-/** So many projects are named in a warning. */
-const namedMax = 10;
 const waiting: SinkStatus = {
   state: "starting",
   reasons: ["waiting for NATS"],
@@ -48,7 +48,7 @@ const moving: SinkStatus = {
 export async function runSink(
   config: Config,
   { host, stop: signal }: Pick<CommandContext, "host" | "stop">,
-  { target, projects, lanes, acceptExpired, people, connected }: SinkRun,
+  { target, projects, named = [], lanes, acceptExpired, people, connected }: SinkRun,
 ): Promise<void> {
   const log = createLog(config.logLevel);
   const metrics = new SinkMetrics();
@@ -56,7 +56,12 @@ export async function runSink(
   let writer: SinkWriter | undefined;
   let link: NatsLink | undefined;
   let isMoving = false;
-  const status = (): SinkStatus => (isMoving ? moving : (writer?.status(Date.now()) ?? waiting));
+  let starting = waiting;
+  const waits = (reason: string) => {
+    starting = { ...waiting, reasons: [reason] };
+  };
+  let toLookUp = named;
+  const status = (): SinkStatus => (isMoving ? moving : (writer?.status(Date.now()) ?? starting));
   metrics.watch({
     ...{ status, target, framesBytes: () => writer?.framesBytes ?? 0 },
     personsWaitSeconds: () => persons?.waitSeconds ?? 0,
@@ -72,30 +77,20 @@ export async function runSink(
     log.info({ sinkHost, sinkPort: port }, "shows metrics and health");
     const counts = new SinkCounts((commit) => metrics.hear(commit));
     while (!signal.aborted) {
-      const access = await findAccess(config, { host, log, signal });
-      link = await connectNats({ access, log, signal });
-      connected?.(link.connection);
-      await warnOfUnknown(link, { config, projects, log });
+      const linked = await sinkLink(config, { host, log, signal, named: toLookUp, waits });
+      link = linked.link;
+      // They are right, also where the sink goes on with another server that does not know them.
+      toLookUp = [];
       const { connection } = link;
+      connected?.(connection);
       writer = new SinkWriter({
-        ...{
-          connection,
-          prefix: config.subjectPrefix,
-          target,
-          acceptExpired,
-          log,
-          persons,
-          counts,
-        },
+        ...{ connection, prefix: config.subjectPrefix, target },
+        ...{ acceptExpired, log, persons, counts },
         filter: { projects: projects === undefined ? undefined : new Set(projects), lanes },
-        limits: {
-          eventsMax: config.sinkBatchEvents,
-          bytesMax: config.sinkBatchBytes,
-          ageMsMax: config.sinkBatchAgeMs,
-        },
+        limits: batchLimits(config),
       });
       writer.start();
-      if (!(await natsHasMoved(config, { host, access, link, signal }))) break;
+      if (!(await natsHasMoved(config, { host, ...linked, signal }))) break;
       log.warn({}, "the embedded nats-server is another one now: going on with that");
       isMoving = true;
       // The target is to be opened again only when nothing is being written.
@@ -120,20 +115,6 @@ function standbyWarnings({ standsByFor }: SinkStatus): string[] {
   return standsByFor === undefined ? [] : [`standing by: ${standsByFor}`];
 }
 
-/** What is passed over for a misspelt name is never written, also once the name is right. */
-async function warnOfUnknown(
-  { connection }: NatsLink,
-  run: { readonly config: Config; readonly projects: SinkRun["projects"]; readonly log: Log },
-): Promise<void> {
-  const { config, projects = [], log } = run;
-  if (projects.length === 0) return;
-  const { subjectPrefix: prefix, replicas, hubDomain } = config;
-  // Not every sink may read the registry.
-  const known = await listProjects(connection, { prefix, replicas, hubDomain }).catch(() => []);
-  const unknown = projects.filter((one) => !known.some(({ id }) => id === one));
-  if (known.length > 0 && unknown.length > 0)
-    log.warn(
-      { unknown, projects: known.slice(0, namedMax).map(({ id }) => id) },
-      "the registry has no project of this name: events of projects that are not named are passed over, and never written later",
-    );
+function batchLimits({ sinkBatchEvents, sinkBatchBytes, sinkBatchAgeMs }: Config) {
+  return { eventsMax: sinkBatchEvents, bytesMax: sinkBatchBytes, ageMsMax: sinkBatchAgeMs };
 }

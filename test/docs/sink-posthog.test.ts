@@ -145,7 +145,7 @@ test("the NATS user that the guide gives it can do all it does", async () => {
   const nats = server.url.replace("//", "//sink:sink-secret@");
   const sink = penstockWith(
     { PENSTOCK_NATS_URL: nats, PENSTOCK_SINK_TO: taking.url },
-    ...["sink", "posthog", "--state", newFolder(), "--sink-port", "0"],
+    ...["sink", "posthog", "--state", newFolder(), "--sink-port", "0", "--projects", "shop"],
   );
   const sent = () => taking.events("phc_shop").map(({ distinct_id }) => distinct_id);
   await expect.poll(sent, slow).toEqual(["first", "last"]);

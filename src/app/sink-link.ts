@@ -1,0 +1,95 @@
+// The connection of a sink to NATS, handed out once every project that the sink was given by name
+// is known there: what is passed over for a misspelt one is never written, also once the name is
+// right. A sink that runs and goes on elsewhere must not have its names looked up again.
+
+import { type NatsConnection, PermissionViolationError } from "@nats-io/nats-core";
+import type { Log } from "../base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
+import { mustBeKnown, registeredProjects } from "../cli/registered-project.ts";
+import type { NatsAccess } from "../nats/access.ts";
+import { connectNats, type NatsLink } from "../nats/link.ts";
+import type { Config } from "../settings/config.ts";
+import { findAccess } from "./find-access.ts";
+
+/** Projects, and the flag that names them. */
+export interface NamedProjects {
+  readonly flag: string;
+  readonly ids: readonly string[];
+}
+
+interface SinkLinkOptions {
+  readonly host: CommandContext["host"];
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  readonly named: readonly NamedProjects[];
+  /** Told why the registry is waited for. */
+  readonly waits: (reason: string) => void;
+}
+
+interface SinkLink {
+  readonly access: NatsAccess;
+  readonly link: NatsLink;
+}
+
+const againMs = 1_000;
+const sayAgainMs = 30_000;
+
+/**
+ * Waits for NATS, and for a registry that has projects. Rejects with a CommandError where one of
+ * those named is none: the registry does not have it and has not had it, and no stream either.
+ */
+export async function sinkLink(config: Config, options: SinkLinkOptions): Promise<SinkLink> {
+  const { host, log, signal, named, waits } = options;
+  const warning = new SparseWarning(log, sayAgainMs);
+  for (;;) {
+    const access = await findAccess(config, { host, log, signal });
+    const link = await connectNats({ access, log, signal });
+    try {
+      await lookUp(link.connection, { config, named, log });
+      return { access, link };
+    } catch (error) {
+      await link.close();
+      if (error instanceof CommandError) throw error;
+      const { message: reason } = error as Error;
+      waits(`waiting for the registry: ${reason}`);
+      warning.warn({ reason }, "waiting for the registry, to look the named projects up");
+    }
+    // The next connection may be to another server: an embedded one that starts again moves.
+    await pauseUntilAborted(againMs, signal);
+    signal.throwIfAborted();
+  }
+}
+
+interface Lookup {
+  readonly config: Config;
+  readonly named: readonly NamedProjects[];
+  readonly log: Log;
+}
+
+/** Rejects with a CommandError where one is unknown, and with another where nobody can tell yet. */
+async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
+  try {
+    for (const { flag, ids } of named)
+      for (const project of ids)
+        await mustBeKnown(connection, config, { command: `sink: ${flag}`, project });
+  } catch (error) {
+    if (error instanceof CommandError) {
+      const known = await registeredProjects(connection, config);
+      if (known.length === 0) throw new Error("it has no projects yet");
+      throw new CommandError(error.message, usageExitCode);
+    }
+    if (!isForbidden(error)) throw error;
+    log.warn(
+      { reason: (error as Error).message },
+      "the user of NATS may not read the registry: the names of projects are taken as they are",
+    );
+  }
+}
+
+function isForbidden(error: unknown): boolean {
+  return (
+    error instanceof PermissionViolationError ||
+    (error instanceof Error && error.cause !== undefined && isForbidden(error.cause))
+  );
+}
