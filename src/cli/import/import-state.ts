@@ -2,9 +2,9 @@
 // there before it counts as done, so an import that was killed goes on behind it.
 
 import { createHash } from "node:crypto";
-import { open, readFile, rm } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { type FileLock, takeFileLock } from "../../base/file-lock.ts";
-import { writeWhole } from "../../base/write-whole.ts";
+import { openAnew, writeWhole } from "../../base/write-whole.ts";
 import { CommandError } from "../context.ts";
 import type { CountsText } from "./counts.ts";
 
@@ -138,7 +138,7 @@ export class StateFile {
   async mustBeWritable(): Promise<void> {
     const probe = `${this.#file}.new`;
     try {
-      await (await open(probe, "a", 0o600)).close();
+      await (await openAnew(probe)).close();
       await rm(probe);
     } catch (error) {
       throw this.#unwritable(error);

@@ -3,11 +3,13 @@
 // aside.ndjson, which is only added to. What was added for a batch whose positions were not written
 // is cut off at the next start, as the batch comes again.
 
-import { open, readFile, truncate } from "node:fs/promises";
+import { constants } from "node:fs";
+import { type FileHandle, open, readFile } from "node:fs/promises";
 import path from "node:path";
 import { type FileLock, takeFileLock } from "../../base/file-lock.ts";
 import { holderText, noteHolder } from "../../base/lock-holder.ts";
 import { makeFolder } from "../../base/make-folder.ts";
+import { mustBePlain } from "../../base/own-file.ts";
 import { StoreError } from "../../base/store-error.ts";
 import { writeWhole } from "../../base/write-whole.ts";
 import { mustBeNext } from "../must-be-next.ts";
@@ -31,6 +33,7 @@ interface KeptState {
   readonly streams: readonly SinkPosition[];
 }
 
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
 const incidentsMax = 100;
 
 interface StateFolderOptions {
@@ -137,18 +140,27 @@ export class StateFolder {
 
   /** Somebody may have taken the file away, or have emptied it. */
   async #cutAside(): Promise<void> {
-    const handle = await open(this.#aside, "a", 0o600);
-    const { size } = await handle.stat();
-    await handle.close();
-    const kept = Math.min(size, this.#state.aside_bytes);
-    if (size > kept) await truncate(this.#aside, kept);
-    this.#state = { ...this.#state, aside_bytes: kept };
+    const handle = await this.#openAside();
+    try {
+      const { size } = await handle.stat();
+      const kept = Math.min(size, this.#state.aside_bytes);
+      if (size > kept) await handle.truncate(kept);
+      this.#state = { ...this.#state, aside_bytes: kept };
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** Throws where it is a link: in somebody else's folder it may lead to any file. */
+  async #openAside(): Promise<FileHandle> {
+    mustBePlain(this.#aside);
+    return await open(this.#aside, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
   }
 
   async #addAside(lines: readonly RejectedLine[]): Promise<number> {
     if (lines.length === 0) return 0;
     const text = Buffer.from(lines.map((line) => `${asideLine(line)}\n`).join(""));
-    const handle = await open(this.#aside, "a", 0o600);
+    const handle = await this.#openAside();
     try {
       await handle.writeFile(text);
       await handle.sync();

@@ -1,7 +1,14 @@
 // Where an import goes on: by its state, which knows the address, the key and the lines; and that
 // two imports do not share one.
 
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { describe, expect, test } from "vitest";
 import { answeringServer } from "./answering-server.ts";
 import { fileWith, linesOf, runImport } from "./import-kit.ts";
@@ -99,6 +106,15 @@ test("a state that can no longer be written ends the import a request later", as
   const { error } = await runImport(args);
   expect(error?.message).toContain(`write ${file}.penstock-import: `);
   expect(requests).toBe(2);
+});
+
+test("a link that lies in the place of the next state is not followed", async () => {
+  const { port } = await answeringServer();
+  const file = fileWith(linesOf(5));
+  symlinkSync(`${file}.other`, `${file}.penstock-import.new`);
+  const { error } = await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
+  expect(error).toBeUndefined();
+  expect(existsSync(`${file}.other`)).toBe(false);
 });
 
 test("a line that is only half written is told, and read again when it is whole", async () => {

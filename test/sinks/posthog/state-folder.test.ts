@@ -1,6 +1,13 @@
 // What the sink to PostHog keeps in its folder: how far it is, and what it put aside.
 
-import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
@@ -125,6 +132,17 @@ test("a folder that holds something else, or another upstream's state, is left a
   await expect(broken.open()).rejects.toThrow(/it holds no state of a sink/);
   await broken.close();
   writeFileSync(file, state);
+});
+
+test("a link in the place of what is put aside is not followed", async () => {
+  const folder = newFolder();
+  const other = path.join(folder, "other");
+  writeFileSync(other, "somebody's");
+  symlinkSync(other, path.join(folder, "aside.ndjson"));
+  const target = targetTo(upstream, { folder });
+  await expect(target.open()).rejects.toThrow(/aside\.ndjson: it is no file but a link/);
+  await target.close();
+  expect(readFileSync(other, "utf8")).toBe("somebody's");
 });
 
 test("where the folder cannot be written nothing counts, and it goes on when it can be", async () => {
