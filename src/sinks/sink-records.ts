@@ -22,6 +22,7 @@ import {
   ScanStatus,
   TokenType,
 } from "../scan/table.ts";
+import { Remembered } from "./remembered.ts";
 import type { RejectedLine, RejectReason, SinkRecord } from "./sink-target.ts";
 import {
   type FrameOfRecords,
@@ -68,10 +69,13 @@ const time = '"([^"\\\\]{24})"';
 const beforeUuid = Buffer.from('{"uuid":"');
 const head = /^","project_id":"([A-Za-z0-9_-]{1,64})","event":$/;
 const middle = new RegExp(
-  `^(?:,"timestamp_sent":${time})?,"received_at":${time}(?:,"sent_at":${time})?(?:,"ip":"([^"\\\\]*)")?,"kind":"([a-z_]+)","person_profile":(true|false),"historical":(true|false),"properties":$`,
+  `^(?:,"timestamp_sent":${time})?,"received_at":${time}(?:,"sent_at":${time})?(?:,"ip":"([ !#-[\\]-~]*)")?,"kind":"([a-z_]+)","person_profile":(true|false),"historical":(true|false),"properties":$`,
 );
 const beforeDistinctId = Buffer.from(',"distinct_id":');
 const beforeTimestamp = Buffer.from(',"timestamp":');
+const beforeSet = Buffer.from(',"$set":');
+const beforeSetOnce = Buffer.from(',"$set_once":');
+const beforeUnset = Buffer.from(',"$unset":');
 const emptyObject = Buffer.from("{}");
 const row = Header.Words;
 
@@ -189,6 +193,7 @@ export class SinkRecords {
     const unset = hasExtra(table, row)
       ? typeAt(table[extra + Extra.Types]!, ExtraShift.Unset)
       : TokenType.Absent;
+    if (!this.#endsAsWritten(place, unset)) return undefined;
     const own = {
       uuid: body.toString("latin1", uuidStart, uuidEnd),
       projectId,
@@ -202,6 +207,25 @@ export class SinkRecords {
       unset: unset === TokenType.Array ? this.#tokenAt(place, extra + Extra.UnsetStart) : undefined,
     };
     return new WrittenRecord(place, own, shared);
+  }
+
+  /** Nothing else stands behind the properties: of two members of a name the last one counts. */
+  #endsAsWritten({ body, start, end }: LinePlace, unset: TokenType): boolean {
+    const { table } = this.#scanner;
+    const types = table[row + Row.FieldTypes]!;
+    let at = start + table[row + Row.PropertiesEnd]!;
+    const isNext = (type: TokenType, before: Buffer, word: number): boolean => {
+      if (type === TokenType.Absent) return true;
+      if (!isAt(body, before, at, start + table[word]!)) return false;
+      at = start + table[word + 1]!;
+      return true;
+    };
+    return (
+      isNext(typeAt(types, FieldShift.Set), beforeSet, row + Row.SetStart) &&
+      isNext(typeAt(types, FieldShift.SetOnce), beforeSetOnce, row + Row.SetOnceStart) &&
+      isNext(unset, beforeUnset, extraOf(table, row) + Extra.UnsetStart) &&
+      at + 1 === end
+    );
   }
 
   #object(place: LinePlace, type: TokenType, word: number): Buffer | undefined {
@@ -279,27 +303,6 @@ export class SinkRecords {
 
 const absent: Span = { start: 0, end: 0, type: TokenType.Absent };
 
-/** What came of the last bytes: lines that came together have the same between their values. */
-class Remembered<Result> {
-  readonly #read: (text: string) => Result | undefined;
-  #bytes = Buffer.alloc(0);
-  #result: Result | undefined;
-
-  constructor(read: (text: string) => Result | undefined) {
-    this.#read = read;
-  }
-
-  of(text: Buffer, start: number, end: number): Result | undefined {
-    if (end <= start) return undefined;
-    const bytes = this.#bytes;
-    if (end - start !== bytes.length || text.compare(bytes, 0, bytes.length, start, end) !== 0) {
-      this.#result = this.#read(text.toString("latin1", start, end));
-      this.#bytes = Buffer.from(text.subarray(start, end));
-    }
-    return this.#result;
-  }
-}
-
 function headOf(text: string): string | undefined {
   return head.exec(text)?.[1];
 }
@@ -332,7 +335,8 @@ function isAt(text: Buffer, expected: Buffer, start: number, end: number): boole
 
 /** NaN: it is no time, or absent. */
 function msOf(stored: string | undefined): number {
-  return stored === undefined ? Number.NaN : Date.parse(stored);
+  if (stored === undefined) return Number.NaN;
+  return timestampTokenMs(Buffer.from(`"${stored}"`, "latin1"), 0, stored.length + 2);
 }
 
 /** The text of a JSON string, whose quotes are in [start, end). */
