@@ -33,6 +33,7 @@ import {
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
 import { positionTests } from "../suite-positions.ts";
+import { streamTests } from "../suite-streams.ts";
 
 const nats = await natsServerForFile();
 const clickHouses = await clickHousesForFile();
@@ -76,6 +77,18 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
   });
 
   positionTests(async () => () => new ClickHouseTarget({ url, database }));
+
+  streamTests(connection, async () => {
+    const column = async (name: string, table: string) => {
+      const rows = await asked(url, `SELECT ${name} FROM ${database}.${table} FINAL`);
+      return rows.map((row) => row[name]);
+    };
+    return {
+      target: () => new ClickHouseTarget({ url, database }),
+      uuids: async () => (await column("uuid", "events")).map(String),
+      kinds: () => column("kind", "incidents"),
+    };
+  });
 
   async function untilWritten(streams = 4): Promise<void> {
     const manager = await jetstreamManager(connection);

@@ -13,6 +13,7 @@ import { makeStreams, storedLine, storeFrames } from "../../../testkit/stored-ev
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
 import { positionTests } from "../suite-positions.ts";
+import { streamTests } from "../suite-streams.ts";
 import { eventsOfParquet, newFolder, parquetTarget } from "./parquet-kit.ts";
 
 const nats = await natsServerForFile();
@@ -146,6 +147,17 @@ test("a record's fields are columns, with its JSON as it was sent", async () => 
 positionTests(async () => {
   const folder = newFolder();
   return () => parquetTarget(folder);
+});
+
+streamTests(connection, async () => {
+  const folder = newFolder();
+  const column = async (name: string, table: string) =>
+    (await asked(folder, `SELECT ${name} FROM ${table}`)).map((row) => row[name]);
+  return {
+    target: () => parquetTarget(folder, { segmentAgeMsMax: 20 }),
+    uuids: async () => (await column("uuid", "events")).map(String),
+    kinds: () => column("kind", "incidents"),
+  };
 });
 
 test("what is no record is put aside, in files of its own, and stops nothing", async () => {

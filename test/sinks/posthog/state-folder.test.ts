@@ -17,6 +17,7 @@ import { makeStreams, storeFrames } from "../../../testkit/stored-events.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
 import { positionTests } from "../suite-positions.ts";
+import { streamTests } from "../suite-streams.ts";
 import { frameOf, newFolder, sentUuids, takenUuids, targetTo } from "./posthog-kit.ts";
 
 const nats = await natsServerForFile();
@@ -47,6 +48,19 @@ async function untilDone(folder: string, events: number): Promise<void> {
 positionTests(async () => {
   const folder = newFolder();
   return () => targetTo(upstream, { folder });
+});
+
+streamTests(connection, async () => {
+  const folder = newFolder();
+  const file = path.join(folder, "positions.json");
+  return {
+    target: () => targetTo(upstream, { folder }),
+    uuids: async () => upstream.events().map(({ uuid }) => uuid),
+    kinds: async () => {
+      const state = JSON.parse(readFileSync(file, "utf8")) as { incidents: { kind: string }[] };
+      return state.incidents.map(({ kind }) => kind);
+    },
+  };
 });
 
 test("the next one goes on where the one before ended, and nothing is sent twice", async () => {
