@@ -8,6 +8,8 @@ interface Envelope {
   /** The project's key upstream. */
   readonly key: string;
   readonly historical: boolean;
+  /** What an event is marked with; undefined for nearly all. */
+  readonly markOf?: (event: SinkRecord) => string | undefined;
 }
 
 interface Bounds {
@@ -23,11 +25,15 @@ const beyondRecordBytes = 80;
  */
 const noAddress = "0.0.0.0";
 
-export function batchBody(events: readonly SinkRecord[], { key, historical }: Envelope): Buffer {
+export function batchBody(
+  events: readonly SinkRecord[],
+  { key, historical, markOf }: Envelope,
+): Buffer {
   const parts: (string | Uint8Array)[] = [`{"api_key":${JSON.stringify(key)},`];
   if (historical) parts.push('"historical_migration":true,');
   parts.push('"batch":[');
-  for (const [index, event] of events.entries()) addItem(parts, event, index);
+  for (const [index, event] of events.entries())
+    addItem(parts, event, { index, mark: markOf?.(event) });
   parts.push("]}");
   return Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part)));
 }
@@ -47,14 +53,23 @@ export function requestLength(
   return count;
 }
 
-function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: number): void {
+interface ItemParts {
+  readonly index: number;
+  readonly mark: string | undefined;
+}
+
+function addItem(
+  parts: (string | Uint8Array)[],
+  event: SinkRecord,
+  { index, mark }: ItemParts,
+): void {
   const { uuid, distinctId, timestampMs, set, setOnce } = event;
   const comma = index === 0 ? "" : ",";
   const time = isoTime(timestampMs);
   parts.push(
     `${comma}{"uuid":"${uuid}","event":${JSON.stringify(event.event)},"distinct_id":${JSON.stringify(distinctId)},"timestamp":"${time}","properties":`,
   );
-  addProperties(parts, event);
+  addProperties(parts, event, mark);
   if (set !== undefined) parts.push(',"$set":', set);
   if (setOnce !== undefined) parts.push(',"$set_once":', setOnce);
   parts.push("}");
@@ -64,7 +79,11 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
  * PostHog knows `$unset` and the client's address as properties alone. They stand last, where they
  * count over an empty one of the name.
  */
-function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
+function addProperties(
+  parts: (string | Uint8Array)[],
+  event: SinkRecord,
+  mark: string | undefined,
+): void {
   const { properties, ip, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);
   const added: (string | Uint8Array)[] = [];
@@ -74,6 +93,7 @@ function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void 
   }
   if (unset !== undefined && (!mayHave(text, "unset") || !ownValue(text, "$unset")))
     added.push(added.length > 0 ? ',"$unset":' : '"$unset":', unset);
+  if (mark !== undefined) added.push(`${added.length > 0 ? "," : ""}"$penstock_sink":"${mark}"`);
   if (added.length === 0) {
     parts.push(properties);
     return;

@@ -24,6 +24,8 @@ interface ProjectLineOptions {
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
+  /** What an event is marked with; undefined for nearly all. */
+  readonly markOf: (event: SinkRecord) => string | undefined;
 }
 
 /** An event that the upstream does not take. */
@@ -134,7 +136,7 @@ export class ProjectLine {
   }
 
   async #ask(events: readonly SinkRecord[]): Promise<UpstreamAnswer> {
-    const { keyOf, projectId, historical, upstream, signal } = this.#options;
+    const { keyOf, projectId, historical, upstream, signal, markOf } = this.#options;
     let key: string | undefined;
     try {
       key = await keyOf(projectId);
@@ -147,7 +149,7 @@ export class ProjectLine {
       const why = `no key is known: add the project again, or start with --key ${projectId}=<key>`;
       return { kind: "stop", why };
     }
-    const envelope = { key, historical };
+    const envelope = { key, historical, markOf };
     try {
       const raw = await upstream.post(() => batchBody(events, envelope), signal);
       // What it says may name the key.
