@@ -265,6 +265,39 @@ test("wide and narrow, light and dark: nothing is cut off", async () => {
   expect([light, dark]).toEqual(["rgb(243, 245, 248)", "rgb(13, 17, 23)"]);
 });
 
+test("a list of many events is as long as what stands beside it, and scrolls", async () => {
+  const page = await visit({ viewport: { width: 1_440, height: 900 } });
+  await send(alpha, ...Array.from({ length: 50 }, (_, number) => `one of many ${number}`));
+  // What went wrong makes the column beside it the longer one.
+  for (let times = 0; times < 8; times++)
+    await fetch(`http://127.0.0.1:${gateway.port}/captur${times}`, { method: "POST" });
+  await expect.poll(async () => (await names(page)).length).toBeGreaterThanOrEqual(50);
+  await expect.poll(() => page.locator("#client-warnings li").count()).toBeGreaterThan(7);
+  const bottomOf = async (selector: string): Promise<number> => {
+    const box = await page.locator(selector).last().boundingBox();
+    return Math.round((box?.y ?? 0) + (box?.height ?? 0));
+  };
+  await shot(page, "many");
+  const card = await bottomOf(".events");
+  expect(card).toBeGreaterThanOrEqual(await bottomOf(".side .card:not([hidden])"));
+  expect(card - (await bottomOf("#events"))).toBeLessThanOrEqual(1);
+  const scrolls = "(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight)";
+  expect(await page.evaluate(`${scrolls}(document.getElementById("events"))`)).toBe(true);
+});
+
+test("a request that comes again is said to be in the stream already", async () => {
+  const page = await visit();
+  // So much history, with uuids, has frames of its own that are known again.
+  const event = { uuid: "018f0000-0000-7000-8000-000000000001", event: "again", distinct_id: "u" };
+  const batch = [{ ...event, properties: { a: "a".repeat(600_000) } }];
+  const body = { api_key: alpha.key, historical_migration: true, batch };
+  for (const _ of ["first", "again"])
+    expect((await gateway.post("/batch/", body)).status).toBe(200);
+  await expect
+    .poll(() => page.locator("#outcomes tbody td").allTextContents())
+    .toContain("duplicate: in the stream already");
+});
+
 test("a store that goes is said in words", async () => {
   const page = await visit();
   await gateway.nats.kill();

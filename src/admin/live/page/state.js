@@ -22,6 +22,7 @@ const nameCharsMax = 20;
 
 const reasonWords = {
   none: "stored",
+  duplicate: "duplicate: in the stream already",
   no_event: "dropped: no event name",
   no_distinct_id: "dropped: no distinct id",
   not_an_object: "dropped: not an object",
