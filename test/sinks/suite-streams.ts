@@ -13,7 +13,7 @@ const live = "PENSTOCK_LIVE_0";
 const within = { timeout: 30_000 };
 
 /** A place of its own that targets write to. */
-export interface SinkPlace {
+interface SinkPlace {
   readonly target: () => SinkTarget;
   /** Those that are there, in any order. */
   readonly uuids: () => Promise<readonly string[]>;
