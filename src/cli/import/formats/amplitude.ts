@@ -40,7 +40,7 @@ const eventNames: ReadonlyMap<unknown, string> = new Map([
   ["[Amplitude] Element Changed", "$autocapture"],
 ]);
 
-/** "2024-07-06 12:00:00.123000", which is UTC. What is otherwise stays, for the gateway to judge. */
+/** "2024-07-06 12:00:00.123000", which is UTC. All else stays, for the gateway to judge. */
 function timeOf(time: unknown): unknown {
   return typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?$/.test(time)
     ? `${time.replace(" ", "T")}Z`
