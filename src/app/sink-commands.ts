@@ -44,22 +44,27 @@ export function addSinks(program: Command, context: CommandContext): void {
 }
 
 function addPostgres(sink: Command, context: CommandContext): void {
-  const command = sink.command("postgres").description("into PostgreSQL");
+  const command = sink
+    .command("postgres")
+    .argument("[url]", "where to write; default: PENSTOCK_SINK_TO")
+    .description("into PostgreSQL");
   withPersons(withReading(command, ["sinkTo", ...personSettings]))
-    .option("--to <url>", "where to write; default: PENSTOCK_SINK_TO")
+    .option("--to <url>", "where to write, in place of the argument")
     .option("--schema <name>", "where its tables are", schemaName, "penstock")
     .option("--ddl", "print the tables, and end", false)
-    .action(async (options: PostgresOptions, command: Command) => {
+    .action(async (named: string | undefined, options: PostgresOptions, command: Command) => {
       if (options.ddl) {
         const { ddl } = await import("../sinks/postgres/tables.ts");
         context.stdout.write(ddl(options.schema, options));
         return;
       }
       const config = configOf(command, context);
-      const url = options.to ?? config.sinkTo;
+      if (named !== undefined && options.to !== undefined)
+        throw new CommandError("say where to write once: by the argument or --to", usageExitCode);
+      const url = named ?? options.to ?? config.sinkTo;
       if (url === undefined)
         throw new CommandError(
-          "say where to write: --to postgres://user@host/database, or PENSTOCK_SINK_TO",
+          "say where to write: penstock sink postgres postgres://user@host/database, or PENSTOCK_SINK_TO",
           usageExitCode,
         );
       const { PostgresTarget } = await import("../sinks/postgres/postgres-target.ts");

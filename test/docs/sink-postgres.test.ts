@@ -18,7 +18,7 @@ const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
 const slow = { timeout: 30_000 };
 
 test("events come into the tables, and the guide's queries answer", async () => {
-  const sink = penstock("sink", "postgres", "--to", postgres.url, ...nats);
+  const sink = penstock("sink", "postgres", postgres.url, ...nats);
   const { id, key: api_key } = await gateway.project();
   const event = { event: "signed up", distinct_id: "user-1", properties: { plan: "pro" } };
   const answer = await gateway.post("/capture/", { api_key, ...event });
@@ -47,11 +47,11 @@ test("events come into the tables, and the guide's queries answer", async () => 
   expect(other.said.err).not.toContain(postgres.password);
 });
 
-test("the tables are printed, and can be made by that", async () => {
+test("the tables are printed, and can be made by that, also twice", async () => {
   const printed = penstock("sink", "postgres", "--ddl", "--schema", "warehouse");
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("warehouse", { withPerson: false }));
-  await asked(postgres.url, printed.said.out);
+  for (const _ of ["once", "again"]) await asked(postgres.url, printed.said.out);
   const sink = penstock("sink", "postgres", "--to", postgres.url, "--schema", "warehouse", ...nats);
   await expect.poll(() => sink.said.err, slow).toContain("writing events");
   const counted = () => asked(postgres.url, "SELECT count(*) FROM warehouse.positions");
@@ -61,6 +61,8 @@ test("the tables are printed, and can be made by that", async () => {
 test.each([
   [[], /say where to write/],
   [["--to", "mysql://me:hunter2@db/x"], /none of the form postgres:/],
+  [["mysql://me:hunter2@db/x"], /none of the form postgres:/],
+  [["postgres://db/x", "--to", "postgres://me:hunter2@db/y"], /say where to write once/],
   [["--to", "postgres://db/x", "--projects", "a,,b"], /"" is none/],
   [["--to", "postgres://db/x", "--lanes", "dead"], /"dead" is none/],
   [["--to", "postgres://db/x", "--schema", 'x"; DROP'], /must match/],

@@ -98,11 +98,20 @@ export function personColumnSql(schema: string): string {
   return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS person_uuid ${personType}`;
 }
 
-/** For people, to be made by somebody with more rights than the sink is to have. */
+/**
+ * For people, to be made by somebody with more rights than the sink is to have. It may be run again,
+ * as where a first run ended half way. The sink itself takes no table for its own that it finds.
+ */
 export function ddl(schema: string, { withPerson }: { readonly withPerson: boolean }): string {
   return [...tablesSql(schema), ...(withPerson ? [personColumnSql(schema)] : [])]
-    .map((one) => `${one};\n`)
+    .map((one) => `${repeatable(one)};\n`)
     .join("\n");
+}
+
+function repeatable(sql: string): string {
+  return sql
+    .replace(/^CREATE (TABLE|INDEX) /, "CREATE $1 IF NOT EXISTS ")
+    .replace(/^CREATE FUNCTION /, "CREATE OR REPLACE FUNCTION ");
 }
 
 export const eventColumns = Object.keys(eventDefinitions);
