@@ -109,6 +109,7 @@ export async function runSink(
     await link?.close();
     await server.close();
   }
+  log.info({ target: target.shown }, "the sink has ended");
 }
 
 function standbyWarnings({ standsByFor }: SinkStatus): string[] {

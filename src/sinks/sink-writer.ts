@@ -159,7 +159,7 @@ export class SinkWriter {
 
   async #run(): Promise<void> {
     const { signal } = this.#ended;
-    const { log, counts, target } = this.#options;
+    const { counts } = this.#options;
     let pauseMs = againMsMin;
     while (!signal.aborted) {
       const before = counts.commits;
@@ -177,7 +177,6 @@ export class SinkWriter {
       }
       await pauseUntilAborted(pauseMs, signal);
     }
-    log.info({ target: target.shown }, "the sink has ended");
   }
 
   #note(error: Error): void {
