@@ -2,7 +2,7 @@
 // docs/reference/commands.md is generated from this tree. This file does not touch `process`: what
 // a command needs from outside comes with the context.
 
-import { Command, Option } from "commander";
+import { Command, Help, Option } from "commander";
 import type { Lane } from "../base/types.ts";
 import type { ConfiguredCommand } from "../cli/configured-command.ts";
 import type { CommandContext } from "../cli/context.ts";
@@ -25,6 +25,7 @@ import {
   configOf,
   isGiven,
   natsSettings,
+  settingsHeading,
   settingsOf,
   streamSettings,
   upDefaults,
@@ -46,6 +47,7 @@ export function commandLine(context: CommandContext): Command {
   const program = new Command("penstock")
     .description("Takes product-analytics events over HTTP and stores them in NATS JetStream.")
     .showHelpAfterError("(add --help for what there is)")
+    .configureHelp({ groupItems: settingsLast })
     .version(version)
     .exitOverride();
   addServing(program, context);
@@ -58,6 +60,17 @@ export function commandLine(context: CommandContext): Command {
   addSinks(program, context);
   addErase(program, context);
   return program;
+}
+
+/** Groups what a help lists: a command's own options, and below them the settings. */
+function settingsLast<Item extends Command | Option>(
+  _: Item[],
+  visible: Item[],
+  groupOf: (item: Item) => string,
+): Map<string, Item[]> {
+  const isSetting = (item: Item) => groupOf(item) === settingsHeading;
+  const sorted = visible.toSorted((one, other) => +isSetting(one) - +isSetting(other));
+  return new Help().groupItems(sorted, sorted, groupOf);
 }
 
 // The modules that serve are imported only when they run: main.ts sets something up before

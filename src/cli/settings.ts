@@ -1,7 +1,7 @@
 // Makes a command's flags from the table of settings in config.ts, and its config from the flags
 // and the environment.
 
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { type Config, flagOf, type SettingName, settings, variableOf } from "../settings/config.ts";
 import { type ConfigResult, readConfig } from "../settings/read-config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
@@ -40,6 +40,9 @@ type Defaults = Readonly<Partial<Record<SettingName, string>>>;
  */
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
+/** In a command's help they stand below its own options. */
+export const settingsHeading = "Settings:";
+
 /** Adds a flag for each setting. */
 export function withSettings(
   command: Command,
@@ -50,7 +53,9 @@ export function withSettings(
     const { unit, why, fallback: usual } = settings[name];
     const fallback = defaults[name] ?? usual;
     const standard = fallback === undefined ? "" : `, default ${fallback}`;
-    command.option(`${flagOf(name)} <${unit}>`, `${why} [${variableOf(name)}${standard}]`);
+    const what = `${why} [${variableOf(name)}${standard}]`;
+    const option = new Option(`${flagOf(name)} <${unit}>`, what);
+    command.addOption(option.helpGroup(settingsHeading));
   }
   return command;
 }
