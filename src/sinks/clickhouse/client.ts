@@ -113,7 +113,7 @@ export class ClickHouseClient {
     try {
       answer = await answered;
     } catch (error) {
-      throw new StoreError(`${this.#words(doing)}: ${(error as Error).message}`, { cause: error });
+      throw new StoreError(`${this.#words(doing)}: ${faultOf(error as Error)}`, { cause: error });
     }
     // Nobody reads the rest of a body that was refused.
     if (!request.writableFinished) request.destroy();
@@ -160,6 +160,11 @@ interface Answer {
   /** What the server says in its header. */
   readonly code: number | undefined;
   readonly text: string;
+}
+
+/** OpenSSL takes the beginning of an answer in plain text for a version of TLS. */
+function faultOf({ message }: Error): string {
+  return message.includes("wrong version number") ? "it speaks no TLS: write http://" : message;
 }
 
 /** Rejects where the connection breaks before the end of the answer. */
