@@ -134,7 +134,7 @@ export class Runner {
     const exchanges = [
       ["127.0.0.1:8000", `127.0.0.1:${port}`],
       ["127.0.0.1:9464", `127.0.0.1:${adminPort}`],
-      ["127.0.0.1:9466", `127.0.0.1:${sinkPort}`],
+      [":9466", `:${sinkPort}`],
       ['"data/nats/', `"${dataDir}/nats/`],
       [
         "--rate 5000 --duration 30 --data-dir data",

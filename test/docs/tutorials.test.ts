@@ -131,12 +131,7 @@ test("from `npm run up` to a chart in DuckDB", { timeout: 300_000 }, async () =>
 
 test("from `npm run up` to a funnel in PostgreSQL", { timeout: 120_000 }, async () => {
   const file = "docs/tutorials/events-in-postgresql.md";
-  const { url } = postgres;
-  await opened([
-    ["postgres://me:secret@127.0.0.1:5432/warehouse", url],
-    // The one of this test alone.
-    ["pkill -9 -f 'sink [p]ostgres'", `pkill -9 -f 'sink [p]ostgres --to ${url}'`],
-  ]);
+  await opened([["postgres://me:secret@127.0.0.1:5432/warehouse", postgres.url]]);
   const at = (name: string) => step(file, name);
   const queryOf = (name: string) =>
     blocksOf(file).find(({ marks }) => marks.includes(`rows=${name}`)) as Block;
