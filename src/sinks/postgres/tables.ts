@@ -99,8 +99,9 @@ export function personColumnSql(schema: string): string {
 }
 
 /**
- * For people, to be made by somebody with more rights than the sink is to have. It may be run again,
- * as where a first run ended half way. The sink itself takes no table for its own that it finds.
+ * For people, to be made by somebody with more rights than the sink is to have. It may be run
+ * again, as where a first run ended half way. The sink itself takes no table for its own that it
+ * finds.
  */
 export function ddl(schema: string, { withPerson }: { readonly withPerson: boolean }): string {
   return [...tablesSql(schema), ...(withPerson ? [personColumnSql(schema)] : [])]
