@@ -14,35 +14,40 @@ interface Info {
 const readMsMax = 1_000;
 /** That line has some 600 bytes, and more where it names many addresses. */
 const infoBytesMax = 65_536;
-const defaultPort = 4222;
+const portMax = 65_535;
+const nowhere = "no address announced";
 
 /**
  * The versions of the cluster's servers by their names; undefined where the server that is
  * connected is in no cluster. A server that is down is not in it. One that does not answer within a
- * second is in it as "", without a version, and so are all where the connected one names none, as
- * with `no_advertise`. Never rejects.
+ * second is in it by its address, without a version, and so is `nowhere` where the connected one
+ * names none, as with `no_advertise`. Never rejects.
  */
 export async function clusterVersions({
   info,
 }: Pick<NatsConnection, "info">): Promise<ReadonlyMap<string, string> | undefined> {
   if (info?.cluster === undefined) return undefined;
   const { connect_urls: places = [] } = info;
-  const others = places.length === 0 ? [{}] : places.map(infoOf);
-  const infos: Info[] = await Promise.all([info, ...others]);
-  const versions = new Map<string, string>();
-  for (const { server_name: name = "", version = "" } of infos) versions.set(name, version);
+  const versions = new Map([[info.server_name, info.version]]);
+  if (places.length === 0) versions.set(nowhere, "");
+  const infos = await Promise.all(places.map(infoOf));
+  for (const [at, { server_name: name, version = "" }] of infos.entries())
+    versions.set(name ?? places[at]!, version);
   return versions;
 }
 
 /** What the server at `host:port` begins with; nothing where that cannot be read. */
 function infoOf(place: string): Promise<Info> {
+  const address = addressOf(place);
+  if (address === undefined) return Promise.resolve({});
   return new Promise((resolve) => {
-    const socket = connect(addressOf(place));
+    const socket = connect(address);
     const end = (info: Info): void => {
+      clearTimeout(timer);
       resolve(info);
       socket.destroy();
     };
-    socket.setTimeout(readMsMax, () => end({}));
+    const timer = setTimeout(end, readMsMax, {});
     socket.on("error", () => end({}));
     socket.on("close", () => end({}));
     readLine(socket, (line) => end(parsed(line)));
@@ -59,16 +64,17 @@ function readLine(socket: Socket, take: (line: string) => void): void {
   });
 }
 
-/** `host:port`, or `[address]:port`. */
-function addressOf(place: string): { host: string; port: number } {
-  const [, address, host = address ?? "", port] =
-    /^(?:\[(.*)\]|([^:]*))(?::(\d+))?$/.exec(place) ?? [];
-  return { host, port: port === undefined ? defaultPort : Number(port) };
+/** Of `host:port` or `[address]:port`; undefined where it is neither. */
+function addressOf(place: string): { host: string; port: number } | undefined {
+  const [, address, host = address ?? "", digits = ""] =
+    /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(place) ?? [];
+  const port = Number(digits);
+  return host === "" || port > portMax ? undefined : { host, port };
 }
 
 function parsed(line: string): Info {
   try {
-    return JSON.parse(line.replace(/^INFO /, "")) as Info;
+    return (JSON.parse(line.replace(/^INFO /, "")) as Info | null) ?? {};
   } catch {
     return {};
   }

@@ -2,22 +2,16 @@
 // raises limits, and refuses a stream that would break what a 200 promises. Between those times the
 // streams are watched in `watch.ts`. Never shrinks, empties or deletes a stream.
 
-import {
-  JetStreamApiError,
-  type JetStreamManager,
-  type StreamConfig,
-  type StreamInfo,
-} from "@nats-io/jetstream";
+import { JetStreamApiError, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { retryWithWarning, SparseWarning } from "../base/retry.ts";
 import { apiCodes, isNotReady, ledStreamInfo, managerOf, noRoomCodes } from "../nats/api.ts";
 import { knowsAtomicBatches } from "../nats/atomic-batches.ts";
-import { clusterVersions } from "../nats/cluster-versions.ts";
 import { headerBytesMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
+import { BatchRule } from "./batch-rule.ts";
 import {
-  atomicSetting,
   brokenPromises,
   fullMessageBytes,
   keptLimits,
@@ -51,6 +45,8 @@ export class Streams {
   #reconnects = 0;
   #followsReconnects = false;
   #isEnsured = false;
+  /** What the cluster's servers have said to the streams that are ensured now; see BatchRule. */
+  #batchRule: BatchRule;
   /** The streams that are being ensured again after a reconnect. */
   readonly #ensuringAgain = new Set<WantedConfig>();
 
@@ -59,6 +55,7 @@ export class Streams {
     this.#settings = settings;
     this.#log = log;
     this.#wanted = wantedConfigs(settings);
+    this.#batchRule = new BatchRule(link.connection, log);
   }
 
   /**
@@ -83,6 +80,7 @@ export class Streams {
     this.#link.onChange((connected) => {
       if (!connected) return;
       this.#reconnects++;
+      this.#batchRule = new BatchRule(this.#link.connection, this.#log);
       if (!this.#isEnsured) return;
       // `#ensureAgain` never rejects: it logs what fails.
       for (const config of this.#wanted) void this.#ensureAgain(config);
@@ -98,7 +96,7 @@ export class Streams {
       const manager = await managerOf(link.connection, { timeoutMs: ensureTimeoutMs });
       const messageBytes = fullMessageBytes(frameBytesMax, link.messageBytesMax);
       await ensureOne(manager, config, {
-        ...{ connection: link.connection, settings: this.#settings, messageBytes, log },
+        ...{ batchRule: this.#batchRule, settings: this.#settings, messageBytes, log },
         isStart: !this.#isEnsured,
       });
     };
@@ -141,7 +139,7 @@ export class Streams {
 }
 
 interface EnsureOptions {
-  readonly connection: NatsConnection;
+  readonly batchRule: BatchRule;
   readonly settings: StreamSettings;
   readonly messageBytes: number;
   /** False after a reconnect. */
@@ -164,8 +162,9 @@ export async function ensureStreams(
     connection.info?.max_payload ?? 0,
   );
   const wanted = wantedConfigs(settings);
+  const batchRule = new BatchRule(connection, log);
   for (const config of wanted)
-    await ensureOne(jsm, config, { connection, settings, messageBytes, isStart: true, log });
+    await ensureOne(jsm, config, { batchRule, settings, messageBytes, isStart: true, log });
   return wanted.map(({ name }) => name);
 }
 
@@ -182,7 +181,7 @@ async function ensureOne(
     // began at 1, a hub of nats-server 2.10 would skip the messages that come before the hub asks
     // again. The time in microseconds is such a sequence, since it grows faster than messages come.
     const first = settings.hubDomain === undefined ? {} : { first_seq: Date.now() * 1_000 };
-    const atomic = await settingForBatches({}, [], options);
+    const atomic = await options.batchRule.setting(settings, {});
     await jsm.streams.add({ ...wanted, ...first, ...atomic }).catch((error: unknown) => {
       throw changeFault(error, "create", wanted);
     });
@@ -224,15 +223,14 @@ async function ensureOne(
 async function letTakeBatches(
   jsm: JetStreamManager,
   { config, cluster }: StreamInfo,
-  options: EnsureOptions,
+  { batchRule, settings, log }: EnsureOptions,
 ): Promise<void> {
-  const { log } = options;
   const { name: stream } = config;
   // The leader's version, too: it may be another server.
   const leads = config.metadata?.["_nats.ver"] ?? "";
   if (!knowsAtomicBatches(leads)) return;
   const members = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)];
-  const atomic = await settingForBatches(config, members, options);
+  const atomic = await batchRule.setting(settings, config, members);
   if (Object.keys(atomic).length === 0) return;
   try {
     await jsm.streams.update(stream, { ...config, ...atomic });
@@ -241,30 +239,6 @@ async function letTakeBatches(
     const reason = (error as Error).message;
     log.warn({ stream, reason }, "stream cannot be set to take atomic batches: it works without");
   }
-}
-
-/**
- * The change that lets a stream take atomic batches; empty where it has it or need not have it. In
- * a cluster every server must know them, those of the stream's `members` by name: one of 2.10 that
- * replicates a batch panics, and panics again after each restart until it is upgraded.
- */
-async function settingForBatches(
-  config: Parameters<typeof atomicSetting>[1],
-  members: readonly (string | undefined)[],
-  { connection, settings, log }: EnsureOptions,
-): Promise<Partial<StreamConfig>> {
-  const atomic = atomicSetting(settings, config, connection.info?.version ?? "");
-  if (Object.keys(atomic).length === 0) return atomic;
-  const versions = await clusterVersions(connection);
-  if (versions === undefined) return atomic;
-  const asked = [...versions.keys(), ...members.filter((name) => name !== undefined)];
-  const without = asked.filter((name) => !knowsAtomicBatches(versions.get(name) ?? ""));
-  if (without.length === 0) return atomic;
-  log.info(
-    { servers: without.map((name) => ({ name, version: versions.get(name) ?? "not known" })) },
-    "no atomic batches: not every server of the cluster is known to be 2.15 or newer",
-  );
-  return {};
 }
 
 /**

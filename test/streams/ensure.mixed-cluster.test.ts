@@ -2,6 +2,8 @@
 // node of nats-server 2.10 that replicates one panics, at each of its starts again. Three real
 // nodes, one of which is the oldest nats-server there is here.
 
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -88,12 +90,37 @@ test("a server in no cluster has none to ask", async () => {
 });
 
 test.each([
-  ["names none", []],
-  ["names one that cannot be reached", ["127.0.0.1:1"]],
-  ["names what is no address", ["", "::", "[::1"]],
-])("a server that %s has some of no known version", async (_, places) => {
+  ["names none", [], "no address announced"],
+  ["names one that cannot be reached", ["127.0.0.1:1"], "127.0.0.1:1"],
+  ["names what is no address", ["::"], "::"],
+  ["names no port", ["[::1"], "[::1"],
+  ["names a port that there is not", ["127.0.0.1:65536"], "127.0.0.1:65536"],
+])("a server that %s has some of no known version", async (_, places, name) => {
   const info = { cluster: "c", server_name: "a", version: "2.15.1", connect_urls: places };
   const versions = await clusterVersions({ info } as unknown as Pick<NatsConnection, "info">);
-  expect(versions?.get("a")).toBe("2.15.1");
-  expect(versions?.get("")).toBe("");
+  expect([...(versions ?? [])]).toEqual([
+    ["a", "2.15.1"],
+    [name, ""],
+  ]);
 });
+
+test.each([
+  ["sends one byte after the other", (socket: Socket) => drip(socket, "I")],
+  ["sends no end of a line", (socket: Socket) => socket.write("x".repeat(100_000))],
+  ["sends no object", (socket: Socket) => socket.write("null\r\n")],
+  ["closes", (socket: Socket) => socket.destroy()],
+])("a server that %s is not waited for, and is of no known version", async (_, act) => {
+  const odd = createServer(act).listen(0, "127.0.0.1");
+  await once(odd, "listening");
+  const place = `127.0.0.1:${(odd.address() as AddressInfo).port}`;
+  const info = { cluster: "c", server_name: "a", version: "2.15.1", connect_urls: [place] };
+  const versions = await clusterVersions({ info } as unknown as Pick<NatsConnection, "info">);
+  expect(versions?.get(place)).toBe("");
+  odd.close();
+});
+
+/** Goes on for as long as the connection is there. */
+function drip(socket: Socket, text: string): void {
+  const timer = setInterval(() => socket.write(text), 100);
+  socket.on("error", () => {}).on("close", () => clearInterval(timer));
+}

@@ -1,0 +1,52 @@
+// Whether a stream may be set to take atomic batches. In a cluster every server must know them: one
+// of nats-server 2.10 that replicates a batch panics, and again after each restart until it is
+// upgraded. The servers are asked once, however many streams there are.
+
+import type { StreamConfig } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../base/log.ts";
+import { knowsAtomicBatches } from "../nats/atomic-batches.ts";
+import { clusterVersions } from "../nats/cluster-versions.ts";
+import { atomicSetting, type StreamSettings } from "./desired.ts";
+
+export class BatchRule {
+  readonly #connection: Pick<NatsConnection, "info">;
+  readonly #log: Pick<Log, "info">;
+  #versions: ReturnType<typeof clusterVersions> | undefined;
+  #told = false;
+
+  constructor(connection: Pick<NatsConnection, "info">, log: Pick<Log, "info">) {
+    this.#connection = connection;
+    this.#log = log;
+  }
+
+  /**
+   * The change that lets a stream take atomic batches; empty where it has it, need not have it, or
+   * must not. `members`: the servers that the stream is on, by name, beside those that are up.
+   */
+  async setting(
+    settings: Pick<StreamSettings, "atomicBatches">,
+    config: Parameters<typeof atomicSetting>[1],
+    members: readonly (string | undefined)[] = [],
+  ): Promise<Partial<StreamConfig>> {
+    const atomic = atomicSetting(settings, config, this.#connection.info?.version ?? "");
+    if (Object.keys(atomic).length === 0) return atomic;
+    this.#versions ??= clusterVersions(this.#connection);
+    const versions = await this.#versions;
+    if (versions === undefined) return atomic;
+    const names = new Set([...versions.keys(), ...members.filter((name) => name !== undefined)]);
+    const without = [...names].filter((name) => !knowsAtomicBatches(versions.get(name) ?? ""));
+    if (without.length === 0) return atomic;
+    this.#tell(without.map((name) => `${name}: ${versions.get(name) || "version not known"}`));
+    return {};
+  }
+
+  #tell(servers: readonly string[]): void {
+    if (this.#told) return;
+    this.#told = true;
+    this.#log.info(
+      { servers },
+      "no atomic batches: not every server of the cluster is known to be 2.15 or newer",
+    );
+  }
+}
