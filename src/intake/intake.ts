@@ -184,7 +184,11 @@ class RequestTaker {
     body: WholeBody,
     whose: BodyHint = exchange.hint ?? this.#peek(body.bytes, true, exchange.v1?.apiKey),
   ): Promise<void> | undefined {
-    const problem = this.#checks.ofQuotaUnread(whose, exchange, body.bytes.length);
+    const { length } = body.bytes;
+    const problem =
+      length > scannedAtOnceBytesMax
+        ? (this.#checks.ofStore() ?? this.#checks.ofQuotaUnread(whose, exchange, length))
+        : undefined;
     if (problem === undefined) return this.#takeInTurns(exchange, owned(body), whose);
     exchange.answerProblem(problem);
     return undefined;

@@ -47,8 +47,6 @@ interface Rate {
   readonly debtMax: number;
 }
 
-/** What no request costs less than. */
-const leastCost = { events: 1, bytes: 1 };
 /**
  * A project that is kept out for so long is far over its quota. One that is kept out for less is
  * told how many events were refused, which takes a scan.
@@ -212,11 +210,15 @@ export class Meter implements ProjectMeter {
   }
 
   refuseUnread(bytes: number): number {
-    const waitMs = this.#quotaWaitMs(leastCost);
-    if (waitMs < farOverMs) return 0;
+    const monotonicMs = this.#monotonicMs();
+    const leastMs = Math.max(
+      this.#events?.waitMs(1, monotonicMs) ?? 0,
+      this.#bytes?.waitMs(1, monotonicMs) ?? 0,
+    );
+    if (leastMs < farOverMs) return 0;
     this.#rateLimitedRequests++;
     this.#rateLimitedBytes += bytes;
-    return waitMs;
+    return this.#quotaWaitMs({ events: 1, bytes });
   }
 
   #quotaWaitMs({ events, bytes }: Pick<RequestCost, "events" | "bytes">): number {
