@@ -15,8 +15,8 @@ export class KeptMessages {
   #manager: Promise<JetStreamManager> | undefined;
   /** By stream. */
   readonly #erased = new Map<string, ErasedMessages>();
-  /** The question about erasures that was asked last: they take one at a time. */
-  #asked: Promise<unknown> = Promise.resolve();
+  /** By stream, the question about erasures that was asked last: they take one at a time. */
+  readonly #asked = new Map<string, Promise<unknown>>();
 
   /** `timeoutMs`: how long each answer of the server may take. */
   constructor(link: Pick<NatsLink, "connection">, timeoutMs: number) {
@@ -33,8 +33,12 @@ export class KeptMessages {
     const manager = await this.#manager;
     const message = await manager.streams.getMessage(stream, { seq: sequence });
     if (message !== null) return message.header.get(messageIdHeader) === messageId;
-    const asked = this.#asked.then(() => this.#isErased(manager, stream, sequence));
-    this.#asked = asked.catch(() => {});
+    const before = this.#asked.get(stream) ?? Promise.resolve();
+    const asked = before.then(() => this.#isErased(manager, stream, sequence));
+    this.#asked.set(
+      stream,
+      asked.catch(() => {}),
+    );
     return await asked;
   }
 
