@@ -48,6 +48,9 @@ const backgroundBytesUnackedMax = 393_216;
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
 
+/** So many frames of a parted batch leave before one of the queues'. */
+const partedInARowMax = 3;
+
 export class Departures<Leaving extends Departing> {
   readonly #framesUnackedMax: number;
   readonly #live = new Fifo<Leaving["queue"]>();
@@ -60,7 +63,7 @@ export class Departures<Leaving extends Departing> {
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
-  #wasParted = false;
+  #partedInARow = 0;
 
   constructor(stream: Batching, { distance, ...together }: DeparturesOptions) {
     this.#framesUnackedMax = together.framesUnackedMax;
@@ -141,13 +144,17 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * The frame of a parted batch that leaves next; undefined if none does now. Such frames and the
-   * queues take turns, so that neither wait until all of the others have left.
+   * The frame of a parted batch that leaves next; undefined if none does now. Such frames have
+   * waited longest, so several of them leave for each of the queues' frames, which go on beside.
    */
   nextParted(): Leaving | undefined {
     if (this.#parted.length === 0 || this.room === 0) return undefined;
-    this.#wasParted = !this.#wasParted || !this.#queueMayLeave();
-    return this.#wasParted ? this.#parted.shift() : undefined;
+    if (this.#partedInARow === partedInARowMax && this.#queueMayLeave()) {
+      this.#partedInARow = 0;
+      return undefined;
+    }
+    this.#partedInARow = Math.min(this.#partedInARow + 1, partedInARowMax);
+    return this.#parted.shift();
   }
 
   /** The queue whose frame is the next in an atomic batch; undefined if no more wait. */
@@ -159,7 +166,8 @@ export class Departures<Leaving extends Departing> {
    * Whether a live queue may have one frame more than its window unacknowledged: where its next
    * frame would wait here for what costs the store nothing. The frames that have left may be behind
    * background ones in the store, or on a long way there or back. While frames of a parted batch
-   * wait to leave again, it might overtake an earlier frame of its project.
+   * wait to leave again, it might overtake an earlier frame of its project. It still may where they
+   * pause before that, or where it was let in before the batch was parted.
    */
   #mayLeaveBeside(): boolean {
     if (this.#parted.length > 0) return false;

@@ -67,6 +67,7 @@ export class Together {
   #sampleFrames = 0;
   #batchMs = batchMsAtFirst;
   #batchLeftMonotonicMs = 0;
+  #batchEndedMonotonicMs = 0;
   #measuredMonotonicMs = 0;
 
   constructor(stream: Batching, { framesUnackedMax, monotonicMs, batchesFrom }: TogetherOptions) {
@@ -139,7 +140,7 @@ export class Together {
     this.#measuredMonotonicMs = this.#sampleMonotonicMs;
     // Batches are tried again after one that took long, as beside a stop of the store: by its time
     // none might ever be worth it again, and so none be measured.
-    if (this.#measuredMonotonicMs - this.#batchLeftMonotonicMs >= measureEveryMs)
+    if (this.#measuredMonotonicMs - this.#batchEndedMonotonicMs >= measureEveryMs)
       this.#batchMs = Math.min(this.#batchMs, batchMsAtFirst);
   }
 
@@ -152,8 +153,9 @@ export class Together {
   /** Nothing waits for the batch any more. `isStored`: it was acknowledged. */
   batchEnded(isStored: boolean): void {
     this.#batchesUnacked--;
+    const monotonicMs = this.#monotonicMs();
+    this.#batchEndedMonotonicMs = monotonicMs;
     if (isStored) {
-      const monotonicMs = this.#monotonicMs();
       this.#nextToLeaveAlone = framesAloneMin;
       this.#batchMs = mixed(this.#batchMs, monotonicMs - this.#batchLeftMonotonicMs);
       if (monotonicMs - this.#measuredMonotonicMs >= measureEveryMs) this.#alonePerMs = undefined;

@@ -28,7 +28,7 @@ describe("after a batch that was not stored as one, live frames", () => {
     expect(kit.underWay.batches).toHaveLength(1);
   });
 
-  test("take turns with those of the batch, which keep their order", () => {
+  test("leave one for each three of the batch, which keep their order", () => {
     const kit = new Kit(16);
     kit.add(100);
     kit.flush();
@@ -38,14 +38,14 @@ describe("after a batch that was not stored as one, live frames", () => {
     kit.add(50, true);
     kit.flush();
     const again = (): TestFrame[] => kit.alone.filter((frame) => parted.includes(frame));
-    expect(again()).toEqual(parted.slice(0, 32));
+    expect(again()).toEqual(parted.slice(0, 48));
     const others = kit.alone.filter((frame) => !parted.includes(frame));
-    expect(others.filter(({ queue }) => queue.background)).toHaveLength(16);
+    expect(others.filter(({ queue }) => queue.background)).toHaveLength(8);
     kit.settleAlone(1);
     kit.flush();
     kit.settleAlone(1);
     kit.flush();
-    expect(again()).toHaveLength(32);
+    expect(again()).toHaveLength(48);
     // Of 200 frames, 66 have left.
     for (const left of [64, 64, 200 - 66 - 64 - 64]) {
       kit.settleAlone(Number.POSITIVE_INFINITY);
