@@ -29,6 +29,7 @@ export function commandWorld(
     env,
     host: process,
     mainFile: "",
+    nodeFlags: [],
     channel: process,
     stdin,
     stdout: into("out"),

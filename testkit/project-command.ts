@@ -19,6 +19,7 @@ export async function projectCommand(natsUrl: string, args: readonly string[]): 
     env: { PENSTOCK_NATS_URL: natsUrl },
     host: process,
     mainFile: "",
+    nodeFlags: [],
     channel: { connected: false, on: () => {} },
     stdin: Readable.from([]),
     stdout,

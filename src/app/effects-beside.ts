@@ -23,6 +23,8 @@ export interface EffectsBeside {
 }
 
 /** A process that cannot do its work ends again and again; the log is not to be full of it. */
+/** What is right for a gateway's memory is not for the effects: scripts/lib/node-flags.mjs. */
+const gatewayFlag = "--max-semi-space-size";
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
 /** A commit and the closing of the database take less, or something hangs. */
 const closeGraceMs = 10_000;
@@ -38,7 +40,7 @@ const priorityMin = 19;
 /** Returns at once: nothing of the gateway waits for the effects. */
 export function startBeside(
   config: Config,
-  { env, mainFile, stop }: CommandContext,
+  { env, mainFile, nodeFlags, stop }: CommandContext,
   log: Log,
 ): EffectsBeside {
   const closing = new AbortController();
@@ -49,8 +51,7 @@ export function startBeside(
     const own = Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_"));
     const started = fork(mainFile, ["effects", besideCommand], {
       env: Object.fromEntries(own),
-      // What this process's Node was told is for a gateway.
-      execArgv: [],
+      execArgv: nodeFlags.filter((flag) => !flag.startsWith(gatewayFlag)),
       stdio: ["ignore", "ignore", "inherit", "ipc"],
       serialization: "advanced",
     });
