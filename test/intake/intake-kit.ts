@@ -78,6 +78,7 @@ export class IntakeKit {
   /** What a frame of the project ends as. A promise keeps it waiting, and may say `refused`. */
   outcome: (project: string) => "stored" | "refused" | Promise<unknown> = () => "stored";
   streamOf: Publisher["streamOf"] = (lane) => lane;
+  refusal: Publisher["refusal"] = () => undefined;
   /** Made in place of a scanner that the native one would be. */
   createScanner: (rows?: number) => BackgroundScanner = createNativeScanner;
   monotonicMs: () => number = () => performance.now();
@@ -188,7 +189,7 @@ export class IntakeKit {
       frameBytesMax,
       recordBytesMaxOf: () => 4_194_304,
       refusalOf: () => undefined,
-      refusal: () => undefined,
+      refusal: () => this.refusal(),
       streamOf: (lane, id) => this.streamOf(lane, id),
       sharedFrame: (_lane, { id }, bytes) => frame(bytes, id),
       ownFrame: (_lane, { id }, bytes) => frame(bytes, id),

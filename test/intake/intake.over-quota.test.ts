@@ -79,6 +79,19 @@ describe("a large body of a project that may send nothing for a while", () => {
     expect(meter.counts.rateLimitedEvents).toBe(500);
   });
 
+  test("is not what a body of many small events is: those are counted", async () => {
+    owe(500);
+    expect(await answerTo({ ...large, padding: 10 })).toBe("rate_limited");
+    expect(meter.counts).toMatchObject({ rateLimitedRequests: 1, rateLimitedEvents: 500 });
+  });
+
+  test("hears of an outage first", async () => {
+    owe(500);
+    kit.refusal = () => "unavailable";
+    expect(await answerTo(large)).toBe("unavailable");
+    expect(meter.counts.rateLimitedRequests).toBe(0);
+  });
+
   test("is as welcome as ever where the project has no quota", async () => {
     expect(await answerTo(large)).toBe("stored 500");
   });
