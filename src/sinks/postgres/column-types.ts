@@ -8,18 +8,22 @@ import { selectRows } from "../../postgres/select-rows.ts";
 import { eventTypes } from "./tables.ts";
 
 /**
- * The first column whose type is another one. All types of strings (S) have one binary form, and
- * so have both kinds of timestamp; a domain has that of its base type.
+ * The first column whose type is another one. All types of strings (S) have one binary form, which
+ * an enum (E) takes as its label, and both kinds of timestamp have one; a domain has that of its
+ * base type, which may be a domain as well.
  */
-const otherTypeSql = `SELECT attname, wanted, format_type(atttypid, atttypmod)
-  FROM unnest($2::text[], $3::text[]) AS expected (name, wanted)
-  JOIN pg_attribute ON attrelid = to_regclass($1) AND attname = name AND NOT attisdropped
-  JOIN pg_type ON pg_type.oid = atttypid
-  WHERE NOT (CASE wanted
-    WHEN 'text' THEN typcategory = 'S'
-    WHEN 'timestamptz' THEN coalesce(nullif(typbasetype, 0), atttypid)
-      IN ('timestamptz'::regtype, 'timestamp'::regtype)
-    ELSE coalesce(nullif(typbasetype, 0), atttypid) = to_regtype(wanted) END)
+const otherTypeSql = `WITH RECURSIVE based AS (
+    SELECT attnum, attname, wanted, format_type(atttypid, atttypmod) AS found, atttypid AS base
+    FROM unnest($2::text[], $3::text[]) AS expected (name, wanted)
+    JOIN pg_attribute ON attrelid = to_regclass($1) AND attname = name AND NOT attisdropped
+    UNION ALL
+    SELECT attnum, attname, wanted, found, typbasetype
+    FROM based JOIN pg_type ON oid = base WHERE typtype = 'd')
+  SELECT attname, wanted, found FROM based JOIN pg_type ON oid = base
+  WHERE typtype <> 'd' AND NOT (CASE wanted
+    WHEN 'text' THEN typcategory IN ('S', 'E')
+    WHEN 'timestamptz' THEN base IN ('timestamptz'::regtype, 'timestamp'::regtype)
+    ELSE base = to_regtype(wanted) END)
   ORDER BY attnum LIMIT 1`;
 
 /** `columns`: those that are copied. Rejects with a StoreError that names the one that is wrong. */

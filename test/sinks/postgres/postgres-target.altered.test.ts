@@ -49,13 +49,19 @@ test.each([
   expect(await asked(url, `SELECT sequence FROM ${schema}.positions`)).toEqual([]);
 });
 
-test("columns of another kind of string, of a domain or of a timestamp are written", async () => {
+test("columns of another kind of string, of an enum, a domain or a timestamp are written", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(
     url,
-    `CREATE DOMAIN place AS text; CREATE DOMAIN document AS jsonb; ALTER TABLE ${table}
-      ALTER event TYPE varchar(20), ALTER ip TYPE place, ALTER properties TYPE document,
+    `CREATE DOMAIN place AS text; CREATE DOMAIN document AS jsonb;
+    CREATE DOMAIN paper AS document CHECK (jsonb_typeof(value) = 'object');
+    CREATE DOMAIN moment AS timestamptz; CREATE DOMAIN receipt AS moment;
+    CREATE TYPE kinds AS ENUM ('custom'); CREATE TYPE names AS ENUM ('seen');
+    CREATE DOMAIN name_of_event AS names;
+    ALTER TABLE ${table} ALTER event TYPE name_of_event USING event::names,
+      ALTER kind TYPE kinds USING kind::kinds, ALTER distinct_id TYPE varchar(20),
+      ALTER ip TYPE place, ALTER properties TYPE paper, ALTER received_at TYPE receipt,
       ALTER sent_at TYPE timestamp, ADD COLUMN person_uuid integer, ADD COLUMN mine inet`,
   );
   await target.open();
