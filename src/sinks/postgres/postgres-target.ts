@@ -3,6 +3,7 @@
 // out; the other events are copied straight into their table. Where the server does not take an
 // event, that event is put aside and the rest is written.
 
+import { randomUUID } from "node:crypto";
 import type { Client } from "pg";
 import { dayMs, dayOf } from "../../base/day.ts";
 import { StoreError } from "../../base/store-error.ts";
@@ -31,6 +32,7 @@ import {
   type Refused,
   refusedByServer,
   refusedByTable,
+  takesSome,
   textOf,
 } from "./refused-events.ts";
 import { SinkSession } from "./session.ts";
@@ -191,8 +193,13 @@ export class PostgresTarget implements SinkTarget {
     if (found.size === 0) {
       await this.#makeParts(client, events);
       const fresh = await freshOf(client, events);
-      found = await refusedByTable(client, fresh, (some) => this.#copy(client, some));
-      if (found.size > refusedMax && found.size === fresh.length)
+      const copy = (some: readonly SinkRecord[]) => this.#copy(client, some);
+      found = await refusedByTable(client, fresh, copy);
+      const isUnfit =
+        found.size > refusedMax &&
+        found.size === fresh.length &&
+        !(await takesSome(client, knownOf(events, fresh), copy));
+      if (isUnfit)
         throw new StoreError(
           `write to PostgreSQL at ${this.shown}: ${[...found.values()].at(-1)}: so it is with ${found.size} events of one batch: look at the types and constraints of ${this.#schema}.events`,
         );
@@ -240,6 +247,16 @@ async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<S
   if (fresh.length > 0 && (await noted(fresh)) !== fresh.length)
     throw new StoreError("somebody else writes into event_keys");
   return fresh;
+}
+
+/**
+ * Some of those that are in the database: what was refused once is new each time that it comes, and
+ * may be all that is new. Each gets another uuid: a unique index may have its own.
+ */
+function knownOf(events: readonly SinkRecord[], fresh: readonly SinkRecord[]): SinkRecord[] {
+  const isFresh = new Set(fresh);
+  const known = events.filter((event) => !isFresh.has(event)).slice(0, refusedMax);
+  return known.map((event) => ({ ...event, uuid: randomUUID() }));
 }
 
 function keysOf(events: readonly SinkRecord[]): [string, string] {

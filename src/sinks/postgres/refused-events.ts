@@ -90,6 +90,15 @@ export async function refusedByTable(
   return found;
 }
 
+/** Whether the table takes any of them, tried in the same way. */
+export async function takesSome(
+  client: Client,
+  events: readonly SinkRecord[],
+  copy: (some: readonly SinkRecord[]) => Promise<void>,
+): Promise<boolean> {
+  return (await refusedByTable(client, events, copy)).size < events.length;
+}
+
 export function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
 }

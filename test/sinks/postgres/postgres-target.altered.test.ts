@@ -81,3 +81,25 @@ test("a table that takes none of more than a hundred events stops the sink", asy
   const all = batchOf([...free, sinkRecordOf(102, { price: "1" }, todayMs)], 0);
   expect(await target.write(all)).toEqual({ written: 1, duplicates: 0, refused: 101 });
 });
+
+test("a table whose refused events come again, beside events that it has, stops nothing", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url);
+  await asked(
+    url,
+    `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free'),
+      ADD PRIMARY KEY (uuid, stored_at)`,
+  );
+  const prices = Array.from({ length: 151 }, (_, at) => (at % 3 === 0 ? "1" : "free"));
+  const events = prices.map((price, at) => sinkRecordOf(1 + at, { price }, todayMs));
+  const first = await target.write(batchOf(events, 0));
+  expect(first).toEqual({ written: 51, duplicates: 0, refused: 100 });
+  const again = events.map((event) => ({ ...event, sequence: event.sequence + 151 }));
+  again.push(sinkRecordOf(303, { price: "free" }, todayMs));
+  const second = await target.write(batchOf(again, 151));
+  expect(second).toEqual({ written: 0, duplicates: 51, refused: 101 });
+  expect(await rejectedAt(url)).toEqual({ count: 201, places: 201 });
+  await asked(url, `ALTER TABLE ${table} ADD CHECK (properties = '{}') NOT VALID`);
+  const unfit = again.map((event) => ({ ...event, sequence: event.sequence + 152 }));
+  await expect(target.write(batchOf(unfit, 303))).rejects.toThrow("so it is with 101 events");
+});
