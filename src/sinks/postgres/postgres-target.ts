@@ -96,12 +96,11 @@ export class PostgresTarget implements SinkTarget {
   open(): Promise<readonly SinkPosition[]> {
     this.#days.clear();
     return this.#session.run("open", async (client) => {
-      // What failed before may have left a transaction open.
-      await client.query("ROLLBACK");
       await this.#session.begin(client);
       await this.#makeTables(client);
-      if (this.#withPerson) await this.#makePersonColumn(client);
+      // First: to add a column makes whoever reads the table wait.
       await checkColumnTypes(client, this.#schema, this.#columns);
+      if (this.#withPerson) await this.#makePersonColumn(client);
       const positions = await readPositions(client);
       await client.query("COMMIT");
       this.#trailEnds = new Map(positions.map((one) => [one.stream, one]));

@@ -57,8 +57,8 @@ export class SinkSession {
 
   /**
    * Does `work` on the connection, with the lock. Rejects with a StandbyError while another one has
-   * the lock, else with a StoreError, or a MovedError of `work`. Two at once would end each other's
-   * transactions, so the second one is rejected.
+   * the lock, else with a StoreError, or a MovedError of `work`; no transaction is left open then.
+   * Two at once would end each other's transactions, so the second one is rejected.
    */
   async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     if (this.#isBusy)
@@ -71,8 +71,9 @@ export class SinkSession {
       if (!this.#holdsLock) await this.#takeLock(client);
       return await work(client);
     } catch (error) {
-      if (error instanceof StandbyError || error instanceof MovedError) throw error;
-      if (!leavesConnection(error)) this.#letGo();
+      if (error instanceof StandbyError) throw error;
+      await this.#endTransaction(error);
+      if (error instanceof MovedError) throw error;
       throw storeErrorOf(error, { doing, shown: this.#address.shown, hints });
     } finally {
       this.#isBusy = false;
@@ -99,6 +100,13 @@ export class SinkSession {
     // The server ends the connection a moment later than the client.
     if (this.#holdsLock) await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
     await client.end().catch(() => {});
+  }
+
+  /** Until the next `open`, others would wait for what the transaction has locked. */
+  async #endTransaction(error: unknown): Promise<void> {
+    if (error instanceof MovedError || leavesConnection(error))
+      await this.#client?.query("ROLLBACK").catch(() => this.#letGo());
+    else this.#letGo();
   }
 
   async #connect(): Promise<Client> {
@@ -134,6 +142,7 @@ export class SinkSession {
     if (hasLock !== 1)
       throw new StandbyError(`another sink writes to ${this.#address.shown}, ${this.#schema}`);
     this.#holdsLock = true;
+    this.#isPooled = false;
   }
 
   /** With the connection goes what was begun on it. */

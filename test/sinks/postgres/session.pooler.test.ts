@@ -76,7 +76,8 @@ test("where a program has set another search path, events still come into their 
   expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
 });
 
-test("behind a pooler, a lock that is taken is not told as another sink's", async () => {
+/** Two for one schema, of which the first one has met another session than its own. */
+async function pooled() {
   const address = readAddress(await newDatabase(postgres));
   const [session, holder] = [new SinkSession(address, "one"), new SinkSession(address, "one")];
   onTestFinished(async () => {
@@ -87,7 +88,22 @@ test("behind a pooler, a lock that is taken is not told as another sink's", asyn
     await session.begin(client);
   });
   await expect(begun).rejects.toThrow(pooler);
-  const work = async (): Promise<string> => "done";
+  return { session, holder, work: async (): Promise<string> => "done" };
+}
+
+test("behind a pooler, a lock that is taken is not told as another sink's", async () => {
+  const { session, holder, work } = await pooled();
   await expect.poll(() => holder.run("open", work).catch(String)).toBe("done");
   await expect(session.run("open", work)).rejects.toThrow(pooler);
+});
+
+test("once it has had the lock again, a lock that is taken is another sink's", async () => {
+  const { session, holder, work } = await pooled();
+  await expect.poll(() => session.run("open", work).catch(String)).toBe("done");
+  const lost = session.run("write", async () => {
+    throw new Error("the connection is lost");
+  });
+  await expect(lost).rejects.toThrow("is lost");
+  await expect.poll(() => holder.run("open", work).catch(String)).toBe("done");
+  await expect(session.run("open", work)).rejects.toThrow("another sink writes");
 });
