@@ -1,7 +1,8 @@
 // Finds out whether what a sink sends comes back to it: where the upstream is a gateway in front of
 // the streams that it reads, each event is sent again without end. That uuids come again is a hint
 // and no more, since clients send events twice, too. On a hint one event leaves with a mark that
-// only the upstream is told. When that is read in the streams, it is proven.
+// only the upstream is told. When that is read in the streams, in the project that the mark names,
+// it is proven: in another one it is an upstream that passes on what it gets.
 
 import { randomUUID } from "node:crypto";
 import type { SinkRecord } from "../sink-target.ts";
@@ -42,7 +43,7 @@ export class LoopWatch {
   /** To be called with what is read, before it is sent. */
   look(events: readonly SinkRecord[]): void {
     for (const event of events) {
-      if (this.#marked !== undefined) this.#isProven ||= bytesOf(event).includes(this.#mark);
+      if (this.#marked !== undefined) this.#isProven ||= this.#hasOwnMark(event);
       if (!this.#comesAgain(event)) continue;
       const nowMs = this.#monotonicMs();
       if (++this.#again < againMax || nowMs - this.#markedMonotonicMs < markAgainMs) continue;
@@ -53,9 +54,15 @@ export class LoopWatch {
   }
 
   /** What the event is to be marked with; undefined for nearly all. */
-  markOf({ uuid, sequence }: Place): string | undefined {
+  markOf({ uuid, sequence, projectId }: SinkRecord): string | undefined {
     const isIt = this.#marked?.uuid === uuid && this.#marked.sequence === sequence;
-    return isIt ? this.#mark.toString() : undefined;
+    return isIt ? `${this.#mark}:${projectId}` : undefined;
+  }
+
+  /** Nearly all have no mark, which the first look finds out. */
+  #hasOwnMark(event: SinkRecord): boolean {
+    const bytes = bytesOf(event);
+    return bytes.includes(this.#mark) && bytes.includes(`${this.#mark}:${event.projectId}"`);
   }
 
   /** An event that is read again from its own place does not count. */
