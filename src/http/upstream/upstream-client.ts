@@ -1,7 +1,8 @@
 // Asks the upstream: one origin, so many requests at a time, so many bytes of answers, and a
 // deadline for each. After some failures in a row the upstream counts as away: for a while only one
-// request at a time finds out whether it is back, and nobody else waits for it. A failure that a
-// client can bring about by what it sends is not counted.
+// request at a time finds out whether it is back, and nobody else waits for it. What servers of
+// their own take is counted apart. A failure that a client can bring about by what it sends is not
+// counted.
 
 import {
   type ClientRequest,
@@ -53,10 +54,8 @@ export class UpstreamClient {
   #inflight = 0;
   #bodyBytes = 0;
   #answerBytes = 0;
-  /** Failures in a row. */
-  #failures = 0;
-  #awayUntilMs = 0;
-  #isProbed = false;
+  readonly #standing = new Standing();
+  readonly #standingOfOthers = new Standing();
 
   constructor(options: UpstreamClientOptions) {
     this.#options = options;
@@ -72,8 +71,8 @@ export class UpstreamClient {
     return this.#inflight;
   }
 
-  get isAway(): boolean {
-    return this.#failures >= failuresToAway;
+  isAwayFor(kind: PassedKind): boolean {
+    return this.#standingFor(kind).isAway;
   }
 
   /** `body` stays the caller's: it is not to change until this is fulfilled. Never rejects. */
@@ -83,11 +82,12 @@ export class UpstreamClient {
     gone: AbortSignal,
   ): Promise<UpstreamAnswer | NoAnswer> {
     const { requestsMax, monotonicMs } = this.#options;
-    if (this.isAway && (this.#isProbed || monotonicMs() < this.#awayUntilMs)) return "away";
+    const standing = this.#standingFor(head.kind);
+    const { isAway: isProbe, isProbed, awayUntilMs } = standing;
+    if (isProbe && (isProbed || monotonicMs() < awayUntilMs)) return "away";
     if (this.#inflight >= requestsMax) return "full";
     if (this.#bodyBytes + body.length > bodiesBytesMax) return "full";
-    const isProbe = this.isAway;
-    if (isProbe) this.#isProbed = true;
+    if (isProbe) standing.isProbed = true;
     this.#inflight++;
     this.#bodyBytes += body.length;
     try {
@@ -95,16 +95,16 @@ export class UpstreamClient {
       if (answer === "ended") return gone.aborted ? "gone" : "ended";
       if (answer === "full") return "full";
       const isWell = !signsOfAway.has(answer.status);
-      if (isWell || !ofOthers.has(head.kind)) this.#note(isWell);
+      if (isWell || !ofOthers.has(head.kind)) standing.note(isWell, monotonicMs());
       return answer;
     } catch {
       if (gone.aborted) return "gone";
-      this.#note(false);
+      standing.note(false, monotonicMs());
       return "away";
     } finally {
       this.#inflight--;
       this.#bodyBytes -= body.length;
-      if (isProbe) this.#isProbed = false;
+      if (isProbe) standing.isProbed = false;
     }
   }
 
@@ -112,9 +112,8 @@ export class UpstreamClient {
     this.#agent.destroy();
   }
 
-  #note(isWell: boolean): void {
-    this.#failures = isWell ? 0 : this.#failures + 1;
-    if (this.isAway) this.#awayUntilMs = this.#options.monotonicMs() + awayMs;
+  #standingFor(kind: PassedKind): Standing {
+    return ofOthers.has(kind) ? this.#standingOfOthers : this.#standing;
   }
 
   #send(
@@ -170,6 +169,23 @@ export class UpstreamClient {
     } finally {
       this.#answerBytes -= bytes;
     }
+  }
+}
+
+/** How requests to the same servers have fared. */
+class Standing {
+  /** In a row. */
+  #failures = 0;
+  awayUntilMs = 0;
+  isProbed = false;
+
+  get isAway(): boolean {
+    return this.#failures >= failuresToAway;
+  }
+
+  note(isWell: boolean, nowMs: number): void {
+    this.#failures = isWell ? 0 : this.#failures + 1;
+    if (this.isAway) this.awayUntilMs = nowMs + awayMs;
   }
 }
 

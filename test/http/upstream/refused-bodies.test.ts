@@ -1,10 +1,12 @@
-// What a client can bring about by what it sends does not make the upstream count as away for all.
+// What a client can bring about by what it sends does not make the upstream count as away for all,
+// and neither does a server that takes recordings or logs alone.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, createServer as createNetServer, type Server } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import type { PassedKind } from "../../../src/http/upstream/labels.ts";
+import type { PassedHead } from "../../../src/http/upstream/passed-head.ts";
 import { UpstreamClient } from "../../../src/http/upstream/upstream-client.ts";
 
 const stop = new AbortController().signal;
@@ -12,12 +14,15 @@ const large = Buffer.alloc(16_000_000);
 const tooLarge = "HTTP/1.1 413 Payload Too Large\r\nContent-Length: 9\r\n\r\ntoo large";
 const small = Buffer.from("{}");
 
-function clientOf(url: string): UpstreamClient {
-  const client = new UpstreamClient({
-    ...{ url, requestsMax: 8, timeoutMs: 20_000, monotonicMs: () => 0 },
-  });
+function clientOf(url: string, monotonicMs = () => 0): UpstreamClient {
+  const client = new UpstreamClient({ url, requestsMax: 8, timeoutMs: 20_000, monotonicMs });
   onTestFinished(() => client.close());
   return client;
+}
+
+function headOf(kind: PassedKind): PassedHead {
+  const path = kind === "recordings" ? "/s/" : "/";
+  return { kind, method: "POST", path, query: "", headers: {}, ifNoneMatch: "" };
 }
 
 /** How so many requests in a row ended, one after another. */
@@ -28,8 +33,7 @@ async function askTimes(
 ): Promise<(string | number)[]> {
   const all: (string | number)[] = [];
   for (let n = 0; n < times; n++) {
-    const head = { method: "POST", path: "/", query: "", headers: {}, ifNoneMatch: "" } as const;
-    const answer = await client.ask({ ...head, kind }, body, stop);
+    const answer = await client.ask(headOf(kind), body, stop);
     all.push(typeof answer === "string" ? answer : answer.status);
   }
   return all;
@@ -64,7 +68,7 @@ test("once there is an answer, no more of the body is sent", async () => {
   expect(await askTimes(client, "flags", { body: large, times: 1 })).toEqual([413]);
   answered.resolve();
   expect(await ended.promise).toBe("closed");
-  expect(client.isAway).toBe(false);
+  expect(client.isAwayFor("flags")).toBe(false);
 });
 
 test.each(["flags", "recordings"] as const)(
@@ -77,7 +81,7 @@ test.each(["flags", "recordings"] as const)(
     const client = clientOf(await listening(server));
     const ended = ["ended", "ended", "ended", "ended"];
     expect(await askTimes(client, kind, { body: large })).toEqual(ended);
-    expect(client.isAway).toBe(false);
+    expect(client.isAwayFor(kind)).toBe(false);
   },
 );
 
@@ -99,9 +103,10 @@ test.each(["recordings", "logs"] as const)(
     isCut = true;
     const ended = ["ended", "ended", "ended", "ended"];
     expect(await askTimes(client, kind, { body: small })).toEqual(ended);
-    expect(client.isAway).toBe(false);
+    expect(client.isAwayFor(kind)).toBe(false);
     expect(await askTimes(client, "flags", { body: small, times: 3 })).not.toContain("ended");
-    expect(client.isAway).toBe(true);
+    expect(client.isAwayFor("flags")).toBe(true);
+    expect(client.isAwayFor(kind)).toBe(false);
   },
 );
 
@@ -111,6 +116,42 @@ test("where nobody listens the upstream is away, whatever is sent", async () => 
   server.close();
   const client = clientOf(url);
   const away = ["away", "away", "away"];
-  expect(await askTimes(client, "recordings", { body: large, times: 3 })).toEqual(away);
-  expect(client.isAway).toBe(true);
+  for (const kind of ["recordings", "flags"] as const) {
+    expect(await askTimes(client, kind, { body: large, times: 3 })).toEqual(away);
+    expect(client.isAwayFor(kind)).toBe(true);
+  }
+});
+
+/** Another answer for each kind; undefined: none. */
+async function answering(statuses: { flags?: number; recordings?: number }): Promise<string> {
+  const server = createServer((request, response) => {
+    const status = request.url === "/s/" ? statuses.recordings : statuses.flags;
+    if (status !== undefined) response.writeHead(status).end();
+  });
+  return await listening(server);
+}
+
+test("flags are back at once, while a recording waits for a server that does not answer", async () => {
+  const statuses: { flags?: number } = { flags: 503 };
+  let nowMs = 0;
+  const client = clientOf(await answering(statuses), () => nowMs);
+  await askTimes(client, "flags", { body: small, times: 3 });
+  expect(client.isAwayFor("flags")).toBe(true);
+  statuses.flags = 200;
+  nowMs = 2_000;
+  const left = new AbortController();
+  const recording = client.ask(headOf("recordings"), small, left.signal);
+  expect(await askTimes(client, "flags", { body: small, times: 2 })).toEqual([200, 200]);
+  left.abort();
+  expect(await recording).toBe("gone");
+});
+
+test("recordings that are taken say nothing of flags that fail", async () => {
+  const client = clientOf(await answering({ flags: 503, recordings: 200 }));
+  for (let n = 0; n < 3; n++) {
+    expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual([503]);
+    expect(await askTimes(client, "recordings", { body: small, times: 1 })).toEqual([200]);
+  }
+  expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual(["away"]);
+  expect(await askTimes(client, "recordings", { body: small, times: 1 })).toEqual([200]);
 });
