@@ -150,7 +150,9 @@ export class Batches {
     number: number,
   ): Generator<Batch, void, void> {
     const cut = this.#options.done?.sending ?? 0;
-    if (number > cut && this.#lastLine <= cut && this.#block.count > 0) yield this.#finishBlock();
+    const last = this.#block.numbers.at(-1);
+    // By the block itself: lines that were passed over may lie between it and this one.
+    if (last !== undefined && last <= cut && number > cut) yield this.#finishBlock();
     if (!this.#block.add(bytes, start, end, number)) {
       if (this.#isSkipping) this.#skipBlock();
       else yield this.#finishBlock();

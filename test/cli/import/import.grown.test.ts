@@ -35,6 +35,27 @@ test.each([
   });
 });
 
+test.each([
+  ["a blank line", "\n"],
+  ["a line that is too long", `${JSON.stringify({ event: "e", x: "x".repeat(3_000) })}\n`],
+])("the last request goes out again as it was where %s follows it", async (_, between) => {
+  const all = lines(12);
+  const file = fileWith(all.slice(0, 10).join(""));
+  const state = `${file}.penstock-import`;
+  const { port, bodies } = await answeringServer({}, () => {
+    copyFileSync(state, `${state}.then`);
+  });
+  const url = `http://127.0.0.1:${port}`;
+  const args = ["--url", url, "--key", "k", "--line-bytes-max", "2000", file];
+  await runImport(args);
+  copyFileSync(`${state}.then`, state);
+  appendFileSync(file, between + all.slice(10).join(""));
+  const { error } = await runImport(args);
+  expect(error).toBeUndefined();
+  expect(bodies).toHaveLength(3);
+  expect(bodies[1]).toBe(bodies[0]);
+});
+
 test("what was never answered binds the next run to no address", async () => {
   const one = await answeringServer({}, () => copyFileSync(state, `${state}.then`));
   const other = await answeringServer();
