@@ -8,6 +8,8 @@ export interface HeldFrame {
   /** Tells it from every other frame of this process. */
   readonly id: number;
   readonly sequence: number;
+  /** How often the stream had been cut back when it was received. */
+  readonly generation: number;
   /** As the server sent it last. */
   message: JsMsg;
   /** When it was delivered, or last said to be worked on; undefined: it waits to be. */
@@ -19,9 +21,9 @@ export interface HeldFrame {
 
 let lastId = 0;
 
-/** What an earlier stream of that name has left comes first. */
+/** What was received before the stream was cut back, or made anew, comes first. */
 export function byPlace(a: HeldFrame, b: HeldFrame): number {
-  return Number(b.isOrphan) - Number(a.isOrphan) || a.sequence - b.sequence;
+  return a.generation - b.generation || a.sequence - b.sequence;
 }
 
 export class HeldFrames {
@@ -32,6 +34,7 @@ export class HeldFrames {
   /** The gate: while messages up to here are missing, none behind them is delivered. */
   #missing = 0;
   #missingUpTo = 0;
+  #generation = 0;
   bytes = 0;
 
   get size(): number {
@@ -83,7 +86,8 @@ export class HeldFrames {
   add(message: JsMsg): HeldFrame {
     const { seq: sequence } = message;
     const fresh = { outSinceMs: undefined, deliveries: 0, isOrphan: false };
-    const held: HeldFrame = { id: ++lastId, sequence, message, ...fresh };
+    const generation = this.#generation;
+    const held: HeldFrame = { id: ++lastId, sequence, generation, message, ...fresh };
     this.#held.set(sequence, held);
     this.bytes += message.data.length;
     if (sequence <= this.#missingUpTo) this.#missing--;
@@ -103,6 +107,7 @@ export class HeldFrames {
   /** What the stream has behind that sequence is not what was received. */
   cutBack(sequence: number): void {
     this.expect(0, 0);
+    this.#generation++;
     for (const held of this.all) {
       if (held.sequence <= sequence) continue;
       held.isOrphan = true;

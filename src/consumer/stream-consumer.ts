@@ -55,7 +55,7 @@ export class StreamConsumer {
   readonly #place: StreamPlace;
   #link: Link | undefined;
   readonly #hand = new HeldFrames();
-  /** In order; what an earlier stream of that name has left comes first. */
+  /** In the order of `byPlace`. */
   #ready: HeldFrame[] = [];
   /** Ends the reading under way. */
   #interrupt: (error: Error) => void = () => {};

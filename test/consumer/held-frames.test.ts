@@ -38,3 +38,20 @@ test("what the stream no longer has cannot be acknowledged there", () => {
   expect(frames.map(({ isOrphan }) => isOrphan)).toEqual([false, false, true]);
   expect([hand.ack(frames[2]!), hand.isAcked(2), hand.size]).toEqual([false, false, 1]);
 });
+
+test("frames lie in the order in which they were stored, also those that the stream has lost", () => {
+  const hand = new HeldFrames();
+  const add = (...sequences: number[]) => {
+    for (const sequence of sequences) hand.add(message(sequence));
+  };
+  const order = () => hand.allInOrder.map(({ sequence }) => sequence);
+  add(5, 6, 7);
+  hand.cutBack(5);
+  add(6, 7);
+  expect(order()).toEqual([5, 6, 7, 6, 7]);
+  hand.cutBack(0);
+  add(1);
+  expect(order()).toEqual([5, 6, 7, 6, 7, 1]);
+  const isOrphan = hand.allInOrder.map((held) => held.isOrphan);
+  expect(isOrphan).toEqual([true, true, true, true, true, false]);
+});
