@@ -1,4 +1,5 @@
-// What Node is told for a command of penstock, beside what it does by itself.
+// What Node is told for a command of penstock, beside what it does by itself. The container image
+// has no shell for the launcher that says it: there NODE_OPTIONS may (deploy/README.md).
 
 /**
  * The events of a batch live for some hundred milliseconds, which a young generation of the default

@@ -1,13 +1,13 @@
 // The Dockerfile is well formed and keeps to what linters of such files ask for, and its ignore
 // file lets through what is copied and nothing that was built on the host.
 
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import type { Copy, From } from "dockerfile-ast";
 import { validate } from "dockerfile-utils";
 import { describe, expect, test } from "vitest";
 import { dockerfile, instructions, isSent } from "./container-kit.ts";
-import { root } from "./files-kit.ts";
+import { readDeploy, root } from "./files-kit.ts";
 
 function all(keyword: string): string[] {
   return instructions
@@ -62,6 +62,26 @@ describe("the container file keeps the rules", () => {
       expect(command).not.toMatch(/\b(sudo|apt|apt-get|curl|wget|cd)\b/);
     const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
     expect(last).not.toMatch(/^(RUN|SHELL) /m);
+  });
+
+  test("nothing calls the bundle's launcher in it, which is a shell script", () => {
+    const files = globSync(["docs/**/*.md", "deploy/**/*.{md,yaml}"], { cwd: root });
+    const text = files.map((file) => readFileSync(path.join(root, file), "utf8")).join("\n");
+    const calls = text.match(/\bexec \S.* \/penstock\/bin\/\S+ \S+/g) ?? [];
+    expect(calls.length).toBeGreaterThan(3);
+    for (const call of calls) expect(call).toContain("/penstock/bin/node /penstock/dist/main.js");
+  });
+
+  test("what Node is told by the launcher it may be told by NODE_OPTIONS, as the document says", () => {
+    const table = readFileSync(path.join(root, "scripts/lib/node-flags.mjs"), "utf8");
+    const flagOf = (name: string) => new RegExp(`${name} = "(\\S+)(=\\d+)"`).exec(table) ?? [];
+    const [, flag = "", mebibytes] = flagOf("gatewayFlag");
+    const [, flagOfSink, mebibytesOfSink] = flagOf("sinkFlag");
+    expect(flagOfSink).toBe(flag);
+    expect(process.allowedNodeEnvironmentFlags.has(flag)).toBe(true);
+    const text = readDeploy("README.md");
+    expect(text).toContain(`\`NODE_OPTIONS=${flag}${mebibytes}\` for a gateway`);
+    expect(text).toContain(`\`${mebibytesOfSink}\` for a sink`);
   });
 
   test("the ignore file lets through what is copied", () => {
