@@ -170,8 +170,10 @@ export class Segment {
         );
       await handles.journal.truncate(journal.bytes);
       await handles.rows.truncate(journal.rowsEnd);
-      // It may be sealed before anything else is written to it.
+      // It may be sealed before anything else is written to it, and the next one begins where the
+      // journal ends: a last line that is in memory alone would be lost in a power cut.
       if (size > journal.rowsEnd) await handles.rows.sync();
+      await handles.journal.sync();
       return new Segment(journal, handles);
     } catch (error) {
       await handles.journal.close();
