@@ -5,8 +5,8 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../base/forms.ts";
 import { lettersApart } from "../base/letters-apart.ts";
 import { managerOf } from "../nats/api.ts";
-import { subjectOf } from "../nats/names.ts";
-import { isRemoved, listProjects } from "../projects/registry/commands.ts";
+import { manyProjects, subjectOf } from "../nats/names.ts";
+import { hasEntry, listProjects } from "../projects/registry/commands.ts";
 import { findStreams } from "../reading/stored-stream.ts";
 import type { Config } from "../settings/config.ts";
 import { CommandError, usageExitCode } from "./context.ts";
@@ -30,7 +30,8 @@ export function mustBeProjectId(doing: string, text: string): void {
 
 /**
  * Rejects with a CommandError where neither the registry nor a stream knows the project. One that
- * was removed from the registry has its events until they leave the streams.
+ * was removed from the registry has its events until they leave the streams, and so has one whose
+ * entry cannot be read. Frames of several projects are not searched: that would take long.
  */
 export async function mustBeKnown(
   connection: NatsConnection,
@@ -39,13 +40,16 @@ export async function mustBeKnown(
 ): Promise<void> {
   const known = await registeredProjects(connection, config);
   if (known.includes(project)) return;
-  if (await isRemoved(connection, { id: project, ...config, prefix: config.subjectPrefix })) return;
+  if (await hasEntry(connection, { id: project, ...config, prefix: config.subjectPrefix })) return;
   if (await hasEvents(connection, config.subjectPrefix, project)) return;
-  const what = `${command}: there is no project ${project}`;
-  throw new CommandError(unknownText(what, project, known));
+  const text = unknownText(`${command}: there is no project ${project}`, project, known);
+  if (!(await hasEvents(connection, config.subjectPrefix, manyProjects)))
+    throw new CommandError(text);
+  const hint = `where frames of several projects have events of ${project}, add it again first`;
+  throw new CommandError(`${text}; ${hint}`);
 }
 
-/** Whether a stream has messages under the project's own subject. */
+/** Whether a stream has messages under the project's own subject, or that of many projects. */
 async function hasEvents(
   connection: NatsConnection,
   prefix: string,

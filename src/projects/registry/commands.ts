@@ -106,13 +106,13 @@ export async function requireExisting(
   projectOfEntry(options.id, entries.get(options.id));
 }
 
-/** Whether the registry has the marker of a project that was removed. */
-export async function isRemoved(
+/** Whether the registry has the project, in whatever form, or the marker of its removal. */
+export async function hasEntry(
   connection: NatsConnection,
   options: BucketPlace & { id: string },
 ): Promise<boolean> {
   const { entries } = await onceLed(() => read(connection, options));
-  return (entries.get(options.id)?.operation ?? "PUT") !== "PUT";
+  return entries.has(options.id);
 }
 
 interface ReadProjects extends WholeReading {

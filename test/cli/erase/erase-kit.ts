@@ -112,10 +112,13 @@ export async function messagesIn(
 }
 
 /** The lines that `penstock export` writes of the project, and what it says. */
-export async function exported(natsUrl: string): Promise<{ lines: string[]; err: string }> {
+export async function exported(
+  natsUrl: string,
+  id = project,
+): Promise<{ lines: string[]; err: string }> {
   const { context, said } = commandWorld();
   const result = readConfig({ PENSTOCK_NATS_URL: natsUrl }, {});
   if (!result.ok) throw new Error(result.faults.join());
-  await exportEvents(result.config, { project, lanes }, context);
+  await exportEvents(result.config, { project: id, lanes }, context);
   return { lines: said.out.split("\n").slice(0, -1), err: said.err };
 }

@@ -35,6 +35,24 @@ test("a project without any event is known by the marker of its removal", async 
   expect((await exported(natsUrl)).lines).toEqual([]);
 });
 
+test("a project whose entry cannot be read is known by it", async () => {
+  await addProjects(connection);
+  const projects = await new Kvm(connection).open("penstock_projects");
+  await projects.put("damaged", "{");
+  expect((await exported(natsUrl, "damaged")).lines).toEqual([]);
+  await projects.purge("damaged");
+});
+
+test("where an unknown project may have events in frames of several, it says what to do", async () => {
+  await addProjects(connection);
+  const gone = () => erased({ natsUrl, ids: ["ada"], project: "gone" });
+  await expect(gone()).rejects.toThrow(/^erase: there is no project gone; there are other, shop$/);
+  await storeFrames(connection, [sharedFrameOf([], [eventOf("eve")])]);
+  await expect(gone()).rejects.toThrow(
+    "other, shop; where frames of several projects have events of gone, add it again first",
+  );
+});
+
 test.each([
   ["delete", "events share frames with others'", sharedFrameOf],
   ["lose", "whose entry is lost, too", (own: ReturnType<typeof eventOf>[]) => frameOf(own)],
