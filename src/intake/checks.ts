@@ -19,6 +19,7 @@ import {
 } from "./request-caps.ts";
 import type { IntakeMetrics } from "./tally.ts";
 import type { Work } from "./work.ts";
+import { scannedAtOnceBytesMax } from "./work-size.ts";
 
 interface ChecksOptions {
   readonly projects: ProjectLookup;
@@ -56,15 +57,15 @@ export class Checks {
   }
 
   /**
-   * Refuses a body before its scan, where its first bytes show a project that is far over its
-   * quota. So a flood of large bodies takes no scanner from others.
+   * The problem of a body that is too large to be scanned at once, where its first bytes show a
+   * project that is far over its quota. So a flood of such bodies takes no scanner from others.
    */
-  ofQuotaUnread(
-    { projectId, meter }: BodyHint,
-    exchange: Exchange,
-    bytes: number,
-  ): Problem | undefined {
-    if (projectId === undefined || meter === undefined) return undefined;
+  beforeScan(whose: BodyHint, exchange: Exchange, bytes: number): Problem | undefined {
+    const { projectId, meter } = whose;
+    if (bytes <= scannedAtOnceBytesMax || projectId === undefined || meter === undefined)
+      return undefined;
+    const unfit = this.ofStore();
+    if (unfit !== undefined) return unfit;
     const waitMs = meter.refuseUnread(bytes);
     if (waitMs === 0) return undefined;
     exchange.projectId = projectId;

@@ -184,11 +184,7 @@ class RequestTaker {
     body: WholeBody,
     whose: BodyHint = exchange.hint ?? this.#peek(body.bytes, true, exchange.v1?.apiKey),
   ): Promise<void> | undefined {
-    const { length } = body.bytes;
-    const problem =
-      length > scannedAtOnceBytesMax
-        ? (this.#checks.ofStore() ?? this.#checks.ofQuotaUnread(whose, exchange, length))
-        : undefined;
+    const problem = this.#checks.beforeScan(whose, exchange, body.bytes.length);
     if (problem === undefined) return this.#takeInTurns(exchange, owned(body), whose);
     exchange.answerProblem(problem);
     return undefined;

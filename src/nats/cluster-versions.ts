@@ -64,7 +64,7 @@ function readLine(socket: Socket, take: (line: string) => void): void {
   });
 }
 
-/** Of `host:port` or `[address]:port`; undefined where it is neither. */
+/** Reads `host:port` or `[address]:port`; undefined where it is neither. */
 function addressOf(place: string): { host: string; port: number } | undefined {
   const [, address, host = address ?? "", digits = ""] =
     /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(place) ?? [];
