@@ -336,5 +336,6 @@ test("what the writer before was to give up, another one on the same target wait
   startSink(connection, target, { counts });
   await storeFrames(connection, [frameOf("shop", [{}])]);
   await expect.poll(() => counts.events, within).toBe(1);
-  expect(heard).toEqual([1]);
+  // A commit may have moved a place on without an event.
+  expect(heard.filter((written) => written !== 0)).toEqual([1]);
 });

@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import path from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { removeStaleNamespaces } from "../../../tools/faults/namespaces.ts";
 import { networkKindsHere } from "./network-kinds.ts";
 
@@ -34,6 +34,8 @@ describe("namespaces go with their run", () => {
     const run = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", script], {
       stdio: ["ignore", "pipe", "inherit"],
     });
+    // What is left of a failed test would keep the runner from ending.
+    onTestFinished(() => void run.kill("SIGKILL"));
     const sleeper = await new Promise<number>((resolve, reject) => {
       run.stdout
         .setEncoding("utf8")
@@ -42,7 +44,8 @@ describe("namespaces go with their run", () => {
     });
     const namespaces = namespacesOf(run.pid);
     expect(namespaces).toHaveLength(3);
-    expect(linksOf(namespaces)).toHaveLength(2);
+    // A link is listed once it has its address.
+    await expect.poll(() => linksOf(namespaces)).toHaveLength(2);
 
     const ended = new Promise((resolve) => run.once("close", resolve));
     run.kill(signal);
