@@ -2,6 +2,7 @@
 // on a connection, before anybody signs in, so it takes neither a user nor the system account. What
 // cannot be read counts as unknown: the caller must not take it for new.
 
+import { lookup } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
 import type { NatsConnection } from "@nats-io/nats-core";
 
@@ -15,31 +16,41 @@ const readMsMax = 1_000;
 /** That line has some 600 bytes, and more where it names many addresses. */
 const infoBytesMax = 65_536;
 const portMax = 65_535;
-const nowhere = "no address announced";
 
 /**
- * The versions of the cluster's servers by their names; undefined where the server that is
- * connected is in no cluster. A server that is down is not in it. One that does not answer within a
- * second is in it by its address, without a version, and so is `nowhere` where the connected one
- * names none, as with `no_advertise`. Never rejects.
+ * The versions of the cluster's servers by their names, as far as they can be reached at `places`;
+ * undefined where the server that is connected is in no cluster. One that does not answer within a
+ * second is in it by its address, without a version. Never rejects.
  */
-export async function clusterVersions({
-  info,
-}: Pick<NatsConnection, "info">): Promise<ReadonlyMap<string, string> | undefined> {
+export async function clusterVersions(
+  { info }: Pick<NatsConnection, "info">,
+  places: readonly string[],
+): Promise<ReadonlyMap<string, string> | undefined> {
   if (info?.cluster === undefined) return undefined;
-  const { connect_urls: places = [] } = info;
   const versions = new Map([[info.server_name, info.version]]);
-  if (places.length === 0) versions.set(nowhere, "");
-  const infos = await Promise.all(places.map(infoOf));
-  for (const [at, { server_name: name, version = "" }] of infos.entries())
-    versions.set(name ?? places[at]!, version);
+  for (const infos of await Promise.all(places.map(infosAt)))
+    for (const [place, { server_name: name, version = "" }] of infos)
+      versions.set(name ?? place, version);
   return versions;
 }
 
-/** What the server at `host:port` begins with; nothing where that cannot be read. */
-function infoOf(place: string): Promise<Info> {
-  const address = addressOf(place);
-  if (address === undefined) return Promise.resolve({});
+/** What the servers at `host:port` begin with, by address: behind one name there may be several. */
+async function infosAt(place: string): Promise<(readonly [string, Info])[]> {
+  const asked = addressOf(place);
+  if (asked === undefined) return [[place, {}]];
+  const found = await lookup(asked.host, { all: true }).catch(() => []);
+  if (found.length === 0) return [[place, {}]];
+  const several = found.length > 1;
+  return await Promise.all(
+    found.map(async ({ address: host }) => {
+      const info = await infoOf({ host, port: asked.port });
+      return [several ? `${place} (${host})` : place, info] as const;
+    }),
+  );
+}
+
+/** What the server begins with; nothing where that cannot be read. */
+function infoOf(address: { host: string; port: number }): Promise<Info> {
   return new Promise((resolve) => {
     const socket = connect(address);
     const end = (info: Info): void => {

@@ -215,6 +215,14 @@ class WatchedLink implements NatsLink {
   }
 }
 
+/** The `host:port` of each server that the client knows: of those given and those announced. */
+export function serverPlaces(connection: NatsConnection): string[] {
+  const servers = protocolOf(connection).servers.getServers();
+  return servers.map(({ hostname, port }) =>
+    hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`,
+  );
+}
+
 /**
  * The client's internal handler, which takes whole protocol messages. The client's `publish` would
  * copy them.

@@ -7,31 +7,38 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { knowsAtomicBatches } from "../nats/atomic-batches.ts";
 import { clusterVersions } from "../nats/cluster-versions.ts";
+import { serverPlaces } from "../nats/link.ts";
 import { atomicSetting, type StreamSettings } from "./desired.ts";
 
 export class BatchRule {
-  readonly #connection: Pick<NatsConnection, "info">;
+  readonly #connection: NatsConnection;
   readonly #log: Pick<Log, "info">;
   #versions: ReturnType<typeof clusterVersions> | undefined;
   #told = false;
 
-  constructor(connection: Pick<NatsConnection, "info">, log: Pick<Log, "info">) {
+  constructor(connection: NatsConnection, log: Pick<Log, "info">) {
     this.#connection = connection;
     this.#log = log;
   }
 
+  /** Whether streams are on several servers, so that only their `members` tell if they may. */
+  get isOfCluster(): boolean {
+    return this.#connection.info?.cluster !== undefined;
+  }
+
   /**
    * The change that lets a stream take atomic batches; empty where it has it, need not have it, or
-   * must not. `members`: the servers that the stream is on, by name, beside those that are up.
+   * must not. `members`: the servers that the stream is on, by name.
    */
   async setting(
     settings: Pick<StreamSettings, "atomicBatches">,
     config: Parameters<typeof atomicSetting>[1],
-    members: readonly (string | undefined)[] = [],
+    members: readonly (string | undefined)[],
   ): Promise<Partial<StreamConfig>> {
-    const atomic = atomicSetting(settings, config, this.#connection.info?.version ?? "");
+    const connection = this.#connection;
+    const atomic = atomicSetting(settings, config, connection.info?.version ?? "");
     if (Object.keys(atomic).length === 0) return atomic;
-    this.#versions ??= clusterVersions(this.#connection);
+    this.#versions ??= clusterVersions(connection, serverPlaces(connection));
     const versions = await this.#versions;
     if (versions === undefined) return atomic;
     const names = new Set([...versions.keys(), ...members.filter((name) => name !== undefined)]);

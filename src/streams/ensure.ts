@@ -181,14 +181,18 @@ async function ensureOne(
     // began at 1, a hub of nats-server 2.10 would skip the messages that come before the hub asks
     // again. The time in microseconds is such a sequence, since it grows faster than messages come.
     const first = settings.hubDomain === undefined ? {} : { first_seq: Date.now() * 1_000 };
-    const atomic = await options.batchRule.setting(settings, {});
-    await jsm.streams.add({ ...wanted, ...first, ...atomic }).catch((error: unknown) => {
-      throw changeFault(error, "create", wanted);
-    });
+    const { batchRule } = options;
+    const atomic = batchRule.isOfCluster ? {} : await batchRule.setting(settings, {}, []);
+    const made = await jsm.streams
+      .add({ ...wanted, ...first, ...atomic })
+      .catch((error: unknown) => {
+        throw changeFault(error, "create", wanted);
+      });
     log.info(
       { stream: wanted.name, bytesMax: wanted.max_bytes, replicas: wanted.num_replicas },
       "stream created",
     );
+    if (batchRule.isOfCluster) await letTakeBatches(jsm, made, options);
     return;
   }
   const { config } = existing;
@@ -216,9 +220,9 @@ async function ensureOne(
 }
 
 /**
- * Sets `allow_atomic` on a stream that was made without it. Only at the start: after a reconnect a
- * cluster may be in the middle of an upgrade. Without it everything works as well, so a failure is
- * only logged.
+ * Sets `allow_atomic` on a stream that was made without it, or just now. On one that was there only
+ * at the start: after a reconnect a cluster may be in the middle of an upgrade. Without it
+ * everything works as well, so a failure is only logged.
  */
 async function letTakeBatches(
   jsm: JetStreamManager,
@@ -226,12 +230,11 @@ async function letTakeBatches(
   { batchRule, settings, log }: EnsureOptions,
 ): Promise<void> {
   const { name: stream } = config;
-  // The leader's version, too: it may be another server.
-  const leads = config.metadata?.["_nats.ver"] ?? "";
-  if (!knowsAtomicBatches(leads)) return;
   const members = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)];
   const atomic = await batchRule.setting(settings, config, members);
-  if (Object.keys(atomic).length === 0) return;
+  // The leader's version, too: it may be another server.
+  const leads = config.metadata?.["_nats.ver"] ?? "";
+  if (Object.keys(atomic).length === 0 || !knowsAtomicBatches(leads)) return;
   try {
     await jsm.streams.update(stream, { ...config, ...atomic });
     log.info({ stream }, "stream takes atomic batches from now on");

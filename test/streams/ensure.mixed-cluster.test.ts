@@ -5,10 +5,10 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { connect, type NatsConnection, type ServerInfo } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clusterVersions } from "../../src/nats/cluster-versions.ts";
-import { connectNats } from "../../src/nats/link.ts";
+import { connectNats, serverPlaces } from "../../src/nats/link.ts";
 import type { StreamSettings } from "../../src/streams/desired.ts";
 import { Streams } from "../../src/streams/ensure.ts";
 import { startCluster } from "../../testkit/nats-layouts.ts";
@@ -21,6 +21,7 @@ import { recordingLog, streamSettings } from "../../testkit/publisher-rig.ts";
 
 const token = "layout-token";
 const upgradeMsMax = 30_000;
+const ofCluster = { cluster: "c", server_name: "a", version: "2.15.1" } as ServerInfo;
 let nodes: TestNatsServer[];
 let connection: NatsConnection;
 
@@ -34,8 +35,8 @@ afterAll(async () => {
   await Promise.all(nodes.map((node) => node.remove()));
 });
 
-async function serversKnown(): Promise<number> {
-  return (await clusterVersions(connection))?.size ?? 0;
+async function versionsKnown(): Promise<ReadonlyMap<string, string> | undefined> {
+  return await clusterVersions(connection, serverPlaces(connection));
 }
 
 async function ensure(settings: StreamSettings): Promise<string> {
@@ -54,8 +55,8 @@ async function takes({ subjectPrefix }: StreamSettings): Promise<boolean> {
 }
 
 test("the versions of all of a cluster's servers are known", async () => {
-  await expect.poll(() => serversKnown(), { timeout: upgradeMsMax }).toBe(3);
-  const versions = [...((await clusterVersions(connection)) ?? [])].toSorted();
+  await expect.poll(async () => (await versionsKnown())?.size, { timeout: upgradeMsMax }).toBe(3);
+  const versions = [...((await versionsKnown()) ?? [])].toSorted();
   expect(versions.map(([name]) => name)).toEqual(["nats-1", "nats-2", "nats-3"]);
   expect(versions.map(([, version]) => version)).toEqual([
     expect.stringMatching(/^2\.15/),
@@ -86,21 +87,19 @@ test("no stream is made or set to take batches until the last node is upgraded",
 
 test("a server in no cluster has none to ask", async () => {
   const alone = { info: { version: "2.15.1" } } as Pick<NatsConnection, "info">;
-  expect(await clusterVersions(alone)).toBeUndefined();
+  expect(await clusterVersions(alone, ["127.0.0.1:1"])).toBeUndefined();
 });
 
 test.each([
-  ["names none", [], "no address announced"],
-  ["names one that cannot be reached", ["127.0.0.1:1"], "127.0.0.1:1"],
-  ["names what is no address", ["::"], "::"],
-  ["names no port", ["[::1"], "[::1"],
-  ["names a port that there is not", ["127.0.0.1:65536"], "127.0.0.1:65536"],
-])("a server that %s has some of no known version", async (_, places, name) => {
-  const info = { cluster: "c", server_name: "a", version: "2.15.1", connect_urls: places };
-  const versions = await clusterVersions({ info } as unknown as Pick<NatsConnection, "info">);
-  expect([...(versions ?? [])]).toEqual([
+  ["where nobody listens", "127.0.0.1:1"],
+  ["at what is no address", "::"],
+  ["without a port", "[::1"],
+  ["at a port that there is not", "127.0.0.1:65536"],
+  ["under a name that there is not", "nowhere.invalid:4222"],
+])("a server %s is of no known version", async (_, place) => {
+  expect([...((await clusterVersions({ info: ofCluster }, [place])) ?? [])]).toEqual([
     ["a", "2.15.1"],
-    [name, ""],
+    [place, ""],
   ]);
 });
 
@@ -113,8 +112,7 @@ test.each([
   const odd = createServer(act).listen(0, "127.0.0.1");
   await once(odd, "listening");
   const place = `127.0.0.1:${(odd.address() as AddressInfo).port}`;
-  const info = { cluster: "c", server_name: "a", version: "2.15.1", connect_urls: [place] };
-  const versions = await clusterVersions({ info } as unknown as Pick<NatsConnection, "info">);
+  const versions = await clusterVersions({ info: ofCluster }, [place]);
   expect(versions?.get(place)).toBe("");
   odd.close();
 });
