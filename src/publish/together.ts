@@ -26,10 +26,11 @@ export const batchFramesMin = 16;
  */
 const batchesUnackedMax = 1;
 /**
- * The stream counts as having all it can do with frames alone while so many are unacknowledged; a
- * smaller window when it is full.
+ * The stream counts as having all it can do with frames alone while so many are unacknowledged, or
+ * this part of the window: one of many streams has a small window, and loses most of it at once.
  */
 const saturatedFrames = 16;
+const saturatedShare = 1 / 4;
 /** A measurement takes in so many acknowledgements and so long, because they come in bursts. */
 const sampleFramesMin = 32;
 const sampleMsMin = 5;
@@ -63,7 +64,10 @@ export class Together {
   #nextToLeaveAlone = framesAloneMin;
   /** How many frames alone the stream acknowledges in a millisecond; undefined until measured. */
   #alonePerMs: number | undefined = undefined;
-  #sampleMonotonicMs: number | undefined = undefined;
+  /** Since when the stream has all it can do; undefined: it has not, or a batch is under way. */
+  #saturatedSinceMonotonicMs: number | undefined = undefined;
+  /** Of the measurement that is being made: before that moment, and with the frames since. */
+  #sampleMs = 0;
   #sampleFrames = 0;
   #batchMs = batchMsAtFirst;
   #batchLeftMonotonicMs = 0;
@@ -74,7 +78,7 @@ export class Together {
     this.#stream = stream;
     this.#monotonicMs = monotonicMs;
     this.#batchesFrom = batchesFrom;
-    this.#saturatedFrames = Math.min(saturatedFrames, framesUnackedMax);
+    this.#saturatedFrames = Math.min(saturatedFrames, Math.ceil(saturatedShare * framesUnackedMax));
   }
 
   /** Whether a batch leaves now, of the `waiting` live frames. */
@@ -101,8 +105,8 @@ export class Together {
   leftAlone(): void {
     this.#aloneUnacked++;
     if (this.#toLeaveAlone > 0) this.#toLeaveAlone--;
-    const isSampled = this.#isSampled && this.#batchesUnacked === 0;
-    if (this.#sampleMonotonicMs === undefined && isSampled) this.#beginSample();
+    if (this.#saturatedSinceMonotonicMs !== undefined || this.#batchesUnacked > 0) return;
+    if (this.#isSaturated) this.#saturatedSinceMonotonicMs = this.#monotonicMs();
   }
 
   /** The live frames that have left alone, and the batches. None, once all are settled. */
@@ -116,37 +120,48 @@ export class Together {
   }
 
   settledAlone(): void {
-    if (this.#isSampled) this.#sample();
-    else this.#sampleMonotonicMs = undefined;
+    if (this.#isSaturated) this.#sample();
+    else this.#pauseSample();
     this.#aloneUnacked--;
   }
 
-  get #isSampled(): boolean {
+  get #isSaturated(): boolean {
     return this.#aloneUnacked >= this.#saturatedFrames && this.#stream.takesAtomicBatches;
   }
 
-  #beginSample(): void {
-    this.#sampleMonotonicMs = this.#monotonicMs();
-    this.#sampleFrames = 0;
+  /** Acknowledgements come many at a time, and before frames follow them the stream may have few. */
+  #pauseSample(): void {
+    if (this.#saturatedSinceMonotonicMs === undefined) return;
+    this.#sampleMs += this.#monotonicMs() - this.#saturatedSinceMonotonicMs;
+    this.#saturatedSinceMonotonicMs = undefined;
   }
 
   #sample(): void {
-    if (this.#sampleMonotonicMs === undefined || ++this.#sampleFrames < sampleFramesMin) return;
-    const tookMs = this.#monotonicMs() - this.#sampleMonotonicMs;
+    if (this.#saturatedSinceMonotonicMs === undefined) return;
+    if (++this.#sampleFrames < sampleFramesMin) return;
+    const monotonicMs = this.#monotonicMs();
+    const tookMs = this.#sampleMs + monotonicMs - this.#saturatedSinceMonotonicMs;
     if (tookMs < sampleMsMin) return;
     const perMs = this.#sampleFrames / tookMs;
     this.#alonePerMs = mixed(this.#alonePerMs ?? perMs, perMs);
-    this.#beginSample();
-    this.#measuredMonotonicMs = this.#sampleMonotonicMs;
+    this.#forgetSample();
+    this.#saturatedSinceMonotonicMs = monotonicMs;
+    this.#measuredMonotonicMs = monotonicMs;
     // Batches are tried again after one that took long, as beside a stop of the store: by its time
     // none might ever be worth it again, and so none be measured.
-    if (this.#measuredMonotonicMs - this.#batchEndedMonotonicMs >= measureEveryMs)
+    if (monotonicMs - this.#batchEndedMonotonicMs >= measureEveryMs)
       this.#batchMs = Math.min(this.#batchMs, batchMsAtFirst);
+  }
+
+  #forgetSample(): void {
+    this.#saturatedSinceMonotonicMs = undefined;
+    this.#sampleMs = 0;
+    this.#sampleFrames = 0;
   }
 
   batchLeft(): void {
     this.#batchesUnacked++;
-    this.#sampleMonotonicMs = undefined;
+    this.#forgetSample();
     this.#batchLeftMonotonicMs = this.#monotonicMs();
   }
 

@@ -29,10 +29,10 @@ export class Kit {
   readonly alone: TestFrame[] = [];
   readonly batches: TestFrame[][] = [];
 
-  constructor(batchesFrom?: number) {
+  constructor(batchesFrom?: number, framesUnackedMax = 64) {
     const monotonicMs = (): number => this.nowMs;
     this.departures = new Departures(this.stream, {
-      framesUnackedMax: 64,
+      framesUnackedMax,
       batchesFrom,
       monotonicMs,
     });

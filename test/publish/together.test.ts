@@ -63,14 +63,17 @@ describe("live frames of a stream that takes atomic batches", () => {
 describe("whether a batch is faster is measured", () => {
   /** Sends frames alone until it is measured that the stream takes one in `msEach`. */
   function measureAlone(kit: Kit, msEach: number): void {
-    const frames = 64 + Math.max(64, Math.ceil(20 / msEach));
+    const frames = Math.max(32, Math.ceil(5 / msEach));
     for (let settled = 0; settled < frames; settled++) {
       kit.add(64 - kit.alone.length);
       kit.flush();
       kit.nowMs += msEach;
       kit.settleAlone(1);
     }
-    kit.settleAlone(Number.POSITIVE_INFINITY);
+    while (kit.alone.length > 0) {
+      kit.nowMs += msEach;
+      kit.settleAlone(1);
+    }
   }
 
   test("until then, frames leave alone", () => {
@@ -156,6 +159,37 @@ describe("whether a batch is faster is measured", () => {
     kit.add(40);
     kit.flush();
     expect(kit.underWay).toEqual({ alone: 45, batches: [40] });
+  });
+
+  test.each([8, 16, 32, 64])(
+    "also where %d are acknowledged at a time, which is all the window has",
+    (window) => {
+      const kit = new Kit(undefined, window);
+      for (let settled = 0; settled < 64; settled += window) {
+        kit.add(window);
+        kit.flush();
+        expect(kit.underWay).toEqual({ alone: window, batches: [] });
+        kit.nowMs += 0.24 * window;
+        kit.settleAlone(window);
+      }
+      kit.add(48);
+      kit.flush();
+      expect(kit.underWay).toEqual({ alone: 0, batches: [48] });
+    },
+  );
+
+  test("the time in which the stream has little to do does not count", () => {
+    const kit = new Kit();
+    for (let times = 0; times < 4; times++) {
+      kit.add(32);
+      kit.flush();
+      kit.nowMs += 0.05 * 32;
+      kit.settleAlone(32);
+      kit.nowMs += 1_000;
+    }
+    kit.add(60);
+    kit.flush();
+    expect(kit.underWay).toEqual({ alone: 60, batches: [] });
   });
 
   test("it is measured again now and then", () => {
