@@ -28,7 +28,7 @@ import type { Config } from "../settings/config.ts";
 import { WatchedShares } from "../streams/project-shares.ts";
 import { lowerBackgroundThreads } from "./background-threads.ts";
 import type { GatewayBase } from "./gateway-base.ts";
-import { keepMemoryAtRest } from "./memory-at-rest.ts";
+import { garbageCollector, keepMemoryAtRest, loopWorkShare } from "./memory-at-rest.ts";
 import type { StoreSide } from "./store-side.ts";
 
 export interface DataPath {
@@ -75,7 +75,12 @@ async function openHttp(
 ): Promise<HttpServer> {
   const { config, log, worker, clock, metrics, clientWarnings, closers } = base;
   const { trim, inflater, ...tools } = intakeTools(log, clock.monotonicMs);
-  closers.add(keepMemoryAtRest({ bytesInHand: () => admission.bytes, trim }));
+  closers.add(
+    keepMemoryAtRest({
+      ...{ bytesInHand: () => admission.bytes, trim },
+      ...{ collect: garbageCollector(), workShare: loopWorkShare() },
+    }),
+  );
   const intake = createIntake({
     ...tools,
     ...{ projects: registry, publisher, metrics, shares, clientWarnings },
