@@ -2,6 +2,7 @@
 // sizes, connection counts, encodings, projects and partitions, Penstock against the baseline only.
 
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
+import type { Load } from "../harness/load.ts";
 import { batches, huge, singles, singlesOf, singlesOfName } from "./loads.ts";
 
 /** How many 19 MB bodies a run takes: about two seconds' worth. */
@@ -85,9 +86,7 @@ export async function projects(bench: Bench): Promise<void> {
       group: "projects",
       // The baseline has one partition.
       cells: partitions === 1 ? [...penstockAndBaseline, ...sharedByPartition] : penstockAlone,
-      loads: () => [
-        partitions === 1 ? load : { ...load, name: `${load.name}, ${partitions} partitions` },
-      ],
+      loads: () => [overPartitions(load, partitions)],
       rounds,
       projects: count,
       partitions,
@@ -98,6 +97,10 @@ export async function projects(bench: Bench): Promise<void> {
   await manyProjects(bench);
 }
 
+function overPartitions(load: Load, partitions: number): Load {
+  return partitions === 1 ? load : { ...load, name: `${load.name}, ${partitions} partitions` };
+}
+
 const manyConnections = 256;
 
 export function manyProjectsScenario(count: number): string {
@@ -105,20 +108,25 @@ export function manyProjectsScenario(count: number): string {
 }
 
 /**
- * How much of what one project gets many projects get, with atomic batches and without, on one node
- * and on three.
+ * How much of what one project gets many projects get, on one node and on three, with atomic
+ * batches and without, and over partitions.
  */
 async function manyProjects(bench: Bench): Promise<void> {
   const penstock = { variant: "penstock" as const, sync: "always" as const };
-  for (const count of [1, 100, 1_000, 10_000]) {
-    const cells = [penstock, { ...penstock, replicas: 3 }];
-    const alone = cells.map((cell) => ({ ...cell, atomicBatches: false as const }));
+  const cells = [penstock, { ...penstock, replicas: 3 }];
+  const alone = cells.map((cell) => ({ ...cell, atomicBatches: false as const }));
+  for (const { count, partitions } of [
+    ...[1, 100, 1_000, 10_000].map((count) => ({ count, partitions: 1 })),
+    ...[4, 16].map((partitions) => ({ count: 1_000, partitions })),
+  ]) {
+    const load = singlesOf(count, 2, manyConnections);
     await runCells(bench, {
       group: "projects",
-      cells: count === 1 ? cells : [...cells, ...alone],
-      loads: () => [singlesOf(count, 2, manyConnections)],
+      cells: count === 1 || partitions > 1 ? cells : [...cells, ...alone],
+      loads: () => [overPartitions(load, partitions)],
       rounds: bench.rounds(1),
       projects: count,
+      partitions,
       warmUpSeconds: 1,
       warmEach: false,
     });
