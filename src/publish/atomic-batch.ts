@@ -2,7 +2,7 @@
 // of them or none, with one fsync, and one acknowledgement stands for all. State only.
 
 import type { StreamState } from "../nats/readiness.ts";
-import type { Frame } from "./frame.ts";
+import type { Frame, FrameQueue } from "./frame.ts";
 
 /** The most that nats-server takes in one batch, unless it is set otherwise. */
 const framesMax = 1_000;
@@ -35,6 +35,10 @@ export class AtomicBatch {
   /** The stream that all the frames are meant for. */
   get stream(): StreamState {
     return this.frames[0]!.queue.stream;
+  }
+
+  get departures(): FrameQueue["departures"] {
+    return this.frames[0]!.queue.departures;
   }
 
   add(frame: Frame): void {

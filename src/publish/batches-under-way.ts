@@ -8,7 +8,6 @@ import type { NatsLink } from "../nats/link.ts";
 import { heardFrom } from "../nats/readiness.ts";
 import type { AckInbox } from "./ack-inbox.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
-import type { Departures } from "./departures.ts";
 import type { Flushes } from "./flushes.ts";
 import type { Frame } from "./frame.ts";
 import type { LateAcks } from "./late-acks.ts";
@@ -36,10 +35,10 @@ interface BatchesUnderWayOptions {
 }
 
 /**
- * The server has acknowledged the last frame of the batch as a message by itself, as one older than
- * 2.12 does. So each of the other frames may be stored, too.
+ * Each frame of the batch may be stored or not: the link broke while it was sent, or the server has
+ * acknowledged its last frame as a message by itself, as one older than 2.12 does.
  */
-const notAsOne = { isRefused: false, pauseMs: 0 };
+const unknownOfEach = { isRefused: false, pauseMs: 0 };
 /** A frame is in a batch at its first send only. */
 const firstSend = 1;
 
@@ -69,7 +68,7 @@ export class BatchesUnderWay {
       }
     } catch (error) {
       log.warn({ err: error }, "an atomic batch cannot be published");
-      this.#fail(batch, notAsOne);
+      this.#fail(batch, unknownOfEach);
     }
   }
 
@@ -80,7 +79,11 @@ export class BatchesUnderWay {
     const ack = readPubAck(message, batch.stream);
     if (typeof ack !== "object") this.#notAcknowledged(batch, ack);
     else if (isOf(batch, ack)) this.#acknowledge(batch, ack);
-    else this.#fail(batch, notAsOne);
+    else {
+      // A server before 2.12 answers so, to the last frame alone.
+      this.#options.metrics.ackFailed("malformed");
+      this.#fail(batch, unknownOfEach);
+    }
     return true;
   }
 
@@ -113,8 +116,9 @@ export class BatchesUnderWay {
     const { flushes, metrics, monotonicMs } = this.#options;
     const { frames } = batch;
     this.#batches.delete(batch.token);
+    noteSequence(batch, ack);
     if (!batch.isParted) {
-      const departures = departuresOf(batch);
+      const { departures } = batch;
       departures.batchEnded(true);
       // An acknowledgement means up to a thousand answers: the next batch leaves before those.
       flushes.now(departures);
@@ -126,9 +130,11 @@ export class BatchesUnderWay {
     queueMicrotask(() => this.#acknowledgeFrames(batch, ack));
   }
 
-  #acknowledgeFrames({ frames }: AtomicBatch, { stream, seq }: PubAck): void {
+  #acknowledgeFrames(batch: AtomicBatch, ack: PubAck): void {
     const { acknowledge, isUnderWay } = this.#options;
-    const first = seq - frames.length + 1;
+    const { frames } = batch;
+    const { stream } = ack;
+    const first = firstSequence(batch, ack);
     for (const [at, frame] of frames.entries())
       if (isUnderWay(frame)) acknowledge(frame, { stream, seq: first + at });
   }
@@ -146,7 +152,7 @@ export class BatchesUnderWay {
     this.#fail(batch, { isRefused: isRefused && why !== "server_full", pauseMs });
   }
 
-  #fail(batch: AtomicBatch, { isRefused, pauseMs }: typeof notAsOne): void {
+  #fail(batch: AtomicBatch, { isRefused, pauseMs }: typeof unknownOfEach): void {
     const { isUnderWay, leaveAgain } = this.#options;
     const wasParted = batch.isParted;
     if (!wasParted) this.#part(batch);
@@ -161,7 +167,7 @@ export class BatchesUnderWay {
   /** From now on each of its frames is by itself, and the next batch may leave. */
   #part(batch: AtomicBatch): void {
     const { flushes, metrics } = this.#options;
-    const departures = departuresOf(batch);
+    const { departures } = batch;
     batch.isParted = true;
     metrics.batchEnded("parted", batch.frames.length);
     departures.batchEnded(false);
@@ -169,8 +175,19 @@ export class BatchesUnderWay {
   }
 }
 
-function departuresOf({ frames }: AtomicBatch): Departures<Frame> {
-  return frames[0]!.queue.departures;
+function firstSequence({ frames }: AtomicBatch, { seq }: PubAck): number {
+  return seq - frames.length + 1;
+}
+
+/**
+ * What leaves now is sent after this acknowledgement, and that of each frame counts only later. Not
+ * where a frame's will show that the stream went back, or does not count.
+ */
+function noteSequence(batch: AtomicBatch, ack: PubAck): void {
+  const { stream, frames } = batch;
+  if (stream.refusal !== undefined || firstSequence(batch, ack) <= frames[0]!.sequenceBefore)
+    return;
+  stream.sequence = Math.max(stream.sequence, ack.seq);
 }
 
 function isOf({ id, frames }: AtomicBatch, { batch, count, duplicate }: PubAck): boolean {

@@ -267,7 +267,7 @@ export class GroupPublisher implements Publisher {
   }
 
   #sendBatch(batch: AtomicBatch, monotonicMs: number): void {
-    batch.frames[0]!.queue.departures.batchLeft();
+    batch.departures.batchLeft();
     this.#inFlight.sendBatch(batch, monotonicMs);
   }
 

@@ -81,6 +81,38 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
+  test("leave after what the batch before them has brought: a stream that lost it is noticed", async () => {
+    const ids = new Set<string>();
+    const rig = await startRig(server, {
+      ackTimeoutMs: 1_000,
+      through: (link) =>
+        filtered(link, (message) => {
+          const id = /Nats-Batch-Id: (\S+)/.exec(message.toString("latin1"))?.[1];
+          if (id !== undefined) ids.add(id);
+          // The second batch is lost with the stream.
+          return id === undefined || ids.size === 1;
+        }),
+    });
+    server.freeze();
+    const first = sendEach(rig);
+    await nextTurn();
+    const second = sendEach(
+      rig,
+      projects.map((project) => `other-${project}`),
+    );
+    await nextTurn();
+    server.thaw();
+    expect(await first).toEqual(allStored);
+    expect(ids.size).toBe(2);
+    const { streams } = await jetstreamManager(rig.link.connection);
+    const { config } = await streams.info(liveStream(rig));
+    await streams.delete(config.name);
+    await streams.add(config);
+    const unknown: Settled = { outcome: "unknown", code: "unavailable" };
+    expect(await second).toEqual(projects.map(() => unknown));
+    await rig.close();
+  });
+
   test("keep the order of each project, which has one frame in a batch", async () => {
     const rig = await startRig(server, { settings: { frameBytesMax: 1_024 } });
     const padding = "x".repeat(700);
