@@ -8,6 +8,12 @@ import type { Distance } from "./distance.ts";
 import { Fifo } from "./fifo.ts";
 import { type Batching, Together, type TogetherOptions } from "./together.ts";
 
+/**
+ * How a frame leaves. `inBatch`: in an atomic batch. `parted`: its batch was parted, and the frame
+ * waits for room in the window, to leave again alone.
+ */
+export type Departure = "alone" | "inBatch" | "parted";
+
 /** What is known here of a queue. */
 interface Queue {
   readonly lane: Lane;
@@ -22,8 +28,7 @@ interface Departing {
   readonly queue: Queue;
   readonly length: number;
   departedBytes: number;
-  /** How it has left: see Frame. */
-  departure: "alone" | "inBatch" | "parted";
+  departure: Departure;
   readonly firstSentMonotonicMs: number;
   readonly sends: number;
 }

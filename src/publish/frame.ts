@@ -5,7 +5,7 @@ import { Buffer } from "node:buffer";
 import type { FrameSink, FrameWaiter, Lane } from "../base/types.ts";
 import { eventsHeader, messageIdHeader, schemaHeader, schemaKnown } from "../nats/names.ts";
 import type { StreamState } from "../nats/readiness.ts";
-import type { Departures } from "./departures.ts";
+import type { Departure, Departures } from "./departures.ts";
 import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
 
@@ -137,11 +137,7 @@ export class Frame implements FrameSink {
    * batch was parted. The frame waits until retryMonotonicMs to be sent again.
    */
   pausing = false;
-  /**
-   * How it leaves. `inBatch`: in an atomic batch. `parted`: its batch was parted, and the frame
-   * waits for room in the window, to leave again alone.
-   */
-  departure: "alone" | "inBatch" | "parted" = "alone";
+  departure: Departure = "alone";
 
   constructor(queue: FrameQueue, memory: Buffer) {
     this.queue = queue;

@@ -1,8 +1,7 @@
 // Whether the live frames of a stream leave together, as one atomic batch, or each alone. A batch
-// takes the server about as long however many frames are in it: some milliseconds, of which an
-// fsync for itself is a part on a single node, whatever its sync_interval is. How long a frame
-// alone takes depends on fsyncs, replicas and the machine, so both are measured. Must not choose
-// whose frame leaves.
+// takes a single node some 3 ms, whatever its sync_interval is, and little for each frame in it:
+// 4 ms for 128, 17 for 1,000. How long a frame alone takes depends on fsyncs, replicas and the
+// machine, so both are measured. Must not choose whose frame leaves.
 
 /** What is known here of a stream. */
 export interface Batching {
@@ -20,9 +19,8 @@ export interface TogetherOptions {
 /** So few frames never leave together. */
 export const batchFramesMin = 16;
 /**
- * While so many batches are unacknowledged, frames gather for the next one. More at a time would
- * overlap, but what that gains is lost to their acknowledgements. It is so with the frames of one
- * project, too.
+ * While so many batches are unacknowledged, frames gather for the next one. Two at a time gain 5 %
+ * in the server, and as much is lost to the acknowledgements of smaller batches.
  */
 const batchesUnackedMax = 1;
 /**
@@ -69,6 +67,7 @@ export class Together {
   /** Of the measurement that is being made: before that moment, and with the frames since. */
   #sampleMs = 0;
   #sampleFrames = 0;
+  /** What a batch of the size takes that they have lately. */
   #batchMs = batchMsAtFirst;
   #batchLeftMonotonicMs = 0;
   #batchEndedMonotonicMs = 0;
@@ -129,7 +128,7 @@ export class Together {
     return this.#aloneUnacked >= this.#saturatedFrames && this.#stream.takesAtomicBatches;
   }
 
-  /** Acknowledgements come many at a time, and before frames follow them the stream may have few. */
+  /** Acknowledgements come many at a time, and until frames follow them the stream has few. */
   #pauseSample(): void {
     if (this.#saturatedSinceMonotonicMs === undefined) return;
     this.#sampleMs += this.#monotonicMs() - this.#saturatedSinceMonotonicMs;
@@ -147,8 +146,8 @@ export class Together {
     this.#forgetSample();
     this.#saturatedSinceMonotonicMs = monotonicMs;
     this.#measuredMonotonicMs = monotonicMs;
-    // Batches are tried again after one that took long, as beside a stop of the store: by its time
-    // none might ever be worth it again, and so none be measured.
+    // After a batch that took long, as beside a stop of the store, so many frames might be asked
+    // for that no batch leaves any more and none is measured. So its time counts for a second.
     if (monotonicMs - this.#batchEndedMonotonicMs >= measureEveryMs)
       this.#batchMs = Math.min(this.#batchMs, batchMsAtFirst);
   }

@@ -2,7 +2,7 @@
 // starved by them.
 
 import { describe, expect, test } from "vitest";
-import { Departures } from "../../src/publish/departures.ts";
+import { type Departure, Departures } from "../../src/publish/departures.ts";
 
 const windowOfStream = 64;
 
@@ -18,7 +18,7 @@ interface TestFrame {
   readonly queue: TestQueue;
   readonly length: number;
   departedBytes: number;
-  departure: "alone" | "inBatch" | "parted";
+  departure: Departure;
   readonly firstSentMonotonicMs: number;
   readonly sends: number;
 }

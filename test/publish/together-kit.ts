@@ -1,7 +1,7 @@
 // A stream to which frames of many projects go, one of each, for the tests of what leaves together.
 
 import { expect } from "vitest";
-import { Departures } from "../../src/publish/departures.ts";
+import { type Departure, Departures } from "../../src/publish/departures.ts";
 
 interface TestQueue {
   readonly lane: "live";
@@ -15,7 +15,7 @@ export interface TestFrame {
   readonly queue: TestQueue;
   readonly length: number;
   departedBytes: number;
-  departure: "alone" | "inBatch" | "parted";
+  departure: Departure;
   readonly firstSentMonotonicMs: number;
   readonly sends: number;
 }
