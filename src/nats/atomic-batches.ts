@@ -11,7 +11,7 @@ import type { StreamConfig } from "@nats-io/jetstream";
 const [majorMin, minorMin] = [2, 15];
 
 /** Whether a nats-server of that version, such as `2.15.1` or `2.15.0-RC.1`, stores them well. */
-export function knowsAtomicBatches(version: string): boolean {
+export function storesAtomicBatchesWell(version: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   return major > majorMin || (major === majorMin && minor >= minorMin);
 }
@@ -21,5 +21,7 @@ export function knowsAtomicBatches(version: string): boolean {
  * server's answer, in whose metadata it says its version.
  */
 export function takesAtomicBatches(config: StreamConfig): boolean {
-  return config.allow_atomic === true && knowsAtomicBatches(config.metadata?.["_nats.ver"] ?? "");
+  return (
+    config.allow_atomic === true && storesAtomicBatchesWell(config.metadata?.["_nats.ver"] ?? "")
+  );
 }

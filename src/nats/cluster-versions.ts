@@ -2,8 +2,10 @@
 // on a connection, before anybody signs in, so it takes neither a user nor the system account. What
 // cannot be read counts as unknown: the caller must not take it for new.
 
+import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
 import { connect, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 
 /** What is used here of the line that a server begins with. */
@@ -19,8 +21,9 @@ const portMax = 65_535;
 
 /**
  * The versions of the cluster's servers by their names, as far as they can be reached at `places`;
- * undefined where the server that is connected is in no cluster. One that does not answer within a
- * second is in it by its address, without a version. Never rejects.
+ * undefined where the server that is connected is in no cluster. One that is not found within a
+ * second, or does not answer within another, is in it by its address, without a version. Never
+ * rejects.
  */
 export async function clusterVersions(
   { info }: Pick<NatsConnection, "info">,
@@ -38,7 +41,7 @@ export async function clusterVersions(
 async function infosAt(place: string): Promise<(readonly [string, Info])[]> {
   const asked = addressOf(place);
   if (asked === undefined) return [[place, {}]];
-  const found = await lookup(asked.host, { all: true }).catch(() => []);
+  const found = await addressesOf(asked.host);
   if (found.length === 0) return [[place, {}]];
   const several = found.length > 1;
   return await Promise.all(
@@ -47,6 +50,20 @@ async function infosAt(place: string): Promise<(readonly [string, Info])[]> {
       return [several ? `${place} (${host})` : place, info] as const;
     }),
   );
+}
+
+/** A resolver that is away would take many seconds. */
+async function addressesOf(host: string): Promise<readonly LookupAddress[]> {
+  const tooLate = new AbortController();
+  const none = delay<[]>(readMsMax, [], { signal: tooLate.signal, ref: false });
+  try {
+    return await Promise.race([lookup(host, { all: true }), none]);
+  } catch {
+    return [];
+  } finally {
+    none.catch(() => {});
+    tooLate.abort();
+  }
 }
 
 /** What the server begins with; nothing where that cannot be read. */

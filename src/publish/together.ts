@@ -64,7 +64,7 @@ export class Together {
   #alonePerMs: number | undefined = undefined;
   /** Since when the stream has all it can do; undefined: it has not, or a batch is under way. */
   #saturatedSinceMonotonicMs: number | undefined = undefined;
-  /** Of the measurement that is being made: before that moment, and with the frames since. */
+  /** The measurement that is being made: the time before that moment, and all its frames. */
   #sampleMs = 0;
   #sampleFrames = 0;
   /** What a batch of the size takes that they have lately. */

@@ -1,11 +1,11 @@
-// Whether a stream may be set to take atomic batches. In a cluster every server must know them: one
-// of nats-server 2.10 that replicates a batch panics, and again after each restart until it is
+// Whether a stream may be set to take atomic batches. In a cluster every server must be 2.15 or
+// newer: one of 2.10 that replicates a batch panics, and again after each restart until it is
 // upgraded. The servers are asked once, however many streams there are.
 
 import type { StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
-import { knowsAtomicBatches } from "../nats/atomic-batches.ts";
+import { storesAtomicBatchesWell } from "../nats/atomic-batches.ts";
 import { clusterVersions } from "../nats/cluster-versions.ts";
 import { serverPlaces } from "../nats/link.ts";
 import { atomicSetting, type StreamSettings } from "./desired.ts";
@@ -42,7 +42,7 @@ export class BatchRule {
     const versions = await this.#versions;
     if (versions === undefined) return atomic;
     const names = new Set([...versions.keys(), ...members.filter((name) => name !== undefined)]);
-    const without = [...names].filter((name) => !knowsAtomicBatches(versions.get(name) ?? ""));
+    const without = [...names].filter((name) => !storesAtomicBatchesWell(versions.get(name) ?? ""));
     if (without.length === 0) return atomic;
     this.#tell(without.map((name) => `${name}: ${versions.get(name) || "version not known"}`));
     return {};

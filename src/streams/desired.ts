@@ -5,7 +5,7 @@
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../base/types.ts";
 import { nanosPerMs } from "../nats/api.ts";
-import { knowsAtomicBatches } from "../nats/atomic-batches.ts";
+import { storesAtomicBatchesWell } from "../nats/atomic-batches.ts";
 import { headerBytesMax } from "../nats/limits.ts";
 import { lanes, streamName, streamSubject } from "../nats/names.ts";
 
@@ -70,7 +70,7 @@ export function atomicSetting(
   version: string,
 ): Partial<StreamConfig> {
   const isWanted = atomicBatches && isSet !== true && sources.length === 0;
-  return isWanted && knowsAtomicBatches(version) ? { allow_atomic: true } : {};
+  return isWanted && storesAtomicBatchesWell(version) ? { allow_atomic: true } : {};
 }
 
 function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): WantedConfig {

@@ -7,7 +7,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { retryWithWarning, SparseWarning } from "../base/retry.ts";
 import { apiCodes, isNotReady, ledStreamInfo, managerOf, noRoomCodes } from "../nats/api.ts";
-import { knowsAtomicBatches } from "../nats/atomic-batches.ts";
+import { storesAtomicBatchesWell } from "../nats/atomic-batches.ts";
 import { headerBytesMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
 import { BatchRule } from "./batch-rule.ts";
@@ -234,7 +234,7 @@ async function letTakeBatches(
   const atomic = await batchRule.setting(settings, config, members);
   // The leader's version, too: it may be another server.
   const leads = config.metadata?.["_nats.ver"] ?? "";
-  if (Object.keys(atomic).length === 0 || !knowsAtomicBatches(leads)) return;
+  if (Object.keys(atomic).length === 0 || !storesAtomicBatchesWell(leads)) return;
   try {
     await jsm.streams.update(stream, { ...config, ...atomic });
     log.info({ stream }, "stream takes atomic batches from now on");

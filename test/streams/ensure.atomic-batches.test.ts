@@ -3,7 +3,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";
-import { knowsAtomicBatches } from "../../src/nats/atomic-batches.ts";
+import { storesAtomicBatchesWell } from "../../src/nats/atomic-batches.ts";
 import { connectNats } from "../../src/nats/link.ts";
 import { atomicSetting, type StreamSettings } from "../../src/streams/desired.ts";
 import { Streams } from "../../src/streams/ensure.ts";
@@ -94,7 +94,7 @@ test.each([
   ["2.10.27", false],
   ["", false],
 ])("a server of version %s stores them well: %s", (version, known) => {
-  expect(knowsAtomicBatches(version)).toBe(known);
+  expect(storesAtomicBatchesWell(version)).toBe(known);
   const setting = atomicSetting({ atomicBatches: true }, {}, version);
   expect(setting).toEqual(known ? { allow_atomic: true } : {});
 });

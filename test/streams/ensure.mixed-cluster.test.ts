@@ -9,6 +9,7 @@ import { connect, type NatsConnection, type ServerInfo } from "@nats-io/transpor
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clusterVersions } from "../../src/nats/cluster-versions.ts";
 import { connectNats, serverPlaces } from "../../src/nats/link.ts";
+import { BatchRule } from "../../src/streams/batch-rule.ts";
 import type { StreamSettings } from "../../src/streams/desired.ts";
 import { Streams } from "../../src/streams/ensure.ts";
 import { startCluster } from "../../testkit/nats-layouts.ts";
@@ -83,6 +84,15 @@ test("no stream is made or set to take batches until the last node is upgraded",
       { timeout: upgradeMsMax, interval: 1_000 },
     )
     .toBe(true);
+});
+
+test("nor one of a stream that has a member which nobody has found", async () => {
+  const settings = { atomicBatches: true };
+  const log: string[] = [];
+  const rule = new BatchRule(connection, recordingLog(log));
+  expect(await rule.setting(settings, {}, ["nats-1", "nats-2"])).toEqual({ allow_atomic: true });
+  expect(await rule.setting(settings, {}, ["nats-1", "gone"])).toEqual({});
+  expect(log.join("\n")).toContain("gone: version not known");
 });
 
 test("a server in no cluster has none to ask", async () => {

@@ -1,0 +1,50 @@
+// The names of a cluster's servers, as a resolver knows them.
+
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import type { ServerInfo } from "@nats-io/transport-node";
+import { afterEach, expect, test, vi } from "vitest";
+import { clusterVersions } from "../../src/nats/cluster-versions.ts";
+
+const lookup = vi.hoisted(() => vi.fn());
+vi.mock("node:dns/promises", async (load) => ({
+  ...(await load<typeof import("node:dns/promises")>()),
+  lookup,
+}));
+
+const info = { cluster: "c", server_name: "a", version: "2.15.1" } as ServerInfo;
+const servers: Server[] = [];
+
+afterEach(async () => {
+  for (const server of servers.splice(0)) await new Promise((closed) => server.close(closed));
+});
+
+/** Begins with that line on each connection, at that address, at the same port as another. */
+async function listen(address: string, name: string, port = 0): Promise<number> {
+  const line = `INFO ${JSON.stringify({ server_name: name, version: "2.15.0" })}\r\n`;
+  const server = createServer((socket) => void socket.end(line)).listen(port, address);
+  servers.push(server);
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+test("behind one name all servers are asked, and one that is not there is of no known version", async () => {
+  const port = await listen("127.0.0.1", "b");
+  await listen("127.0.0.2", "c", port);
+  lookup.mockResolvedValue(
+    ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map((address) => ({ address, family: 4 })),
+  );
+  const place = `nats.example:${port}`;
+  expect([...(await clusterVersions({ info }, [place]))!]).toEqual([
+    ["a", "2.15.1"],
+    ["b", "2.15.0"],
+    ["c", "2.15.0"],
+    [`${place} (127.0.0.3)`, ""],
+  ]);
+});
+
+test("a resolver that is away is not waited for", async () => {
+  lookup.mockReturnValue(new Promise(() => {}));
+  const place = "nats.example:4222";
+  expect((await clusterVersions({ info }, [place]))?.get(place)).toBe("");
+});
