@@ -12,16 +12,16 @@ interface Layout {
 }
 
 const usual: Layout = { partitions: 1, projects: 1_000, gateways: 1 };
-/** In this order, so that what each of the two costs stands together. */
+/**
+ * First over projects, then over partitions. Each partition has the same load and as many projects
+ * however many there are, as where partitions are added because there is more to store. With the
+ * same load spread thinner, less of it would share an fsync.
+ */
 const layouts: readonly Layout[] = [
   ...[1, 100, 1_000, 10_000].map((projects) => ({ ...usual, projects })),
-  ...[4, 8, 16].map((partitions) => ({ ...usual, partitions })),
-  { ...usual, partitions: 8, gateways: 4 },
+  ...[4, 8, 16].map((partitions) => ({ ...usual, partitions, projects: 1_000 * partitions })),
+  { partitions: 8, projects: 8_000, gateways: 4 },
 ];
-/**
- * Each partition has the same load however many there are, as where partitions are added because
- * there is more to store. With the same load spread thinner, less of it would share an fsync.
- */
 const connectionsOfPartition = { singles: 128, batches: 32 };
 const batchEvents = 10;
 
