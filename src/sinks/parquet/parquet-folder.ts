@@ -53,7 +53,8 @@ export class ParquetFolder {
 
   /** Makes it where it is not there. Rejects with a StandbyError while another one has it. */
   async take(): Promise<void> {
-    if (this.#lock?.isHeld() === true && this.#idThere() === this.#id) return;
+    const isTaken = this.#id !== undefined && this.#lock?.isHeld() === true;
+    if (isTaken && this.#idThere() === this.#id) return;
     this.release();
     const { folder } = this;
     const there = this.#idThere();

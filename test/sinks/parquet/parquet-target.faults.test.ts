@@ -87,6 +87,18 @@ test("a folder that is moved away is not made anew, and put back it is written o
   expect(reasons()).toBe("");
 });
 
+test("a folder whose first file could not be written is made once it can be", async () => {
+  const folder = newFolder();
+  const inTheWay = path.join(folder, "_penstock/folder.json.new");
+  mkdirSync(inTheWay, { recursive: true });
+  const target = parquetTarget(folder);
+  await expect(target.open()).rejects.toThrow(/folder\.json\.new/);
+  await expect(target.open()).rejects.toThrow(/folder\.json\.new/);
+  rmSync(inTheWay, { recursive: true });
+  expect(await target.open()).toEqual([]);
+  await target.close();
+});
+
 test("events without the book-keeping are not written to", async () => {
   const folder = newFolder();
   mkdirSync(path.join(folder, "events"), { recursive: true });
