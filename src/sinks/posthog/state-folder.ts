@@ -78,6 +78,8 @@ export class StateFolder {
       this.#state = (await this.#read()) ?? emptyState(this.#upstream);
       await this.#cutAside();
     });
+    // Where it cannot be written, that is found before anything is sent that would come again.
+    await asStoreError(`write ${this.#file}`, () => this.#write(this.#state));
     return this.#state.streams;
   }
 
@@ -96,7 +98,7 @@ export class StateFolder {
         incidents: withIncidents(this.#state.incidents, batch.incidents),
         streams: [...streams.values()],
       };
-      await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
+      await this.#write(state);
       this.#state = state;
     });
   }
@@ -136,6 +138,10 @@ export class StateFolder {
         `read ${this.#file}: it is of ${state.upstream}: name another folder in --state; where that is the same PostHog under another name, change "upstream" in the file`,
       );
     return state;
+  }
+
+  async #write(state: KeptState): Promise<void> {
+    await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
   }
 
   /** Somebody may have taken the file away, or have emptied it. */

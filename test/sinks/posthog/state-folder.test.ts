@@ -3,6 +3,7 @@
 import {
   appendFileSync,
   existsSync,
+  mkdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -169,4 +170,18 @@ test("where the folder cannot be written nothing counts, and it goes on when it 
   await expect.poll(() => counts.events, within).toBe(1);
   expect(existsSync(path.join(folder, "positions.json"))).toBe(true);
   expect(new Set(upstream.events().map(({ uuid }) => uuid)).size).toBe(1);
+});
+
+test("where the state cannot be written at the start, nothing is sent until it can be", async () => {
+  const folder = newFolder();
+  const inTheWay = path.join(folder, "positions.json.new");
+  mkdirSync(inTheWay);
+  const { counts, writer } = startSink(connection, targetTo(upstream, { folder }));
+  const frame = frameOf("shop", [{}]);
+  await storeFrames(connection, [frame]);
+  const reasons = () => writer.status(Date.now()).reasons.join();
+  await expect.poll(reasons, within).toMatch(/write .*positions\.json: /);
+  rmSync(inTheWay, { recursive: true });
+  await expect.poll(() => counts.events, within).toBe(1);
+  expect(takenUuids(upstream)).toEqual(sentUuids([frame]));
 });
