@@ -6,7 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../base/store-error.ts";
 import { refusedLine } from "../refused-line.ts";
-import { singleEvents } from "../single-events.ts";
+import { nextCopies, singleEvents } from "../single-events.ts";
 import type {
   RejectedLine,
   SinkBatch,
@@ -101,18 +101,8 @@ export class ClickHouseTarget implements SinkTarget {
   async write(batch: SinkBatch): Promise<WriteOutcome> {
     this.#checkLock();
     await checkBefore(this.#client, this.#database, batch);
-    const single = singleEvents(batch.events);
-    const there = await this.#writtenRows.of(single);
-    const outOfRange = new Map<SinkRecord, string>();
-    const refused = new Map<SinkRecord, string>();
-    const events = single.filter((event) => {
-      const fault = this.#rows.timeFault(event);
-      if (fault !== undefined) outOfRange.set(event, fault);
-      return fault === undefined && !there.has(event);
-    });
-    await this.#insertEvents(events, refused);
-    const written = events.filter((event) => !refused.has(event)).length;
-    const aside = [...outOfRange, ...refused].map(([event, fault]) => refusedLine(event, fault));
+    const { written, refused } = await this.#writeEvents(batch.events);
+    const aside = [...refused].map(([event, fault]) => refusedLine(event, fault));
     await this.#insertRejected([...batch.rejected, ...aside]);
     await this.#insertIncidents(batch.incidents);
     this.#checkLock();
@@ -167,6 +157,30 @@ export class ClickHouseTarget implements SinkTarget {
       throw new StoreError(
         `open ClickHouse at ${this.shown}: ${first} is not there: \`penstock sink clickhouse --ddl\` prints what is needed`,
       );
+  }
+
+  /** Where one is refused, the next one of its uuid is tried: none stands in for another. */
+  async #writeEvents(
+    all: readonly SinkRecord[],
+  ): Promise<{ written: number; refused: ReadonlyMap<SinkRecord, string> }> {
+    const refused = new Map<SinkRecord, string>();
+    const inRange = all.filter((event) => {
+      const fault = this.#rows.timeFault(event);
+      if (fault !== undefined) refused.set(event, fault);
+      return fault === undefined;
+    });
+    const there = await this.#writtenRows.of(inRange);
+    const next = nextCopies(inRange);
+    let written = 0;
+    for (let some = singleEvents(inRange); some.length > 0; ) {
+      const events = some.filter((event) => !there.has(event));
+      const found = new Map<SinkRecord, string>();
+      await this.#insertEvents(events, found);
+      written += events.length - found.size;
+      for (const [event, fault] of found) refused.set(event, fault);
+      some = [...found.keys()].flatMap((event) => next.get(event) ?? []);
+    }
+    return { written, refused };
   }
 
   async #insertEvents(

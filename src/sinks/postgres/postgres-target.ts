@@ -110,19 +110,19 @@ export class PostgresTarget implements SinkTarget {
 
   async write(batch: SinkBatch): Promise<WriteOutcome> {
     return await this.#session.run("write", async (client) => {
-      const single = singleEvents(batch.events);
-      const refused = new Map(single.filter(isHuge).map((event) => [event, hugeNumber]));
-      let events = refused.size === 0 ? single : single.filter((event) => !refused.has(event));
+      const refused = new Map(batch.events.filter(isHuge).map((event) => [event, hugeNumber]));
       for (;;) {
+        // One that is refused stands in for no other of its uuid.
+        const left = batch.events.filter((event) => !refused.has(event));
+        const events = singleEvents(left);
         try {
           return await this.#transaction(client, { ...batch, events }, { batch, refused });
         } catch (error) {
           if (!isOfValue(error)) throw error;
           await client.query("ROLLBACK");
-          const found = await this.#refused(client, events);
+          const found = await this.#refused(client, left);
           if (found.size === 0) throw error;
           for (const [event, fault] of found) refused.set(event, fault);
-          events = events.filter((event) => !found.has(event));
         }
       }
     });
@@ -191,13 +191,15 @@ export class PostgresTarget implements SinkTarget {
     let found = await refusedByServer(client, events);
     if (found.size === 0) {
       await this.#makeParts(client, events);
-      const fresh = await freshOf(client, events);
+      const single = singleEvents(events);
+      const fresh = await freshOf(client, single);
       const copy = (some: readonly SinkRecord[]) => this.#copy(client, some);
-      found = await refusedByTable(client, fresh, copy);
+      const { refused, taken } = await refusedByTable(client, { fresh, events }, copy);
+      found = refused;
       const isUnfit =
-        found.size > refusedMax &&
-        found.size === fresh.length &&
-        !(await takesSome(client, knownOf(events, fresh), copy));
+        fresh.length > refusedMax &&
+        taken === 0 &&
+        !(await takesSome(client, knownOf(single, fresh), copy));
       if (isUnfit)
         throw new StoreError(
           `write to PostgreSQL at ${this.shown}: ${[...found.values()].at(-1)}: so it is with ${found.size} events of one batch: look at the types and constraints of ${this.#schema}.events`,

@@ -4,6 +4,7 @@
 import { type Client, DatabaseError } from "pg";
 import { arrayOf } from "../../postgres/arrays.ts";
 import { selectRows } from "../../postgres/select-rows.ts";
+import { nextCopies } from "../single-events.ts";
 import type { SinkRecord } from "../sink-target.ts";
 
 /** Events and why each of them is not taken. */
@@ -25,9 +26,18 @@ const raised = "exec_stmt_raise";
 /**
  * Classes of codes by which the server speaks of itself, of the connection, of what is there and of
  * what is allowed, or of a function that is wrong whatever the value; and the code for a value in
- * another binary form than the column's, which is a fault of the column.
+ * another binary form than the column's, which is a fault of the column. A text that is too long
+ * for the type `name` has a code of a class that else speaks of what is there.
  */
-const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
+const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42(?!622)|53|55|57|58|72|F0|HV|XX)/;
+/** The table has an event that excludes this one: by a unique index, or another constraint. */
+const excluded = new Set(["23505", "23P01"]);
+
+/** What a table was found to take of some events. */
+interface Tried {
+  readonly refused: Refused;
+  readonly taken: number;
+}
 
 /**
  * A value that the server, or what the user has added to the table, does not take: data exception,
@@ -36,9 +46,10 @@ const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|H
  */
 export function isOfValue(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
-  const { code = "", constraint, column, routine } = error;
+  const { code = "", constraint, column, dataType, routine } = error;
   if (routine === raised) return true;
-  if (code.startsWith("23")) return constraint !== undefined || column !== undefined;
+  // Of a domain that is never null the server names the domain alone.
+  if (code.startsWith("23")) return (constraint ?? column ?? dataType) !== undefined;
   return !notOfValue.test(code);
 }
 
@@ -64,39 +75,60 @@ export async function refusedByServer(
 
 /**
  * Those that the table does not take, whatever the user has added to it: an index on an expression,
- * a constraint, a generated column or a trigger may refuse a value. Tried by `copy`, by halves, in
- * a transaction that the caller has begun and rolls back.
+ * a constraint, a generated column or a trigger may refuse a value. Of `fresh`, each uuid is there
+ * once; where its event is refused, the next one of `events` that has the uuid is tried. Tried by
+ * `copy`, by halves, in a transaction that the caller has begun and rolls back.
  */
 export async function refusedByTable(
   client: Client,
-  events: readonly SinkRecord[],
+  { fresh, events }: { fresh: readonly SinkRecord[]; events: readonly SinkRecord[] },
   copy: (some: readonly SinkRecord[]) => Promise<void>,
-): Promise<Refused> {
-  const found: Refused = new Map();
-  const untried = [events];
+): Promise<Tried> {
+  const refused: Refused = new Map();
+  let taken = 0;
+  const next = nextCopies(events);
+  const untried = [fresh];
   await client.query("SAVEPOINT before_some");
   for (let some = untried.pop(); some !== undefined; some = untried.pop()) {
     try {
       await copy(some);
       await client.query(keepSql);
+      taken += some.length;
     } catch (error) {
       if (!isOfValue(error)) throw error;
       await client.query("ROLLBACK TO SAVEPOINT before_some");
       const half = some.length >> 1;
-      if (half === 0) found.set(some[0]!, (error as Error).message);
-      else untried.push(some.slice(half), some.slice(0, half));
+      if (half > 0) untried.push(some.slice(half), some.slice(0, half));
+      else {
+        const event = some[0]!;
+        refused.set(event, (error as Error).message);
+        const copy = next.get(event);
+        if (copy !== undefined) untried.push([copy]);
+      }
     }
   }
-  return found;
+  return { refused, taken };
 }
 
-/** Whether the table takes any of them, tried in the same way. */
+/** Whether the table takes any of them, or has one that excludes it. Tried one by one. */
 export async function takesSome(
   client: Client,
   events: readonly SinkRecord[],
   copy: (some: readonly SinkRecord[]) => Promise<void>,
 ): Promise<boolean> {
-  return (await refusedByTable(client, events, copy)).size < events.length;
+  await client.query("SAVEPOINT before_some");
+  for (const event of events) {
+    try {
+      await copy([event]);
+      await client.query(keepSql);
+      return true;
+    } catch (error) {
+      if (!isOfValue(error)) throw error;
+      if (excluded.has((error as DatabaseError).code ?? "")) return true;
+      await client.query("ROLLBACK TO SAVEPOINT before_some");
+    }
+  }
+  return false;
 }
 
 export function textOf(bytes: Uint8Array): string {

@@ -187,6 +187,25 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(counts).toMatchObject({ events: 1, duplicates: 0 });
   });
 
+  test("of events with one uuid the first that ClickHouse takes is written", async () => {
+    const one = uuid();
+    const half = line({ uuid: one, event: "half" }).replace('"half"', '"\\ud800"');
+    const late = line({ uuid: one, timeMs: Date.UTC(9999, 0) });
+    const whole = ["first", "second"].map((event) => line({ uuid: one, event }));
+    const lines = [late, half, half, whole[0], late, half, whole[1], line({})];
+    await storeFrames(connection, [frameOf(`${lines.join("\n")}\n`)]);
+    const { counts } = startSink(connection, new ClickHouseTarget({ url, database }));
+    await untilWritten();
+    const rows = await asked(
+      url,
+      `SELECT event FROM ${database}.events FINAL WHERE uuid = '${one}'`,
+    );
+    expect(rows).toEqual([{ event: "first" }]);
+    // They are counted once the positions are written.
+    await expect.poll(() => counts.rejected, within).toBe(4);
+    expect(counts).toMatchObject({ events: 2, duplicates: 2 });
+  });
+
   test("rows that a batch has left without its position are not written again", async () => {
     const frames = randomFrames(numbersFrom(2), { count: 60, partitions: 2 });
     await storeFrames(connection, frames);

@@ -73,6 +73,60 @@ test.each([
   expect(await rejectedAt(url)).toEqual({ count: 4, places: 4 });
 });
 
+test.each([
+  [
+    "a domain that is never null",
+    `CREATE DOMAIN place AS text NOT NULL; ALTER TABLE ${table} ALTER ip TYPE place`,
+  ],
+  ["a type of short names", `ALTER TABLE ${table} ALTER event TYPE name`],
+])("what %s does not take is put aside by itself", async (_, added) => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url);
+  await asked(url, added);
+  await target.open();
+  const todayMs = Date.UTC(2026, 10, 22, 12);
+  const good = { ...sinkRecordOf(1, {}, todayMs), ip: "203.0.113.7" };
+  const bad = { ...sinkRecordOf(2, {}, todayMs), event: "long ".repeat(20) };
+  const outcome = await target.write(batchOf([good, bad], 0));
+  expect(outcome).toEqual({ written: 1, duplicates: 0, refused: 1 });
+});
+
+test("of events with one uuid the first that the table takes is written", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url);
+  await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
+  const todayMs = Date.UTC(2026, 10, 22, 12);
+  const digits = Buffer.from('{"price":1e9999}');
+  const events = ["free", "\0", "free", "1", "free", "2"].map((price, at) => ({
+    ...sinkRecordOf(2 + at, { price }, todayMs),
+    uuid: sinkRecordOf(2, {}, todayMs).uuid,
+  }));
+  const all = [
+    { ...events[0]!, sequence: 1, properties: digits, text: digits },
+    ...events,
+    sinkRecordOf(8, { price: "3" }, todayMs),
+  ];
+  const outcome = await target.write(batchOf(all, 0));
+  expect(outcome).toEqual({ written: 2, duplicates: 2, refused: 4 });
+  const rows = await asked(url, `SELECT properties->>'price' AS price FROM ${table} ORDER BY 1`);
+  expect(rows).toEqual([{ price: "1" }, { price: "3" }]);
+  expect(await rejectedAt(url)).toEqual({ count: 4, places: 4 });
+});
+
+test("an event that is sent again and again, and refused each time, is no sign of a wrong table", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url);
+  await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
+  const todayMs = Date.UTC(2026, 10, 22, 12);
+  const { uuid } = sinkRecordOf(1, {}, todayMs);
+  const events = Array.from({ length: 120 }, (_, at) => ({
+    ...sinkRecordOf(1 + at, { price: "free" }, todayMs),
+    uuid,
+  }));
+  const outcome = await target.write(batchOf(events, 0));
+  expect(outcome).toEqual({ written: 0, duplicates: 0, refused: 120 });
+});
+
 test("some hundred refused events of one batch use up none of the server's locks", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);

@@ -103,3 +103,25 @@ test("a table whose refused events come again, beside events that it has, stops 
   const unfit = again.map((event) => ({ ...event, sequence: event.sequence + 152 }));
   await expect(target.write(batchOf(unfit, 303))).rejects.toThrow("so it is with 101 events");
 });
+
+test("nor does one with a unique index of the user's, which has those events under it", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url);
+  await asked(
+    url,
+    `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free');
+    CREATE UNIQUE INDEX ON ${table} (distinct_id, stored_at)`,
+  );
+  const known = Array.from({ length: 3 }, (_, at) => ({
+    ...sinkRecordOf(1 + at, { price: "1" }, todayMs),
+    distinctId: `id ${at}`,
+  }));
+  await target.write(batchOf(known, 0));
+  const again = known.map((event) => ({ ...event, sequence: event.sequence + 3 }));
+  const free = Array.from({ length: 101 }, (_, at) => ({
+    ...sinkRecordOf(7 + at, { price: "free" }, todayMs),
+    distinctId: `new ${at}`,
+  }));
+  const outcome = await target.write(batchOf([...again, ...free], 3));
+  expect(outcome).toEqual({ written: 0, duplicates: 3, refused: 101 });
+});
