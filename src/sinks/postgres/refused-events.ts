@@ -48,7 +48,7 @@ export function isOfValue(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
   const { code = "", constraint, column, dataType, routine } = error;
   if (routine === raised) return true;
-  // Of a domain that is never null the server names the domain alone.
+  // The server names only the domain where that is what is never null.
   if (code.startsWith("23")) return (constraint ?? column ?? dataType) !== undefined;
   return !notOfValue.test(code);
 }
