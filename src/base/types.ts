@@ -140,15 +140,15 @@ export interface IntakeReport {
 }
 
 /**
- * What a body's first bytes say of it, before it is scanned. It is good for order and queues, not
- * for answers: the scan may find something else.
+ * What a body's first bytes say of it, before it is scanned. All but `meter` is good for order and
+ * queues, not for answers: the scan may find something else.
  */
 export interface BodyHint {
   /** Undefined: no key was seen, or the key of no project that is switched on. */
   readonly projectId: string | undefined;
   /** Undefined: the lane was not seen. */
   readonly lane: Lane | undefined;
-  /** That project's, where it is known. */
+  /** That project's, where no other key of the body can count for more. */
   readonly meter?: ProjectMeter | undefined;
 }
 

@@ -1,8 +1,9 @@
 // Finds the likely project and lane of a body in its first bytes and, where the whole body is
-// there, its last. They order and queue the body before it is scanned: a member may come again
-// further on, and the scan has the last word. All that they decide is that a large body is not
-// scanned while its project is far over its quota. A peek reads a bounded number of bytes,
-// whatever they are, and parses no JSON into objects. It must not answer anybody.
+// there, its last. They order and queue the body before it is scanned: a key that counts for more
+// may come further on, and the scan has the last word. All that they decide is that a large body
+// is not scanned while its project is far over its quota, where no other key counts for more. A
+// peek reads a bounded number of bytes, whatever they are, and parses no JSON into objects. It must
+// not answer anybody.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -55,8 +56,11 @@ export function createPeek(projects: ProjectLookup): Peek {
     const key = apiKey ?? keyIn(seen);
     const project = key === "" ? undefined : projects.byKey(key);
     const { lane } = seen;
-    if (project?.enabled === true) return { projectId: project.id, lane, meter: project.meter };
-    return lane === undefined ? nothing : { projectId: undefined, lane };
+    if (project?.enabled !== true)
+      return lane === undefined ? nothing : { projectId: undefined, lane };
+    // Behind a key in another member there may be an `api_key`, and that would be the body's.
+    const isCertain = apiKey !== undefined || seen.apiKey !== "";
+    return { projectId: project.id, lane, meter: isCertain ? project.meter : undefined };
   }
 }
 
