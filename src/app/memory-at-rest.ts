@@ -34,6 +34,8 @@ export function keepMemoryAtRest(options: MemoryAtRestOptions): () => void {
     if (hasWorked && isAtRest) {
       hasWorked = false;
       collect();
+      // What a large heap takes is no work after which to collect again.
+      workShare();
     }
     trim();
   }, everyMs).unref();

@@ -9,17 +9,21 @@ describe("once the load is over", () => {
   afterEach(() => vi.useRealTimers());
 
   function start(): {
-    readonly state: { inHand: number; share: number };
+    readonly state: { inHand: number; share: number; collecting: number };
     readonly trim: ReturnType<typeof vi.fn>;
     readonly collect: ReturnType<typeof vi.fn>;
     readonly end: () => void;
   } {
-    const state = { inHand: 0, share: 0 };
+    const state = { inHand: 0, share: 0, collecting: 0 };
     const [trim, collect] = [vi.fn(), vi.fn()];
     const end = keepMemoryAtRest({
       ...{ trim: () => void trim(), collect: () => void collect() },
       bytesInHand: () => state.inHand,
-      workShare: () => state.share,
+      workShare() {
+        const share = state.share + state.collecting;
+        state.collecting = 0;
+        return share;
+      },
     });
     return { state, trim, collect, end };
   }
@@ -42,6 +46,16 @@ describe("once the load is over", () => {
     vi.advanceTimersByTime(60_000);
     expect(collect).toHaveBeenCalledOnce();
     expect(collect.mock.invocationCallOrder[0]).toBeLessThan(trim.mock.invocationCallOrder[0]!);
+    end();
+  });
+
+  test("what a collection takes is no work", () => {
+    const { state, collect, end } = start();
+    collect.mockImplementation(() => {
+      state.collecting = 0.03;
+    });
+    vi.advanceTimersByTime(60_000);
+    expect(collect).toHaveBeenCalledOnce();
     end();
   });
 
