@@ -14,6 +14,9 @@ interface Info {
   readonly version?: string;
 }
 
+/** Gives all addresses of a name, or rejects. */
+type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
+
 const readMsMax = 1_000;
 /** That line has some 600 bytes, and more where it names many addresses. */
 const infoBytesMax = 65_536;
@@ -28,36 +31,42 @@ const portMax = 65_535;
 export async function clusterVersions(
   { info }: Pick<NatsConnection, "info">,
   places: readonly string[],
+  resolve: Resolve = (host) => lookup(host, { all: true }),
 ): Promise<ReadonlyMap<string, string> | undefined> {
   if (info?.cluster === undefined) return undefined;
   const versions = new Map([[info.server_name, info.version]]);
-  for (const infos of await Promise.all(places.map(infosAt)))
+  for (const infos of await Promise.all(places.map((place) => infosAt(place, resolve))))
     for (const [place, { server_name: name, version = "" }] of infos)
       versions.set(name ?? place, version);
   return versions;
 }
 
 /** What the servers at `host:port` begin with, by address: behind one name there may be several. */
-async function infosAt(place: string): Promise<(readonly [string, Info])[]> {
+async function infosAt(place: string, resolve: Resolve): Promise<(readonly [string, Info])[]> {
   const asked = addressOf(place);
   if (asked === undefined) return [[place, {}]];
-  const found = await addressesOf(asked.host);
+  const found = await addressesOf(asked.host, resolve);
   if (found.length === 0) return [[place, {}]];
   const several = found.length > 1;
-  return await Promise.all(
-    found.map(async ({ address: host }) => {
+  const all = await Promise.all(
+    found.map(async ({ address: host, family }) => {
       const info = await infoOf({ host, port: asked.port });
-      return [several ? `${place} (${host})` : place, info] as const;
+      return { family, at: several ? `${place} (${host})` : place, info };
     }),
   );
+  // A server may listen at its address of one family alone, as at 127.0.0.1 and not at ::1.
+  const answering = new Set(all.filter(({ info }) => info.version).map(({ family }) => family));
+  return all
+    .filter(({ family }) => answering.size === 0 || answering.has(family))
+    .map(({ at, info }) => [at, info] as const);
 }
 
 /** A resolver that is away would take many seconds. */
-async function addressesOf(host: string): Promise<readonly LookupAddress[]> {
+async function addressesOf(host: string, resolve: Resolve): Promise<readonly LookupAddress[]> {
   const tooLate = new AbortController();
   const none = delay<[]>(readMsMax, [], { signal: tooLate.signal, ref: false });
   try {
-    return await Promise.race([lookup(host, { all: true }), none]);
+    return await Promise.race([resolve(host), none]);
   } catch {
     return [];
   } finally {

@@ -206,8 +206,10 @@ async function ensureOne(
   const kept = keptLimits(wanted, config);
   if (kept.length > 0)
     log.warn({ stream: wanted.name, kept }, "stream has larger limits than the settings: kept");
+  let current: StreamInfo = existing;
   if (Object.keys(raised).length > 0) {
-    await jsm.streams.update(wanted.name, { ...config, ...raised }).catch((error: unknown) => {
+    const change = { ...config, ...raised };
+    current = await jsm.streams.update(wanted.name, change).catch((error: unknown) => {
       throw changeFault(error, "raise the limits of", wanted);
     });
     log.warn(
@@ -215,8 +217,7 @@ async function ensureOne(
       "stream had smaller limits than the settings: raised",
     );
   }
-  if (options.isStart)
-    await letTakeBatches(jsm, { ...existing, config: { ...config, ...raised } }, options);
+  if (options.isStart) await letTakeBatches(jsm, current, options);
 }
 
 /**
@@ -231,6 +232,8 @@ async function letTakeBatches(
 ): Promise<void> {
   const { name: stream } = config;
   const members = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)];
+  // Whose replicas were just raised is not on all of its servers yet: it is set at a later start.
+  if (members.length < config.num_replicas) return;
   const atomic = await batchRule.setting(settings, config, members);
   // The leader's version, too: it may be another server.
   const leads = config.metadata?.["_nats.ver"] ?? "";

@@ -3,14 +3,8 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import type { ServerInfo } from "@nats-io/transport-node";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { clusterVersions } from "../../src/nats/cluster-versions.ts";
-
-const lookup = vi.hoisted(() => vi.fn());
-vi.mock("node:dns/promises", async (load) => ({
-  ...(await load<typeof import("node:dns/promises")>()),
-  lookup,
-}));
 
 const info = { cluster: "c", server_name: "a", version: "2.15.1" } as ServerInfo;
 const servers: Server[] = [];
@@ -31,11 +25,9 @@ async function listen(address: string, name: string, port = 0): Promise<number> 
 test("behind one name all servers are asked, and one that is not there is of no known version", async () => {
   const port = await listen("127.0.0.1", "b");
   await listen("127.0.0.2", "c", port);
-  lookup.mockResolvedValue(
-    ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map((address) => ({ address, family: 4 })),
-  );
+  const found = ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map((address) => ({ address, family: 4 }));
   const place = `nats.example:${port}`;
-  expect([...(await clusterVersions({ info }, [place]))!]).toEqual([
+  expect([...(await clusterVersions({ info }, [place], async () => found))!]).toEqual([
     ["a", "2.15.1"],
     ["b", "2.15.0"],
     ["c", "2.15.0"],
@@ -43,8 +35,21 @@ test("behind one name all servers are asked, and one that is not there is of no 
   ]);
 });
 
+test("a server that listens at its address of one family alone is known", async () => {
+  const port = await listen("127.0.0.1", "b");
+  const found = [
+    { address: "::1", family: 6 },
+    { address: "127.0.0.1", family: 4 },
+  ];
+  const place = `localhost:${port}`;
+  expect([...(await clusterVersions({ info }, [place], async () => found))!]).toEqual([
+    ["a", "2.15.1"],
+    ["b", "2.15.0"],
+  ]);
+});
+
 test("a resolver that is away is not waited for", async () => {
-  lookup.mockReturnValue(new Promise(() => {}));
   const place = "nats.example:4222";
-  expect((await clusterVersions({ info }, [place]))?.get(place)).toBe("");
+  const never = (): Promise<[]> => new Promise(() => {});
+  expect((await clusterVersions({ info }, [place], never))?.get(place)).toBe("");
 });
