@@ -10,6 +10,7 @@ import { managerOf } from "../nats/api.ts";
 import { lanes as allLanes } from "../nats/names.ts";
 import { findStreams, type StreamName } from "../reading/stored-stream.ts";
 import { checkedOptions } from "./checked-options.ts";
+import { DeferredAcks } from "./deferred-acks.ts";
 import { frameEvents } from "./frame-events.ts";
 import { noticeText } from "./notice-text.ts";
 import { StreamConsumer, type TakenFrame } from "./stream-consumer.ts";
@@ -48,6 +49,7 @@ class Consumption implements EventConsumer {
   readonly #lanes: readonly Lane[];
   readonly #projects: ReadonlySet<string> | undefined;
   readonly #window: UuidWindow;
+  readonly #deferred = new DeferredAcks();
   readonly #readers = new Map<string, StreamConsumer>();
   readonly #ended = new AbortController();
   readonly #isClosed: Promise<void>;
@@ -136,12 +138,13 @@ class Consumption implements EventConsumer {
   }
 
   #frame({ stream, lane, partition }: StreamName, { held, ack, nak, working }: TakenFrame): Frame {
-    const { sequence, message, deliveries, id } = held;
+    const { sequence, message, deliveries, id, isWhole } = held;
     const [projects, window] = [this.#projects, this.#window];
-    const found = frameEvents(message.data, { projects, window, frame: id });
+    const found = frameEvents(message.data, { projects, window, frame: id, isWhole });
     for (const line of found.unreadable)
       this.#tell({ type: "unreadable_line", stream, sequence, ...line });
-    const { events, lines, duplicates } = found;
+    const { events, lines, duplicates, duplicatesOf } = found;
+    this.#deferred.deliver(id, duplicatesOf);
     return {
       ...{ stream, lane, partition, sequence, events, lines, duplicates, ack, nak, working },
       storedAt: new Date(Number(message.timestampNanos / 1_000_000n)),
@@ -239,6 +242,8 @@ class Consumption implements EventConsumer {
     return new StreamConsumer({
       ...{ name, prefix, durable, projects, maxAckPending, ackWaitMs, processingTimeoutMs },
       bytesMax: () => maxBytes / this.#readers.size,
+      deferred: this.#deferred,
+      isAwaited: () => this.#waiting.length > 0,
       tell: (notice) => this.#tell(notice),
       fail: (error) => this.#fail(error),
       onReady: () => this.#wake(),

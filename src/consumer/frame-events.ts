@@ -16,6 +16,8 @@ interface FrameEvents {
   readonly lines: string[];
   readonly unreadable: UnreadableLine[];
   duplicates: number;
+  /** The frames that have delivered these. */
+  readonly duplicatesOf: Set<number>;
 }
 
 interface FrameEventsOptions {
@@ -24,11 +26,14 @@ interface FrameEventsOptions {
   readonly window: UuidWindow;
   /** Tells the frame from all others. */
   readonly frame: number;
+  /** What other frames have delivered is left in. */
+  readonly isWhole: boolean;
 }
 
 export function frameEvents(data: Uint8Array, options: FrameEventsOptions): FrameEvents {
-  const { projects, window, frame } = options;
-  const found: FrameEvents = { events: [], lines: [], unreadable: [], duplicates: 0 };
+  const { projects, window, frame, isWhole } = options;
+  const none = { events: [], lines: [], unreadable: [], duplicates: 0 };
+  const found: FrameEvents = { ...none, duplicatesOf: new Set() };
   const seen = new Set<string>();
   const texts = new TextDecoder().decode(data).split("\n");
   if (texts.at(-1) === "") texts.pop();
@@ -41,7 +46,9 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
     const { project_id: projectId, uuid } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
     const key = `${projectId}/${uuid}`;
-    if (window.isDuplicate(key, frame) || (window.size > 0 && seen.has(key))) {
+    const other = isWhole ? undefined : window.duplicateOf(key, frame);
+    if (other !== undefined) found.duplicatesOf.add(other);
+    if (other !== undefined || (window.size > 0 && seen.has(key))) {
       found.duplicates++;
       continue;
     }

@@ -12,11 +12,16 @@ export interface HeldFrame {
   readonly generation: number;
   /** As the server sent it last. */
   message: JsMsg;
-  /** When it was delivered, or last said to be worked on; undefined: it waits to be. */
+  /**
+   * When it was delivered, or last said to be worked on; undefined: it waits to be, or the program
+   * has acknowledged it.
+   */
   outSinceMs: number | undefined;
   deliveries: number;
   /** The stream no longer has it under its sequence, so it cannot be acknowledged there. */
   isOrphan: boolean;
+  /** It is delivered with the events that other frames have delivered. */
+  isWhole: boolean;
 }
 
 let lastId = 0;
@@ -39,11 +44,6 @@ export class HeldFrames {
 
   get size(): number {
     return this.#held.size;
-  }
-
-  /** How many are delivered. */
-  get out(): number {
-    return this.all.filter(({ outSinceMs }) => outSinceMs !== undefined).length;
   }
 
   get all(): HeldFrame[] {
@@ -85,7 +85,7 @@ export class HeldFrames {
 
   add(message: JsMsg): HeldFrame {
     const { seq: sequence } = message;
-    const fresh = { outSinceMs: undefined, deliveries: 0, isOrphan: false };
+    const fresh = { outSinceMs: undefined, deliveries: 0, isOrphan: false, isWhole: false };
     const generation = this.#generation;
     const held: HeldFrame = { id: ++lastId, sequence, generation, message, ...fresh };
     this.#held.set(sequence, held);

@@ -12,6 +12,7 @@ import { pauseUntilAborted } from "../base/retry.ts";
 import { unknownSchema } from "../reading/frame-schema.ts";
 import type { StreamName } from "../reading/stored-stream.ts";
 import { ConsumeError } from "./consume-error.ts";
+import type { DeferredAcks } from "./deferred-acks.ts";
 import { type Ack, acks, answerSubject, type DurableOptions, durableInfo } from "./durable.ts";
 import { byPlace, type HeldFrame, HeldFrames } from "./held-frames.ts";
 import { ChangedError, type Link, StreamPlace } from "./stream-place.ts";
@@ -22,6 +23,9 @@ interface StreamConsumerOptions extends DurableOptions {
   readonly processingTimeoutMs: number;
   /** How many bytes the stream may have in hand now. */
   readonly bytesMax: () => number;
+  readonly deferred: DeferredAcks;
+  /** Whether the program waits for a frame of whatever stream. */
+  readonly isAwaited: () => boolean;
   readonly tell: (notice: Notice) => void;
   readonly fail: (error: unknown) => void;
   /** Called when there is a frame to take. */
@@ -62,6 +66,7 @@ export class StreamConsumer {
   #wake: () => void = () => {};
   #frameBytes = frameBytesLikely;
   #failures = 0;
+  #wasStarved = false;
 
   constructor(options: StreamConsumerOptions) {
     this.#options = options;
@@ -69,9 +74,12 @@ export class StreamConsumer {
     this.#place = new StreamPlace(options);
   }
 
-  /** Frames that are delivered and not acknowledged. */
+  /** How many frames are delivered whose acknowledgement the server would get. */
   get out(): number {
-    return this.#hand.out;
+    const { deferred } = this.#options;
+    const counts = ({ id, isOrphan }: HeldFrame) => !isOrphan || deferred.isAwaited(id);
+    const isOut = (one: HeldFrame) => one.outSinceMs !== undefined && counts(one);
+    return this.#hand.allInOrder.filter(isOut).length;
   }
 
   get bytes(): number {
@@ -119,6 +127,7 @@ export class StreamConsumer {
     const link = this.#link;
     if (link === undefined) return;
     this.#checkTimeouts();
+    this.#deliverDeferred();
     try {
       await this.#place.look(link.manager, this.#hand);
     } catch (error) {
@@ -180,13 +189,9 @@ export class StreamConsumer {
 
   /** How many messages to ask for, at least one; waits until there is room. 0: the end. */
   async #room(signal: AbortSignal): Promise<number> {
-    const { maxAckPending, bytesMax } = this.#options;
+    const { maxAckPending } = this.#options;
     while (!signal.aborted) {
-      const hand = this.#hand;
-      const free = maxAckPending - hand.size;
-      const fitting = Math.floor((bytesMax() - hand.bytes) / this.#frameBytes);
-      const room = hand.size === 0 ? Math.max(1, fitting) : fitting;
-      const count = Math.min(free, room);
+      const count = this.#free();
       // A few at a time would cost a question each, but whoever waits for a frame gets it.
       if (count >= maxAckPending / 4 || (count > 0 && this.#ready.length === 0)) return count;
       await new Promise<void>((resolve) => {
@@ -194,6 +199,14 @@ export class StreamConsumer {
       });
     }
     return 0;
+  }
+
+  /** For how many more messages there is room; below one: for none. */
+  #free(): number {
+    const { maxAckPending, bytesMax } = this.#options;
+    const hand = this.#hand;
+    const fitting = Math.floor((bytesMax() - hand.bytes) / this.#frameBytes);
+    return Math.min(maxAckPending - hand.size, hand.size === 0 ? Math.max(1, fitting) : fitting);
   }
 
   #receive(message: JsMsg): void {
@@ -227,7 +240,9 @@ export class StreamConsumer {
   #open(): void {
     this.#hand.expect(0, 0);
     const known = new Set(this.#ready);
-    const isNew = (one: HeldFrame) => one.outSinceMs === undefined && !known.has(one);
+    const isWaiting = (one: HeldFrame) =>
+      one.outSinceMs === undefined && !this.#options.deferred.isDeferred(one.id);
+    const isNew = (one: HeldFrame) => isWaiting(one) && !known.has(one);
     this.#queue(this.#hand.allInOrder.filter(isNew));
   }
 
@@ -250,9 +265,14 @@ export class StreamConsumer {
   }
 
   #ack(held: HeldFrame): void {
-    const isOfServer = this.#hand.ack(held);
     if (held.outSinceMs === undefined) this.#ready = this.#ready.filter((one) => one !== held);
-    if (!isOfServer) return;
+    // Also where the server hears of it later: the program has no more to do with it.
+    held.outSinceMs = undefined;
+    this.#options.deferred.acknowledge(held.id, () => this.#acknowledge(held));
+  }
+
+  #acknowledge(held: HeldFrame): void {
+    if (!this.#hand.ack(held)) return;
     this.#answer(held.message, acks.ack);
     this.#wake();
   }
@@ -264,6 +284,26 @@ export class StreamConsumer {
     const out = this.#hand.allInOrder.filter(isBehind);
     for (const held of out) held.outSinceMs = undefined;
     this.#queue(out);
+  }
+
+  /**
+   * Where frames whose acknowledgement is held back take all room, a program that gathers more
+   * before it acknowledges any would wait for itself. It gets them, with what it was given before.
+   */
+  #deliverDeferred(): void {
+    const { deferred, isAwaited } = this.#options;
+    const isFull = this.#ready.length === 0 && this.#free() < 1;
+    const isStarved = isFull && isAwaited() && !this.#ended.signal.aborted;
+    // Not at once: what it works on may be done in a moment.
+    if (isStarved && this.#wasStarved) {
+      const held = this.#hand.all.filter(({ id }) => deferred.isDeferred(id));
+      for (const one of held) {
+        deferred.takeBack(one.id);
+        one.isWhole = true;
+      }
+      this.#queue(held);
+    }
+    this.#wasStarved = isStarved;
   }
 
   #checkTimeouts(): void {

@@ -96,7 +96,10 @@ export interface Frame {
   readonly duplicates: number;
   /** It was, or may have been, delivered before. */
   readonly redelivered: boolean;
-  /** All its events are done: it does not come again. */
+  /**
+   * All its events are done: it does not come again. Where it left out events of a frame that is
+   * still in work, JetStream hears of it when that one is acknowledged.
+   */
   ack(): void;
   /** It comes again, and all behind it in its stream that is not acknowledged, in order. */
   nak(): void;

@@ -28,18 +28,18 @@ export class UuidWindow {
     return this.#frames.size;
   }
 
-  /** Notes the event. True: another frame has delivered it within the window. */
-  isDuplicate(key: string, frame: number): boolean {
+  /** Notes the event. Gives the other frame that has delivered it within the window. */
+  duplicateOf(key: string, frame: number): number | undefined {
     const { maxUuids, windowMs, monotonicMs } = this.#options;
-    if (maxUuids === 0) return false;
+    if (maxUuids === 0) return undefined;
     const nowMs = monotonicMs();
     this.#forget(nowMs - windowMs);
     const known = this.#frames.get(key);
-    if (known !== undefined) return known !== frame;
+    if (known !== undefined) return known === frame ? undefined : known;
     this.#frames.set(key, frame);
     this.#order.push({ key, atMs: nowMs });
     if (this.size > maxUuids) this.#forgetOldest();
-    return false;
+    return undefined;
   }
 
   #forget(untilMs: number): void {

@@ -59,6 +59,23 @@ test("a reader does not hear again of what it had read, however many people are 
   expect(idsOf(await reader(nats, { durable }).takeAndAck(2))).toEqual([second.uuid, last.uuid]);
 });
 
+test("what a reader has in work when it is written anew is not lost with the reader", async () => {
+  const connection = await freshStreams(nats);
+  await addProjects(connection);
+  const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
+  await storeFrames(connection, [frameOf([hers(), first]), frameOf([second])]);
+  const durable = "had_it_in_work";
+  const before = reader(nats, { lanes: ["live"], durable });
+  await before.take(2);
+  await erased({ natsUrl: nats.url, ids });
+  await storeFrames(connection, [frameOf([third])]);
+  // It has passed over what was written anew.
+  expect(idsOf(await before.takeAndAck(1))).toEqual([third.uuid]);
+  await before.consumer.stop({ timeoutMs: 0 });
+  const after = reader(nats, { lanes: ["live"], durable });
+  expect(idsOf(await after.takeAndAck(2))).toEqual([second.uuid, first.uuid]);
+});
+
 test("a reader that is behind what is erased from the beginning misses nothing", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
