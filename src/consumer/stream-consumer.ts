@@ -269,6 +269,7 @@ export class StreamConsumer {
     // Also where the server hears of it later: the program has no more to do with it.
     held.outSinceMs = undefined;
     this.#options.deferred.acknowledge(held.id, () => this.#acknowledge(held));
+    this.#wake();
   }
 
   #acknowledge(held: HeldFrame): void {

@@ -98,7 +98,8 @@ export interface Frame {
   readonly redelivered: boolean;
   /**
    * All its events are done: it does not come again. Where it left out events of a frame that is
-   * still in work, JetStream hears of it when that one is acknowledged.
+   * still in work, JetStream hears of it when that one is acknowledged, and a program that asks for
+   * more than may be in hand may get it again until then.
    */
   ack(): void;
   /** It comes again, and all behind it in its stream that is not acknowledged, in order. */

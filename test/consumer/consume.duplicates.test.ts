@@ -221,3 +221,18 @@ test("what waits for a frame that was handed back holds no stop up, nor is it ac
   const { ack_floor: floor, num_ack_pending: pending } = await infoOf(connection, "no_hold_up");
   expect([floor.stream_seq, pending]).toEqual([0, 2]);
 });
+
+test("a late acknowledgement that waits for another frame lets the next frame come", async () => {
+  const connection = await freshStreams(nats);
+  const first = frameOf("shop");
+  const frames = [first, ...framesOf(6), partlyAgain(first), frameOf("shop")];
+  await stored(connection, frames);
+  const { take } = reader(nats, { lanes, durable: "late_ack", maxAckPending: 8 });
+  const inHand = await take(8);
+  inHand[7]!.nak();
+  inHand[1]!.ack();
+  const pending = async () => (await infoOf(connection, "late_ack")).num_ack_pending;
+  await expect.poll(pending).toBe(7);
+  inHand[7]!.ack();
+  expect((await take(1))[0]!.sequence).toBe(9);
+});
