@@ -102,14 +102,13 @@ export class ClickHouseTarget implements SinkTarget {
     this.#checkLock();
     await checkBefore(this.#client, this.#database, batch);
     const { written, refused } = await this.#writeEvents(batch.events);
-    const aside = [...refused].map(([event, fault]) => refusedLine(event, fault));
-    await this.#insertRejected([...batch.rejected, ...aside]);
+    await this.#insertRejected(batch.rejected);
     await this.#insertIncidents(batch.incidents);
     this.#checkLock();
     const { positions } = batch;
     await this.#insert("positions", columnsOf.positions.slice(0, 9), positionRows(positions));
-    const duplicates = batch.events.length - written - aside.length;
-    return { written, duplicates, refused: aside.length };
+    const duplicates = batch.events.length - written - refused;
+    return { written, duplicates, refused };
   }
 
   async close(): Promise<void> {
@@ -159,28 +158,37 @@ export class ClickHouseTarget implements SinkTarget {
       );
   }
 
-  /** Where one is refused, the next one of its uuid is tried: none stands in for another. */
-  async #writeEvents(
-    all: readonly SinkRecord[],
-  ): Promise<{ written: number; refused: ReadonlyMap<SinkRecord, string> }> {
-    const refused = new Map<SinkRecord, string>();
+  /**
+   * Puts those aside that are not taken. Where one is refused, the next one of its uuid is tried:
+   * none stands in for another. The one that is refused is put aside before that: of a message that
+   * is written again, the other's row is taken for that of both.
+   */
+  async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
+    const outOfRange = new Map<SinkRecord, string>();
     const inRange = all.filter((event) => {
       const fault = this.#rows.timeFault(event);
-      if (fault !== undefined) refused.set(event, fault);
+      if (fault !== undefined) outOfRange.set(event, fault);
       return fault === undefined;
     });
+    await this.#putAside(outOfRange);
     const there = await this.#writtenRows.of(inRange);
     const next = nextCopies(inRange);
     let written = 0;
+    let refused = outOfRange.size;
     for (let some = singleEvents(inRange); some.length > 0; ) {
       const events = some.filter((event) => !there.has(event));
       const found = new Map<SinkRecord, string>();
       await this.#insertEvents(events, found);
+      await this.#putAside(found);
       written += events.length - found.size;
-      for (const [event, fault] of found) refused.set(event, fault);
+      refused += found.size;
       some = [...found.keys()].flatMap((event) => next.get(event) ?? []);
     }
     return { written, refused };
+  }
+
+  async #putAside(faults: ReadonlyMap<SinkRecord, string>): Promise<void> {
+    await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
   async #insertEvents(

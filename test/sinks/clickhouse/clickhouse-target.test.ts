@@ -206,6 +206,21 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(counts).toMatchObject({ events: 2, duplicates: 2 });
   });
 
+  test("one that is refused is put aside before another of its uuid is written", async () => {
+    const one = uuid();
+    const half = line({ uuid: one }).replace('"d"', '"\\ud800"');
+    await storeFrames(connection, [frameOf(`${line({})}\n`)]);
+    startSink(connection, new ClickHouseTarget({ url, database }));
+    await untilWritten();
+    // The batch is interrupted where it writes there. The table is made anew at the next try.
+    await asked(url, `DROP TABLE ${database}.rejected`);
+    await storeFrames(connection, [frameOf(`${half}\n${line({ uuid: one })}\n`)]);
+    await untilWritten();
+    const rejected = `SELECT uniqExact(line) AS n FROM ${database}.rejected`;
+    expect(await asked(url, rejected)).toEqual([{ n: "1" }]);
+    expect(await eventsAt(url)).toHaveLength(2);
+  });
+
   test("rows that a batch has left without its position are not written again", async () => {
     const frames = randomFrames(numbersFrom(2), { count: 60, partitions: 2 });
     await storeFrames(connection, frames);
