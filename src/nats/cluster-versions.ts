@@ -62,17 +62,9 @@ async function infosAt(place: string, resolve: Resolve): Promise<(readonly [stri
 }
 
 /** A resolver that is away would take many seconds. */
-async function addressesOf(host: string, resolve: Resolve): Promise<readonly LookupAddress[]> {
-  const tooLate = new AbortController();
-  const none = delay<[]>(readMsMax, [], { signal: tooLate.signal, ref: false });
-  try {
-    return await Promise.race([resolve(host), none]);
-  } catch {
-    return [];
-  } finally {
-    none.catch(() => {});
-    tooLate.abort();
-  }
+function addressesOf(host: string, resolve: Resolve): Promise<readonly LookupAddress[]> {
+  const none = delay(readMsMax, [], { ref: false });
+  return Promise.race([resolve(host).catch(() => []), none]);
 }
 
 /** What the server begins with; nothing where that cannot be read. */

@@ -33,7 +33,7 @@ export class BatchRule {
   async setting(
     settings: Pick<StreamSettings, "atomicBatches">,
     config: Parameters<typeof atomicSetting>[1],
-    members: readonly (string | undefined)[],
+    members: readonly string[],
   ): Promise<Partial<StreamConfig>> {
     const connection = this.#connection;
     const atomic = atomicSetting(settings, config, connection.info?.version ?? "");
@@ -41,7 +41,7 @@ export class BatchRule {
     this.#versions ??= clusterVersions(connection, serverPlaces(connection));
     const versions = await this.#versions;
     if (versions === undefined) return atomic;
-    const names = new Set([...versions.keys(), ...members.filter((name) => name !== undefined)]);
+    const names = new Set([...versions.keys(), ...members]);
     const without = [...names].filter((name) => !storesAtomicBatchesWell(versions.get(name) ?? ""));
     if (without.length === 0) return atomic;
     this.#tell(without.map((name) => `${name}: ${versions.get(name) || "version not known"}`));

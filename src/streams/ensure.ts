@@ -232,9 +232,10 @@ async function letTakeBatches(
 ): Promise<void> {
   const { name: stream } = config;
   const members = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)];
-  // Whose replicas were just raised is not on all of its servers yet: it is set at a later start.
-  if (members.length < config.num_replicas) return;
-  const atomic = await batchRule.setting(settings, config, members);
+  const known = members.filter((name) => name !== undefined);
+  // One whose replicas were just raised may not be on all of its servers yet: it is set later.
+  if (config.num_replicas > 1 && known.length < config.num_replicas) return;
+  const atomic = await batchRule.setting(settings, config, known);
   // The leader's version, too: it may be another server.
   const leads = config.metadata?.["_nats.ver"] ?? "";
   if (Object.keys(atomic).length === 0 || !storesAtomicBatchesWell(leads)) return;

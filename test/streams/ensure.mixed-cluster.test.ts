@@ -86,6 +86,25 @@ test("no stream is made or set to take batches until the last node is upgraded",
     .toBe(true);
 });
 
+test("a stream whose replicas are raised takes batches once it is on all of its servers", async () => {
+  const settings = streamSettings({ replicas: 1, atomicBatches: false });
+  await ensure(settings);
+  const raised = { ...settings, replicas: 3, atomicBatches: true };
+  await ensure(raised);
+  const jsm = await jetstreamManager(connection, { checkAPI: false });
+  const { config } = await jsm.streams.info(`${settings.subjectPrefix.toUpperCase()}_LIVE_0`);
+  expect(config.num_replicas).toBe(3);
+  await expect
+    .poll(
+      async () => {
+        await ensure(raised);
+        return await takes(raised);
+      },
+      { timeout: upgradeMsMax, interval: 1_000 },
+    )
+    .toBe(true);
+});
+
 test("nor one of a stream that has a member which nobody has found", async () => {
   const settings = { atomicBatches: true };
   const log: string[] = [];
