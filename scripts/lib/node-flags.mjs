@@ -10,7 +10,7 @@ export const sinkFlag = "--max-semi-space-size=32";
 
 /**
  * What a gateway makes for a request is gone within milliseconds. With half of the default size its
- * young generation takes 16 MB less for good, once there was load. CPU for a million events: 13.8
+ * young generation takes 16 MB less while there is load. CPU for a million events: 13.8
  * to 16.1 s with it and 14.0 to 14.6 s without (single events), 1.3 to 1.5 and 1.3 to 1.4 s
  * (batches of 100), two alternating rounds of two each. Of 1,000 projects at once, whose frames
  * live longer, it takes some 4 % fewer single events.
