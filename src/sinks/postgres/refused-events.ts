@@ -102,8 +102,8 @@ export async function refusedByTable(
       else {
         const event = some[0]!;
         refused.set(event, (error as Error).message);
-        const copy = next.get(event);
-        if (copy !== undefined) untried.push([copy]);
+        const another = next.get(event);
+        if (another !== undefined) untried.push([another]);
       }
     }
   }
