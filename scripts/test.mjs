@@ -1,6 +1,6 @@
-// Runs the tests on the pinned Node and closes with their count, alone on a line. Fails when a test
-// failed, also once more by itself, when none ran, and when an addon is not there: the tests that
-// compare the two scanners would compare nothing.
+// Runs the tests on the pinned Node. The last line is the count of passed and failed tests. Failed
+// tests run a second time, alone; those that pass then are listed and counted as flaky. With
+// --release a flaky test fails the run.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -10,13 +10,13 @@ import { findChromium } from "./lib/chromium.mjs";
 import { cacheDir, modulesDir, root, runtimeNode, strippedDir } from "./lib/project.mjs";
 
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);
-/** More files that fail are no matter of what else the machine did. */
-const filesAgainMax = 5;
-/** Each test of these brings up servers of its own. All of such a file take minutes. */
+/** With more failed files than this, the machine's load is not the cause. */
+const filesRerunMax = 5;
+/** Each test of these files starts servers of its own; a whole file takes minutes. */
 const testsApart = /faults[\\/]scenarios\.[a-z]+\.test\.ts$/;
 const alone = ["--maxWorkers=1"];
 
-function runTests(args) {
+function runTests(args, { isRelease }) {
   const notBuilt = addonsNotBuilt();
   for (const { name, log } of notBuilt) {
     process.stderr.write(
@@ -25,29 +25,32 @@ function runTests(args) {
   }
   if (notBuilt.length > 0) return 1;
   mkdirSync(cacheDir, { recursive: true });
-  // Else each text that a file ever had would stay.
+  // The cache would otherwise keep every version that a file ever had.
   rmSync(strippedDir, { recursive: true, force: true });
   const first = run(args);
-  const again = againAlone(first, args);
-  const failed = again === undefined ? first.failed : again.failed;
+  const rerun = args.length === 0 ? rerunFailures(first) : undefined;
+  const flaky = rerun?.flaky ?? [];
+  for (const name of flaky) process.stdout.write(`flaky: ${name}\n`);
+  if (flaky.length > 0)
+    process.stdout.write(`${flaky.length} flaky: failed with others, passed alone\n`);
+  const failed = rerun?.failed ?? first.failed;
   const passed = first.passed + (first.failed - failed);
   const skipped = first.skipped > 0 ? `, ${first.skipped} skipped` : "";
   process.stdout.write(`${passed} passed, ${failed} failed${skipped}\n`);
-  const { status } = again ?? first;
+  const { status } = rerun ?? first;
   if (status !== 0) return status ?? 1;
+  if (isRelease && flaky.length > 0) return 1;
   return failed === 0 && passed > 0 ? 0 : 1;
 }
 
 /**
- * All tests together keep two cores busy with servers for minutes, and a test that fails there may
- * have waited for what the machine had no time for. Its file runs once more, alone; of a file whose
- * tests do not need one another, only the test. That it passed only then is told, for a test that
- * needs it is one to be mended.
+ * Runs the failed files again, one at a time; of a file whose tests are independent, only the
+ * failed tests. Undefined if there is nothing to run again.
  */
-function againAlone({ failures, status }, args) {
-  const isFew = failures.length > 0 && failures.length <= filesAgainMax;
-  if (status === 0 || !isFew || args.length > 0) return undefined;
-  process.stdout.write(`\nonce more, one at a time: what failed beside the others\n`);
+function rerunFailures({ failures, status }) {
+  const isFew = failures.length > 0 && failures.length <= filesRerunMax;
+  if (status === 0 || !isFew) return undefined;
+  process.stdout.write("\nrunning the failed tests again, one file at a time\n");
   const whole = failures.filter((failure) => !isInPart(failure));
   const inPart = failures.filter(isInPart);
   const runs = [
@@ -56,10 +59,12 @@ function againAlone({ failures, status }, args) {
   ];
   const failed = runs.flatMap((one) => one.failures.flatMap(({ tests }) => tests));
   const before = failures.flatMap(({ tests }) => tests);
-  for (const name of before.filter((one) => !failed.includes(one)))
-    process.stdout.write(`failed beside others, passed alone: ${name}\n`);
   const ends = runs.map((one) => one.status);
-  return { failed: failed.length, status: ends.find((end) => end !== 0) ?? 0 };
+  return {
+    failed: failed.length,
+    flaky: before.filter((one) => !failed.includes(one)),
+    status: ends.find((end) => end !== 0) ?? 0,
+  };
 }
 
 /** A file that could not be loaded has no test that could be named. */
@@ -108,4 +113,8 @@ function readResults() {
   }
 }
 
-process.exitCode = runTests(process.argv.slice(2));
+const args = process.argv.slice(2);
+process.exitCode = runTests(
+  args.filter((arg) => arg !== "--release"),
+  { isRelease: args.includes("--release") },
+);

@@ -97,6 +97,10 @@ describe("fetching and installing side by side", () => {
     await bothOf(folder);
     const [npm] = await pidsOf(folder, "npm");
     const [aptGet] = await pidsOf(folder, "apt-get");
+    // A program may run a moment before set-up has written its process group into the lock.
+    await expect
+      .poll(() => readFileSync(path.join(folder, ".cache/setup.lock"), "utf8"), { interval: 5 })
+      .toBe(`${[first.pid, npm, aptGet].join("\n")}\n`);
     first.kill("SIGKILL");
     await ended(first);
 
