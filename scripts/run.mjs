@@ -9,5 +9,6 @@ import { root, SetupError } from "./lib/project.mjs";
 const main = join(root, "dist", "main.js");
 
 runOnPinnedNode("penstock", [...nodeFlagsOf(process.argv[2]), main], () => {
-  if (!existsSync(main)) throw new SetupError("Penstock is not built: run `npm run setup` first");
+  if (!existsSync(main))
+    throw new SetupError(`Penstock is not built: run \`npm run setup\` in ${root} first`);
 });

@@ -21,7 +21,7 @@ export async function upOn(dataDir: string, ...settings: string[]): Promise<UpPr
   const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "67108864"];
   const child = penstock("up", "--data-dir", dataDir, ...ports, ...settings);
   await expect
-    .poll(() => child.said.out.includes("npm run penstock -- tail") || child.exitCode, {
+    .poll(() => child.said.out.includes("./penstock tail") || child.exitCode, {
       timeout: 30_000,
     })
     .toBe(true);

@@ -31,7 +31,7 @@ import {
   upDefaults,
   withSettings,
 } from "../cli/settings.ts";
-import { tail } from "../cli/tail.ts";
+import { type TailFormat, tail, tailFormats } from "../cli/tail.ts";
 import { lanes } from "../nats/names.ts";
 import { burstBytesMin, burstEventsMin } from "../projects/quota/meter.ts";
 import { burstSecondsDefault } from "../projects/quota/quota.ts";
@@ -195,6 +195,19 @@ function projectCommand(command: Command, context: CommandContext): ConfiguredCo
   return { config: configOf(command, context), context };
 }
 
+interface TailFlags {
+  readonly project?: string;
+  readonly lane?: Lane;
+  readonly event: readonly string[];
+  readonly distinctId: readonly string[];
+  readonly format?: TailFormat;
+  readonly fromStart: boolean;
+}
+
+function collect(value: string, previous: readonly string[]): readonly string[] {
+  return [...previous, value];
+}
+
 function addReading(program: Command, context: CommandContext): void {
   withSettings(program.command("gather [leaf...]"), [...natsSettings, ...streamSettings])
     .description(
@@ -204,18 +217,34 @@ function addReading(program: Command, context: CommandContext): void {
       await gather(configOf(command, context), leaves, context);
     });
   withNats(
-    program.command("tail").description("print events as they are stored, one JSON object a line"),
+    program
+      .command("tail")
+      .description("print events as they are stored: a short line each, or JSON when piped"),
   )
-    .option("--project <id>", "only this project's")
-    .addOption(new Option("--lane <lane>", "only this lane's").choices(lanes))
-    .option("--from-start", "also what is stored already", false)
-    .action(
-      async (options: { project?: string; lane?: Lane; fromStart: boolean }, command: Command) => {
-        const wanted = options.lane === undefined ? lanes : [options.lane];
-        const which = { project: options.project, lanes: wanted, fromStart: options.fromStart };
-        await tail(configOf(command, context), which, context);
-      },
-    );
+    .option("--project <id>", "only events of this project")
+    .addOption(new Option("--lane <lane>", "only events of this lane").choices(lanes))
+    .option("--event <name>", "only events with this name (repeatable)", collect, [])
+    .option("--distinct-id <id>", "only events of this distinct id (repeatable)", collect, [])
+    .addOption(
+      new Option(
+        "--format <format>",
+        "text: a short line per event; json: the whole record; default: text on a terminal, else json",
+      ).choices(tailFormats),
+    )
+    .option("--from-start", "also events that are stored already", false)
+    .action(async (options: TailFlags, command: Command) => {
+      const { lane, event, distinctId, format, ...rest } = options;
+      const isTerminal = (context.stdout as { isTTY?: boolean }).isTTY === true;
+      const which = {
+        ...rest,
+        project: options.project,
+        lanes: lane === undefined ? lanes : [lane],
+        events: event,
+        distinctIds: distinctId,
+        format: format ?? (isTerminal ? "text" : "json"),
+      };
+      await tail(configOf(command, context), which, context);
+    });
   withNats(
     program
       .command("export <project>")

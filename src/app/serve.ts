@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { createLog, type Log } from "../base/log.ts";
 import { reachable } from "../base/own-host.ts";
 import type { Project } from "../base/types.ts";
-import { calledAs, shellWord } from "../cli/called-as.ts";
+import { calledAs, isDefaultDataDir, shellWord } from "../cli/called-as.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
 import { openNats } from "../cli/nats.ts";
 import { findNatsServer } from "../embedded/find-nats-server.ts";
@@ -79,7 +79,10 @@ async function run(
     effectsPort = await portOf?.(config, log);
     if (project !== undefined) {
       const program = calledHere(context);
-      context.stdout.write(welcome({ config, gateway, project, program, effectsPort }));
+      const isDefaultData = isDefaultDataDir(config.dataDir, context.mainFile);
+      context.stdout.write(
+        welcome({ config, gateway, project, program, isDefaultData, effectsPort }),
+      );
     }
     // Begun last: no event waits for what events do.
     if (portOf !== undefined) {
@@ -146,16 +149,18 @@ interface Welcome {
   readonly project: Project;
   /** The command by which a person calls this program. */
   readonly program: string;
+  readonly isDefaultData: boolean;
   /** Where people are shown; undefined: nowhere. */
   readonly effectsPort: number | undefined;
 }
 
-function welcome({ config, gateway, project, program, effectsPort }: Welcome): string {
+function welcome(facts: Welcome): string {
+  const { config, gateway, project, program, isDefaultData, effectsPort } = facts;
   const address = `${config.tlsCert === undefined ? "http" : "https"}://${reachable(config.host)}:${gateway.port}`;
   const admin = `http://${reachable(config.adminHost)}:${gateway.adminPort}`;
   const key = project.keys.at(-1) ?? "";
   const event = JSON.stringify({ api_key: key, event: "hello", distinct_id: "me" });
-  const dataDir = config.dataDir === "./data" ? "" : ` --data-dir ${shellWord(config.dataDir)}`;
+  const dataDir = isDefaultData ? "" : ` --data-dir ${shellWord(config.dataDir)}`;
   const prefix =
     config.subjectPrefix === "penstock" ? "" : ` --subject-prefix ${config.subjectPrefix}`;
   const persons = `http://${reachable(config.effectsHost)}:${effectsPort}/projects/${project.id}/persons`;

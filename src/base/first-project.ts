@@ -2,4 +2,4 @@
 // list of projects say it alike. The command can be copied: it has no placeholder in it.
 
 export const firstProject =
-  "`penstock project add my-project` (in a checkout `npm run penstock -- project add my-project`)";
+  "`penstock project add my-project` (in a clone `./penstock project add my-project`)";

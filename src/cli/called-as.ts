@@ -1,9 +1,7 @@
-// Builds the command line with which a person calls this program again from the folder where it was
-// started. A bundle has a launcher and no npm. A checkout has npm, which runs its scripts in the
-// checkout's folder wherever npm was called.
+// The command line that starts this program again: the launcher of a clone or of a bundle.
 
 import { existsSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
 interface Start {
   /** `main.js` of a bundle or checkout. */
@@ -13,17 +11,23 @@ interface Start {
   readonly npmFolder: string | undefined;
 }
 
-/**
- * The command line that starts this program, quoted for a shell. The name of a command and its
- * flags can be put behind it.
- */
+/** Quoted for a shell, ready for a command and its flags to follow. */
 export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string {
   const root = dirname(dirname(mainFile));
-  const launcher = join(root, "bin", "penstock");
-  if (existsSync(launcher)) return shellWord(launcher);
-  if (resolve(workingFolder) !== root) return `node ${shellWord(join(root, "scripts", "run.mjs"))}`;
-  const isWithin = npmFolder === undefined || !relative(root, npmFolder).startsWith("..");
-  return isWithin ? "npm run penstock --" : `npm --prefix ${shellWord(root)} run penstock --`;
+  const bundled = join(root, "bin", "penstock");
+  if (existsSync(bundled)) return shellWord(bundled);
+  // npm runs its scripts in the clone, whichever folder it was called in.
+  const isInRoot = resolve(npmFolder ?? workingFolder) === root;
+  return isInRoot ? "./penstock" : shellWord(join(root, "penstock"));
+}
+
+/** Whether the program, started again by `calledAs`, finds this data folder without being told. */
+export function isDefaultDataDir(dataDir: string, mainFile: string): boolean {
+  const root = dirname(dirname(mainFile));
+  // The launcher of a clone uses the clone's folder; that of a bundle the working folder's.
+  return existsSync(join(root, "penstock"))
+    ? resolve(dataDir) === join(root, "data")
+    : dataDir === "./data";
 }
 
 export function shellWord(text: string): string {

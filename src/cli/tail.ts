@@ -1,6 +1,6 @@
-// `tail` prints the stored records, one a line, as they come into the streams. It only reads:
-// ordered consumers leave nothing behind on the server. When a server goes away, or a stream
-// changes, it says so and follows again from where it was.
+// `tail` prints stored records as they enter the streams. It only reads: its ordered consumers
+// leave nothing on the server. After a lost connection or a changed stream it reports that and
+// resumes at its last position.
 
 import { once } from "node:events";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
@@ -20,7 +20,16 @@ export interface TailOptions {
   readonly project: string | undefined;
   readonly lanes: readonly Lane[];
   readonly fromStart: boolean;
+  /** Only events with one of these names; empty: all. */
+  readonly events?: readonly string[];
+  /** Only events of one of these distinct ids; empty: all. */
+  readonly distinctIds?: readonly string[];
+  /** `json`, the default: the records as stored. `text`: one short line per event. */
+  readonly format?: TailFormat;
 }
+
+export const tailFormats = ["text", "json"] as const;
+export type TailFormat = (typeof tailFormats)[number];
 
 interface Tail {
   readonly js: JetStreamClient;
@@ -185,8 +194,9 @@ async function follow(tailing: Tail, source: Source, place: Place): Promise<void
       place.sequence = message.seq;
       // What was written anew was shown when it first came.
       if (!options.fromStart && originalOf(message.headers) !== undefined) continue;
-      const records = forTerminal(recordsOf(message, options.project));
-      if (!stdout.write(records)) await once(stdout, "drain", { signal: stop }).catch(() => {});
+      const lines = linesOf(message, options);
+      if (lines !== "" && !stdout.write(forTerminal(lines)))
+        await once(stdout, "drain", { signal: stop }).catch(() => {});
     }
   } finally {
     stop.removeEventListener("abort", end);
@@ -219,16 +229,47 @@ async function placeOf(
   return place;
 }
 
-/**
- * All lines of the message. When `project` is given and the message may hold several projects'
- * events, that project's lines alone.
- */
-function recordsOf(message: JsMsg, project: string | undefined): string {
+/** The message's records that the options select, in their format, each with a line feed. */
+function linesOf(message: JsMsg, options: TailOptions): string {
+  const { project, events = [], distinctIds = [], format = "json" } = options;
   const text = message.string();
-  if (project === undefined || !isOfManyProjects(message.subject)) return text;
-  const lines = text.split("\n").slice(0, -1);
-  const own = lines.filter(
-    (line) => (JSON.parse(line) as { project_id?: unknown }).project_id === project,
+  const mayHoldOthers = project !== undefined && isOfManyProjects(message.subject);
+  if (!mayHoldOthers && events.length === 0 && distinctIds.length === 0 && format === "json")
+    return text;
+  const shown: string[] = [];
+  for (const line of text.split("\n").slice(0, -1)) {
+    const record = JSON.parse(line) as StoredRecord;
+    if (mayHoldOthers && record.project_id !== project) continue;
+    if (events.length > 0 && !events.includes(record.event)) continue;
+    if (distinctIds.length > 0 && !distinctIds.includes(record.distinct_id)) continue;
+    shown.push(`${format === "json" ? line : textOf(record)}\n`);
+  }
+  return shown.join("");
+}
+
+type StoredRecord = Readonly<
+  Record<"project_id" | "event" | "distinct_id" | "timestamp", string>
+> & {
+  readonly properties?: unknown;
+};
+
+/** Characters of a name or id, and of the properties, that a line of text shows. */
+const nameCharactersMax = 60;
+const propertiesCharactersMax = 200;
+
+/** Time (UTC), project, event, distinct id and the beginning of the properties. */
+function textOf(record: StoredRecord): string {
+  const time = record.timestamp.replace("T", " ");
+  const names = [record.project_id, record.event, record.distinct_id].map((name) =>
+    cut(name.replaceAll(/[\t\n]/g, " "), nameCharactersMax),
   );
-  return own.map((line) => `${line}\n`).join("");
+  const properties = JSON.stringify(record.properties ?? {});
+  return [time, ...names, cut(properties, propertiesCharactersMax)].join("  ");
+}
+
+function cut(text: string, charactersMax: number): string {
+  if (text.length <= charactersMax) return text;
+  // A cut between the halves of a surrogate pair would print a broken character.
+  const end = /[\uD800-\uDBFF]/.test(text[charactersMax - 1]!) ? charactersMax - 1 : charactersMax;
+  return `${text.slice(0, end)}… (${text.length} characters)`;
 }

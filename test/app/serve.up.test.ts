@@ -24,9 +24,7 @@ describe("up works as it says", () => {
   test("from the first start to the last stop", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
-    await expect
-      .poll(() => gateway.said.out, { timeout: 30_000 })
-      .toContain("npm run penstock -- tail");
+    await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("./penstock tail");
     const line = /^ {2}(curl .*)$/m.exec(gateway.said.out)?.[1] ?? "";
     expect(curl(line)).toMatch(/200 OK[\s\S]*"accepted":1/);
 

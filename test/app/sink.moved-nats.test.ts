@@ -12,7 +12,7 @@ test("it goes on with the server that is there now", async () => {
   const dataDir = temporaryFolder();
   const begin = async () => {
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
-    await expect.poll(() => gateway.said.out, within).toContain("npm run penstock -- tail");
+    await expect.poll(() => gateway.said.out, within).toContain("./penstock tail");
     return gateway;
   };
   const first = await begin();

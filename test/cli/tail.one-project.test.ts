@@ -1,6 +1,3 @@
-// `tail --project` shows the events of that project and no others, whether they are stored in
-// messages of its own or in those that it shares; without --project it shows all.
-
 import { beforeAll, describe, expect, test } from "vitest";
 import { type TailOptions, tail } from "../../src/cli/tail.ts";
 import { lanes } from "../../src/nats/names.ts";
@@ -65,8 +62,8 @@ async function tailed(
   return said.err;
 }
 
-describe("tail shows one project wherever it is stored", () => {
-  test("of one project, the events of single, large and historical requests", async () => {
+describe("tail selects events", () => {
+  test("by project, whatever messages hold its events", async () => {
     const said = await tailed({ project: alpha.id }, [
       "alpha first",
       "alpha large",
@@ -77,7 +74,7 @@ describe("tail shows one project wherever it is stored", () => {
     await tailed({ project: beta.id }, ["beta first", "beta last"]);
   });
 
-  test("of all projects, everything", async () => {
+  test("of all projects by default", async () => {
     await tailed({}, all);
   });
 
@@ -87,5 +84,29 @@ describe("tail shows one project wherever it is stored", () => {
     await expect(tailed({ project: "*" }, [])).rejects.toThrow(
       `the project's id must match [A-Za-z0-9_-]{1,64}: got "*"`,
     );
+  });
+
+  test("by event name and distinct id", async () => {
+    await tailed({ events: ["alpha first", "beta last"] }, ["alpha first", "beta last"]);
+    await tailed({ project: alpha.id, events: ["beta last", "alpha old"] }, ["alpha old"]);
+    await tailed({ distinctIds: ["u", "nobody"], project: beta.id }, ["beta first", "beta last"]);
+    await tailed({ distinctIds: ["nobody"] }, []);
+  });
+
+  test("as text prints one bounded line per event", async () => {
+    const { context, said, stop } = commandWorld();
+    const options = { project: alpha.id, lanes, fromStart: true, format: "text" } as const;
+    const running = tail(gateway.config, options, context);
+    const lines = () => said.out.split("\n").slice(0, -1);
+    await Promise.race([running, until(() => lines().length >= 4)]);
+    stop.abort();
+    await running;
+    const large = lines().find((line) => line.includes("alpha large")) ?? "";
+    expect(large).toMatch(
+      new RegExp(
+        `^\\d{4}-\\d\\d-\\d\\d [\\d:.]+Z  ${alpha.id}  alpha large  u  \\{"padding":"x+… \\(600\\d+ characters\\)$`,
+      ),
+    );
+    expect(Math.max(...lines().map(({ length }) => length))).toBeLessThan(500);
   });
 });

@@ -63,7 +63,7 @@ export class Runner {
     const [[, block] = []] = blocks("up");
     const up = this.startShell(block!);
     this.#up = up;
-    await until(() => up.said.out.includes("npm run penstock -- tail"), 60_000);
+    await until(() => up.said.out.includes("./penstock tail"), 60_000);
     this.port = /up at http:\/\/127\.0\.0\.1:(\d+)/.exec(up.said.out)?.[1] ?? "";
     this.adminPort = /http:\/\/127\.0\.0\.1:(\d+)\/metrics/.exec(up.said.out)?.[1] ?? "";
   }

@@ -12,7 +12,7 @@ const introduction = `# Commands
 
 ${generatedFrom("src/app/command-line.ts")}
 
-In a checkout it is \`npm run penstock -- <command>\`, in [a bundle](../../deploy/README.md#the-bundle) \`bin/penstock <command>\`. \`--help\` behind any of them prints what this page has, and \`--version\` the version.
+In a checkout it is \`./penstock <command>\`, in [a bundle](../../deploy/README.md#the-bundle) \`bin/penstock <command>\`. \`--help\` behind any of them prints what this page has, and \`--version\` the version.
 
 Exit codes: 0 well; 1 failed; 2 wrong usage: an argument, a flag or a setting that cannot be, said before anything is done. A command that SIGINT or SIGTERM ends in order ends with 0; an export or import that is not through, with 1.`;
 

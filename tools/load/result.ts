@@ -97,7 +97,7 @@ function failuresOf({ load, stored, checkFailure, p99MsMax }: Outcome): string[]
   const failures: string[] = [];
   if (isKeyRefused(load)) {
     failures.push(
-      `every request was answered ${[...load.answers.keys()].join(", ")}: give the key of a project with --key; \`npm run penstock -- project list\` shows them, \`npm run up\` prints that of its project demo`,
+      `every request was answered ${[...load.answers.keys()].join(", ")}: give the key of a project with --key; \`./penstock project list\` shows them, \`npm run up\` prints that of its project demo`,
     );
   }
   const held = heldRatio(load);

@@ -17,7 +17,7 @@ import { benchStream, fill } from "./effects.ts";
 
 const worker = join(import.meta.dirname, "..", "sinks", "worker.ts");
 const workerMsMax = 300_000;
-/** As `npm run penstock -- sink` starts one: scripts/lib/node-flags.mjs. */
+/** As `./penstock sink` starts one: scripts/lib/node-flags.mjs. */
 const sinkFlag = "--max-semi-space-size=32";
 const million = 1e6;
 export const sinkScenario = "uuids of version 7";
