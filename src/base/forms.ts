@@ -8,6 +8,11 @@ export function isUuid(text: string): boolean {
   return uuidForm.test(text);
 }
 
+/** Whether a UUID is the nil or the max UUID, which name nothing. */
+export function isBlankUuidText(uuid: string): boolean {
+  return /^[0-]+$|^[f-]+$/i.test(uuid);
+}
+
 /** Whether it is a UUID as the database shows them. */
 export function isLowerCaseUuid(text: string): boolean {
   return uuidForm.test(text) && text === text.toLowerCase();

@@ -89,8 +89,8 @@ export const warningTable = {
     remedy: "Send $unset as an array of names.",
   },
   invalid_uuid: {
-    detail: "uuid is not a UUID: stored with a new one",
-    when: "uuid is there and is not a UUID: stored with a new one",
+    detail: "uuid is not a UUID, or is the nil or the max UUID: stored with a new one",
+    when: "uuid is present and is not a UUID, or is the nil or the max UUID (all zeros, all f): stored with a new one",
     remedy: "Send a UUID of the client's own, so that what is stored twice can be told, or none.",
   },
   invalid_person_profile: {

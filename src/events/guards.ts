@@ -26,7 +26,7 @@ import {
   typeAt,
 } from "./item-view.ts";
 import { hasPersonFields } from "./person-fields.ts";
-import { UuidForm, unescapedUuid, uuidForm } from "./uuid.ts";
+import { isBlankUuid, UuidForm, unescapedUuid, uuidForm } from "./uuid.ts";
 import { Kind, type RequestFacts, refuse, type Verdict, warningBit } from "./verdict.ts";
 
 const identify = "$identify";
@@ -218,14 +218,14 @@ function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Ver
   const end = table[row + Row.UuidEnd]!;
   if (type === TokenType.PlainString) {
     const form = uuidForm(body, start + 1, end - 1);
-    if (form === UuidForm.Lower) verdict.uuid = "sent";
-    else if (form === UuidForm.Upper)
-      convertUuid(body.toString("latin1", start + 1, end - 1), verdict);
-    else verdict.warnings |= warningBit.invalid_uuid;
+    if (form === UuidForm.None || isBlankUuid(body, start + 1))
+      verdict.warnings |= warningBit.invalid_uuid;
+    else if (form === UuidForm.Lower) verdict.uuid = "sent";
+    else convertUuid(body.toString("latin1", start + 1, end - 1), verdict);
     return;
   }
   const sent = type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
-  if (sent === undefined) verdict.warnings |= warningBit.invalid_uuid;
+  if (sent === undefined || isBlankUuid(sent, 0)) verdict.warnings |= warningBit.invalid_uuid;
   else convertUuid(sent.toString("latin1"), verdict);
 }
 

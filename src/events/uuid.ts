@@ -30,7 +30,7 @@ export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
 /**
  * Whether body[start, end), quotes not included, is a UUID in the canonical 8-4-4-4-12 form.
  * `Upper`: it has upper-case digits, which must be lowered before it is stored. Any version will
- * do, also nil: clients choose their own ids.
+ * do: clients choose their own ids. See `isBlankUuid` for those that name no event.
  */
 export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   if (end - start !== uuidBytes) return UuidForm.None;
@@ -103,6 +103,23 @@ function classesOf(body: Buffer, start: number, end: number): number {
   let seen = 0;
   for (let at = start; at < end; at++) seen |= hexClass[body[at]!]!;
   return seen;
+}
+
+const letterF = 0x66;
+const toLowerCase = 0x20;
+
+/**
+ * Whether the UUID text[start, start + 36) is the nil or the max UUID (RFC 9562, sections 5.9 and
+ * 5.10). Programs send these where they never set an id, so many events have the same one.
+ */
+export function isBlankUuid(text: Buffer, start: number): boolean {
+  const first = text[start]! | toLowerCase;
+  if (first !== hexDigits[0] && first !== letterF) return false;
+  for (let at = start + 1; at < start + uuidBytes; at++) {
+    const byte = text[at]!;
+    if ((byte | toLowerCase) !== first && byte !== Ascii.Minus) return false;
+  }
+  return true;
 }
 
 /** The bytes of a UUID with every character written \uXXXX, and the quotes. */

@@ -3,7 +3,7 @@
 // parsed and converted.
 
 import { typeAt } from "../../events/item-view.ts";
-import { UuidForm, unescapedUuid, uuidForm } from "../../events/uuid.ts";
+import { isBlankUuid, UuidForm, unescapedUuid, uuidForm } from "../../events/uuid.ts";
 import {
   FieldShift,
   Header,
@@ -14,7 +14,7 @@ import {
   TokenType,
 } from "../../scan/table.ts";
 import { type Batch, bodyTail, type LineNote, paddingOf } from "./batch.ts";
-import { isUuidText, uuidOfSource } from "./event-uuid.ts";
+import { isBlankId, isUuidText, uuidOfSource } from "./event-uuid.ts";
 import type { Format, FormatOptions } from "./formats/format.ts";
 import { ItemWriter } from "./item-writer.ts";
 import { isObject, parseJson } from "./json-text.ts";
@@ -182,7 +182,8 @@ export class BatchMaker {
       work.note(index, converted.leftOut, { detail: converted.detail, isStored: false });
       return;
     }
-    const { event, uuid, source } = converted;
+    const { event, uuid } = converted;
+    const source = converted.source?.some(isBlankId) === true ? undefined : converted.source;
     if (typeof (event.event ?? "") !== "string") {
       const { nameField = "event" } = format;
       const detail = `${nameField} is ${kindOf(event.event)}, and must be text`;
@@ -217,15 +218,17 @@ function whyNot(error: Error): readonly [string, string] {
 }
 
 const invalidUuid = {
-  detail: "uuid is not a UUID: stored with one made of the line",
+  detail: "uuid is not a UUID, or is the nil or the max UUID: stored with one made of the line",
   isStored: true,
 } as const;
 
 function hasUuid({ body, table, row }: Item): boolean {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Uuid);
   const [start, end] = [table[row + Row.UuidStart]!, table[row + Row.UuidEnd]!];
-  if (type === TokenType.PlainString) return uuidForm(body, start + 1, end - 1) !== UuidForm.None;
-  return type === TokenType.EscapedString && unescapedUuid(body, start, end) !== undefined;
+  if (type === TokenType.PlainString)
+    return uuidForm(body, start + 1, end - 1) !== UuidForm.None && !isBlankUuid(body, start + 1);
+  const sent = type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
+  return sent !== undefined && !isBlankUuid(sent, 0);
 }
 
 /** The body of one block as it is made. It is the block's own until an item is to be otherwise. */

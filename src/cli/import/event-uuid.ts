@@ -2,7 +2,7 @@
 // 9562, section 5.8, the version for ids that are made in a way of one's own.
 
 import { hash } from "node:crypto";
-import { isUuid } from "../../base/forms.ts";
+import { isBlankUuidText, isUuid } from "../../base/forms.ts";
 
 /** The digits whose first two bits are the variant of RFC 9562. */
 const variants = "89ab";
@@ -21,7 +21,12 @@ export function uuidOfSource(parts: readonly unknown[]): string {
   return uuidOfHash(hash("sha256", `penstock import ${JSON.stringify(parts)}`, "hex"));
 }
 
-/** Whether the gateway takes it for a UUID. */
+/** Whether the gateway stores an event under it. */
 export function isUuidText(value: unknown): value is string {
-  return typeof value === "string" && isUuid(value);
+  return typeof value === "string" && isUuid(value) && !isBlankUuidText(value);
+}
+
+/** Whether it is the nil or the max UUID, which stand for a missing id. */
+export function isBlankId(value: unknown): boolean {
+  return typeof value === "string" && isUuid(value) && isBlankUuidText(value);
 }

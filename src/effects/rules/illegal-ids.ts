@@ -1,42 +1,35 @@
-// Ids that cannot be somebody's: what programs send in place of an id that they do not have. They
-// may be a person, but they are never merged with one, because all users of a broken program would
-// become one person. The list is PostHog's, and what else comes of the same mistakes.
+// Ids that programs send in place of an id that they do not have. Each may be a person, but none is
+// merged with another: all users of a broken program would become one person. The list has
+// PostHog's ids, and what other languages and libraries write for "no value".
 
-const inAnyCase: ReadonlySet<string> = new Set([
-  ...["anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email"],
-  ...["undefined", "true", "false"],
-]);
-
-const inThisCase: ReadonlySet<string> = new Set([
-  ...["[object Object]", "NaN", "None", "none", "null", "0"],
-]);
-
-/** posthog-js sends it for every visitor while it may not keep an id for them: it is nobody. */
+/** posthog-js sends this id for visitors for whom it may not store one. It is not a person's id. */
 export const cookielessId = "$posthog_cookieless";
 
-/** The longest text that can be one of the ids, in quotes; a longer one is no id of the lists. */
-const listedLengthMax = 32;
+const zeros = "00000000-0000-0000-0000-000000000000";
+
+/** In lower case, without the white space and quotes around them. */
+const illegalIds: ReadonlySet<string> = new Set([
+  ...["anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email"],
+  ...["undefined", "true", "false", "null", "none", "nil", "nan", "n/a", "0", "-0", "0.0", "-1"],
+  ...["[object object]", "[object null]", "[object undefined]", "[]", "{}", cookielessId],
+  ...["(null)", "<null>", "(nil)", "<nil>", "%!s(<nil>)", "(none)", "<none>"],
+  ...["(undefined)", "<undefined>"],
+  ...[zeros, zeros.replaceAll("0", "f")].flatMap((uuid) => [
+    ...[uuid, uuid.replaceAll("-", ""), `{${uuid}}`, `(${uuid})`, `urn:uuid:${uuid}`],
+  ]),
+]);
 
 const quotes = new Set(['"', "'", "`"]);
 
 /**
- * Whether the id is never merged with another. That goes for an id with U+0000, and for one with
- * U+FFFD, which takes the place of all damage: two damaged ids may be one text by accident.
+ * Whether the id is never merged with another. An id with U+0000 or U+FFFD is illegal too: U+FFFD
+ * replaces all damage, so two damaged ids may have become one text by accident.
  */
 export function isIllegalId(id: string): boolean {
   if (id.includes("\0") || id.includes("\ufffd")) return true;
-  const text = id.trim();
-  if (text === "") return true;
-  if (text.length > listedLengthMax) return false;
-  return isListed(text) || (isQuoted(text) && isListedOrBlank(text.slice(1, -1).trim()));
-}
-
-function isListedOrBlank(text: string): boolean {
-  return text === "" || isListed(text);
-}
-
-function isListed(text: string): boolean {
-  return inThisCase.has(text) || text === cookielessId || inAnyCase.has(text.toLowerCase());
+  let text = id.trim();
+  while (isQuoted(text)) text = text.slice(1, -1).trim();
+  return text === "" || illegalIds.has(text.toLowerCase());
 }
 
 function isQuoted(text: string): boolean {

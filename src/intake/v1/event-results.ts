@@ -1,5 +1,5 @@
 // What became of each event of a request of the newer protocol (v1), and the answer that says so,
-// uuid by uuid, in the order of the batch. A batch may hold half a million events, so each takes a
+// uuid by uuid, in the order of the batch; those of the nil and the max UUID come last. A batch may hold half a million events, so each takes a
 // few bytes of typed arrays and no object.
 
 import { Buffer } from "node:buffer";
@@ -159,6 +159,11 @@ class ResultWriter {
   /** The text that follows a uuid, for each combination of state and detail that has come up. */
   readonly #texts = new Map<number, Buffer>();
   #bytes = opening.length + closing.length;
+  /**
+   * Of the events with the nil UUID, and of those with the max UUID, the index of one that gets
+   * their common result, by the text of the UUID's first digit.
+   */
+  readonly #blanks = new Map<string, number>();
   #measuredEnd = 0;
   #text: Buffer | undefined = undefined;
   #at = 0;
@@ -174,9 +179,32 @@ class ResultWriter {
 
   measure(end: number): void {
     for (; this.#measuredEnd < end; this.#measuredEnd++) {
+      const index = this.#measuredEnd;
+      const text = this.#textOf(index);
+      if (this.#uuids.isBlank(index)) this.#measureBlank(index);
       // Each uuid has two quotes, and each result but the last a comma behind it.
-      this.#bytes += uuidBytes + 3 + this.#textOf(this.#measuredEnd).length;
+      else this.#bytes += uuidBytes + 3 + text.length;
     }
+  }
+
+  /**
+   * The nil UUID may be that of many events, and a client finds one result under it. So they get
+   * the one that asks most of the client: to send them again, if any is not stored.
+   */
+  #measureBlank(index: number): void {
+    const uuid = Buffer.alloc(uuidBytes);
+    this.#uuids.write(uuid, 0, index);
+    const name = uuid.toString("latin1", 0, 1);
+    const chosen = this.#blanks.get(name);
+    if (chosen !== undefined && this.#rank(chosen) >= this.#rank(index)) return;
+    const before = chosen === undefined ? 0 : uuidBytes + 3 + this.#textOf(chosen).length;
+    this.#bytes += uuidBytes + 3 + this.#textOf(index).length - before;
+    this.#blanks.set(name, index);
+  }
+
+  #rank(index: number): number {
+    const state = this.#states[index] as State;
+    return state === State.Stored ? 0 : state === State.Dropped ? 1 : 2;
   }
 
   /**
@@ -186,16 +214,20 @@ class ResultWriter {
   write(end: number): Buffer {
     this.#text ??= this.#begin();
     const text = this.#text;
-    for (; this.#writtenEnd < end; this.#writtenEnd++) {
-      if (this.#writtenEnd > 0) this.#at += text.write(",", this.#at, "latin1");
-      this.#at += text.write('"', this.#at, "latin1");
-      this.#uuids.write(text, this.#at, this.#writtenEnd);
-      this.#at += uuidBytes;
-      this.#at += text.write('"', this.#at, "latin1");
-      this.#at += this.#textOf(this.#writtenEnd).copy(text, this.#at);
-    }
+    for (; this.#writtenEnd < end; this.#writtenEnd++)
+      if (!this.#uuids.isBlank(this.#writtenEnd)) this.#writeResult(text, this.#writtenEnd);
     if (end < this.#states.length) return text;
+    for (const index of this.#blanks.values()) this.#writeResult(text, index);
     return text.subarray(0, this.#at + text.write(closing, this.#at, "latin1"));
+  }
+
+  #writeResult(text: Buffer, index: number): void {
+    if (this.#at > opening.length) this.#at += text.write(",", this.#at, "latin1");
+    this.#at += text.write('"', this.#at, "latin1");
+    this.#uuids.write(text, this.#at, index);
+    this.#at += uuidBytes;
+    this.#at += text.write('"', this.#at, "latin1");
+    this.#at += this.#textOf(index).copy(text, this.#at);
   }
 
   #begin(): Buffer {

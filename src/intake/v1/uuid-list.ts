@@ -1,5 +1,5 @@
-// The uuids of a request's events, each once, in the order in which they came. Each takes 16 bytes
-// and no string. To add one takes the same time whichever uuids a client chooses: their slots are
+// The uuids of a request's events, in the order in which they came, each once except the nil and the
+// max UUID. Each takes 16 bytes and no string. To add one takes the same time whichever uuids a client chooses: their slots are
 // told by a hash whose key no client knows.
 
 import type { Buffer } from "node:buffer";
@@ -42,7 +42,8 @@ export class UuidList {
 
   /**
    * Adds the uuid whose canonical text form is text[start, start + 36), in either case. Returns -1,
-   * or the index of an earlier uuid that is equal: then nothing is added.
+   * or the index of an earlier uuid that is equal: then nothing is added. The nil and the max UUID
+   * are always added.
    */
   add(text: Buffer, start: number): number {
     const words = this.#words;
@@ -51,6 +52,11 @@ export class UuidList {
     words[first + 1] = hexWord(text, start + 9, start + 14);
     words[first + 2] = hexWord(text, start + 19, start + 24);
     words[first + 3] = hexWord(text, start + 28, start + 32);
+    if (this.isBlank(this.#length)) {
+      this.#probes++;
+      this.#length++;
+      return -1;
+    }
     const mask = this.#slots.length - 1;
     for (let slot = this.#slotOf(first); ; slot = (slot + 1) & mask) {
       this.#probes++;
@@ -61,6 +67,15 @@ export class UuidList {
       }
       if (this.#areEqual(taken * wordsPerUuid, first)) return taken;
     }
+  }
+
+  /** Whether the uuid at `index` is the nil or the max UUID, which many events may have. */
+  isBlank(index: number): boolean {
+    const words = this.#words;
+    const first = index * wordsPerUuid;
+    const word = words[first]!;
+    if (word !== 0 && word !== 0xffff_ffff) return false;
+    return words[first + 1] === word && words[first + 2] === word && words[first + 3] === word;
   }
 
   /** Writes the 36 characters of the uuid at `index`, in lower case. */

@@ -1,6 +1,7 @@
 // Reads the uuids of a request of the newer protocol (v1). Each event must have a uuid that no
 // other event of the request has; otherwise the whole request is refused, before any event is
-// placed in a frame.
+// placed in a frame. The nil and the max UUID may come more than once: clients send them for events
+// without a uuid, and the events are stored under new ones.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../base/errors.ts";

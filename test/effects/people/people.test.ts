@@ -126,6 +126,12 @@ describe("links", () => {
       '"null"',
       "'Anonymous'",
       "`null`",
+      "NULL",
+      "<nil>",
+      "-1",
+      "N/A",
+      "00000000-0000-0000-0000-000000000000",
+      "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
       "a\0b",
       "a\ufffd",
       " id ",
@@ -139,7 +145,7 @@ describe("links", () => {
     expect([...rows.members.keys()]).toEqual(["user"]);
   });
 
-  test.each(["NONE", "nan", "00", "ids", '"', "'user\"", "nobody"])("%j does", (id) => {
+  test.each(["nobody2", "-2", "00", "ids", '"', "'user\"", "nobody"])("%j does", (id) => {
     expect(world().run(link("identify", id, "user")).links[0]?.outcome).toBe("merged");
   });
 
