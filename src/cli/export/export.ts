@@ -8,6 +8,7 @@ import { Readable, type Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip, createZstdCompress } from "node:zlib";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { instantMsOf } from "../../base/day.ts";
 import type { Lane } from "../../base/types.ts";
 import { managerOf } from "../../nats/api.ts";
 import { findStreams, type StreamName, storedStream } from "../../reading/stored-stream.ts";
@@ -140,21 +141,17 @@ function choiceOf(
   mustBeProjectId("export", project);
   const time = (name: string, text: string | undefined): string | undefined => {
     if (text === undefined) return undefined;
-    const ms = text === "now" ? nowMs : timeOf(text);
+    const ms = text === "now" ? nowMs : instantMsOf(text);
     if (Number.isNaN(ms))
-      throw wrong(`${name} is a day or a time such as 2026-01-31T10:00:00Z: got "${text}"`);
+      throw wrong(
+        `${name} must be a day or a time that exists, such as 2026-01-31 or 2026-01-31T10:00:00Z (got "${text}")`,
+      );
     return new Date(ms).toISOString();
   };
   const choice = { project, from: time("--from", from), to: time("--to", to) };
   if (choice.from !== undefined && choice.to !== undefined && choice.from >= choice.to)
     throw wrong("--from must be before --to");
   return choice;
-}
-
-/** A day begins in UTC; a time says its zone. NaN for anything else. */
-function timeOf(text: string): number {
-  const form = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/;
-  return form.test(text) ? Date.parse(text) : Number.NaN;
 }
 
 async function streamsOf(

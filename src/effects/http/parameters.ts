@@ -1,6 +1,7 @@
 // Reads the parameters of a request: each has one reader, and what a path does not know is refused
 // by its name, because a misspelt filter that is silently not in force would show something else.
 
+import { instantMsOf, isDay } from "../../base/day.ts";
 import { isLowerCaseUuid } from "../../base/forms.ts";
 import { problem, type ReadProblem } from "./problem.ts";
 
@@ -65,26 +66,16 @@ export function pageLimit(text: string): number {
 
 /** `2026-11-22`. */
 export function day(text: string): string {
-  if (!/^\d{4}-\d\d-\d\d$/.test(text) || !isDate(`${text}T00:00:00.000Z`))
-    throw new Error("must be a day such as 2026-11-22");
+  if (!isDay(text)) throw new Error("must be a day such as 2026-11-22");
   return text;
 }
 
 /** Milliseconds since the epoch, of a day (its beginning in UTC) or of a time with its zone. */
 export function instantMs(text: string): number {
-  const isInstant =
-    /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/.test(text) &&
-    isDate(`${text.slice(0, 10)}T00:00:00.000Z`);
-  const ms = isInstant ? Date.parse(text) : Number.NaN;
+  const ms = instantMsOf(text);
   if (Number.isNaN(ms))
     throw new Error("must be a day such as 2026-11-22, or a time such as 2026-11-22T08:30:00Z");
   return ms;
-}
-
-/** Date.parse takes the 30th of February for the 2nd of March; written out again it differs. */
-function isDate(iso: string): boolean {
-  const ms = Date.parse(iso);
-  return !Number.isNaN(ms) && new Date(ms).toISOString() === iso;
 }
 
 function bad(name: string, fault: string): { problem: ReadProblem } {

@@ -136,6 +136,8 @@ test("what cannot be meant is refused", async () => {
   await expect(exported({}, "*")).rejects.toThrow("[A-Za-z0-9_-]");
   await expect(exported({ from: "yesterday" })).rejects.toThrow('got "yesterday"');
   await expect(exported({ from: "2026-01-01T10:00" })).rejects.toThrow("--from");
+  await expect(exported({ from: "2026-02-31" })).rejects.toThrow('(got "2026-02-31")');
+  await expect(exported({ to: "2026-02-30T00:00:00Z" })).rejects.toThrow("--to must be a day");
   const backwards = { from: "2026-01-02", to: "2026-01-01" };
   await expect(exported(backwards)).rejects.toThrow("--from must be before --to");
 });
