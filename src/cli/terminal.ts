@@ -2,6 +2,8 @@
 // turn the order of letters around: they are written as JSON escapes. So JSON stays the same JSON,
 // and nothing that a client sent acts on the reader's terminal.
 
+import { greatestOf } from "../base/extremes.ts";
+
 /**
  * The characters that act on a terminal: C0 but tab and line feed, DEL, C1, line and paragraph
  * separators, and everything that embeds, overrides or isolates a direction.
@@ -19,7 +21,7 @@ export function forTerminal(text: string): string {
 
 /** Turns rows into aligned lines for a person. Every row has as many cells as the first. */
 export function table(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  const widths = rows[0]!.map((_, column) => greatestOf(rows.map((row) => row[column]!.length)));
   return rows.map((row) =>
     row
       .map((cell, column) => cell.padEnd(widths[column]!))

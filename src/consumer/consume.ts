@@ -141,8 +141,8 @@ class Consumption implements EventConsumer {
     const { sequence, message, deliveries, id, isWhole } = held;
     const [projects, window] = [this.#projects, this.#window];
     const found = frameEvents(message.data, { projects, window, frame: id, isWhole });
-    for (const line of found.unreadable)
-      this.#tell({ type: "unreadable_line", stream, sequence, ...line });
+    for (const lines of found.unreadable)
+      this.#tell({ type: "unreadable_line", stream, sequence, ...lines });
     const { events, lines, duplicates, duplicatesOf } = found;
     this.#deferred.deliver(id, duplicatesOf);
     return {

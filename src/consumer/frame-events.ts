@@ -1,20 +1,25 @@
-// Reads the lines of a message: leaves out other projects' events, duplicates, and what is no
-// event.
+// Reads the lines of a message: leaves out other projects' events, duplicates, blank lines, and
+// lines that are not events.
 
 import type { StoredEvent } from "./types.ts";
 import type { UuidWindow } from "./uuid-window.ts";
 
-interface UnreadableLine {
-  /** Counted from 1. */
+/** The lines of a frame that are not events for one reason. */
+interface UnreadableLines {
+  /** The first of them, counted from 1. */
   readonly line: number;
+  /** How many there are. */
+  lines: number;
   readonly reason: string;
+  /** The text of the first of them. */
   readonly text: string;
 }
 
 interface FrameEvents {
   readonly events: StoredEvent[];
   readonly lines: string[];
-  readonly unreadable: UnreadableLine[];
+  /** One entry for each reason. */
+  readonly unreadable: UnreadableLines[];
   duplicates: number;
   /** The frames that have delivered these. */
   readonly duplicatesOf: Set<number>;
@@ -35,14 +40,20 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
   const none = { events: [], lines: [], unreadable: [], duplicates: 0 };
   const found: FrameEvents = { ...none, duplicatesOf: new Set() };
   const seen = new Set<string>();
+  const unreadable = new Map<string, UnreadableLines>();
   const texts = new TextDecoder().decode(data).split("\n");
-  if (texts.at(-1) === "") texts.pop();
   for (const [index, text] of texts.entries()) {
-    const event = eventOf(text);
-    if (typeof event === "string") {
-      found.unreadable.push({ line: index + 1, reason: event, text });
+    if (isBlank(text)) continue;
+    const value = parsed(text);
+    const fault = faultOf(value);
+    if (fault !== undefined) {
+      const known = unreadable.get(fault);
+      const reason = value instanceof SyntaxError ? value.message : fault;
+      if (known === undefined) unreadable.set(fault, { line: index + 1, lines: 1, reason, text });
+      else known.lines++;
       continue;
     }
+    const event = value as StoredEvent;
     const { project_id: projectId, uuid } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
     const key = `${projectId}/${uuid}`;
@@ -56,23 +67,31 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
     found.events.push(event);
     found.lines.push(text);
   }
+  found.unreadable.push(...unreadable.values());
   return found;
 }
 
 const texts = ["uuid", "project_id", "event", "distinct_id", "timestamp", "received_at"] as const;
 
-/** A text: why it is none. */
-function eventOf(text: string): StoredEvent | string {
-  let value: unknown;
+function isBlank(text: string): boolean {
+  return /^\s*$/.test(text);
+}
+
+function parsed(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text) as unknown;
   } catch (error) {
-    return (error as Error).message;
+    return error;
   }
+}
+
+/** One of a fixed set: the parser's message quotes the text. Undefined: it is an event. */
+function faultOf(value: unknown): string | undefined {
+  if (value instanceof SyntaxError) return "not JSON";
   if (typeof value !== "object" || value === null) return "no JSON object";
   const fields = value as Record<string, unknown>;
   for (const name of texts) if (typeof fields[name] !== "string") return `no text in ${name}`;
   const { properties } = fields as { properties?: unknown };
   if (typeof properties !== "object" || properties === null) return "no object in properties";
-  return value as StoredEvent;
+  return undefined;
 }

@@ -3,6 +3,7 @@
 // NATS.
 
 import type { JsMsg } from "@nats-io/jetstream";
+import { leastOf } from "../base/extremes.ts";
 
 export interface HeldFrame {
   /** Tells it from every other frame of this process. */
@@ -66,7 +67,7 @@ export class HeldFrames {
 
   /** The lowest sequence that is not acknowledged; undefined: all that were received are. */
   get lowest(): number | undefined {
-    return this.size === 0 ? undefined : Math.min(...this.#held.keys());
+    return this.size === 0 ? undefined : leastOf(this.#held.keys());
   }
 
   get(sequence: number): HeldFrame | undefined {

@@ -21,7 +21,7 @@ export function noticeText(notice: Notice): string {
     case "messages_expired":
       return `messages ${notice.from} to ${notice.to} have left ${notice.stream} before all of them were read`;
     case "unreadable_line":
-      return `line ${notice.line} of message ${notice.sequence} of ${notice.stream} is no event: ${notice.reason}`;
+      return `line ${notice.line} of message ${notice.sequence} of ${notice.stream} is not an event: ${notice.reason}${notice.lines > 1 ? ` (and ${notice.lines - 1} more lines of this message)` : ""}`;
     case "processing_timed_out":
       return `message ${notice.sequence} of ${notice.stream} was not acknowledged in time and is delivered again`;
     case "trouble":

@@ -247,8 +247,7 @@ export class StreamConsumer {
   }
 
   #queue(some: readonly HeldFrame[]): void {
-    this.#ready.push(...some);
-    this.#ready.sort(byPlace);
+    this.#ready = [...this.#ready, ...some].sort(byPlace);
     this.#options.onReady();
   }
 

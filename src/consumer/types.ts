@@ -149,14 +149,20 @@ export type Notice =
       readonly from: number;
       readonly to: number;
     }
-  /** A line that is no event. It is left out; the others of its frame are not. */
+  /**
+   * Lines of a frame that are not events, for one reason. They are left out; the events of the frame
+   * are not.
+   */
   | {
       readonly type: "unreadable_line";
       readonly stream: string;
       readonly sequence: number;
-      /** Counted from 1. */
+      /** The first of them, counted from 1. */
       readonly line: number;
+      /** How many lines of the frame are not events for this reason. */
+      readonly lines: number;
       readonly reason: string;
+      /** The text of the first of them. */
       readonly text: string;
     }
   /** A frame was not acknowledged in time and is delivered again. */

@@ -80,7 +80,7 @@ export class BatchBuilder {
 
   /** Takes what is to be added next. It waits for a later batch where this one is full. */
   put(items: readonly StreamItem[]): void {
-    this.#waiting.push(...items);
+    for (const item of items) this.#waiting.push(item);
   }
 
   /**

@@ -80,22 +80,26 @@ test("while a frame is worked on, the server gives it to nobody else", async () 
   expect(types(notices)).not.toContain("processing_timed_out");
 });
 
-test("a line that is no event is told with its place, and stops none of the others", async () => {
+test("sends one notice for each frame and reason of lines that are not events", async () => {
   const connection = await freshStreams(nats);
   const line = (uuid: string) =>
     storedLine({ uuid, distinctId: "d", receivedAtMs: 0 }, "shop", "live");
-  const text = `${line("a")}\n{"uuid":\n[]\n${line("b")}\n`;
+  const broken = Array.from({ length: 50 }, (_, nth) => `${"x".repeat(nth + 1)}\n \t\r\n\n`).join(
+    "",
+  );
+  const text = `\n${line("a")}\n{"uuid":\n[]\n${broken}7\n${line("b")}\n\n`;
   const [, own] = await stored(connection, [frameOf("shop", { text }), frameOf("shop")]);
-  await stored(connection, [frameOf("shop", { text: "no JSON\n" })]);
+  await stored(connection, [frameOf("shop", { text: "no JSON\n\n\n" })]);
   const { takeAndAck, notices, consumer } = reader(nats, { durable: "poison" });
   expect(idsOf(await takeAndAck(2))).toEqual(["a", "b", own]);
   const told = () => notices.filter((one) => one.type === "unreadable_line");
   const waiting = consumer.next();
-  await expect.poll(() => told().length).toBe(3);
-  expect(told().map(({ sequence, line: at }) => [sequence, at])).toEqual([
-    [1, 2],
-    [1, 3],
-    [3, 1],
+  await expect.poll(() => told().length).toBe(4);
+  expect(told().map(({ sequence, line: at, lines }) => [sequence, at, lines])).toEqual([
+    [1, 3, 51],
+    [1, 4, 1],
+    [1, 155, 1],
+    [3, 1, 1],
   ]);
   const manager = await jetstreamManager(connection);
   const floor = async () => (await manager.consumers.info(live, "poison")).ack_floor.stream_seq;

@@ -55,3 +55,9 @@ test("frames lie in the order in which they were stored, also those that the str
   const isOrphan = hand.allInOrder.map((held) => held.isOrphan);
   expect(isOrphan).toEqual([true, true, true, true, true, false]);
 });
+
+test("finds the lowest of more frames than a call takes arguments", () => {
+  const hand = new HeldFrames();
+  for (let seq = 300_000; seq > 0; seq--) hand.add(message(seq));
+  expect(hand.lowest).toBe(1);
+});

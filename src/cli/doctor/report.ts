@@ -1,5 +1,6 @@
 // The findings as they are printed: a line each and the counts in the last, or one JSON object.
 
+import { greatestOf } from "../../base/extremes.ts";
 import type { Finding, Level } from "./finding.ts";
 
 export type Counts = Readonly<Record<Level, number>>;
@@ -14,7 +15,7 @@ export function jsonOf(findings: readonly Finding[], counts: Counts): string {
 }
 
 export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts): string {
-  const width = Math.max(...findings.map(({ check }) => check.length));
+  const width = greatestOf(findings.map(({ check }) => check.length));
   const lines = findings.map(({ check, level, found, fix }) => {
     const line = `${level.padEnd(4)}  ${check.padEnd(width)}  ${oneLine(found)}`;
     return fix === undefined ? line : `${line}. Fix: ${oneLine(fix)}`;

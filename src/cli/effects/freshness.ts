@@ -1,6 +1,7 @@
 // Tells how old what a command shows is, where it is not of now: a database answers as well while
 // nothing writes to it. On standard error, so that the result stays what it is.
 
+import { greatestOf } from "../../base/extremes.ts";
 import type { OpenReader } from "../../effects/store/open.ts";
 import type { AppliedStream } from "../../effects/store/port.ts";
 import { lagOf, type StreamStatus, streamStatuses } from "../../effects/streams/lag.ts";
@@ -54,7 +55,7 @@ function ageText({ applied, hasWriter, streams }: Age): string | undefined {
 
 function asOfText(applied: readonly AppliedStream[]): string {
   if (applied.length === 0) return "no event has been applied yet";
-  const atMs = Math.max(...applied.map(({ watermarkMs }) => watermarkMs));
+  const atMs = greatestOf(applied.map(({ watermarkMs }) => watermarkMs));
   const places = applied.map(({ stream, sequence }) => `${stream}:${sequence}`).join(", ");
   const at = atMs > 0 ? `${shownTime(atMs)}, ` : "";
   return `this is as of ${at}${places}`;

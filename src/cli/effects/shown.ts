@@ -2,11 +2,12 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii, stringEnd } from "../../base/ascii.ts";
+import { greatestOf } from "../../base/extremes.ts";
 import { iso } from "../../effects/http/shapes.ts";
 
 /** `NAME  value` lines below a title. */
 export function card(title: string, rows: readonly (readonly [string, string])[]): string[] {
-  const width = Math.max(...rows.map(([name]) => name.length));
+  const width = greatestOf(rows.map(([name]) => name.length));
   return [title, ...rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)];
 }
 

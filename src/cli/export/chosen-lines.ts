@@ -48,10 +48,9 @@ export function chosenLines(subject: string, text: string, choice: Choice): Chos
   };
 }
 
+/** Without blank ones. */
 function linesOf(text: string): string[] {
-  const lines = text.split("\n");
-  if (lines.at(-1) === "") lines.pop();
-  return lines;
+  return text.split("\n").filter((line) => !/^\s*$/.test(line));
 }
 
 /**

@@ -2,6 +2,7 @@
 // and groups in memory, and says what is to be written. One batch at a time; while a commit is on
 // its way, the next batch may be applied already. Never asks a clock.
 
+import { leastOf } from "../../base/extremes.ts";
 import { TooLargeError } from "../../base/store-error.ts";
 import type { FrameItem } from "../../reading/frame-item.ts";
 import type { StoredFrame } from "../../reading/stored-frame.ts";
@@ -145,7 +146,7 @@ export class Applier implements LineVisitor {
     return {
       cacheBytes: people.cacheBytes,
       duplicatesBytes: budget.bytes,
-      duplicatesCoveredMs: covered.length === 0 ? 0 : Math.min(...covered),
+      duplicatesCoveredMs: covered.length === 0 ? 0 : leastOf(covered),
     };
   }
 

@@ -4,6 +4,7 @@
 
 import { JetStreamApiError, type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
+import { leastOf } from "../../base/extremes.ts";
 import type { Log } from "../../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
 import { managerOf } from "../../nats/api.ts";
@@ -97,7 +98,7 @@ export class OutboxPublisher {
   async #rest(): Promise<void> {
     const woken = Promise.withResolvers<void>();
     this.#wake = woken.resolve;
-    const due = Math.min(...[...this.#again.values()].map(({ atMonotonicMs }) => atMonotonicMs));
+    const due = leastOf([...this.#again.values()].map(({ atMonotonicMs }) => atMonotonicMs));
     const waitMs = Math.max(1, due - performance.now());
     const timer = Number.isFinite(due) ? setTimeout(woken.resolve, waitMs) : undefined;
     await woken.promise;

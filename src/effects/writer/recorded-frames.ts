@@ -127,7 +127,7 @@ export class RecordedFrames {
       if (opened.queue.length === 0) {
         // Behind the last message of the stream there is nothing to wait for.
         if (opened.pull.isDrained) return;
-        opened.queue.push(...(await opened.pull.next()));
+        for (const one of await opened.pull.next()) opened.queue.push(one);
       }
       const pulled = opened.queue[0]!;
       if (pulled.sequence > to) return;

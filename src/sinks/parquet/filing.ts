@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readSync } from "node:fs";
 import { type FileHandle, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import path from "node:path";
+import { greatestOf } from "../../base/extremes.ts";
 import { sync, writeWhole } from "../../base/write-whole.ts";
 import { type ParquetMaker, withParquetMaker } from "./parquet-maker.ts";
 import { rowsFileBytes, tableOf } from "./rows.ts";
@@ -90,7 +91,7 @@ async function makeFiles(options: FilingOptions, journal: Journal): Promise<Comm
   const parts = partsOf(journal);
   await rm(making, { recursive: true, force: true });
   if (parts.length === 0) return { streams, files: [] };
-  const rowBytesMax = Math.max(...journal.entries.map(({ rowBytesMax: bytes }) => bytes));
+  const rowBytesMax = greatestOf(journal.entries.map(({ rowBytesMax: bytes }) => bytes));
   const metadata = { penstock_streams: JSON.stringify(streams) };
   const files = await withParquetMaker(path.join(making, "scratch"), async (maker) => {
     await rm(making, { recursive: true, force: true });
