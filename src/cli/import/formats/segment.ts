@@ -1,6 +1,6 @@
-// The calls of Segment and RudderStack (https://segment.com/docs/connections/spec/). What becomes
-// of each call is what RudderStack's PostHog destination makes of it (rudder-transformer,
-// src/v0/destinations/posthog), but where a comment says otherwise.
+// The calls of Segment and RudderStack (https://segment.com/docs/connections/spec/). Each call
+// becomes what RudderStack's PostHog destination makes of it (rudder-transformer,
+// src/v0/destinations/posthog), except if a comment states otherwise.
 
 import type { JsonObject } from "../json-text.ts";
 import { type Converted, type Format, idOf, objectOf, present, textOf } from "./format.ts";
@@ -59,16 +59,28 @@ function eventOf(line: JsonObject, groupType: string): SegmentEvent | undefined 
     case "group":
       return grouped({ distinct_id, base, groupType, line });
     case "alias":
-      // The other way round than RudderStack: the event is of the id that stays, and `alias` is the
-      // one that was used before (https://posthog.com/docs/api/capture#alias).
-      return {
-        event: "$create_alias",
-        distinct_id: userId,
-        properties: { ...base, alias: idOf(line["previousId"]) ?? anonymousId },
-      };
+      return aliased({ userId, previousId: idOf(line["previousId"]) ?? anonymousId, base });
     default:
       return undefined;
   }
+}
+
+interface Aliased {
+  readonly userId: unknown;
+  readonly previousId: unknown;
+  readonly base: JsonObject;
+}
+
+/**
+ * The user id stays the person's main id: of a `$create_alias` that is the alias, and the event is
+ * of the id that was used before. Without an id used before there is nothing to link.
+ */
+function aliased({ userId, previousId, base }: Aliased): SegmentEvent {
+  return {
+    event: "$create_alias",
+    distinct_id: previousId ?? userId,
+    properties: previousId === undefined ? base : { ...base, alias: userId },
+  };
 }
 
 function traitsOf(line: JsonObject): JsonObject {

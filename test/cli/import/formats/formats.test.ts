@@ -188,8 +188,8 @@ const cases: readonly Case[] = [
     format: "segment",
     line: { type: "alias", messageId: uuid, userId: "u", previousId: "v", timestamp: time },
     sent: {
-      ...{ uuid, event: "$create_alias", distinct_id: "u", timestamp: time },
-      properties: { alias: "v" },
+      ...{ uuid, event: "$create_alias", distinct_id: "v", timestamp: time },
+      properties: { alias: "u" },
     },
   },
   {
