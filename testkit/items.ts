@@ -78,7 +78,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const measured: number[] = [];
   const tally = new Tally();
   const job: Job = {
-    ...{ body: bytes, malformed: undefined, additions: undefined, scanner, tally, template },
+    ...{ body: bytes, repaired: undefined, additions: undefined, scanner, tally, template },
     recordBytesMax: 16_777_216,
     ...{ needsTimestamp: historical, isEngage, receivedAtMs, hasInvalidSentAt: sentAt.isInvalid },
     skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,

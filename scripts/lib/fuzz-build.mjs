@@ -50,7 +50,7 @@ const core = [
     "json_walk",
     "name_set",
   ],
-  ...["normalise", "stored_lines", "token_index", "utf8_repair"],
+  ...["normalise", "stored_lines", "token_index", "text_repair"],
 ];
 // Small windows and a short index: short texts are to cross from one window to the next, and to
 // have more tokens than are held.

@@ -103,6 +103,11 @@ export const warningTable = {
     when: "bytes that are not UTF-8 in the event: stored with U+FFFD in their place",
     remedy: "Encode the body as UTF-8. What the bytes stood for is lost in what is stored.",
   },
+  non_finite_number: {
+    detail: "NaN, Infinity or -Infinity, which JSON does not have: stored as null",
+    when: "`NaN`, `Infinity` or `-Infinity` as a value in the event: stored as null",
+    remedy: "Send null, or leave the member out. Python's json module needs allow_nan=False to report it.",
+  },
 } as const satisfies Record<string, WarningRow>;
 export type WarningCode = keyof typeof warningTable;
 export const warningCodes = Object.keys(warningTable) as readonly WarningCode[];

@@ -34,13 +34,6 @@ export const warningBit = Object.fromEntries(
   warningCodes.map((code, bit) => [code, 1 << bit]),
 ) as Record<WarningCode, number>;
 
-/**
- * These two warnings do not come from the rules: one comes from the repair of the body, the other
- * from the envelope.
- */
-export const invalidUtf8Warning = warningBit.invalid_utf8;
-export const invalidSentAtWarning = warningBit.invalid_sent_at;
-
 /** What the rules must know of the request that an event came in. */
 export interface RequestFacts {
   /**

@@ -24,7 +24,7 @@ export async function awaitRoom(
 ): Promise<void> {
   // The repaired copy of a body is outside of the budget of bytes in flight: as many as there are
   // scanners are enough.
-  if (work.malformed !== undefined) return room;
+  if (work.repaired !== undefined) return room;
   const keepsScanner = await scanners.keepWhile(room, arrival);
   if (!keepsScanner && !work.pending.failed)
     await scanAgain(work, await scanners.take(arrival), firstItem);

@@ -231,8 +231,8 @@ class RequestTaker {
   }
 
   /**
-   * Scans a body. If it is not UTF-8, scans it a second time, with U+FFFD in place of the malformed
-   * bytes. If that scan fails too, the problem is that of the first scan.
+   * Scans a body. If it can be repaired, scans it a second time after the repair. If that scan fails
+   * too, the problem is that of the first scan.
    */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;

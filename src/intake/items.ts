@@ -8,19 +8,12 @@ import { type ItemView, isPlain } from "../events/item-view.ts";
 import { mergedBytesMax, namesBytesMax, PersonFields } from "../events/person-fields.ts";
 import type { RecordWriter } from "../events/record.ts";
 import { judgeLengths } from "../events/text-length.ts";
-import {
-  invalidSentAtWarning,
-  invalidUtf8Warning,
-  isStorable,
-  type RequestFacts,
-  refuse,
-  Verdict,
-} from "../events/verdict.ts";
+import { isStorable, type RequestFacts, refuse, Verdict, warningBit } from "../events/verdict.ts";
 import { Header, Row, type Scanner, TokenType } from "../scan/table.ts";
 import { dropDetail, errorHint, unsaid } from "./details/item-details.ts";
 import type { Slips } from "./details/slips.ts";
 import { type Cursor, OutOfMemoryError, PlainForm } from "./plain-form.ts";
-import { hasPlaceIn } from "./repaired-body.ts";
+import { hasPlaceIn, type RepairedBody } from "./repaired-body.ts";
 import type { Work } from "./work.ts";
 
 /** The part of a request's work that its items are judged by and written with. */
@@ -28,7 +21,7 @@ export type Job = RequestFacts &
   Pick<
     Work,
     | "body"
-    | "malformed"
+    | "repaired"
     | "scanner"
     | "hasInvalidSentAt"
     | "additions"
@@ -148,16 +141,19 @@ export class ItemTaker {
     const verdict = this.#verdict;
     const sink = job.frames.sinkFor(bytes, index, verdict.uuid !== "new");
     this.#records.write(item, verdict, job.template, sink);
-    if (job.malformed !== undefined && this.#hasMalformed(job.malformed))
-      verdict.warnings |= invalidUtf8Warning;
+    if (job.repaired !== undefined) this.#warnOfRepairs(job.repaired);
     // This warning is about the whole request, so only its first stored event gets it.
-    if (job.hasInvalidSentAt && job.tally.accepted === 0) verdict.warnings |= invalidSentAtWarning;
+    if (job.hasInvalidSentAt && job.tally.accepted === 0)
+      verdict.warnings |= warningBit.invalid_sent_at;
     job.tally.store(index, verdict);
   }
 
-  #hasMalformed(malformed: Uint32Array): boolean {
+  #warnOfRepairs({ malformed, nonFinite }: RepairedBody): void {
     const { table, row } = this.#cursor;
-    return hasPlaceIn(malformed, table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!);
+    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
+    const verdict = this.#verdict;
+    if (hasPlaceIn(malformed, start, end)) verdict.warnings |= warningBit.invalid_utf8;
+    if (hasPlaceIn(nonFinite, start, end)) verdict.warnings |= warningBit.non_finite_number;
   }
 
   /**

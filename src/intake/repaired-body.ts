@@ -1,6 +1,7 @@
-// Repairs a body that is not UTF-8: writes U+FFFD in place of malformed bytes, so that those of one
-// event do not cost the others of its batch. Works in slices of the event loop's time. The scan
-// bounds the work, because it says how much there is to repair. Must not judge events.
+// Repairs a body that the scan refused, so that what is wrong in one event does not cost the others
+// of its batch: U+FFFD replaces malformed UTF-8, `null` replaces NaN and Infinity. Works in slices
+// of the event loop's time. The scan bounds the work, because it returns how much there is to
+// repair. Must not judge events.
 
 import { Buffer } from "node:buffer";
 import { Header, type Scanner, ScanStatus } from "../scan/table.ts";
@@ -10,14 +11,16 @@ export interface RepairedBody {
   readonly body: Buffer;
   /** Offsets in `body` of the characters that replace malformed bytes, ascending. */
   readonly malformed: Uint32Array;
+  /** Offsets in `body` of the `null`s that replace NaN and Infinity, ascending. */
+  readonly nonFinite: Uint32Array;
 }
 
 /** Bytes of the body read in one slice, which takes 0.3 ms at most. */
 const bytesPerSlice = 65_536;
 
-/** Whether the scan that ended with this status found malformed bytes that can be repaired. */
+/** Whether the scan that ended with this status found a body that can be repaired. */
 export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table">): boolean {
-  return status === ScanStatus.InvalidUtf8 && table[Header.Malformed]! > 0;
+  return status !== ScanStatus.Ok && table[Header.RepairedBytes]! > 0;
 }
 
 /**
@@ -31,14 +34,15 @@ export async function repairedBody(
 ): Promise<RepairedBody> {
   const repair = {
     text: Buffer.allocUnsafeSlow(scanner.table[Header.RepairedBytes]!),
-    places: new Uint32Array(scanner.table[Header.Malformed]!),
-    progress: new Uint32Array(3),
+    malformed: new Uint32Array(scanner.table[Header.Malformed]!),
+    nonFinite: new Uint32Array(scanner.table[Header.NonFinite]!),
+    progress: new Uint32Array(5),
   };
   const { progress } = repair;
   const slice = (): void =>
     scanner.repair(body, Math.min(body.length, progress[0]! + bytesPerSlice), repair);
   while (progress[0]! < body.length) await share.slice(slice);
-  return { body: repair.text, malformed: repair.places };
+  return { body: repair.text, malformed: repair.malformed, nonFinite: repair.nonFinite };
 }
 
 /** Whether one of the places, which ascend, lies in [start, end). */

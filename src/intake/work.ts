@@ -87,15 +87,12 @@ export class Work implements RequestFacts {
   readonly protocol: Protocol;
   readonly receivedAtMs: number;
   readonly isEngage: boolean;
-  /** Without a byte order mark, and in UTF-8 once it is repaired. */
+  /** Without a byte order mark, and JSON in UTF-8 once it is repaired. */
   body: Buffer;
   /** Bytes of the byte order mark that the client sent before the body. */
   readonly markBytes: number;
-  /**
-   * Offsets at which the body holds U+FFFD in place of malformed bytes, ascending; undefined for a
-   * body that came as UTF-8.
-   */
-  malformed: Uint32Array | undefined = undefined;
+  /** The repair of the body; undefined for a body that needed none. */
+  repaired: RepairedBody | undefined = undefined;
   /** Holds the table of the body, once it is scanned. */
   scanner: BackgroundScanner;
 
@@ -149,9 +146,9 @@ export class Work implements RequestFacts {
   }
 
   /** Replaces the body by the repaired one, whose table the scanner holds by now. */
-  repair({ body, malformed }: RepairedBody): void {
-    this.body = body;
-    this.malformed = malformed;
+  repair(repaired: RepairedBody): void {
+    this.body = repaired.body;
+    this.repaired = repaired;
   }
 
   open({ project, lane }: Envelope): void {

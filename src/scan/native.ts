@@ -35,7 +35,8 @@ interface Addon extends LineFunctions {
     body: Buffer,
     until: number,
     text: Buffer,
-    places: Uint32Array,
+    malformed: Uint32Array,
+    nonFinite: Uint32Array,
     progress: Uint32Array,
   ) => void;
   /**
@@ -78,8 +79,8 @@ export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
     scanAtOnce: (body) => native.scanAtOnce(body),
     scanMore: (body) => native.scanMore(body),
     normalise,
-    repair: (body, until, { text, places, progress }) =>
-      repair(body, until, text, places, progress),
+    repair: (body, until, { text, malformed, nonFinite, progress }) =>
+      repair(body, until, text, malformed, nonFinite, progress),
     scanInBackground: async (body) => native.scanInBackground(body),
     scanMoreInBackground: async (body) => native.scanMoreInBackground(body),
     finish: () => native.finish(),

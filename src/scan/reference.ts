@@ -2,7 +2,7 @@
 // against it, and it stands in where the addon is not built. It must share nothing with the addon
 // but the layout.
 
-import { Ascii, isJsonSpace } from "../base/ascii.ts";
+import { Ascii } from "../base/ascii.ts";
 import { keyOfArray, keyOfEnvelope, keyOfEvent, membersByName } from "./reference-keys.ts";
 import { normaliseText } from "./reference-normalise.ts";
 import {
@@ -12,14 +12,13 @@ import {
   type JsonTree,
   parseTree,
 } from "./reference-parse.ts";
+import { measureNumbers, measureRepair, repairBody } from "./reference-repair.ts";
 import { fillItem } from "./reference-rows.ts";
-import { countMalformed, repairMalformed } from "./reference-utf8.ts";
 import {
   type BackgroundScanner,
   Extra,
   extraOf,
   Header,
-  malformedMax,
   NotNormal,
   type Repair,
   Row,
@@ -135,6 +134,7 @@ class ReferenceScanner implements BackgroundScanner {
     if (typeof tree === "number") {
       if (/^[ \t\n\r]*$/.test(body.toString("latin1"))) return ScanStatus.Empty;
       header[Header.ErrorOffset] = tree;
+      measureNumbers(header, body, tree);
       return ScanStatus.InvalidJson;
     }
     const { items, depth } = fillHeader(header, body, tree.root);
@@ -189,7 +189,7 @@ class ReferenceScanner implements BackgroundScanner {
   }
 
   repair(body: Buffer, until: number, repair: Repair): void {
-    repairMalformed(body, until, repair);
+    repairBody(body, until, repair);
   }
 
   #fillRows(): void {
@@ -214,23 +214,4 @@ class ReferenceScanner implements BackgroundScanner {
       this.#tree = undefined;
     }
   }
-}
-
-/**
- * Measures the repair of a body, if the body looks like an object or array but for its malformed
- * bytes.
- */
-function measureRepair(header: Uint32Array, body: Buffer): void {
-  let start = 0;
-  let end = body.length;
-  while (start < end && isJsonSpace(body[start])) start++;
-  while (end > start && isJsonSpace(body[end - 1])) end--;
-  const first = body[start];
-  const last = body[end - 1];
-  const isObject = first === Ascii.OpenBrace && last === Ascii.CloseBrace;
-  const isArray = first === Ascii.OpenBracket && last === Ascii.CloseBracket;
-  if (!isObject && !isArray) return;
-  const { malformed, bytes } = countMalformed(body, malformedMax);
-  header[Header.Malformed] = malformed;
-  header[Header.RepairedBytes] = bytes;
 }

@@ -79,11 +79,15 @@ export const Header = {
   /** Index in the batch of the item in row 0. */
   FirstItem: 15,
   /**
-   * With InvalidUtf8, if the body may be an object or an array: the number of malformed sequences,
-   * if at most `malformedMax`; else 0.
+   * The number of malformed UTF-8 sequences that a repair replaces. This word and `NonFinite` are 0
+   * unless `RepairedBytes` is set.
    */
   Malformed: 16,
-  /** Bytes that the body has with U+FFFD in place of each malformed sequence. */
+  /**
+   * Bytes of the repaired body. Set with InvalidUtf8 if the body may be an object or an array, and
+   * with InvalidJson if it is one except for words for numbers that JSON does not have; 0 if there
+   * are more than `repairsMax` of either.
+   */
   RepairedBytes: 17,
   /**
    * In an array, the index of the first item that has another key than that at KeyType; 0 if there
@@ -91,6 +95,8 @@ export const Header = {
    * without white space around are, where these are ASCII and written in `keyTokenBytesMax` bytes.
    */
   OtherKeyItem: 18,
+  /** The number of `NaN`, `Infinity` and `-Infinity` that a repair replaces. */
+  NonFinite: 19,
   Words: 20,
 } as const;
 
@@ -247,16 +253,21 @@ export const depthMax = 100;
  */
 export const numberDigitsMax = 400;
 
-/** A body with more malformed sequences than this is taken for something other than text. */
-export const malformedMax = 1_048_576;
+/** A body with more malformed sequences, or more `NaN` and its like, is not repaired. */
+export const repairsMax = 1_048_576;
 
-/** The state of the repair of a body that is not UTF-8. */
+/** The state of the repair of a body. */
 export interface Repair {
   /** The repaired text, of Header.RepairedBytes bytes. */
   readonly text: Buffer;
-  /** The places of the U+FFFD in the text, ascending: Header.Malformed of them. */
-  readonly places: Uint32Array;
-  /** Three words: bytes read, bytes written and places found. Zeros at first. */
+  /** The offsets of the U+FFFD in the text, ascending: Header.Malformed of them. */
+  readonly malformed: Uint32Array;
+  /** The offsets of `null` for a number, ascending: Header.NonFinite of them. */
+  readonly nonFinite: Uint32Array;
+  /**
+   * Five words: bytes read, bytes written, offsets in `malformed` and in `nonFinite`, and whether
+   * the next byte is inside a string. Zeros at first.
+   */
   readonly progress: Uint32Array;
 }
 
@@ -321,9 +332,10 @@ export interface Scanner {
    */
   normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number;
   /**
-   * Goes on with the repair of a body that scanned as InvalidUtf8, until `until` bytes of it are
-   * read, or a few more. U+FFFD takes the place of each malformed sequence, as in the WHATWG's
-   * decoder.
+   * Continues the repair of a body for which a scan has set Header.RepairedBytes, until `until`
+   * bytes of it are read, or a few more. U+FFFD replaces each malformed sequence, as in the WHATWG's
+   * decoder; a surrogate pair written as two sequences (CESU-8) becomes its character; `null`
+   * replaces `NaN`, `Infinity` and `-Infinity` outside of strings.
    */
   repair(body: Buffer, until: number, repair: Repair): void;
 }

@@ -68,7 +68,7 @@ function take(
   const job: Job = {
     ...facts,
     body,
-    malformed: undefined,
+    repaired: undefined,
     additions: undefined,
     scanner,
     tally,

@@ -121,14 +121,12 @@ export const plantedBugs = [
   ["normalise.cc", "if (!names_.add(member)) kill", "if (false) kill"],
   ["name_set.cc", "place = (place + 1) & mask_", "place = place + 1"],
   ["name_set.cc", "std::memset(seen_.data(), 0, places * sizeof(uint32_t));", ""],
-  // The repair of UTF-8.
-  ["utf8_repair.cc", "lead == 0xED ? 0x9F", "lead == 0xED ? 0xBF"],
-  ["utf8_repair.cc", "lead > 0xF4", "lead > 0xF5"],
-  [
-    "utf8_repair.cc",
-    "well_formed ? sequence.length : kReplacementBytes;\n    if (!sequence",
-    "length;\n    if (!sequence",
-  ],
+  // The repair of a refused text.
+  ["text_repair.cc", "lead == 0xED ? 0x9F", "lead == 0xED ? 0xBF"],
+  ["text_repair.cc", "lead > 0xF4", "lead > 0xF5"],
+  ["text_repair.cc", "case Kind::kSurrogatePair: return kJoinedBytes;", ""],
+  ["text_repair.cc", "case Kind::kNonFinite: return kNullBytes;", ""],
+  ["text_repair.cc", "run + 1 < left && text[run + 1] < 0x80", "false"],
   // Stored records, line by line.
   ["stored_lines.cc", "start != at_ || end < start || end > end_", "start != at_"],
   ["stored_lines.cc", "length > 0 && std::memcmp(part.at, text, length) == 0", "length > 0"],

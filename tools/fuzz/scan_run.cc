@@ -10,7 +10,7 @@
 #include "check.h"
 #include "oracle.h"
 #include "simdjson.h"
-#include "utf8_repair.h"
+#include "text_repair.h"
 
 namespace fuzz {
 namespace {
@@ -101,30 +101,38 @@ void check_text(const ScanRun& run, const uint8_t* before) {
 
 void check_repair(const ScanRun& run) {
   const uint32_t malformed = run.table[penstock::kMalformed];
+  const uint32_t non_finite = run.table[penstock::kNonFinite];
   const size_t repaired = run.table[penstock::kRepairedBytes];
-  check((malformed == 0) == (repaired == 0), "what may be repaired has a length");
-  if (malformed == 0) return;
+  if (repaired == 0) {
+    check(malformed == 0 && non_finite == 0, "what may be repaired has a length");
+    return;
+  }
   const auto source = copy_of(run.text.data(), run.text.size());
   const auto target = block_of<uint8_t>(repaired);
-  const auto places = block_of<uint32_t>(malformed);
-  penstock::Utf8Repair repair{0, 0, 0};
-  for (size_t until = 0; repair.read < run.text.size();
+  const auto malformed_at = block_of<uint32_t>(malformed);
+  const auto non_finite_at = block_of<uint32_t>(non_finite);
+  penstock::RepairProgress progress{0, 0, 0, 0, 0};
+  for (size_t until = 0; progress.read < run.text.size();
        until = std::min(until + 7, run.text.size())) {
-    check(penstock::repair_utf8(source.get(), run.text.size(), until, repair, target.get(),
-                                repaired, places.get(), malformed),
+    check(penstock::repair_text(source.get(), run.text.size(), until, progress, target.get(),
+                                repaired, {malformed_at.get(), malformed},
+                                {non_finite_at.get(), non_finite}),
           "a repair has the room that was counted");
   }
-  check(repair.written == repaired && repair.malformed == malformed,
+  check(progress.written == repaired && progress.malformed == malformed &&
+            progress.non_finite == non_finite,
         "a repair comes to what was counted");
   check(simdjson::validate_utf8(reinterpret_cast<const char*>(target.get()), repaired),
         "what is repaired is UTF-8");
+  if (run.status != ScanStatus::kInvalidJson) return;
+  check(penstock::find_json_fault(target.get(), repaired, penstock::Words::kOfJson) ==
+            penstock::kNoFault,
+        "a text repaired of its numbers is JSON");
 }
 
 void check_refusal(const ScanRun& run) {
-  if (run.status == ScanStatus::kInvalidUtf8) {
-    check_repair(run);
-    return;
-  }
+  check_repair(run);
+  if (run.table[penstock::kRepairedBytes] != 0) return;
   for (uint32_t word = penstock::kErrorOffset + 1; word < penstock::kHeaderWords; word++) {
     check(run.table[word] == 0, "the header of a refused body is zero but for the offset");
   }

@@ -53,7 +53,7 @@ void check_same(const ScanRun& one, const ScanRun& other) {
 }
 
 void check_accepted(const ScanRun& run, const uint8_t* text, size_t length) {
-  check(penstock::find_json_fault(text, length) == penstock::kNoFault,
+  check(penstock::find_json_fault(text, length, penstock::Words::kOfJson) == penstock::kNoFault,
         "the judge finds no fault in what was accepted");
   check(run.table == fuzz::expected_table(text, length),
         "the table is the one that On-Demand gives");

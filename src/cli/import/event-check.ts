@@ -61,7 +61,7 @@ export class EventCheck {
     const job: Job = {
       ...{ body, scanner, tally, receivedAtMs, recordBytesMax: this.#recordBytesMax },
       ...{ needsTimestamp: true, isEngage: false, skewMs: 0, hasInvalidSentAt: false },
-      ...{ malformed: undefined, additions: undefined, frames: this.#frames() },
+      ...{ repaired: undefined, additions: undefined, frames: this.#frames() },
       template: this.#records.begin({
         ...{ projectId: "import", lane: "historical", receivedAtMs },
         ...{ sentAtMs: Number.NaN, clientAddress: "" },

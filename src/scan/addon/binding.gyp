@@ -63,7 +63,7 @@
         "stored_lines.cc",
         "texts.cc",
         "token_index.cc",
-        "utf8_repair.cc",
+        "text_repair.cc",
       ],
       "conditions": [
         ["simdjson_object==''", {

@@ -10,8 +10,8 @@
 #include "event_walk.h"
 #include "json_fault.h"
 #include "simdjson.h"
+#include "text_repair.h"
 #include "token_index.h"
-#include "utf8_repair.h"
 
 namespace penstock {
 namespace {
@@ -32,7 +32,6 @@ TokenType type_of_scalar(const uint8_t* text, size_t start, size_t length) {
 
 bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Anything else that is not UTF-8 is not worth a repair.
 bool may_hold_events(const uint8_t* text, size_t length) {
   const uint8_t* first = text;
   const uint8_t* last = text + length;
@@ -41,22 +40,29 @@ bool may_hold_events(const uint8_t* text, size_t length) {
   return last - first >= 2 && (*first == '{' || *first == '[') && last[-1] == *first + 2;
 }
 
+void measure_repair(const uint8_t* text, size_t length, uint32_t* header) {
+  if (!may_hold_events(text, length)) return;
+  const RepairCounts counts = count_repairs(text, length);
+  header[kMalformed] = counts.malformed;
+  header[kNonFinite] = counts.non_finite;
+  header[kRepairedBytes] = static_cast<uint32_t>(counts.repaired_length);
+}
+
 ScanStatus judge(const uint8_t* text, size_t length, uint32_t* header) {
   uint32_t& error_offset = header[kErrorOffset];
   size_t fault = find_utf8_fault(text, length);
   if (fault != kNoFault) {
     error_offset = static_cast<uint32_t>(fault);
-    if (may_hold_events(text, length)) {
-      const Utf8Faults faults = count_utf8_faults(text, length);
-      header[kMalformed] = faults.malformed;
-      header[kRepairedBytes] = static_cast<uint32_t>(faults.repaired_length);
-    }
+    measure_repair(text, length, header);
     return ScanStatus::kInvalidUtf8;
   }
   if (std::all_of(text, text + length, is_space)) return ScanStatus::kEmpty;
-  fault = find_json_fault(text, length);
+  fault = find_json_fault(text, length, Words::kOfJson);
   if (fault == kFaultOutOfMemory) return ScanStatus::kOutOfMemory;
   error_offset = static_cast<uint32_t>(std::min(fault, length));
+  if (non_finite_length(text + error_offset, length - error_offset) > 0 &&
+      find_json_fault(text, length, Words::kNonFiniteToo) == kNoFault)
+    measure_repair(text, length, header);
   return ScanStatus::kInvalidJson;
 }
 
@@ -105,7 +111,7 @@ ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* hea
   const uint32_t text_length = static_cast<uint32_t>(length);
   Walk walk(text, text_length, 0, index, open);
   if (opener != '{' && opener != '[') {
-    if (find_json_fault(text, length) != kNoFault) return ScanStatus::kInvalidJson;
+    if (find_json_fault(text, length, Words::kOfJson) != kNoFault) return ScanStatus::kInvalidJson;
     header[kRootType] = type_of_scalar(text, *first, length);
   } else {
     header[kRootType] = opener == '{' ? kObject : kArray;

@@ -60,6 +60,7 @@ enum HeaderWord : uint32_t {
   kMalformed = 16,
   kRepairedBytes = 17,
   kOtherKeyItem = 18,
+  kNonFinite = 19,
   kHeaderWords = 20,
 };
 
@@ -186,7 +187,7 @@ class EventScanner {
   /**
    * Validates the whole text and fills the header, the first rows and their extras. Ok: line breaks
    * between tokens are spaces now. Otherwise the text is unchanged and the header is zero but for
-   * kErrorOffset and, of malformed UTF-8 that may be repaired, kMalformed and kRepairedBytes.
+   * kErrorOffset and, if the text can be repaired, kMalformed, kNonFinite and kRepairedBytes.
    */
   ScanStatus scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept;
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "bit_stack.h"
+#include "text_repair.h"
 
 namespace penstock {
 namespace {
@@ -38,6 +39,7 @@ struct Reader {
   const uint8_t* text;
   size_t length;
   size_t at;
+  Words words;
 
   bool ended() const { return at >= length; }
   // 0 stands for the end: no JSON token holds a NUL.
@@ -95,6 +97,11 @@ struct Reader {
     return true;
   }
   bool scalar() {
+    if (words == Words::kNonFiniteToo) {
+      const size_t word = non_finite_length(text + at, length - at);
+      at += word;
+      if (word > 0) return true;
+    }
     switch (peek()) {
       case '"': return string();
       case 't': return word("true");
@@ -131,8 +138,8 @@ size_t find_utf8_fault(const uint8_t* text, size_t length) noexcept {
   return kNoFault;
 }
 
-size_t find_json_fault(const uint8_t* text, size_t length) noexcept {
-  Reader in{text, length, 0};
+size_t find_json_fault(const uint8_t* text, size_t length, Words words) noexcept {
+  Reader in{text, length, 0, words};
   BitStack is_object;
   for (;;) {
     // A value is due.

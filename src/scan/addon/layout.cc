@@ -51,6 +51,7 @@ constexpr LayoutNumber kLayout[] = {
     {"Header.Malformed", kMalformed},
     {"Header.RepairedBytes", kRepairedBytes},
     {"Header.OtherKeyItem", kOtherKeyItem},
+    {"Header.NonFinite", kNonFinite},
     {"Header.Words", kHeaderWords},
     {"Row.ItemStart", kItemStart},
     {"Row.ItemEnd", kItemEnd},

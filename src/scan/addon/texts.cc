@@ -3,14 +3,14 @@
 // Answers the bytes written; -1: no JSON, or too deep; -2: no memory.
 
 //
-// repair(body: Uint8Array, until, text: Uint8Array, places: Uint32Array, progress: Uint32Array):
-// undefined. See Scanner.repair in table.ts.
+// repair(body: Uint8Array, until, text: Uint8Array, malformed: Uint32Array, nonFinite: Uint32Array,
+// progress: Uint32Array): undefined. See Scanner.repair in table.ts.
 
 #include "texts.h"
 
 #include "call.h"
 #include "normalise.h"
-#include "utf8_repair.h"
+#include "text_repair.h"
 
 namespace penstock {
 namespace {
@@ -59,32 +59,38 @@ napi_value normalise_call(napi_env env, napi_callback_info info) {
 }
 
 napi_value repair_call(napi_env env, napi_callback_info info) {
-  size_t count = 5;
-  napi_value arguments[5];
+  size_t count = 6;
+  napi_value arguments[6];
   Body body{};
   Body text{};
-  Table places{};
-  Table progress{};
+  Table malformed{};
+  Table non_finite{};
+  Table words{};
   size_t until = 0;
-  if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) != napi_ok || count < 5 ||
+  if (napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr) != napi_ok || count < 6 ||
       !get_body(env, arguments[0], body) || !get_offset(env, arguments[1], until) ||
-      !get_body(env, arguments[2], text) || !get_words(env, arguments[3], places) ||
-      !get_words(env, arguments[4], progress) || progress.length != 3) {
+      !get_body(env, arguments[2], text) || !get_words(env, arguments[3], malformed) ||
+      !get_words(env, arguments[4], non_finite) || !get_words(env, arguments[5], words) ||
+      words.length != 5) {
     napi_throw_type_error(
-        env, nullptr, "repair: takes a Uint8Array, an offset, a Uint8Array and two Uint32Arrays");
+        env, nullptr, "repair: takes a Uint8Array, an offset, a Uint8Array and three Uint32Arrays");
     return nullptr;
   }
-  Utf8Repair repair{progress.words[0], progress.words[1], progress.words[2]};
-  if (until > body.length || repair.read > body.length || repair.written > text.length ||
-      repair.malformed > places.length) {
+  RepairProgress progress{words.words[0], words.words[1], words.words[2], words.words[3],
+                          words.words[4]};
+  if (until > body.length || progress.read > body.length || progress.written > text.length ||
+      progress.malformed > malformed.length || progress.non_finite > non_finite.length) {
     napi_throw_type_error(env, nullptr, "repair: the progress lies outside");
     return nullptr;
   }
-  const bool fits = repair_utf8(body.bytes, body.length, until, repair, text.bytes, text.length,
-                                places.words, places.length);
-  progress.words[0] = static_cast<uint32_t>(repair.read);
-  progress.words[1] = static_cast<uint32_t>(repair.written);
-  progress.words[2] = repair.malformed;
+  const bool fits =
+      repair_text(body.bytes, body.length, until, progress, text.bytes, text.length,
+                  {malformed.words, malformed.length}, {non_finite.words, non_finite.length});
+  words.words[0] = static_cast<uint32_t>(progress.read);
+  words.words[1] = static_cast<uint32_t>(progress.written);
+  words.words[2] = progress.malformed;
+  words.words[3] = progress.non_finite;
+  words.words[4] = progress.in_string;
   if (!fits)
     napi_throw_type_error(env, nullptr, "repair: there is no room for the text or its places");
   return nullptr;
