@@ -106,7 +106,8 @@ export const warningTable = {
   non_finite_number: {
     detail: "NaN, Infinity or -Infinity, which JSON does not have: stored as null",
     when: "`NaN`, `Infinity` or `-Infinity` as a value in the event: stored as null",
-    remedy: "Send null, or leave the member out. Python's json module needs allow_nan=False to report it.",
+    remedy:
+      "Send null, or leave the member out. Python's json module needs allow_nan=False to report it.",
   },
 } as const satisfies Record<string, WarningRow>;
 export type WarningCode = keyof typeof warningTable;

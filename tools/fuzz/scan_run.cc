@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "check.h"
+#include "json_fault.h"
 #include "oracle.h"
 #include "simdjson.h"
 #include "text_repair.h"
