@@ -205,7 +205,12 @@ function whole(): readonly Row[] {
     [
       "bytes that are not UTF-8",
       "none",
-      `stored with U+FFFD in their place, warning ${code("invalid_utf8")}`,
+      `stored with U+FFFD in their place, warning ${code("invalid_utf8")}; a surrogate pair encoded as two sequences of three bytes is stored as its character`,
+    ],
+    [
+      "`NaN`, `Infinity` and `-Infinity` as values",
+      "none",
+      `stored as \`null\`, warning ${code("non_finite_number")}`,
     ],
     [
       "events of one request",
