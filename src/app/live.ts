@@ -8,6 +8,8 @@ import type { TailSource } from "../admin/live/tail.ts";
 import { isLoopback, reachable } from "../base/own-host.ts";
 import { accessOptions, connectFault, type NatsAccess } from "../nats/access.ts";
 import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../nats/names.ts";
+import { bucketName } from "../projects/registry/bucket.ts";
+import { bucketReader } from "../projects/registry/bucket-state.ts";
 import { listProjects } from "../projects/registry/commands.ts";
 import type { Config } from "../settings/config.ts";
 import { version } from "./version.ts";
@@ -27,6 +29,8 @@ interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "re
 /** When all projects are watched, at most this many streams are followed. */
 const streamsMax = 16;
 const connectTimeoutMs = 2_000;
+/** With more projects than this, the page offers no list of them. */
+const projectsListedMax = 1_000;
 
 export function livePageOf(config: Config, sources: LiveSources): LivePage {
   const { adminHost, subjectPrefix, tlsCert } = config;
@@ -48,9 +52,14 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     effectsUrl: () => effectsUrlOf(config, sources.effectsPort),
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
-    async isThere(connection, project) {
+    async projectIds(connection, project) {
+      // Reading half a million projects takes seconds: done only to tell whether one exists.
+      if (project === undefined) {
+        const bucket = await bucketReader(connection, bucketName(subjectPrefix));
+        if (((await bucket.state())?.entries ?? 0) > projectsListedMax) return [];
+      }
       const projects = await listProjects(connection, { ...config, prefix: subjectPrefix });
-      return projects.some(({ id }) => id === project);
+      return projects.map(({ id }) => id);
     },
     async connect() {
       const options = {

@@ -7,7 +7,8 @@ import { expect, onTestFinished } from "vitest";
 
 const screenshots = path.resolve(import.meta.dirname, "../../.cache/live-page");
 const wide = { width: 1_280, height: 860 };
-export const narrow = { width: 360, height: 780 };
+export const narrow = { width: 375, height: 780 };
+export const tablet = { width: 768, height: 1_024 };
 
 export interface Look {
   readonly viewport?: { readonly width: number; readonly height: number };

@@ -1,11 +1,18 @@
-// Chooses the events that the viewers of one project, or of all projects, are shown. It takes them
-// out of frames at a bounded pace, gathers them for the next push, and keeps the last few for a
-// viewer who comes later. Events that are not shown are counted.
+// Chooses the events that the viewers of one filter are shown. It takes them out of frames at a
+// bounded pace, collects them for the next push, and keeps the last few for a later viewer. Events
+// that match and are not shown are counted.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../../base/rate-window.ts";
 import { eventsHeader, isOfManyProjects } from "../../nats/names.ts";
-import { type ShownEvent, shownEvent } from "./shown-event.ts";
+import { headOf, type ShownEvent, shownEvent } from "./shown-event.ts";
+
+/** What a viewer wants to see. A member that is undefined matches every event. */
+export interface LiveFilter {
+  readonly project?: string | undefined;
+  readonly event?: string | undefined;
+  readonly distinctId?: string | undefined;
+}
 
 export interface Batch {
   readonly events: readonly ShownEvent[];
@@ -21,15 +28,14 @@ const recentMax = 50;
 const lineFeed = 0x0a;
 
 export class Feed {
-  readonly #project: string | undefined;
+  readonly #filter: LiveFilter;
   readonly #rate: RateWindow;
   readonly #recent: ShownEvent[] = [];
   #events: ShownEvent[] = [];
   #skipped = 0;
 
-  /** Without `project` the feed is of all projects. */
-  constructor(project: string | undefined, monotonicMs: () => number) {
-    this.#project = project;
+  constructor(filter: LiveFilter, monotonicMs: () => number) {
+    this.#filter = filter;
     this.#rate = new RateWindow({ max: eventsPerSecondMax, monotonicMs });
   }
 
@@ -38,26 +44,41 @@ export class Feed {
    * do not count as skipped.
    */
   take(message: JsMsg, wasThere = false): void {
-    const project = this.#project;
-    const isShared = isOfManyProjects(message.subject);
+    const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
     // Messages from before the watching are few and come once. They have a limit of their own, so
     // that they use up no room of the events that come now.
     const room = wasThere ? recentMax : this.#rate.left;
     if (room <= 0) {
-      // In a frame of many projects only the events themselves say whose they are. It is not opened
-      // here, so for a feed of one project nothing of it is counted.
-      if (project === undefined || !isShared) this.#skipped += count;
+      // How many events of the frame match is known only from its lines, which are not read here.
+      if (wanted === undefined) this.#skipped += count;
       return;
     }
-    const own =
-      project !== undefined && isShared ? `"project_id":${JSON.stringify(project)}` : undefined;
-    const { lines, passed } = linesOf(message.data, { max: room, own });
+    const { lines, passed } = linesOf(message.data, { max: room, wanted });
     for (const line of lines) this.#show(line, wasThere);
     this.#recent.splice(0, this.#recent.length - recentMax);
     if (wasThere) return;
-    if (own === undefined) this.#skipped += Math.max(0, count - lines.length);
-    else this.#skipped += passed;
+    this.#skipped += wanted === undefined ? Math.max(0, count - lines.length) : passed;
+  }
+
+  /** Which lines of the message match the filter; undefined: all of them. */
+  #wantedIn({ subject }: JsMsg): ((line: Buffer) => boolean) | undefined {
+    const { project, event, distinctId } = this.#filter;
+    const ofProject =
+      project !== undefined && isOfManyProjects(subject)
+        ? `"project_id":${JSON.stringify(project)}`
+        : undefined;
+    const readsHead = event !== undefined || distinctId !== undefined;
+    if (ofProject === undefined && !readsHead) return undefined;
+    return (line) => {
+      if (ofProject !== undefined && !line.includes(ofProject)) return false;
+      if (!readsHead) return true;
+      const head = headOf(line);
+      return (
+        (event === undefined || head?.["event"] === event) &&
+        (distinctId === undefined || head?.["distinct_id"] === distinctId)
+      );
+    };
   }
 
   passedOver(messages: number): void {
@@ -79,8 +100,8 @@ export class Feed {
 
   #show(line: Buffer, wasThere: boolean): void {
     const event = shownEvent(line);
-    if (event === undefined || (this.#project !== undefined && event.project !== this.#project))
-      return;
+    const { project } = this.#filter;
+    if (event === undefined || (project !== undefined && event.project !== project)) return;
     const shown = wasThere ? { ...event, wasThere } : event;
     this.#events.push(shown);
     this.#recent.push(shown);
@@ -98,12 +119,12 @@ function eventsOf({ headers }: JsMsg): number {
 }
 
 /**
- * The first `max` lines of a frame, not copied. With `own`, only lines that contain this text are
- * taken, and `passed` is how many more contain it.
+ * The first `max` lines of a frame, not copied. With `wanted`, only lines that it accepts are taken,
+ * and `passed` is how many more it accepts.
  */
 function linesOf(
   data: Uint8Array,
-  { max, own }: { max: number; own: string | undefined },
+  { max, wanted }: { max: number; wanted: ((line: Buffer) => boolean) | undefined },
 ): { lines: Buffer[]; passed: number } {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.length);
   const lines: Buffer[] = [];
@@ -112,9 +133,9 @@ function linesOf(
     end = bytes.indexOf(lineFeed, start);
     if (end < 0) end = bytes.length;
     const line = bytes.subarray(start, end);
-    if (own !== undefined && !line.includes(own)) continue;
+    if (wanted !== undefined && !wanted(line)) continue;
     if (lines.length < max) lines.push(line);
-    else if (own === undefined) break;
+    else if (wanted === undefined) break;
     else passed++;
   }
   return { lines, passed };

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { isProjectId } from "../../base/forms.ts";
 import { isOwnHost, isSameHost } from "../../base/own-host.ts";
 import { effectsPerson } from "./effects-port.ts";
+import type { LiveFilter } from "./feed.ts";
 import { readPage } from "./page.ts";
 import { BrowserViewer } from "./viewer.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
@@ -24,6 +25,7 @@ interface Asked {
 const viewersMax = 16;
 const personsAtOnceMax = 16;
 const distinctIdCharsMax = 1_000;
+const filterCharsMax = 1_000;
 const streamPath = "/live";
 const personPath = "/live/person";
 const noEffects = "The process of the effects does not answer";
@@ -73,23 +75,32 @@ export class LivePage {
   }
 
   #answerQuery(path: string | undefined, { request, response, query }: Asked): void {
-    const project = query.get("project") ?? "";
+    const [project, event, distinctId] = ["project", "event", "distinct_id"].map(
+      (name) => query.get(name) ?? "",
+    ) as [string, string, string];
     const isOfPerson = path === personPath;
     if ((isOfPerson || project !== "") && !isProjectId(project))
-      refuse(response, 400, "There is no such project id");
-    else if (isOfPerson) void this.#showPerson(response, project, query.get("distinct_id") ?? "");
-    else this.#begin(request, response, project);
+      refuse(response, 400, `Not a valid project id: ${JSON.stringify(project.slice(0, 100))}`);
+    else if (isOfPerson) void this.#showPerson(response, project, distinctId);
+    else if (event.length > filterCharsMax || distinctId.length > filterCharsMax)
+      refuse(response, 400, `A filter has at most ${filterCharsMax} characters`);
+    else
+      this.#begin(request, response, {
+        project: project || undefined,
+        event: event || undefined,
+        distinctId: distinctId || undefined,
+      });
   }
 
-  #begin(request: IncomingMessage, response: ServerResponse, project: string): void {
+  #begin(request: IncomingMessage, response: ServerResponse, filter: LiveFilter): void {
     if (this.#isClosed || this.#watch.viewers >= viewersMax)
-      refuse(response, 503, `${viewersMax} watch already`);
+      refuse(response, 503, `${viewersMax} viewers are connected already`);
     else {
       request.socket.setNoDelay(true);
       response.writeHead(200, { ...always, "Content-Type": "text/event-stream; charset=utf-8" });
       response.flushHeaders();
       const viewer = new BrowserViewer(response, this.#options.monotonicMs);
-      response.once("close", this.#watch.add(viewer, project === "" ? undefined : project));
+      response.once("close", this.#watch.add(viewer, filter));
     }
   }
 

@@ -60,7 +60,8 @@ export function shownEvent(line: Buffer): ShownEvent | undefined {
   };
 }
 
-function headOf(line: Buffer): Record<string, unknown> | undefined {
+/** The members of a record that come before its properties; undefined: not a record. */
+export function headOf(line: Buffer): Record<string, unknown> | undefined {
   const end = line.subarray(0, headBytesMax).indexOf(propertiesKey);
   if (end < 0 && line.length > headBytesMax) return undefined;
   try {

@@ -1,9 +1,10 @@
-// What goes on while somebody watches, and not a moment longer: a snapshot of the counts once a
-// second, a connection to NATS, and a tail for each project that is watched. All of it begins with
-// the first viewer and ends with the last.
+// What runs while somebody watches: a snapshot of the counts every second, a connection to NATS, and
+// a tail for each filter in use. It starts with the first viewer and ends with the last. Only the
+// history of the counts is sampled all the time, so that a new viewer sees the last minute at once.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import { Feed } from "./feed.ts";
+import { countsOf } from "./counts.ts";
+import { Feed, type LiveFilter } from "./feed.ts";
 import { type LiveSource, Snapshots } from "./snapshot.ts";
 import { StoreSession } from "./store-session.ts";
 import { type TailSource, tail } from "./tail.ts";
@@ -14,11 +15,11 @@ export interface WatchOptions extends LiveSource {
   readonly subjectPrefix: string;
   /** The streams and subjects that hold the events of a project, or of all projects. */
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
-  /**
-   * Whether a project with this id exists. Without this function no viewer is told that a project
-   * is unknown.
-   */
-  readonly isThere?: (connection: NatsConnection, project: string) => Promise<boolean>;
+  /** The ids of all projects. Without `project`, none if they are too many to list. */
+  readonly projectIds: (
+    connection: NatsConnection,
+    project: string | undefined,
+  ) => Promise<readonly string[]>;
   /** Whether events are shown at all. */
   readonly showsEvents: boolean;
   readonly monotonicMs: () => number;
@@ -30,12 +31,17 @@ interface Running {
 }
 
 interface Channel {
+  readonly project: string | undefined;
   readonly feed: Feed;
   readonly viewers: Set<Viewer>;
   readonly stop: AbortController;
   readonly ended: Promise<void>;
 }
 
+const historyEveryMs = 5_000;
+/** A minute of history. */
+const historySamplesMax = 13;
+const projectsSentMax = 1_000;
 const snapshotEveryMs = 1_000;
 const pushEveryMs = 250;
 
@@ -46,36 +52,41 @@ export class Watch {
    * they have changed.
    */
   readonly #viewers = new Map<Viewer, string>();
-  readonly #channels = new Map<string | undefined, Channel>();
+  /** By the filter as JSON. */
+  readonly #channels = new Map<string, Channel>();
   readonly #ending = new Set<Promise<void>>();
   #running: Running | undefined;
+  /** Counts of the last minute as JSON, the oldest first. */
+  readonly #history: string[] = [];
+  readonly #sampling: NodeJS.Timeout;
 
   constructor(options: WatchOptions) {
     this.#options = options;
+    this.#sampling = setInterval(() => void this.#sample(), historyEveryMs).unref();
   }
 
   get viewers(): number {
     return this.#viewers.size;
   }
 
-  /**
-   * Without `project` all projects are watched. Returns a function that takes the viewer out again.
-   */
-  add(viewer: Viewer, project: string | undefined): () => void {
+  /** Returns a function that removes the viewer. */
+  add(viewer: Viewer, filter: LiveFilter): () => void {
     this.#viewers.set(viewer, "");
+    viewer.send("history", `[${this.#history.join(",")}]`);
     this.#running ??= this.#start();
-    if (this.#options.showsEvents) this.#join(viewer, project, this.#running);
+    if (this.#options.showsEvents) this.#join(viewer, filter, this.#running);
     return () => {
       if (!this.#viewers.delete(viewer)) return;
-      this.#leave(viewer, project);
+      this.#leave(viewer, keyOf(filter));
       if (this.#viewers.size === 0) this.#stop();
     };
   }
 
   async close(): Promise<void> {
+    clearInterval(this.#sampling);
     for (const viewer of this.#viewers.keys()) viewer.end();
-    for (const [project, { viewers }] of this.#channels)
-      for (const viewer of viewers) this.#leave(viewer, project);
+    for (const [key, { viewers }] of this.#channels)
+      for (const viewer of viewers) this.#leave(viewer, key);
     this.#viewers.clear();
     this.#stop();
     await Promise.all(this.#ending);
@@ -87,7 +98,7 @@ export class Watch {
     const show = async (): Promise<void> => {
       const { state, clientWarnings } = await taken.take(
         this.#viewers.size,
-        [...this.#channels.keys()].filter((project) => project !== undefined),
+        [...this.#channels.values()].flatMap(({ project }) => project ?? []),
       );
       for (const [viewer, sent] of this.#viewers) {
         viewer.send("state", state);
@@ -118,20 +129,33 @@ export class Watch {
       this.#untilDone(Promise.all(this.#ending).then(() => ended.session.close()));
   }
 
-  #join(viewer: Viewer, project: string | undefined, { session }: Running): void {
-    const channel = this.#channels.get(project) ?? this.#open(project, session);
-    this.#channels.set(project, channel);
+  /** Never rejects: a process that does not answer leaves a gap in the history. */
+  async #sample(): Promise<void> {
+    try {
+      const counts = countsOf(await this.#options.counts());
+      this.#history.push(JSON.stringify({ atMs: Date.now(), counts }));
+      if (this.#history.length > historySamplesMax) this.#history.shift();
+    } catch {
+      // The page shows elsewhere why the gateway does not answer.
+    }
+  }
+
+  #join(viewer: Viewer, filter: LiveFilter, { session }: Running): void {
+    const key = keyOf(filter);
+    const channel = this.#channels.get(key) ?? this.#open(filter, session);
+    this.#channels.set(key, channel);
     // Events that wait for the next push are also among the recent ones. They are pushed before the
     // viewer joins, so that it does not get them twice.
     pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });
     // Not awaited: the first events do not wait for this answer.
-    if (project !== undefined) void this.#tellIfUnknown(viewer, project, session);
+    void this.#sendProjects(viewer, filter.project, session);
   }
 
-  #open(project: string | undefined, session: StoreSession): Channel {
-    const feed = new Feed(project, this.#options.monotonicMs);
+  #open(filter: LiveFilter, session: StoreSession): Channel {
+    const { project } = filter;
+    const feed = new Feed(filter, this.#options.monotonicMs);
     const stop = new AbortController();
     const ended = session.connection.then(async (connection) => {
       if (connection === undefined || stop.signal.aborted) return;
@@ -143,34 +167,37 @@ export class Watch {
         signal: stop.signal,
       });
     });
-    return { feed, viewers: new Set(), stop, ended };
+    return { project, feed, viewers: new Set(), stop, ended };
   }
 
-  #leave(viewer: Viewer, project: string | undefined): void {
-    const channel = this.#channels.get(project);
+  #leave(viewer: Viewer, key: string): void {
+    const channel = this.#channels.get(key);
     channel?.viewers.delete(viewer);
     if (channel === undefined || channel.viewers.size > 0) return;
-    this.#channels.delete(project);
+    this.#channels.delete(key);
     channel.stop.abort();
     this.#untilDone(channel.ended);
   }
 
   /**
-   * Tells the viewer when no project has this id. The id is watched all the same: it may be
-   * mistyped, and then no event ever comes, or the project may be added later.
+   * Sends the ids of all projects for the project picker, and reports a watched project that does
+   * not exist. It is watched anyway: it may be added later.
    */
-  async #tellIfUnknown(
+  async #sendProjects(
     viewer: Viewer,
-    project: string,
+    project: string | undefined,
     { connection }: StoreSession,
   ): Promise<void> {
     try {
       const open = await connection;
-      if (open === undefined || (await this.#options.isThere?.(open, project)) !== false) return;
-      if (this.#viewers.has(viewer)) viewer.send("unknown", JSON.stringify({ project }));
+      if (open === undefined) return;
+      const ids = await this.#options.projectIds(open, project);
+      if (!this.#viewers.has(viewer)) return;
+      viewer.send("projects", JSON.stringify(ids.slice(0, projectsSentMax)));
+      if (project !== undefined && !ids.includes(project))
+        viewer.send("unknown", JSON.stringify({ project }));
     } catch {
-      // When the registry cannot be read, nobody knows whether the project exists. Why it cannot is
-      // among the reasons for not being ready.
+      // If the registry cannot be read, the reasons for not being ready say why.
     }
   }
 
@@ -182,6 +209,10 @@ export class Watch {
     const done = work.finally(() => this.#ending.delete(done));
     this.#ending.add(done);
   }
+}
+
+function keyOf({ project, event, distinctId }: LiveFilter): string {
+  return JSON.stringify([project, event, distinctId]);
 }
 
 function pushTo({ feed, viewers }: Channel): void {

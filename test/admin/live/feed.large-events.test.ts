@@ -25,7 +25,7 @@ function frameOf(index: number): JsMsg {
 
 describe("what is kept of large events is small", () => {
   test("fifty large ones", () => {
-    const feed = new Feed("shop", () => 0);
+    const feed = new Feed({ project: "shop" }, () => 0);
     feed.take(frameOf(0));
     const before = heapAfterCollection();
     for (let index = 1; index < 50; index++) feed.take(frameOf(index));
@@ -43,7 +43,7 @@ describe("what is kept of large events is small", () => {
   });
 
   test.each(["€", "é", "x", "😀"])("text of %s is cut by its characters", (character) => {
-    const feed = new Feed(undefined, () => 0);
+    const feed = new Feed({}, () => 0);
     const record = (chars: number): string => {
       const start = `{"event":"e","properties":{"p":"`;
       return `${start}${character.repeat((chars - start.length - 3) / character.length)}"}}`;

@@ -22,7 +22,7 @@ export interface TestViewer {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
   /** Data of all messages of a name, in order. */
-  said<T>(name: "state" | "clientWarnings" | "events" | "unknown"): T[];
+  said<T>(name: "state" | "clientWarnings" | "events" | "unknown" | "history" | "projects"): T[];
   /** All events it was shown. */
   events(): ShownEvent[];
   skipped(): number;
@@ -41,6 +41,7 @@ export const quietSources: Omit<WatchOptions, "connect"> = {
   monotonicMs: () => performance.now(),
   showsEvents: true,
   subjectPrefix: "penstock",
+  projectIds: async () => [],
   sourcesOf: () => [{ stream: "PENSTOCK_LIVE_0" }],
 };
 

@@ -60,7 +60,7 @@ describe("nothing runs when nobody watches", () => {
     let snapshots = 0;
     const live = watchOf(() => snapshots++);
     expect([snapshots, connections.length]).toEqual([0, 0]);
-    const leave = live.add(viewer, undefined);
+    const leave = live.add(viewer, {});
     await until(() => snapshots >= 2 && sent.includes("state"));
     await until(async () => (await consumersOn(gateway.nats)) === 1);
     leave();
@@ -73,7 +73,7 @@ describe("nothing runs when nobody watches", () => {
     const snapshotsThen = snapshots;
     let controlLooks = 0;
     const control = watchOf(() => controlLooks++);
-    control.add(viewer, undefined);
+    control.add(viewer, {});
     await until(() => controlLooks >= 3);
     expect(snapshots).toBe(snapshotsThen);
     await control.close();

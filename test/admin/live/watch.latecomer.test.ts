@@ -7,7 +7,7 @@ import type { Viewer } from "../../../src/admin/live/viewer.ts";
 import { Watch } from "../../../src/admin/live/watch.ts";
 import type { ClientWarning } from "../../../src/base/client-warning.ts";
 import { startTestGateway, until } from "../../../testkit/gateway.ts";
-import { consumersOn, quietSources } from "./live-kit.ts";
+import { consumersOn, quietSources, watch } from "./live-kit.ts";
 
 const origin = { projectId: "shop", path: "/e/", client: "curl 8" };
 const warning: ClientWarning = {
@@ -55,15 +55,15 @@ describe("who comes later hears all of it once", () => {
     });
     onTestFinished(() => watch.close());
     const [first, other, slow] = [viewerOf(), viewerOf(), viewerOf()];
-    watch.add(first, undefined);
-    const leave = watch.add(other, undefined);
+    watch.add(first, {});
+    const leave = watch.add(other, {});
     await until(() => warningsTo(first) === 1 && warningsTo(other) === 1);
     // One leaves and comes back between two snapshots: as many watch as before.
     leave();
     const again = viewerOf();
-    watch.add(again, undefined);
+    watch.add(again, {});
     slow.hasRoom = false;
-    watch.add(slow, undefined);
+    watch.add(slow, {});
     await until(() => warningsTo(again) === 1);
     slow.hasRoom = true;
     await until(() => warningsTo(slow) === 1);
@@ -86,7 +86,7 @@ describe("who comes later hears all of it once", () => {
     });
     onTestFinished(() => watch.close());
     const [first, later] = [viewerOf(), viewerOf()];
-    watch.add(first, undefined);
+    watch.add(first, {});
     await until(async () => (await consumersOn(gateway.nats)) === 1);
     let isAdded = false;
     onTake = () => {
@@ -94,7 +94,7 @@ describe("who comes later hears all of it once", () => {
       if (isAdded) return;
       isAdded = true;
       expect(first.events).toEqual([]);
-      watch.add(later, undefined);
+      watch.add(later, {});
     };
     const send = (event: string) =>
       gateway.post("/capture/", { api_key: key, event, distinct_id: "u" });
@@ -112,7 +112,7 @@ describe("who comes later hears all of it once", () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const watch = new Watch({ ...sources, connect: () => connect({ servers: gateway.nats.url }) });
-    watch.add(viewerOf(), undefined);
+    watch.add(viewerOf(), {});
     await until(async () => (await consumersOn(gateway.nats)) === 1);
     gateway.nats.freeze();
     const startMs = performance.now();
@@ -122,4 +122,21 @@ describe("who comes later hears all of it once", () => {
     // The client waits for an answer ten times as long.
     expect(tookMs).toBeLessThan(3_500);
   });
+});
+
+test("a new viewer gets the counts of the last minute and the projects", async () => {
+  const gateway = await startTestGateway();
+  onTestFinished(() => gateway.stop());
+  const { id, key } = await gateway.project();
+  await gateway.post("/capture/", { api_key: key, event: "e", distinct_id: "u" });
+  const historyOf = async () => {
+    const viewer = await watch(gateway.adminUrl);
+    await until(() => viewer.said("history").length > 0);
+    await until(() => viewer.said<string[]>("projects").at(-1)?.includes(id) === true);
+    viewer.leave();
+    return viewer.said<{ atMs: number; counts: { events: unknown[] } }[]>("history")[0]!;
+  };
+  await expect
+    .poll(async () => (await historyOf()).at(-1)?.counts.events)
+    .toEqual([{ outcome: "stored", reason: "none", count: 1 }]);
 });

@@ -8,18 +8,33 @@ import {
   drawGone,
   drawState,
   drawStatus,
-  forgetSnapshots,
   storedInAll,
+  takeHistory,
 } from "./state.js";
-import { byId, bytesText, countText, element, say, timeText, whole } from "./text.js";
+import {
+  byId,
+  bytesText,
+  countText,
+  element,
+  fill,
+  say,
+  timeText,
+  whole,
+  zoneText,
+} from "./text.js";
 
 const eventsShownMax = 200;
+/** Event names that the filter suggests. */
+const namesMax = 100;
+/** The input of each filter, by its query parameter. */
+const filterInputs = { project: "project", event: "event", distinct_id: "distinct-id" };
 const reopenMs = 3_000;
 const noConnection = "No connection to the gateway";
 
 let source;
 let lastState;
-let project = new URLSearchParams(location.search).get("project") ?? "";
+let filter = filterOf(new URLSearchParams(location.search));
+const eventNames = new Set();
 let paused = false;
 let waiting = [];
 /** The text of each row's record. It contains the uuid and the time, so no two are alike. */
@@ -29,12 +44,23 @@ let skipped = 0;
 /** True when the gateway has said that the watched project does not exist. */
 let isUnknown = false;
 
+/** The filters that are set, as query parameters. */
+function filterOf(query) {
+  const found = Object.keys(filterInputs).map((name) => [name, (query.get(name) ?? "").trim()]);
+  return new URLSearchParams(found.filter(([, value]) => value !== ""));
+}
+
 function open() {
   source?.close();
   isUnknown = false;
-  byId("of-all").hidden = project === "";
-  source = new EventSource(project === "" ? "live" : `live?project=${encodeURIComponent(project)}`);
+  const project = filter.get("project") ?? "";
+  byId("of-all").hidden = filter.size === 0;
+  source = new EventSource(filter.size === 0 ? "live" : `live?${filter}`);
   const own = source;
+  own.addEventListener("history", ({ data }) => takeHistory(JSON.parse(data)));
+  own.addEventListener("projects", ({ data }) =>
+    fill("projects", JSON.parse(data), (id) => element("option", { value: id })),
+  );
   own.addEventListener("state", ({ data }) => {
     lastState = JSON.parse(data);
     drawState(lastState);
@@ -50,7 +76,6 @@ function open() {
   own.addEventListener("error", () => {
     if (own !== source) return;
     drawGone();
-    forgetSnapshots();
     if (own.readyState !== EventSource.CLOSED) drawStatus("bad", noConnection);
     else void sayWhyRefused(own);
   });
@@ -81,7 +106,7 @@ function takeEvents({ events: come, skipped: more }) {
   const events = come.filter(({ text }) => !known.has(text));
   skipped += more;
   if (skipped > 0)
-    say("skipped", `At least ${countText(skipped, "more event")} came than are shown here`);
+    say("skipped", `At least ${countText(skipped, "more event")} arrived than are shown here`);
   byId("skipped").hidden = skipped === 0;
   if (paused) {
     waiting = [...waiting, ...events].slice(-eventsShownMax);
@@ -92,6 +117,8 @@ function takeEvents({ events: come, skipped: more }) {
 
 function showEvents(events) {
   const list = byId("events");
+  for (const { event } of events) if (eventNames.size < namesMax) eventNames.add(event);
+  fill("event-names", [...eventNames].toSorted(), (name) => element("option", { value: name }));
   for (const event of events)
     list.insertBefore(eventRow(event), event.wasThere ? firstBefore(list, event) : list.firstChild);
   while (list.children.length > eventsShownMax) list.lastElementChild.remove();
@@ -191,15 +218,13 @@ function pause(now) {
 
 function drawEmpty() {
   if (lastState === undefined) return;
-  const { showsEvents, publicPort, scheme, tryKey } = lastState;
-  const nothingYet = storedInAll() === 0 && project === "";
+  const { showsEvents, publicPort, scheme, tryKey, ready } = lastState;
+  const nothingYet = storedInAll() === 0 && filter.size === 0;
   byId("hidden-events").hidden = showsEvents || nothingYet;
   byId("empty").hidden = byId("events").children.length > 0 || (!showsEvents && !nothingYet);
-  byId("how").hidden = !nothingYet;
-  const waitingFor = isUnknown
-    ? `There is no project ${project}. Waiting, in case it comes.`
-    : "Waiting for the next event.";
-  const title = nothingYet ? "Nothing has arrived yet." : waitingFor;
+  // A first event could not be stored now either.
+  byId("how").hidden = !nothingYet || ready === 0;
+  const title = emptyTitle({ nothingYet, canStore: ready > 0 });
   if (byId("empty-title").textContent !== title)
     byId("empty-title").replaceChildren(element("strong", {}, title));
   if (publicPort === undefined) return;
@@ -214,6 +239,13 @@ function drawEmpty() {
     `import { PostHog } from "posthog-node";\n\nconst posthog = new PostHog("${key}", { host: "${address}" });\nposthog.capture({ distinctId: "me", event: "hello" });\nawait posthog.shutdown();`,
   );
   byId("key-hint").hidden = tryKey !== undefined;
+}
+
+function emptyTitle({ nothingYet, canStore }) {
+  if (!canStore) return "Events cannot be stored now; see the reasons above.";
+  if (isUnknown) return `No project ${filter.get("project")} exists yet. Waiting for its events.`;
+  if (nothingYet) return "No events yet.";
+  return filter.size === 0 ? "Waiting for the next event." : "Waiting for a matching event.";
 }
 
 function clear() {
@@ -238,19 +270,17 @@ async function copy({ currentTarget: button }) {
   }
 }
 
-byId("project").value = project;
+for (const [name, id] of Object.entries(filterInputs)) byId(id).value = filter.get(name) ?? "";
+say("zone", `times in ${zoneText()}`);
 byId("pause").addEventListener("click", () => pause(!paused));
 byId("clear").addEventListener("click", clear);
 byId("person-close").addEventListener("click", closePerson);
 byId("events").addEventListener("keydown", goFromRowToRow);
 byId("filter").addEventListener("submit", (submitted) => {
   submitted.preventDefault();
-  project = byId("project").value.trim();
-  history.replaceState(
-    null,
-    "",
-    project === "" ? location.pathname : `?project=${encodeURIComponent(project)}`,
-  );
+  const given = Object.entries(filterInputs).map(([name, id]) => [name, byId(id).value]);
+  filter = filterOf(new URLSearchParams(given));
+  history.replaceState(null, "", filter.size === 0 ? location.pathname : `?${filter}`);
   clear();
   open();
 });

@@ -1,5 +1,5 @@
-// What the live page shows of the gateway: rates, outcomes, what went wrong, the store. All of it
-// is drawn anew with every snapshot.
+// Draws the state of the gateway: rates, outcomes, problems, the store. Every snapshot redraws all
+// of it.
 
 import {
   byId,
@@ -14,9 +14,11 @@ import {
   whole,
 } from "./text.js";
 
-const lineSeconds = 60;
-const rateSeconds = 5;
-const latencySeconds = 10;
+const lineMs = 60_000;
+const rateMs = 5_000;
+const latencyMs = 10_000;
+/** Below this, the 99th percentile is no more than the slowest request. */
+const percentileRequestsMin = 100;
 /** A nats-server that was given no name goes by its key. Names longer than this are cut. */
 const nameCharsMax = 20;
 
@@ -31,6 +33,8 @@ const reasonWords = {
 const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
 /** Snapshots, oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */
 let snapshots = [];
+/** Where the pages about errors are, with a `#` at the end; undefined: not known yet. */
+let errorsUrl;
 
 export function drawStatus(tone, text) {
   byId("status").className = `pill ${tone}`;
@@ -44,14 +48,16 @@ export function drawStatus(tone, text) {
 export function drawGone() {
   document.body.classList.add("gone");
   const last = snapshots.at(-1);
-  if (last !== undefined) say("about", `last heard of at ${clock.format(last.atMs)}`);
+  if (last !== undefined) say("about", `last contact at ${clock.format(last.atMs)}`);
   for (const name of ["stored", "requests", "lost", "time"]) say(`${name}-rate`, "–");
   for (const cell of document.querySelectorAll("td.rate")) cell.textContent = "–";
 }
 
 export function drawState(state) {
   document.body.classList.remove("gone");
-  const { ready, workers, reasons } = state;
+  const { ready, workers, reasons, scheme, publicPort } = state;
+  if (publicPort !== undefined)
+    errorsUrl = `${scheme}://${location.hostname}:${publicPort}/docs/errors#`;
   if (ready === 0) drawStatus("bad", "Not ready");
   else if (ready < workers) drawStatus("warn", `${ready} of ${workers} workers ready`);
   else drawStatus("ok", "Ready");
@@ -67,6 +73,12 @@ export function drawState(state) {
   drawStore(state.store);
 }
 
+/** The counts of the last minute, from before this page was connected. */
+export function takeHistory(samples) {
+  snapshots = [];
+  for (const sample of samples) remember(sample);
+}
+
 function remember({ atMs, counts }) {
   const sum = (wanted) =>
     counts.events.reduce((total, row) => total + (wanted(row) ? row.count : 0), 0);
@@ -76,17 +88,30 @@ function remember({ atMs, counts }) {
   const refused = Object.values(counts.problems).reduce((total, count) => total + count, 0);
   const lost = dropped + refused;
   const requests = Object.values(counts.answers).reduce((total, count) => total + count, 0);
-  // Totals that shrink come from another process, so the history begins anew.
-  if (snapshots.length > 0 && requests < snapshots.at(-1).requests) snapshots = [];
+  const last = snapshots.at(-1);
+  // Totals that shrink come from another process, so the history begins again.
+  if (last !== undefined && requests < last.requests) snapshots = [];
+  else if (last !== undefined && atMs <= last.atMs) snapshots.pop();
   snapshots.push({ atMs, stored, requests, lost, dropped, refused, counts });
-  if (snapshots.length > lineSeconds + 1) snapshots.shift();
+  while (snapshots[0].atMs < atMs - lineMs) snapshots.shift();
+}
+
+/** The newest snapshot that is at least `ms` older than the one at `end`, else the oldest. */
+function snapshotBefore(end, ms) {
+  const at = snapshots[end].atMs - ms;
+  // Snapshots come about once a second, not exactly.
+  return snapshots[
+    Math.max(
+      0,
+      snapshots.findLastIndex(({ atMs }) => atMs <= at + 500),
+    )
+  ];
 }
 
 /** By how much a total grew each second, over the last few seconds. */
-function rateOf(total, seconds = rateSeconds, end = snapshots.length - 1) {
-  const start = Math.max(0, end - seconds);
-  if (end <= start) return undefined;
-  const [before, after] = [snapshots[start], snapshots[end]];
+function rateOf(total, ms = rateMs, end = snapshots.length - 1) {
+  if (end < 1) return undefined;
+  const [before, after] = [snapshotBefore(end, ms), snapshots[end]];
   return ((total(after) - total(before)) / Math.max(1, after.atMs - before.atMs)) * 1_000;
 }
 
@@ -97,11 +122,11 @@ function drawTiles() {
     say(`${name}-total`, totalText(name, snapshots.at(-1)));
     drawLine(
       `${name}-line`,
-      snapshots.slice(1).map((_, index) => rateOf(total, 1, index + 1)),
+      snapshots.slice(1).map((_, index) => rateOf(total, 1_000, index + 1)),
     );
   }
   const times = snapshots.slice(1).map((_, index) => percentile(0.99, index + 1));
-  const now = times.at(-1);
+  const { seconds: now, requests = 0 } = times.at(-1) ?? {};
   const isLong = now !== undefined && now >= 1;
   say(
     "time-rate",
@@ -112,10 +137,18 @@ function drawTiles() {
         : String(Number((now * 1_000).toPrecision(2))),
   );
   say("time-unit", now === undefined ? "" : isLong ? "s" : "ms");
+  say("time-total", timesText(requests));
   drawLine(
     "time-line",
-    times.map((seconds) => seconds ?? 0),
+    times.map(({ seconds }) => seconds ?? 0),
   );
+}
+
+function timesText(requests) {
+  const last = `last ${latencyMs / 1_000} s`;
+  if (requests === 0) return `no requests, ${last}`;
+  const of = `${countText(requests, "request")}, ${last}`;
+  return requests < percentileRequestsMin ? `slowest of ${of}` : of;
 }
 
 function totalText(name, snapshot) {
@@ -124,40 +157,47 @@ function totalText(name, snapshot) {
 }
 
 /**
- * The percentile in seconds. Values are taken as evenly spread within a bucket. Undefined when
- * nothing was answered.
+ * The percentile in seconds, undefined if nothing was answered, and of how many requests it is.
+ * Values are taken as evenly spread within a bucket.
  */
 function percentile(share, end) {
-  const [before, after] = [snapshots[Math.max(0, end - latencySeconds)], snapshots[end]];
+  const [before, after] = [snapshotBefore(end, latencyMs), snapshots[end]];
   const earlier = new Map(before.counts.durations);
   const grown = after.counts.durations.map(([bound, count]) => [
     bound,
     count - (earlier.get(bound) ?? 0),
   ]);
-  const all = grown.at(-1)?.[1] ?? 0;
-  if (all === 0) return undefined;
+  const requests = grown.at(-1)?.[1] ?? 0;
+  if (requests === 0) return { seconds: undefined, requests };
   let [low, below] = [0, 0];
   for (const [bound, count] of grown) {
-    if (count >= share * all)
-      return bound === null ? low : low + ((bound - low) * (share * all - below)) / (count - below);
+    if (count >= share * requests) {
+      const seconds =
+        bound === null ? low : low + ((bound - low) * (share * requests - below)) / (count - below);
+      return { seconds, requests };
+    }
     [low, below] = [bound, count];
   }
-  return low;
+  return { seconds: low, requests };
 }
 
+/** `values` belong to all snapshots but the first. The line ends at the right edge, at "now". */
 function drawLine(id, values) {
-  const [width, height] = [lineSeconds, 24];
+  const [width, height] = [60, 24];
   const top = Math.max(...values, 0);
   const [area, stroke] = byId(id).children;
+  const now = snapshots.at(-1).atMs;
   const place = (value, index) => {
-    const x = width - (values.length - 1 - index) * (width / (lineSeconds - 1));
+    const x = width * (1 - (now - snapshots[index + 1].atMs) / lineMs);
     const y = height - 1 - (top === 0 ? 0 : (value / top) * (height - 3));
     return `${x.toFixed(2)} ${y.toFixed(2)}`;
   };
-  const path = values.length < 2 ? "" : `M${values.map(place).join("L")}`;
+  // Where no value is known yet, the line is at zero: the gateway has just started.
+  const start =
+    values.length === 0 ? "" : `0 ${height - 1}L${place(0, 0).split(" ", 1)[0]} ${height - 1}L`;
+  const path = values.length < 2 ? "" : `M${start}${values.map(place).join("L")}`;
   stroke.setAttribute("d", path);
-  const first = path === "" ? "" : path.slice(1).split(" ", 1)[0];
-  area.setAttribute("d", path === "" ? "" : `${path}L${width} ${height}L${first} ${height}Z`);
+  area.setAttribute("d", path === "" ? "" : `${path}L${width} ${height}L0 ${height}Z`);
 }
 
 function drawOutcomes({ events, answers, problems, warnings }) {
@@ -210,6 +250,7 @@ function drawTable(id, rows, none) {
 }
 
 export function drawClientWarnings(clientWarnings) {
+  byId("problems").classList.toggle("some", clientWarnings.length > 0);
   byId("no-client-warnings").hidden = clientWarnings.length > 0;
   byId("client-warnings").hidden = clientWarnings.length === 0;
   fill(
@@ -222,11 +263,7 @@ export function drawClientWarnings(clientWarnings) {
         element(
           "div",
           { class: "top" },
-          element(
-            "span",
-            { class: `code-name mono ${status === 200 ? "warn-text" : "bad-text"}` },
-            code,
-          ),
+          codeLink(code, status),
           element("span", { class: "muted at" }, clock.format(atMs)),
         ),
         element("p", { class: "detail" }, detail),
@@ -239,6 +276,14 @@ export function drawClientWarnings(clientWarnings) {
         ),
       ),
   );
+}
+
+/** The error's code, as a link to what it means. */
+function codeLink(code, status) {
+  const attributes = { class: `code-name mono ${status === 200 ? "warn-text" : "bad-text"}` };
+  if (errorsUrl === undefined) return element("span", attributes, code);
+  const href = `${errorsUrl}${encodeURIComponent(code)}`;
+  return element("a", { ...attributes, href, target: "_blank", rel: "noreferrer" }, code);
 }
 
 function answerText({ status, events, times }) {
@@ -281,11 +326,6 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
     byId("streams").append(
       element("li", { class: "muted" }, `and ${streamsTotal - streams.length} more`),
     );
-}
-
-/** To be called after a gap: the rates begin anew. */
-export function forgetSnapshots() {
-  snapshots = [];
 }
 
 /** Events stored since the process began, as far as it is known. */

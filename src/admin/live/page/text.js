@@ -77,3 +77,11 @@ export function timeText(isoTime) {
   const at = Date.parse(isoTime);
   return Number.isNaN(at) ? "" : clock.format(at);
 }
+
+/** The browser's time zone, as `Europe/Berlin (GMT+1)`. */
+export function zoneText() {
+  const format = new Intl.DateTimeFormat("en", { timeZoneName: "short" });
+  const offset = format.formatToParts().find(({ type }) => type === "timeZoneName")?.value ?? "";
+  const zone = format.resolvedOptions().timeZone;
+  return offset === zone ? zone : `${zone} (${offset})`;
+}
