@@ -48,7 +48,7 @@ const reader = readerOf({
   ],
   rejected: async () => [
     {
-      ...{ projectId: "shop", place, eventUuid: "018f", atMs: 0 },
+      ...{ projectId: "shop", place, eventUuid: "018f", distinctId: "ada", atMs: 0 },
       ...{ reason: "too_deep", detail: "x: 101 levels" },
     },
   ],

@@ -104,6 +104,7 @@ export function effectOf(wanted: Partial<EventEffect> = {}): EventEffect {
     eventUuid,
     receivedAtMs,
     distinctId: "u",
+    eventDistinctId: "u",
     person: undefined,
     link: undefined,
     group: undefined,

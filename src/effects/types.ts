@@ -66,6 +66,8 @@ export interface EventEffect {
    * profile, `$posthog_cookieless`, a group identify).
    */
   readonly distinctId: string | undefined;
+  /** The distinct id of the event, also where it concerns no person. */
+  readonly eventDistinctId: string;
   readonly person: PropertyWrites | undefined;
   /** `from` joins the person of `to`; `to` is the main id from then on. */
   readonly link:
@@ -178,6 +180,8 @@ export interface GroupMemberRow {
 
 export interface RejectedRow extends Rejection {
   readonly projectId: string;
+  /** The distinct id of the event; undefined where the line cannot be read. */
+  readonly distinctId: string | undefined;
   readonly place: LinePlace;
   readonly eventUuid: string;
   /** The line's `received_at`, or when the frame was stored, where the line has none. */

@@ -301,9 +301,10 @@ export class People {
   }
 
   #reject(effect: EventEffect, reason: RejectedReason, detail: string): void {
-    const { projectId, place, eventUuid, receivedAtMs: atMs } = effect;
+    const { projectId, place, eventUuid, receivedAtMs: atMs, eventDistinctId: distinctId } = effect;
     const short = detail.slice(0, detailLengthMax).toWellFormed();
-    this.#rejected.push({ projectId, place, eventUuid, atMs, reason, detail: short });
+    const row = { projectId, place, eventUuid, atMs, reason, detail: short, distinctId };
+    this.#rejected.push(row);
   }
 
   #touchAgain(projectId: string, id: string, seen: Seen): void {

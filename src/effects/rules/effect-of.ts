@@ -14,8 +14,8 @@ import { cookielessId } from "./illegal-ids.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 
-/** Groups that one event can be of. */
-const eventGroupsMax = 100;
+/** Groups that one event can name: each is a row to write, for which other projects wait. */
+const eventGroupsMax = 5;
 /** No property that means something has a longer name, written without escapes. */
 const nameBytesMax = 17;
 
@@ -103,6 +103,7 @@ export class EffectRules {
       eventUuid: uuidText(facts),
       receivedAtMs: facts.receivedAtMs,
       distinctId: isPerson ? facts.distinctId : undefined,
+      eventDistinctId: facts.distinctId,
       person,
       link:
         linkKind === undefined || named === undefined
@@ -163,7 +164,7 @@ export class EffectRules {
     const span = kind === "identify" ? named.$anon_distinct_id : named.alias;
     if (isNothing(span.type) || span.type === TokenType.EmptyString) {
       // An identify without an anonymous id is what the interface asks for.
-      if (kind !== "identify") this.#writes.reject("invalid_field", "it has no alias");
+      if (kind !== "identify") this.#writes.reject("alias", "invalid_field", "it has no alias");
       return undefined;
     }
     const other = this.#textOf(body, span);
@@ -177,7 +178,7 @@ export class EffectRules {
     const key = this.#textOf(body, named.$group_key);
     if (type === "" || key === "") {
       const field = type === "" ? "$group_type" : "$group_key";
-      this.#writes.reject("invalid_field", `its ${field} is absent or blank`);
+      this.#writes.reject(field, "invalid_field", `its ${field} is absent or blank`);
       return undefined;
     }
     const top = absent;
@@ -189,7 +190,8 @@ export class EffectRules {
 
   #groupsOf(body: Buffer, groups: Span): EventEffect["memberOf"] {
     if (groups.type !== TokenType.Object) {
-      if (!isNothing(groups.type)) this.#writes.reject("invalid_field", "$groups is no object");
+      if (!isNothing(groups.type))
+        this.#writes.reject("$groups", "invalid_field", "$groups is not an object");
       return noGroups;
     }
     const found = new Map<string, string>();
@@ -205,7 +207,10 @@ export class EffectRules {
       if (type === "") continue;
       if (key === "") found.delete(type);
       else if (found.size < eventGroupsMax || found.has(type)) found.set(type, key);
-      else this.#writes.reject("too_many_group_types", `an event has ${eventGroupsMax} at most`);
+      else {
+        const detail = `an event may name ${eventGroupsMax} groups`;
+        this.#writes.reject("$groups", "too_many_group_types", detail);
+      }
     }
     return [...found].map(([type, key]) => ({ type, key }));
   }

@@ -14,8 +14,6 @@ import type { PlainTexts } from "./plain-texts.ts";
 export const nameBytesMax = 400;
 /** Bytes of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
-/** Rejections of one event that are told one by one. */
-const rejectionsMax = 20;
 /** So many names are compared one with another; more are looked up. */
 const comparedNamesMax = 16;
 /** Characters of a name that a rejection quotes. */
@@ -24,6 +22,11 @@ const quotedLengthMax = 100;
 const noBytes = Buffer.alloc(0);
 const nothing: readonly PropertyText[] = [];
 const noNames: readonly string[] = [];
+const noRejections: readonly Rejection[] = [];
+
+interface FieldRejection extends Rejection {
+  more: number;
+}
 
 /** A field that may stand in two places, of which `top` counts where both have a key. */
 interface TwoPlaces {
@@ -36,8 +39,8 @@ interface TwoPlaces {
 export class PropertyWritesReader {
   readonly #texts: PlainTexts;
   readonly #members = new JsonMembers(noBytes);
-  #rejections: Rejection[] = [];
-  #rejected = 0;
+  /** What is rejected of each field of the event. */
+  readonly #rejected = new Map<string, FieldRejection>();
   /** Bytes of all names and values of the event: what is kept of them has no more. */
   #bytesRead = 0;
   /** What was kept of the event's fields while there was room for whatever came. */
@@ -53,24 +56,26 @@ export class PropertyWritesReader {
   }
 
   begin(): void {
-    this.#rejections = [];
-    this.#rejected = 0;
+    if (this.#rejected.size > 0) this.#rejected.clear();
     this.#bytesRead = 0;
     this.#kept = [];
     this.#bytesLeft = undefined;
   }
 
-  reject(reason: RejectedReason, detail: string): void {
-    if (++this.#rejected <= rejectionsMax) this.#rejections.push({ reason, detail });
+  /** Keeps the first rejection of each field, and counts the others. */
+  reject(field: string, reason: RejectedReason, detail: string): void {
+    const before = this.#rejected.get(field);
+    if (before === undefined) this.#rejected.set(field, { reason, detail, more: 0 });
+    else before.more++;
   }
 
-  /** All rejections since `begin`; of very many, the first ones and how many there are. */
+  /** The rejections since `begin`: one for each field at most, however many values it has. */
   end(): readonly Rejection[] {
-    const more = this.#rejected - rejectionsMax;
-    const last = this.#rejections.at(-1);
-    if (more > 0 && last !== undefined)
-      this.#rejections.push({ reason: last.reason, detail: `and ${more} more of this event` });
-    return this.#rejections;
+    if (this.#rejected.size === 0) return noRejections;
+    return Array.from(this.#rejected, ([field, { reason, detail, more }]) => {
+      if (more === 0) return { reason, detail };
+      return { reason, detail: `${detail} (and ${more} more of ${field})` };
+    });
   }
 
   /** The members of the objects in both places. */
@@ -81,8 +86,8 @@ export class PropertyWritesReader {
     this.#found = [];
     this.#places = undefined;
     this.#faults = undefined;
-    if (hasNested) this.#readMembers(body, nested);
-    if (hasTop) this.#readMembers(body, top);
+    if (hasNested) this.#readMembers(body, nested, field);
+    if (hasTop) this.#readMembers(body, top, field);
     return this.#takeFound(field);
   }
 
@@ -100,22 +105,22 @@ export class PropertyWritesReader {
   #hasMembers({ start, end, type }: Span, field: string): boolean {
     if (type === TokenType.Object) return end - start > 2;
     if (type !== TokenType.Absent && type !== TokenType.Null)
-      this.reject("invalid_field", `${field} is no object`);
+      this.reject(field, "invalid_field", `${field} is not an object`);
     return false;
   }
 
   #hasNames({ start, end, type }: Span, field: string): boolean {
     if (type === TokenType.Array || type === TokenType.Object) return end - start > 2;
     if (type !== TokenType.Absent && type !== TokenType.Null)
-      this.reject("invalid_field", `${field} is no list of names`);
+      this.reject(field, "invalid_field", `${field} is not a list of names`);
     return false;
   }
 
-  #readMembers(body: Buffer, { start, end }: Span): void {
+  #readMembers(body: Buffer, { start, end }: Span, field: string): void {
     const members = this.#members;
     members.begin(body, start, end);
     while (members.next()) {
-      const name = this.#nameOf(body, members.nameStart, members.nameEnd);
+      const name = this.#nameOf(body, field, { start: members.nameStart, end: members.nameEnd });
       if (name === undefined) continue;
       const { oddities } = members;
       if ((oddities & ValueOddity.TooDeep) !== 0) this.#addFault(name, "too_deep");
@@ -135,14 +140,19 @@ export class PropertyWritesReader {
     else this.#add(name, json);
   }
 
-  #nameOf(body: Buffer, start: number, end: number): string | undefined {
+  #nameOf(
+    body: Buffer,
+    field: string,
+    { start, end }: Pick<Span, "start" | "end">,
+  ): string | undefined {
     // A name with escapes is at most six times as long as what it stands for.
     const name =
       end - start > 6 * nameBytesMax
         ? body.toString("latin1", start, start + nameBytesMax + 1)
         : this.#texts.nameOf(body, start, end);
     if (name.length * 3 <= nameBytesMax || Buffer.byteLength(name) <= nameBytesMax) return name;
-    this.reject("name_too_long", `the name ${quoted(name)} has over ${nameBytesMax} bytes`);
+    const detail = `${field}: the name ${quoted(name)} has over ${nameBytesMax} bytes`;
+    this.reject(field, "name_too_long", detail);
     return undefined;
   }
 
@@ -162,12 +172,12 @@ export class PropertyWritesReader {
         valueType !== TokenType.EscapedString &&
         valueType !== TokenType.EmptyString
       ) {
-        this.reject("invalid_field", `${field} holds something that is no name`);
+        this.reject(field, "invalid_field", `${field} holds a value that is not a name`);
         continue;
       }
       const name = isObject
-        ? this.#nameOf(body, members.nameStart, members.nameEnd)
-        : this.#nameOf(body, members.valueStart + 1, members.valueEnd - 1);
+        ? this.#nameOf(body, field, { start: members.nameStart, end: members.nameEnd })
+        : this.#nameOf(body, field, { start: members.valueStart + 1, end: members.valueEnd - 1 });
       if (name !== undefined) names.add(name);
     }
   }
@@ -203,7 +213,7 @@ export class PropertyWritesReader {
   #takeFound(field: string): readonly PropertyText[] {
     if (this.#faults !== undefined) {
       for (const [name, reason] of this.#faults)
-        this.reject(reason, `${field}: the value of ${quoted(name)} cannot be kept`);
+        this.reject(field, reason, `${field}: the value of ${quoted(name)} cannot be kept`);
       this.#found = this.#found.filter(([, json]) => json !== "");
     }
     if (this.#bytesRead > eventPropertyBytesMax) return this.#withinRoom(field);
@@ -218,7 +228,7 @@ export class PropertyWritesReader {
       const bytes = propertyBytesOf(property);
       if (bytes > left) {
         const detail = `${field}: no room for ${quoted(property[0])}, which has ${bytes} bytes`;
-        this.reject("properties_too_large", detail);
+        this.reject(field, "properties_too_large", detail);
         return false;
       }
       left -= bytes;

@@ -2,8 +2,10 @@
 
 import type { Value } from "../../base/table.ts";
 
-/** The newest rejections of each project. */
+/** The newest rejections of each project are kept, and up to `rejectedTrim` more. */
 export const rejectedKept = 10_000;
+/** Older rejections are deleted once per this many new ones: a deletion costs more than a row. */
+const rejectedTrim = 1_000;
 
 /** Runs that are kept apart. Older ones become one a stream: their order is forgotten. */
 const runsKept = 100_000;
@@ -23,6 +25,12 @@ const runsAtOnce = 10_000;
 export function trimOutboxSql(parameter: string): string {
   return `DELETE FROM outbox
     WHERE id <= (SELECT id FROM outbox ORDER BY id DESC LIMIT 1 OFFSET ${parameter})`;
+}
+
+/** `total`: how many rejections the project ever had, with the `added` ones. */
+export function isTrimDue(total: number, added: number): boolean {
+  const isCrossed = Math.floor(total / rejectedTrim) > Math.floor((total - added) / rejectedTrim);
+  return total > rejectedKept && isCrossed;
 }
 
 /** How many rows there are of each project; the project is the first value of a row. */

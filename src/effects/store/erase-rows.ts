@@ -112,23 +112,37 @@ export async function eraseRows(
     spikes += await sql.run("DELETE FROM spikes WHERE project_id = $1 AND subject = $2", key);
   }
   const counts = { links, groupMembers, persons, spikes };
-  const rejected = await eraseRejected(sql, projectId, all);
+  const rejected =
+    (await remove("rejected", `distinct_id IN ${listed}`)) +
+    (await eraseUnowned(sql, projectId, all));
   const announcements = await eraseMemory(sql, projectId, all);
   await sql.run("DROP TABLE gone");
   return { ids, ...counts, rejected, announcements, remains: [] };
 }
 
-/** Rows whose text names one of the ids; one more than that is no loss. */
-async function eraseRejected(
+/**
+ * Removes the rejections whose event's id is unknown, and whose text has one of the ids as a whole:
+ * in quotes, or as the end of the text after a colon, alone or as one of "a or b".
+ */
+async function eraseUnowned(
   sql: ErasingSql,
   projectId: string,
   ids: ReadonlySet<string>,
 ): Promise<number> {
-  const rows = await sql.all("SELECT id, detail FROM rejected WHERE project_id = $1", [projectId]);
+  const which = "WHERE project_id = $1 AND distinct_id IS NULL";
+  const rows = await sql.all(`SELECT id, detail FROM rejected ${which}`, [projectId]);
+  const names = [...ids].map((id) => ({ id, quoted: JSON.stringify(id) }));
   let removed = 0;
-  for (const [id, detail] of rows) {
-    const names = [...ids].some((one) => (detail as string).includes(one));
-    if (names) removed += await sql.run("DELETE FROM rejected WHERE id = $1", [id!]);
+  for (const [row, detail] of rows) {
+    const text = detail as string;
+    const last = text.slice(text.indexOf(": ") + 2);
+    const isNamed = names.some(
+      ({ id, quoted }) =>
+        last === id ||
+        text.includes(quoted) ||
+        (last.includes(" or ") && (last.startsWith(`${id} or `) || last.endsWith(` or ${id}`))),
+    );
+    if (isNamed) removed += await sql.run("DELETE FROM rejected WHERE id = $1", [row!]);
   }
   return removed;
 }

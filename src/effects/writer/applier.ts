@@ -236,7 +236,8 @@ export class Applier implements LineVisitor {
     if (this.#isAgain) return;
     const { lane, partition, epoch, sequence, storedAtMs: atMs } = frame;
     const place = { lane, partition, epoch, sequence, line };
-    this.#options.people.reject({ projectId, place, eventUuid: "", atMs, ...rejection });
+    const event = { eventUuid: "", distinctId: undefined };
+    this.#options.people.reject({ projectId, place, ...event, atMs, ...rejection });
   }
 
   #moveTo({ name, place, incidents }: PlaceItem): void {

@@ -47,6 +47,7 @@ export function effectOf(step: Step): EventEffect {
     group: undefined,
     ...step,
     distinctId: step.distinctId,
+    eventDistinctId: step.distinctId ?? "nobody",
     place,
     stamp: { timeMs: step.timeMs, rank: rankOf(place) },
     eventUuid: rankOf(place),

@@ -50,9 +50,12 @@ describe.each(databases)("in $kind", (of) => {
         links: [linkRow(1, "anon", "ada", { projectId })],
         spikes: [spikeRow("older"), spikeRow("project"), spikeRow("bob")],
         activity: [{ projectId, state: activityOf("older") }],
-        rejected: [1, 2].map((n) =>
-          rejectedRow(n, { projectId, detail: n === 1 ? 'properties of "anon"' : "none's" }),
-        ),
+        rejected: [
+          rejectedRow(1, { projectId, detail: 'properties of "anon"' }),
+          rejectedRow(2, { projectId, detail: "none's" }),
+          rejectedRow(3, { projectId, detail: "$set of an event of theirs", distinctId: "older" }),
+          rejectedRow(4, { projectId: "other", detail: "of another project", distinctId: "ada" }),
+        ],
         outbox: ["older", "bob"].map((subject) => ({
           ...{
             messageId: subject,
@@ -67,7 +70,7 @@ describe.each(databases)("in $kind", (of) => {
     const { remains, ...erased } = await erasure.erase(projectId, ["older", "nobody"]);
     expect(erased).toEqual({
       ...{ ids: ["ada", "anon", "older"], persons: 1, links: 1, groupMembers: 1 },
-      ...{ spikes: 1, rejected: 1, announcements: 1 },
+      ...{ spikes: 1, rejected: 2, announcements: 1 },
     });
     expect(remains.length).toBeGreaterThan(0);
 
@@ -90,6 +93,43 @@ describe.each(databases)("in $kind", (of) => {
     const person = await store.reader.personByDistinctId(projectId, "anon");
     expect(person?.distinctIds).toEqual(["anon"]);
     expect(await store.reader.personByDistinctId(projectId, "ada")).toBeUndefined();
+    await store.close();
+  });
+
+  test.each([
+    "t",
+    "%",
+    "_",
+    "1",
+    "of",
+    "e",
+    "\\",
+    '"',
+    "'",
+    "u0041",
+    "ü",
+    "😀".slice(0, 1).toWellFormed(),
+    "more than 100 group types",
+  ])("an erasure of %j leaves the rejections of other ids", async (id) => {
+    const place = await of.newDatabase();
+    const store = await openedStore(place);
+    const others = ["t1", "at", "100%", "a_b", "11", "A", "\\\\", 'a"b', "o'neill", "müller", "😀"];
+    const rejected = others.flatMap((distinctId, n) => [
+      rejectedRow(n, { projectId, detail: `more than 100 group types: ${distinctId}`, distinctId }),
+      rejectedRow(n, { projectId, detail: `were changed and are taken: ${distinctId}` }),
+      rejectedRow(n, { projectId, detail: `were changed and are taken: ${distinctId} or other` }),
+      rejectedRow(n, { projectId, detail: `$set: the value of ${JSON.stringify(distinctId)} …` }),
+    ]);
+    const own = [
+      rejectedRow(1, { projectId, distinctId: id }),
+      rejectedRow(1, { projectId, detail: `were changed and are taken: ${id}` }),
+      rejectedRow(1, { projectId, detail: `were changed and are taken: ${id} or other` }),
+      rejectedRow(1, { projectId, detail: `were changed and are taken: other or ${id}` }),
+    ];
+    await store.commit(commitOf(0, { rejected: [...rejected, ...own] }));
+    const erased = await (await erasureAt(place)).erase(projectId, [id]);
+    expect(erased.rejected).toBe(own.length);
+    expect((await store.reader.rejected(projectId, 1_000)).toReversed()).toEqual(rejected);
     await store.close();
   });
 

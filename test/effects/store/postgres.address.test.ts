@@ -125,6 +125,7 @@ test("a database from before large properties were counted has them counted", as
   await before.close();
   for (const table of ["large_properties", "installation"])
     await asked(url, `DROP TABLE penstock_effects.${table}`);
+  await asked(url, "ALTER TABLE penstock_effects.rejected DROP COLUMN distinct_id");
   await asked(url, "UPDATE penstock_effects.schema_version SET version = 1");
   const store = new PostgresStore({ url });
   onTestFinished(() => store.close());

@@ -147,6 +147,7 @@ export function rejectedRow(n: number, parts: Partial<RejectedRow> = {}): Reject
     atMs: noon + n,
     reason: "too_deep",
     detail: `$set.deep ${n}`,
+    distinctId: undefined,
     ...parts,
   };
 }

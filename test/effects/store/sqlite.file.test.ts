@@ -209,6 +209,7 @@ test("a database from before large properties were counted has them counted", as
   await store.close();
   const db = new DatabaseSync(file);
   db.exec("DROP TABLE large_properties; DROP TABLE installation");
+  db.exec("ALTER TABLE rejected DROP COLUMN distinct_id");
   db.exec("UPDATE schema_version SET version = 1");
   db.close();
   const again = await newStore(file);

@@ -6,7 +6,7 @@ import { pick, rowsOf, type Table, type Value } from "../../../base/table.ts";
 import { arrayOf, chunksOf, columnsSql, unnestSql, upsertSql } from "../../../postgres/arrays.ts";
 import { selectRows } from "../../../postgres/select-rows.ts";
 import type { Run } from "../../types.ts";
-import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold } from "../bounds.ts";
+import { foldRunsSql, isTrimDue, rejectedKept, rowsOfProjects, runsToFold } from "../bounds.ts";
 import { FencedError } from "../port.ts";
 import { type FlatCommit, flatRuns } from "../rows/flat-commit.ts";
 import { isSameRun, runOf } from "../rows/read-rows.ts";
@@ -233,7 +233,7 @@ async function writeRejected(client: ClientBase, values: readonly Value[]): Prom
     [arrayOf([...added.keys()]), arrayOf([...added.values()])],
   );
   for (const [projectId, total] of totals) {
-    if ((total as number) <= rejectedKept) continue;
+    if (!isTrimDue(total as number, added.get(projectId as string) ?? 0)) continue;
     // By what is there: an operator may have deleted some, so that the total says nothing of it.
     await client.query(
       `DELETE FROM rejected WHERE project_id = $1 AND id <= (

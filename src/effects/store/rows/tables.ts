@@ -228,6 +228,7 @@ export const rejected = table(
     reason: word<RejectedReason>(),
     detail: text,
     at_ms: integer,
+    distinct_id: orNull(text),
   },
 );
 export const incidents = table(

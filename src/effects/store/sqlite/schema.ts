@@ -254,5 +254,14 @@ const large = `
 const installation = `
   CREATE TABLE installation (subject_prefix TEXT NOT NULL) STRICT;`;
 
+// Whose event it was, by which an erasure finds the row. Older rows have none.
+const rejectedIds = `
+  ALTER TABLE rejected ADD COLUMN distinct_id TEXT;`;
+
 /** Step n brings a database from version n to n + 1. */
-export const steps: readonly string[] = [people + groups + counts + progress, large, installation];
+export const steps: readonly string[] = [
+  people + groups + counts + progress,
+  large,
+  installation,
+  rejectedIds,
+];

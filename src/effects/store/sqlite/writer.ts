@@ -4,7 +4,14 @@
 
 import type { FileLock } from "../../../base/file-lock.ts";
 import { rowsOf, type Table, type Value } from "../../../base/table.ts";
-import { foldRunsSql, rejectedKept, rowsOfProjects, runsToFold, trimOutboxSql } from "../bounds.ts";
+import {
+  foldRunsSql,
+  isTrimDue,
+  rejectedKept,
+  rowsOfProjects,
+  runsToFold,
+  trimOutboxSql,
+} from "../bounds.ts";
 import { bindSql } from "../installation.ts";
 import { FencedError, type GroupName } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
@@ -251,7 +258,7 @@ export class SqliteWriter {
     );
     for (const [projectId, added] of rowsOfProjects(values, tables.rejected.columns.length)) {
       const total = count.get(projectId, added)?.[0] as number;
-      if (total > rejectedKept) oldest.run(projectId, rejectedKept);
+      if (isTrimDue(total, added)) oldest.run(projectId, rejectedKept);
     }
   }
 
