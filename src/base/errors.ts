@@ -186,7 +186,7 @@ export const errorTable = {
   unsupported_encoding: {
     status: 415,
     title: "The content encoding is not supported",
-    when: "Content-Encoding names a coding that is not one of gzip, deflate, br and zstd",
+    when: "Content-Encoding names more than one coding, or one that is not gzip, deflate, br or zstd and without which the body cannot be read",
     remedy: "Use one of gzip, deflate, br and zstd, or send the body as it is.",
   },
   rate_limited: {

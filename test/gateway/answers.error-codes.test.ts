@@ -160,7 +160,7 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
     ["more than max_payload", event({ event: "e", properties: { text: "x".repeat(65_536) } })],
   ],
   unsupported_encoding: [
-    ["compress", () => gateway.post("/batch/", "{}", { "content-encoding": "compress" })],
+    ["compress", () => gateway.post("/batch/", "\x1f\x9d\x90", { "content-encoding": "compress" })],
   ],
 };
 

@@ -46,7 +46,12 @@ const refusals: [status: number, error: string, title: string, request: Refused]
     "a timestamp that is none",
     { headers: { "PostHog-Request-Timestamp": "now" } },
   ],
-  [415, "unsupported_encoding", "an unknown coding", { headers: { "Content-Encoding": "lz4" } }],
+  [
+    415,
+    "unsupported_encoding",
+    "a body in an unknown coding",
+    { headers: { "Content-Encoding": "lz4" }, body: () => "\x04\x22\x4d\x18" },
+  ],
   [
     415,
     "unsupported_encoding",

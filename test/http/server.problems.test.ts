@@ -36,7 +36,7 @@ const found: [ErrorCode, Uint8Array, ((server: TestServer) => void)?][] = [
     "inflated_too_large",
     post(gzipSync("x".repeat(inflatedBytesMax + 1)), { "Content-Encoding": "gzip" }),
   ],
-  ["unsupported_encoding", post("{}", { "Content-Encoding": "compress" })],
+  ["unsupported_encoding", post("\x1f\x9d", { "Content-Encoding": "compress" })],
   ["overloaded", post("{}"), ({ admission }) => admission.take(2 * admission.bytesMax)],
   ["unavailable", post("{}"), (server) => Object.assign(server, { refusal: "unavailable" })],
   ["store_full", post("{}"), (server) => Object.assign(server, { refusal: "store_full" })],

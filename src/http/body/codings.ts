@@ -39,22 +39,32 @@ export function compressionNamed(value: string): Compression | undefined {
 }
 
 /**
- * The coding that a Content-Encoding names: `identity` where it names none, undefined where it
- * names one that is not supported. Only one coding is taken: of a list, all but one must be
- * `identity`. Nobody sends stacked codings but to multiply a bomb.
+ * The known coding that a Content-Encoding names, `identity` for none; undefined where it names more
+ * than one. Unknown names are ignored: clients send charsets and content types here, and the bytes
+ * show whether the body can be read. Stacked codings are refused, because they multiply a bomb.
  */
 export function codingOf(header: string): BodyCoding | undefined {
   if (header === "") return "identity";
   if (header === "gzip") return "gzip";
   let found: BodyCoding = "identity";
-  for (const part of header.split(",")) {
-    const name = part.trim().toLowerCase();
-    if (name === "" || name === "identity") continue;
-    const coding = Object.hasOwn(codings, name) ? codings[name] : undefined;
-    if (coding === undefined || found !== "identity") return undefined;
+  for (const name of namesIn(header)) {
+    const coding = Object.hasOwn(codings, name) ? codings[name]! : "identity";
+    if (coding === "identity") continue;
+    if (found !== "identity") return undefined;
     found = coding;
   }
   return found;
+}
+
+/** True when a Content-Encoding names a coding that is not known. */
+export function namesUnknownCoding(header: string): boolean {
+  return namesIn(header).some(
+    (name) => name !== "" && name !== "identity" && !Object.hasOwn(codings, name),
+  );
+}
+
+function namesIn(header: string): string[] {
+  return header.split(",").map((part) => part.trim().toLowerCase());
 }
 
 /**

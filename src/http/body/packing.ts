@@ -1,8 +1,8 @@
 // Compares how the client says that a payload is packed with what its bytes show. Unpacks nothing.
 
 import type { Problem } from "../../base/errors.ts";
-import { invalidEncoding } from "./body-problems.ts";
-import { type Compression, codingOf } from "./codings.ts";
+import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
+import { type Compression, codingOf, namesUnknownCoding } from "./codings.ts";
 import { Layer } from "./payload-form.ts";
 
 interface Packed {
@@ -26,6 +26,7 @@ export function compressionOf(body: Packed): Compression | undefined {
 /** Says what is wrong where the request names a compression that its payload does not have. */
 export function faultOf(body: Packed, form: "json" | "unknown"): Problem | undefined {
   const { layers } = body;
+  if (form === "unknown" && namesUnknownCoding(body.contentEncoding)) return unsupportedEncoding;
   const compression = (layers & Layer.Compressed) === 0 ? compressionOf(body) : undefined;
   if (compression === undefined || (compression === "base64" && (layers & Layer.Base64) !== 0))
     return undefined;

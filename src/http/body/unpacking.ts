@@ -24,7 +24,7 @@ import {
   tooManyToInflate,
   unsupportedEncoding,
 } from "./body-problems.ts";
-import { type Coding, codingOf, looksGzipped } from "./codings.ts";
+import { type Coding, codingOf, looksGzipped, namesUnknownCoding } from "./codings.ts";
 import type { FormFields } from "./form-fields.ts";
 import { WORK_PER_MS, workOf } from "./inflate.ts";
 import { InflateQueue, type QueuedWork } from "./inflate-queue.ts";
@@ -108,11 +108,14 @@ export class Unpacker {
     if (body.contentEncoding === "") return this.#peel(body, bytes);
     const coding = codingOf(body.contentEncoding);
     if (coding === undefined) return unsupportedEncoding;
-    if (coding === "identity" || coding === "gzip" || coding === "lz64" || coding === "base64")
-      return this.#peel(body, bytes);
-    return looksGzipped(bytes) && body.compression === "gzip"
-      ? this.#peel(body, bytes)
-      : this.#inflate(body, coding, bytes);
+    const isSeenInBytes =
+      coding === "identity" ||
+      coding === "gzip" ||
+      coding === "lz64" ||
+      coding === "base64" ||
+      (looksGzipped(bytes) && body.compression === "gzip");
+    const fault = isSeenInBytes ? this.#peel(body, bytes) : this.#inflate(body, coding, bytes);
+    return asRefused(body, fault);
   }
 
   /** Unpacks the payload in the query, as `unpack` does a body. */
@@ -318,7 +321,15 @@ function goOn(body: RequestBody): void {
 }
 
 function refuseFor(body: RequestBody, unpacked: Unpacked): void {
-  if (unpacked !== undefined) body.request.answerProblem(unpacked);
+  const problem = asRefused(body, unpacked);
+  if (problem !== undefined) body.request.answerProblem(problem);
+}
+
+/** A body that cannot be read is in the unknown coding that its Content-Encoding names, if any. */
+function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
+  return problem?.code === "invalid_encoding" && namesUnknownCoding(body.contentEncoding)
+    ? unsupportedEncoding
+    : problem;
 }
 
 type QueuedPart = Pick<QueuedWork, "bytesLeft"> & Partial<Pick<QueuedWork, "memoryBytes">>;

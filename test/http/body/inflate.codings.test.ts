@@ -148,15 +148,74 @@ describe("encoded bodies are inflated", () => {
     for (const [, encode] of codings) expect(encode(noisy).length).toBeGreaterThan(atOnceBytesMax);
   });
 
-  test.each(["compress", "gzip, br", "gzip, gzip", "aes128gcm", "__proto__", "gzip;q=1"])(
-    "%s is unsupported_encoding",
-    async (header) => {
-      const server = await startTestServer();
-      const wire = await connectTo(server);
-      wire.write(post(zlib.gzipSync("{}"), { "Content-Encoding": header }));
-      expect(codeIn(await wire.reply())).toBe("unsupported_encoding");
-    },
+  const unknown = [
+    "utf-8",
+    "UTF-8",
+    " none ",
+    "binary",
+    "json",
+    "application/json",
+    "identity, utf-8",
+  ];
+  unknown.push(
+    "utf-8,identity",
+    ",utf-8,",
+    "compress",
+    "aes128gcm",
+    "__proto__",
+    "gzip;q=1",
+    "*",
+    "\xe9",
   );
+
+  test.each(
+    unknown.flatMap((header) => [
+      [header, "plain", Buffer.from(small)] as const,
+      [header, "plain, after white space", Buffer.from(` \r\n${small}`)] as const,
+      [header, "gzip", zlib.gzipSync(small)] as const,
+      [header, "base64", Buffer.from(Buffer.from(small).toString("base64"))] as const,
+      [header, "a form", Buffer.from(`data=${encodeURIComponent(small)}`)] as const,
+    ]),
+  )("Content-Encoding %s is ignored if the body is %s", async (header, _form, body) => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(post(body, { "Content-Encoding": header }));
+    expect((await wire.reply()).status).toBe(200);
+    expect(server.taken[0]!.text.trim()).toBe(small);
+  });
+
+  test.each([
+    ["gzip, utf-8", zlib.gzipSync(small)],
+    ["utf-8, gzip", zlib.gzipSync(small)],
+    ["binary, BR", zlib.brotliCompressSync(small)],
+    ["deflate, none", zlib.deflateSync(small)],
+    ["zstd,json", zlib.zstdCompressSync(noisy)],
+  ])("an unknown coding next to a known one is ignored: %s", async (header, body) => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(post(body, { "Content-Encoding": header }));
+    expect((await wire.reply()).status).toBe(200);
+    expect([small, noisy]).toContain(server.taken[0]!.text);
+  });
+
+  test.each([
+    ["gzip, br", zlib.gzipSync(small)],
+    ["gzip, gzip", zlib.gzipSync(small)],
+    ["gzip, utf-8, br", zlib.gzipSync(small)],
+    ["compress", Buffer.from([0x1f, 0x9d, 0x90, 0x7b])],
+    ["utf-8", Buffer.from([0xde, 0xad, 0xbe, 0xef])],
+    ["lz4, br", Buffer.from(small)],
+    ["json, gzip", Buffer.from([0x1f, 0x9d, 0x90, 0x7b])],
+    ["snappy, gzip", zlib.gzipSync(Buffer.from([0xde, 0xad, 0xbe, 0xef]))],
+    ["snappy, deflate", zlib.deflateSync(noisy).subarray(0, 70_000)],
+  ])("%s is unsupported_encoding if the body cannot be read", async (header, body) => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(post(body, { "Content-Encoding": header }));
+    const reply = await wire.reply();
+    expect([reply.status, codeIn(reply)]).toEqual([415, "unsupported_encoding"]);
+    expect(server.taken).toEqual([]);
+  });
 
   test.each([1, 2])(
     "whose a compressed body is, is known when it comes in %i pieces",
