@@ -8,7 +8,7 @@ import type { ErrorCode } from "../src/base/errors.ts";
 import { networksOf } from "../src/base/networks.ts";
 import type { Admission, Exchange, IntakeReport, Peek } from "../src/base/types.ts";
 import type { QuickInflater } from "../src/http/body/quick-inflation.ts";
-import type { ConnectionId } from "../src/http/client/connection-id.ts";
+import { type ConnectionId, loadConnectionAddon } from "../src/http/client/connection-id.ts";
 import type { CertificateFiles } from "../src/http/listener.ts";
 import type { StaticFiles } from "../src/http/pages/static-files.ts";
 import { HttpServer } from "../src/http/server.ts";
@@ -114,7 +114,7 @@ export async function startTestServer(config: TestServerConfig = {}): Promise<Te
     refusal: () => server.refusal,
     inflater: "inflater" in config ? config.inflater : new (loadAddon().Inflater)(),
     peek: config.peek,
-    connectionId: config.connectionId,
+    connection: { ...loadConnectionAddon(), connectionId: config.connectionId },
     certificate: config.certificate,
     files: config.files,
     passThrough: config.passThrough,

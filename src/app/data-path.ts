@@ -12,7 +12,7 @@ import { UuidSource } from "../events/uuid.ts";
 import type { QuickInflater } from "../http/body/quick-inflation.ts";
 import { watchCertificate } from "../http/certificate.ts";
 import { proxyProtocolNeedsAddon } from "../http/client/address-source.ts";
-import { type ConnectionId, loadConnectionId } from "../http/client/connection-id.ts";
+import { type ConnectionAddon, loadConnectionAddon } from "../http/client/connection-id.ts";
 import type { CertificateFiles } from "../http/listener.ts";
 import { readStaticFiles, type StaticFiles } from "../http/pages/static-files.ts";
 import { HttpServer } from "../http/server.ts";
@@ -42,7 +42,7 @@ export interface DataPath {
 export async function openDataPath(
   base: GatewayBase,
   store: StoreSide,
-  connectionId: ConnectionId | undefined,
+  connection: ConnectionAddon | undefined,
 ): Promise<DataPath> {
   const { config, log, clock, metrics, closers } = base;
   const { link, streams, registry, processId } = store;
@@ -59,19 +59,19 @@ export async function openDataPath(
   });
   closers.add(() => shares.close());
   const http = await openHttp(base, store.registry, {
-    ...{ admission, publisher, shares, connectionId },
+    ...{ admission, publisher, shares, connection },
   });
   return { admission, publisher, shares, http };
 }
 
 interface HttpParts extends Omit<DataPath, "http"> {
-  readonly connectionId: ConnectionId | undefined;
+  readonly connection: ConnectionAddon | undefined;
 }
 
 async function openHttp(
   base: GatewayBase,
   registry: Registry,
-  { admission, publisher, shares, connectionId }: HttpParts,
+  { admission, publisher, shares, connection }: HttpParts,
 ): Promise<HttpServer> {
   const { config, log, worker, clock, metrics, clientWarnings, closers } = base;
   const { trim, inflater, ...tools } = intakeTools(log, clock.monotonicMs);
@@ -99,7 +99,7 @@ async function openHttp(
   if (worker !== "joining") tellScripts(files, config.posthogJs, log);
   const http = new HttpServer({
     config: { ...config, ...connectionLimits(config) },
-    ...{ intake, admission, metrics, clientWarnings, log, clock, connectionId, certificate, files },
+    ...{ intake, admission, metrics, clientWarnings, log, clock, connection, certificate, files },
     ...{ passThrough, inflater, peek: createPeek(registry) },
     workMs: tools.workMs,
     random: Math.random,
@@ -187,12 +187,12 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
  * Loads the connection addon before anything is waited for. If the addon is missing and the PROXY
  * protocol needs it, the gateway does not start.
  */
-export function connectionIdentity(
+export function connectionAddon(
   { proxyProtocol }: Config,
   log: Pick<ProcessLog, "debug">,
-): ConnectionId | undefined {
+): ConnectionAddon | undefined {
   try {
-    return loadConnectionId();
+    return loadConnectionAddon();
   } catch (error) {
     if (proxyProtocol) throw new Error(proxyProtocolNeedsAddon, { cause: error });
     log.debug(

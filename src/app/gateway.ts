@@ -7,7 +7,7 @@ import type { ClientWarnings } from "../admin/metrics/client-warnings.ts";
 import type { Metrics } from "../admin/metrics/metrics.ts";
 import { AdminServer } from "../admin/server.ts";
 import type { Config } from "../settings/config.ts";
-import { connectionIdentity, type DataPath, openDataPath } from "./data-path.ts";
+import { connectionAddon, type DataPath, openDataPath } from "./data-path.ts";
 import { type GatewayBase, type GatewayDependencies, gatewayBase } from "./gateway-base.ts";
 import { livePageOf } from "./live.ts";
 import { openStoreSide, type StoreSide } from "./store-side.ts";
@@ -40,14 +40,14 @@ export async function startGateway(
   config: Config,
   dependencies: GatewayDependencies,
 ): Promise<Gateway> {
-  const connectionId = connectionIdentity(config, dependencies.log);
+  const connection = connectionAddon(config, dependencies.log);
   const base = gatewayBase(config, dependencies);
   const { log, worker, metrics, clientWarnings, status, closers } = base;
   try {
     const operator = worker === undefined ? await openOperatorSide(base) : undefined;
     const adminPort = operator?.port ?? 0;
     const store = await openStoreSide(base);
-    const data = await openDataPath(base, store, connectionId);
+    const data = await openDataPath(base, store, connection);
     watchSides(metrics, store, data);
     const port = await data.http.listen(config.host, config.port, worker ?? "alone");
     status.publicPort = port;

@@ -16,7 +16,7 @@ import { GrowingBodies } from "./body/growing-bodies.ts";
 import { Layer } from "./body/payload-form.ts";
 import type { QuickInflater } from "./body/quick-inflation.ts";
 import { AddressSource, type AddressSourceConfig } from "./client/address-source.ts";
-import type { ConnectionId } from "./client/connection-id.ts";
+import type { ConnectionAddon } from "./client/connection-id.ts";
 import type { ConnectionLimits } from "./client/connection-limits.ts";
 import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "./exchange.ts";
 import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
@@ -55,8 +55,13 @@ interface HttpServerOptions {
   readonly random: () => number;
   /** The code to refuse every request with for now, before its body is read. */
   readonly refusal?: () => ErrorCode | undefined;
-  /** With it the client's address is read once for each connection, without it for each request. */
-  readonly connectionId?: ConnectionId | undefined;
+  /**
+   * With it the client's address is read once for each connection, without it for each request. A
+   * part of it may be absent: what needs that part is off.
+   */
+  readonly connection?:
+    | { [Part in keyof ConnectionAddon]?: ConnectionAddon[Part] | undefined }
+    | undefined;
   /** The scripts that pages load from here; undefined where there are none. */
   readonly files?: StaticFiles | undefined;
   /** Answers what is no event; undefined: that is answered here. */
@@ -73,10 +78,15 @@ interface HttpServerOptions {
 const lingerMs = 100;
 const lingerMsMax = 2_000;
 
+/** Clients that wait for a 100 with long bodies alone do so from 1 KiB on (curl), or more. */
+const EXPECTED_BYTES_MIN = 1_023;
+const CONTINUE = "100-continue";
+
 const NOTHING_SENT: Problem = {
   code: "empty_body",
   detail: "A GET has its events in the query, as data=...: send them so, or with POST in the body",
 };
+
 export class HttpServer {
   /**
    * How many connections are open, how many may be, and how many were closed for being over a
@@ -92,7 +102,7 @@ export class HttpServer {
   #begun = 0;
 
   constructor(options: HttpServerOptions) {
-    const { config, connectionId, files, log } = options;
+    const { config, connection, files, log } = options;
     this.#options = options;
     this.#shared = sharedOf(options);
     this.#reader = new BodyReader({
@@ -104,7 +114,7 @@ export class HttpServer {
       log,
       monotonicMs: () => options.clock.monotonicMs(),
     });
-    this.#clients = new AddressSource(config, { connectionId, log });
+    this.#clients = new AddressSource(config, { connectionId: connection?.connectionId, log });
     this.connections = this.#clients.limits;
     const { passThrough } = options;
     const begin = (response: HttpResponse, request: HttpRequest, routed: Routed) =>
@@ -217,6 +227,9 @@ export class HttpServer {
     });
     const everyLine = this.#clients.isReadByOthers(request);
     exchange.userAgent = this.#clients.agentOf(request, everyLine);
+    const isLong = bytesDeclared < 0 || bytesDeclared > EXPECTED_BYTES_MIN;
+    if (this.#clients.expects(request, { isRead: everyLine, isLong }))
+      this.#continueIfAsked(response, request);
     const framing = framingOf(request, bytesDeclared, everyLine);
     if (framing !== "sure") exchange.endsInDoubt = true;
     const problem =
@@ -226,6 +239,21 @@ export class HttpServer {
     if (problem !== undefined) exchange.body.discard(problem);
     if (routed.verdict !== undefined) exchange.body.discard(routed.verdict);
     return exchange;
+  }
+
+  /**
+   * uWS tells a client that sends `Expect: 100-continue`, in these letters alone, to go on. Other
+   * spellings count too, and what is not known is ignored. RFC 9110, section 10.1.1.
+   */
+  #continueIfAsked(response: HttpResponse, request: HttpRequest): void {
+    const { connection, certificate } = this.#options;
+    if (request.getHeader("expect") === CONTINUE) return;
+    const expectations: string[] = [];
+    request.forEach((name, value) => {
+      if (name === "expect") expectations.push(...value.toLowerCase().split(","));
+    });
+    if (expectations.some((expectation) => expectation.trim() === CONTINUE))
+      connection?.sendContinue?.(response, certificate !== undefined);
   }
 
   #takesNoChunks(senderAddress: string): boolean {

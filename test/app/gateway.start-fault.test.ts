@@ -8,7 +8,7 @@ import { readConfig } from "../../src/settings/read-config.ts";
 const cause = new Error("not built");
 
 vi.mock("../../src/http/client/connection-id.ts", () => ({
-  loadConnectionId: () => {
+  loadConnectionAddon: () => {
     throw cause;
   },
 }));

@@ -43,6 +43,14 @@ describe("HTTPS is spoken with a certificate", () => {
     expect(server.taken[0]!.text).toBe(body);
   });
 
+  test.each(["100-continue", "100-Continue"])("Expect: %s is answered 100", async (Expect) => {
+    const server = await start();
+    const socket = await secure(server, { ca: authority.ca });
+    const answer = await answerTo(socket, head({ "Content-Length": "2", Expect }));
+    expect(answer).toBe("HTTP/1.1 100 Continue\r\n\r\n");
+    expect(await answerTo(socket, Buffer.from("{}"))).toMatch(/^HTTP\/1.1 200 OK/);
+  });
+
   test("a long answer arrives whole, and ends its connection", async () => {
     const body = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => at % 251));
     const files = {

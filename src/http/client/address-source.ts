@@ -29,7 +29,15 @@ export interface AddressSourceConfig {
 /** What AddressSource asks about connections. It can be answered without the addon, too. */
 type Peers = Pick<
   ConnectionAddresses<HttpResponse>,
-  "follow" | "of" | "wasFirst" | "isShared" | "noteShared" | "agent" | "noteAgent"
+  | "follow"
+  | "of"
+  | "wasFirst"
+  | "isShared"
+  | "noteShared"
+  | "agent"
+  | "noteAgent"
+  | "expects"
+  | "noteExpects"
 >;
 
 /**
@@ -113,6 +121,19 @@ export class AddressSource {
     if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
     return peers.agent;
   }
+
+  /**
+   * Whether the request that `of` was last called for has an Expect header. `isRead` is what
+   * `isReadByOthers` has returned. On a connection of one client the header is read with the first
+   * request, and later ones are taken to be like it, unless they may bring a long body.
+   */
+  expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
+    const peers = this.#peers;
+    if (!isRead && !isLong && peers.isShared === false && !peers.expects) return false;
+    const expects = request.getHeader("expect") !== "";
+    if (expects) peers.noteExpects();
+    return expects;
+  }
 }
 
 interface PeersOptions {
@@ -167,6 +188,8 @@ function countedOnly(
     noteShared: () => {},
     agent: "",
     noteAgent: () => {},
+    expects: true,
+    noteExpects: () => {},
   };
 }
 

@@ -35,6 +35,7 @@ interface Held {
   address: string;
   isShared: boolean;
   agent: string;
+  expects: boolean;
 }
 
 export class ConnectionAddresses<Response extends NewConnection> {
@@ -76,6 +77,15 @@ export class ConnectionAddresses<Response extends NewConnection> {
     return this.#last?.agent ?? "";
   }
 
+  /** Whether a request of that connection has had an Expect header. */
+  get expects(): boolean {
+    return this.#last?.expects ?? false;
+  }
+
+  noteExpects(): void {
+    if (this.#last !== undefined) this.#last.expects = true;
+  }
+
   /** Notes that the connection of that request brings the requests of many clients. */
   noteShared(): void {
     if (this.#last !== undefined) this.#last.isShared = true;
@@ -111,7 +121,13 @@ export class ConnectionAddresses<Response extends NewConnection> {
     }
     const peer = this.#isTrusted && id !== 0 ? read(response) : undefined;
     if (peer !== undefined) {
-      this.#connections.set(id, { peer, address: peer, isShared: false, agent: "" });
+      this.#connections.set(id, {
+        peer,
+        address: peer,
+        isShared: false,
+        agent: "",
+        expects: false,
+      });
       this.#silent.add(id);
     }
     // `close` calls `follow` again, for the connection that it closes.

@@ -1,5 +1,5 @@
-// Loads the addon's one function, which tells a uWS connection from another. The addon is built in
-// src/http/addon, and is found from src/http/client and from dist/http/client. No addresses here.
+// Loads the connection addon, which knows of a uWS connection what the library does not show. The
+// addon is built in src/http/addon, and is found from src/http/client and from dist/http/client.
 
 import { loadNativeModule } from "../../base/native-module.ts";
 
@@ -10,8 +10,18 @@ import { loadNativeModule } from "../../base/native-module.ts";
  */
 export type ConnectionId = (response: object) => number;
 
-interface Addon {
+export interface ConnectionAddon {
   readonly connectionId: ConnectionId;
+  /**
+   * Sends `100 Continue` on the connection of a request whose head is being handled. Returns false
+   * if it cannot.
+   */
+  readonly sendContinue: (response: object, isTls: boolean) => boolean;
+  /**
+   * Returns the bytes written to an open connection that its client has not acknowledged; -1 if the
+   * system does not say.
+   */
+  readonly unsentBytes: (response: object) => number;
 }
 
 const addonPlaces = [
@@ -20,6 +30,11 @@ const addonPlaces = [
 ].map((place) => new URL(place, import.meta.url));
 
 /** Throws, with the cause, if the addon is not built or is not for this Node. */
+export function loadConnectionAddon(): ConnectionAddon {
+  return loadNativeModule("connection", addonPlaces) as ConnectionAddon;
+}
+
+/** Throws as loadConnectionAddon does. */
 export function loadConnectionId(): ConnectionId {
-  return (loadNativeModule("connection", addonPlaces) as Addon).connectionId;
+  return loadConnectionAddon().connectionId;
 }

@@ -12,6 +12,8 @@ const hopsMax = 32;
 const cachedMax = 4_096;
 /** Texts of more characters are not cached: they are rare, and 4,096 of them would be 64 MiB. */
 const cachedTextMax = 128;
+/** The longest entry: an IPv6 address with a zone and a port, brackets, quotes and blanks. */
+const entryCharsMax = 128;
 
 /**
  * The function takes all lines of the header as one text, in their order, with commas between. It
@@ -38,11 +40,26 @@ function walk(text: string, trusts: (address: string) => boolean): string {
   let end = text.length;
   for (let hop = 0; hop < hopsMax && end >= 0; hop++) {
     const comma = end === 0 ? -1 : text.lastIndexOf(",", end - 1);
-    const address = addressOfText(text.slice(comma + 1, end).trim());
+    const address = addressOfEntry(text.slice(comma + 1, end));
     if (address === "") return client;
     client = address;
     if (!trusts(address)) return client;
     end = comma;
   }
   return client;
+}
+
+/**
+ * Reads an entry in any form that proxies write: an address, in double quotes or not; IPv6 in
+ * brackets or not, with a zone or not; with a port or not. Returns the address as addresses.ts
+ * writes it, "" if the entry has none.
+ */
+function addressOfEntry(entry: string): string {
+  const text = entry.trim();
+  if (text.length > entryCharsMax) return "";
+  const [, unquoted = text] = /^"(.*)"$/.exec(text) ?? [];
+  const [, bracketed, dotted] =
+    /^(?:\[([^\]]*)\]|([\d.]+))(?::\d{0,5})?$/.exec(unquoted.trim()) ?? [];
+  const address = (bracketed ?? dotted ?? unquoted).trim();
+  return addressOfText(address.includes(":") ? address.replace(/%.+$/, "") : address);
 }
