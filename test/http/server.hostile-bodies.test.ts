@@ -45,13 +45,11 @@ const cases: Record<string, Case> = {
   ],
   "gzip with a byte more": [
     (id) => encoded("gzip", Buffer.concat([gzipSync(event(id)), Buffer.from("x")])),
-    400,
-    "invalid_encoding",
+    200,
   ],
   "gzip with zeros after it": [
     (id) => encoded("gzip", Buffer.concat([gzipSync(event(id)), Buffer.alloc(5)])),
-    400,
-    "invalid_encoding",
+    200,
   ],
   "gzip in two members": [
     (id) =>
@@ -87,7 +85,7 @@ const cases: Record<string, Case> = {
     (id) =>
       encoded("zstd", Buffer.concat([zstdCompressSync(event(id)), zstdCompressSync(event(id))])),
     400,
-    "invalid_encoding",
+    "invalid_json",
   ],
   "gzip without a name": [(id) => request(gzipSync(event(id))), 200],
   "names of JavaScript's own": [

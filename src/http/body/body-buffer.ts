@@ -62,9 +62,14 @@ export class BodyBuffer {
     return buffer;
   }
 
-  /** Cuts a body in one piece to its first bytes. */
+  /** Cuts the body to its first bytes. */
   shorten(length: number): void {
     this.length = Math.min(this.length, length);
+    while (this.length < this.#fullBytes) {
+      this.#memory.give(this.#block!);
+      this.#block = this.#full.pop()!;
+      this.#fullBytes -= this.#block.length;
+    }
   }
 
   get capacity(): number {

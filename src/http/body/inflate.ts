@@ -6,7 +6,7 @@ import zlib from "node:zlib";
 import type { Problem } from "../../base/errors.ts";
 import { inflatedTooLarge, invalidEncoding } from "./body-problems.ts";
 import { type Coding, hasZlibHeader } from "./codings.ts";
-import { ZSTD_WINDOW_LOG_MAX, zstdFrameFault } from "./zstd-frame.ts";
+import { type Member, type MemberForm, Members, ZSTD_WINDOW_LOG_MAX } from "./members.ts";
 
 /** A body that is larger than this before decompression is not tried on the event loop. */
 export const atOnceBytesMax = 65_536;
@@ -18,6 +18,9 @@ export const atOnceInflatedBytesMax = 262_144;
  * before it gives out a byte: 300 bytes with a window of 16 MiB take it 60 ms.
  */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
+
+/** A body of more compressed parts is not tried on the event loop: each takes a decoder. */
+const AT_ONCE_MEMBERS_MAX = 8;
 
 const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
@@ -96,24 +99,54 @@ export function inflateAtOnce(
   const hint = sizeHint(coding, compressed);
   const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
   if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
-  const fault = coding === "zstd" ? zstdFrameFault(compressed) : undefined;
-  if (fault !== undefined) return invalidEncoding(coding, fault);
+  // A chunk is a little larger than the size that the trailer tells, so that the output is one
+  // piece and need not be put together. Where that size is a lie, the output is a few pieces.
+  const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
+  const members = new Members(coding, compressed);
+  const parts: Buffer[] = [];
+  let length = 0;
+  for (let member = members.next(); member !== undefined; member = members.next()) {
+    if (typeof member === "string") return invalidEncoding(coding, member);
+    if (members.count > AT_ONCE_MEMBERS_MAX) return undefined;
+    const part = inflateMember(member, compressed, { chunkSize, outputMax, members });
+    if (typeof part !== "string") {
+      length += part.length;
+      parts.push(part);
+    }
+    if (part === tooLarge || length > outputMax)
+      return bytesMax > outputMax ? undefined : inflatedTooLarge(bytesMax);
+    if (typeof part !== "string") continue;
+    if (members.count === 1) return invalidEncoding(coding, part);
+    break;
+  }
+  return parts.length === 1 ? parts[0] : Buffer.concat(parts, length);
+}
+
+const tooLarge = "too large";
+
+interface MemberOptions {
+  readonly members: Members;
+  readonly outputMax: number;
+  readonly chunkSize: number;
+}
+
+/** Returns what a member inflates to, what is wrong with it, or `tooLarge`. */
+function inflateMember(
+  { form, start, end }: Member,
+  compressed: Uint8Array,
+  { members, outputMax, chunkSize }: MemberOptions,
+): Buffer | string {
   try {
-    // A chunk is a little larger than the size that the trailer tells, so that the output is one
-    // piece and need not be put together. Where that size is a lie, the output is a few pieces.
-    const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
-    const { buffer, engine } = inflateSync(coding, compressed, {
+    const { buffer, engine } = inflateSync(form, compressed.subarray(start, end), {
       maxOutputLength: outputMax,
       chunkSize,
-      params: coding === "zstd" ? zstdParams : undefined,
+      params: form === "zstd" ? zstdParams : undefined,
       info: true,
     });
-    if (engine.bytesWritten !== compressed.length)
-      return invalidEncoding(coding, "more data after the end");
-    return buffer;
+    members.inflated(buffer);
+    return members.fault(engine.bytesWritten) ?? buffer;
   } catch (error) {
-    if (codeOf(error) !== "ERR_BUFFER_TOO_LARGE") return invalidEncoding(coding, messageOf(error));
-    return bytesMax > outputMax ? undefined : inflatedTooLarge(bytesMax);
+    return codeOf(error) === "ERR_BUFFER_TOO_LARGE" ? tooLarge : messageOf(error);
   }
 }
 
@@ -130,7 +163,8 @@ export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
     if (compressed.length <= (peekedBytes[number + 1] ?? 0)) continue;
     const start = compressed.subarray(0, bytes);
     try {
-      return inflateSync(coding, start, {
+      const form = coding === "gzip" || hasZlibHeader(start) ? coding : "raw";
+      return inflateSync(form, start, {
         finishFlush,
         chunkSize,
         maxOutputLength: chunkSize,
@@ -152,17 +186,22 @@ interface SyncOptions {
 }
 
 /** With `info: true` Node returns buffer and engine; its declarations say only the buffer. */
-function inflateSync(coding: Coding, bytes: Uint8Array, options: SyncOptions): BufferWithEngine {
+function inflateSync(
+  form: Coding | MemberForm,
+  bytes: Uint8Array,
+  options: SyncOptions,
+): BufferWithEngine {
   return call() as unknown as BufferWithEngine;
 
   function call(): Buffer {
-    switch (coding) {
+    switch (form) {
       case "gzip":
         return zlib.gunzipSync(bytes, options);
+      case "raw":
+        return zlib.inflateRawSync(bytes, options);
       case "deflate":
-        return hasZlibHeader(bytes)
-          ? zlib.inflateSync(bytes, options)
-          : zlib.inflateRawSync(bytes, options);
+      case "zlib":
+        return zlib.inflateSync(bytes, options);
       case "br":
         return zlib.brotliDecompressSync(bytes, options);
       case "zstd":

@@ -8,14 +8,14 @@ import type { Problem } from "../../base/errors.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { invalidEncoding, noRoomToInflate } from "./body-problems.ts";
-import { type Coding, hasZlibHeader } from "./codings.ts";
+import type { Coding } from "./codings.ts";
 import { brotliWindowBits, inflatedFault, messageOf, sizeHint, zstdParams } from "./inflate.ts";
-import { zstdFrameFault, zstdWindowBytes } from "./zstd-frame.ts";
+import { type Member, type MemberForm, Members, zstdWindowBytes } from "./members.ts";
 
 const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
 
-type Decoder = zlib.Gunzip | zlib.BrotliDecompress | zlib.ZstdDecompress;
+type Decoder = zlib.Inflate | zlib.InflateRaw | zlib.BrotliDecompress | zlib.ZstdDecompress;
 /** Every decoder of Node has `reset`; its declarations leave it out for some. */
 type ResettableDecoder = Decoder & zlib.ZlibReset;
 
@@ -52,6 +52,11 @@ export class PooledInflation {
   readonly #sink: InflationSink;
   readonly #inflated: BodyBuffer;
   readonly #bytesExpected: number;
+  readonly #members: Members;
+  /** The member to begin with the next step; undefined before the first. */
+  #next: Member | string | undefined;
+  /** What has been inflated before the present member. */
+  #lengthBefore = 0;
   #stream: Decoder | undefined;
   #yielded: () => void = () => {};
   /**
@@ -68,6 +73,7 @@ export class PooledInflation {
     this.#bytesMax = bytesMax;
     this.#sink = sink;
     const hint = sizeHint(coding, compressed);
+    this.#members = new Members(coding, compressed);
     this.#inflated = new BodyBuffer(memory, hint);
     this.#bytesExpected = Math.max(hint ?? 0, compressed.length);
     this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
@@ -105,27 +111,46 @@ export class PooledInflation {
   }
 
   #begin(): void {
-    const fault = this.#coding === "zstd" ? zstdFrameFault(this.#compressed) : undefined;
-    if (fault !== undefined) {
-      setImmediate(() => this.#finish(invalidEncoding(this.#coding, fault)));
+    const member = this.#next ?? this.#members.next();
+    if (member === undefined || typeof member === "string") {
+      setImmediate(() => this.#finish(invalidEncoding(this.#coding, member ?? "no data")));
       return;
     }
-    const stream = createStream(this.#coding, this.#compressed);
+    this.#lengthBefore = this.#inflated.length;
+    const stream = createStream(member.form);
     this.#stream = stream;
     stream.on("readable", () => this.#readable(stream));
-    stream.on("error", (error) => this.#finish(invalidEncoding(this.#coding, messageOf(error))));
-    stream.on("end", () => {
-      const isWhole = stream.bytesWritten === this.#compressed.length;
-      this.#finish(
-        isWhole ? this.#inflated : invalidEncoding(this.#coding, "more data after the end"),
-      );
-    });
-    stream.end(this.#compressed);
+    stream.on("error", (error) => this.#memberEnded(stream, messageOf(error)));
+    stream.on("end", () => this.#memberEnded(stream, this.#members.fault(stream.bytesWritten)));
+    stream.end(this.#compressed.subarray(member.start, member.end));
+  }
+
+  /** A fault in a member after the first is no fault of the body: such bytes are padding. */
+  #memberEnded(stream: Decoder, fault: string | undefined): void {
+    if (this.#stream !== stream) return;
+    if (this.#isCancelled) {
+      this.#finish();
+      return;
+    }
+    if (fault !== undefined && this.#members.count === 1) {
+      this.#finish(invalidEncoding(this.#coding, fault));
+      return;
+    }
+    if (fault !== undefined) this.#inflated.shorten(this.#lengthBefore);
+    const next = fault === undefined ? this.#members.next() : undefined;
+    if (next === undefined) {
+      this.#finish(this.#inflated);
+      return;
+    }
+    this.#freeDecoder();
+    this.#next = next;
+    this.#state = "resting";
+    this.#yielded();
   }
 
   /** Nothing is in work on the pool now: the next chunk is begun when this one is read. */
   #readable(stream: Decoder): void {
-    if (this.#state !== "working") return;
+    if (this.#state !== "working" || this.#stream !== stream) return;
     if (this.#isCancelled) this.#finish();
     else if (stream.readableLength < OUTPUT_CHUNK_BYTES || stream.readableEnded)
       this.#takeChunks(stream);
@@ -147,6 +172,7 @@ export class PooledInflation {
     if (chunk === null) return;
     const isFirst = this.#inflated.length === 0;
     this.#inflated.append(chunk);
+    this.#members.inflated(chunk);
     if (isFirst) this.#sink.begun(chunk);
     // Nobody else uses the memory of a full chunk, so it is freed here. Left to the garbage
     // collector, the chunks of some bodies of a mebibyte would have it run ten times a second.
@@ -178,7 +204,7 @@ export class PooledInflation {
   #finish(result?: BodyBuffer | Problem): void {
     if (this.#state === "over") return;
     this.#state = "over";
-    if (this.#stream !== undefined) this.#freeDecoder(this.#stream);
+    this.#freeDecoder();
     if (result !== this.#inflated) this.#inflated.free();
     this.#sink.left();
     if (result !== undefined && !this.#isCancelled) this.#sink.done(result);
@@ -192,7 +218,10 @@ export class PooledInflation {
    * while the pool still writes the last piece: then an allocation of the window's size, never
    * written to, tells the collector.
    */
-  #freeDecoder(stream: Decoder): void {
+  #freeDecoder(): void {
+    const stream = this.#stream;
+    if (stream === undefined) return;
+    this.#stream = undefined;
     if (this.#coding === "zstd") {
       try {
         (stream as ResettableDecoder).reset();
@@ -204,17 +233,17 @@ export class PooledInflation {
   }
 }
 
-function createStream(coding: Coding, bytes: Uint8Array): Decoder {
+function createStream(form: MemberForm): Decoder {
   const options = { chunkSize: OUTPUT_CHUNK_BYTES };
-  switch (coding) {
-    case "gzip":
-      return zlib.createGunzip(options);
-    case "deflate":
-      return hasZlibHeader(bytes) ? zlib.createInflate(options) : zlib.createInflateRaw(options);
+  switch (form) {
+    case "raw":
+      return zlib.createInflateRaw(options);
+    case "zlib":
+      return zlib.createInflate(options);
     case "br":
       return zlib.createBrotliDecompress(options);
     case "zstd":
-      return zlib.createZstdDecompress({ chunkSize: OUTPUT_CHUNK_BYTES, params: zstdParams });
+      return zlib.createZstdDecompress({ ...options, params: zstdParams });
   }
 }
 

@@ -1,6 +1,7 @@
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { atOnceBytesMax, atOnceInflatedBytesMax } from "../../../src/http/body/inflate.ts";
+import { loadAddon } from "../../../src/scan/native.ts";
 import {
   bodyBytesMax,
   codeIn,
@@ -12,6 +13,7 @@ import {
 } from "../../../testkit/http-server.ts";
 import { peekOfOneProject } from "../../../testkit/peek.ts";
 
+const { Inflater } = loadAddon();
 const small = JSON.stringify({ event: "a", properties: { text: "äöü".repeat(50) } });
 const large = JSON.stringify({ event: "a", properties: { text: "äöü ".repeat(120_000) } }).slice(
   0,
@@ -19,6 +21,17 @@ const large = JSON.stringify({ event: "a", properties: { text: "äöü ".repeat(
 );
 /** Too much of it, compressed, for the event loop. */
 const noisy = JSON.stringify({ text: randomHex(80_000) });
+
+/** A gzip member whose header has all that RFC 1952 has for one. */
+function fullGzip(text: string): Buffer {
+  const plain = zlib.gzipSync(text);
+  const extra = Buffer.from([3, 0, 65, 0, 66]);
+  const header = Buffer.concat([plain.subarray(0, 10), extra, Buffer.from("name\0comment\0")]);
+  header[3] = 2 | 4 | 8 | 16;
+  const sum = Buffer.alloc(2);
+  sum.writeUInt16LE(zlib.crc32(header) & 0xffff);
+  return Buffer.concat([header, sum, plain.subarray(10)]);
+}
 
 function randomHex(bytes: number): string {
   let state = 1;
@@ -84,7 +97,6 @@ describe("encoded bodies are inflated", () => {
       "overwritten in the middle",
       (whole) => Buffer.from(whole).fill(0xff, whole.length >> 1, (whole.length >> 1) + 8),
     ],
-    ["followed by other bytes", (whole) => Buffer.concat([whole, Buffer.from("and more")])],
     ["that is plain JSON", () => Buffer.from(small)],
   ];
   const codings: [string, (text: string) => Buffer][] = [
@@ -141,6 +153,109 @@ describe("encoded bodies are inflated", () => {
         expect((await wire.reply()).status).toBe(200);
         expect(server.taken.at(-1)!.text.length).toBe(bytes);
       }
+    }
+  });
+
+  const padding: [string, Buffer][] = [
+    ["a zero", Buffer.alloc(1)],
+    ["a line feed", Buffer.from("\n")],
+    ["a carriage return and a line feed", Buffer.from("\r\n")],
+    ["zeros", Buffer.alloc(512)],
+    ["a text", Buffer.from("and more")],
+    ["JSON", Buffer.from('{"event":"b"}')],
+    ["0xff", Buffer.alloc(9, 0xff)],
+    ["half a magic number", Buffer.from([0x1f, 0x8b])],
+    ["zeros and a gzip", Buffer.concat([Buffer.alloc(3), zlib.gzipSync("x")])],
+  ];
+  const padded = codings.flatMap(([coding, encode]) => [
+    ...padding.map(([name, bytes]) => [coding, name, encode, bytes] as const),
+    [coding, "the beginning of another", encode, encode(noisy).subarray(0, 9_000)] as const,
+    [coding, "another with a fault", encode, withFault(encode(noisy.slice(0, 9_000)))] as const,
+  ]);
+
+  function withFault(body: Buffer): Buffer {
+    return Buffer.from(body).fill(0xff, body.length >> 1);
+  }
+
+  test.each(padded)(
+    "%s followed by %s is what it is without",
+    async (coding, _name, encode, more) => {
+      for (const inflater of [new Inflater(), undefined]) {
+        const server = await startTestServer({ inflater });
+        const wire = await connectTo(server);
+        for (const text of [small, noisy]) {
+          wire.write(post(Buffer.concat([encode(text), more]), { "Content-Encoding": coding }));
+          expect((await wire.reply()).status).toBe(200);
+          expect(server.taken.pop()!.text === text).toBe(true);
+        }
+      }
+    },
+  );
+
+  test("the bytes after a body count against its limit", async () => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    const body = Buffer.concat([zlib.gzipSync(small), Buffer.alloc(bodyBytesMax)]);
+    wire.write(post(body, { "Content-Encoding": "gzip" }));
+    expect(codeIn(await wire.reply())).toBe("body_too_large");
+  });
+
+  const frame = (text: string) => zlib.zstdCompressSync(text);
+  const skipped = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9]);
+  const parts = (text: string, one: (text: string) => Buffer): Buffer[] =>
+    [text.slice(0, 3), "", text.slice(3, 900), text.slice(900)].map(one);
+
+  test.each([
+    ["gzip", "four members", (text: string) => parts(text, zlib.gzipSync)],
+    ["gzip", "a member and zeros", (text: string) => [zlib.gzipSync(text), Buffer.alloc(9)]],
+    ["gzip", "members with every header field", (text: string) => parts(text, fullGzip)],
+    [
+      "gzip",
+      "12 members",
+      (text: string) => [...parts(text, zlib.gzipSync), ...Array(8).fill(zlib.gzipSync(""))],
+    ],
+    ["zstd", "four frames", (text: string) => parts(text, frame)],
+    ["zstd", "frames to be skipped", (text: string) => [skipped, frame(text), skipped]],
+    [
+      "zstd",
+      "a frame to be skipped and zeros",
+      (text: string) => [frame(text), skipped, Buffer.alloc(9)],
+    ],
+  ])("%s of %s is read to its end", async (coding, _name, encoded) => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    for (const text of [small, noisy]) {
+      wire.write(post(Buffer.concat(encoded(text)), { "Content-Encoding": coding }));
+      expect((await wire.reply()).status).toBe(200);
+      expect(server.taken.pop()!.text === text).toBe(true);
+    }
+  });
+
+  test.each(["gzip", "zstd"])("%s of more than 2,048 parts is refused", async (coding) => {
+    const server = await startTestServer({ requestTimeoutMs: 20_000 });
+    const wire = await connectTo(server);
+    const part = coding === "gzip" ? zlib.gzipSync("") : frame("");
+    const body = Buffer.concat(
+      [frame(small), ...Array(2_049).fill(part)].slice(coding === "gzip" ? 1 : 0),
+    );
+    wire.write(post(body, { "Content-Encoding": coding }));
+    expect(codeIn(await wire.reply())).toBe("invalid_encoding");
+  });
+
+  test.each([
+    ["an unknown flag", (body: Buffer) => body.fill(0x20, 3, 4)],
+    ["another method", (body: Buffer) => body.fill(7, 2, 3)],
+    ["a wrong sum", (body: Buffer) => body.fill(0xaa, body.length - 8, body.length - 4)],
+    ["a wrong length", (body: Buffer) => body.fill(0xaa, body.length - 4)],
+    ["a wrong sum of its header", () => Buffer.from(fullGzip(small)).fill(1, 8, 9)],
+    ["a name without an end", () => fullGzip(small).subarray(0, 22)],
+    ["a header alone", (body: Buffer) => body.subarray(0, 10)],
+  ] as const)("gzip with %s is invalid_encoding", async (_name, spoil) => {
+    const server = await startTestServer({ inflater: undefined });
+    const wire = await connectTo(server);
+    for (const text of [small, noisy]) {
+      wire.write(post(spoil(zlib.gzipSync(text)), { "Content-Encoding": "gzip" }));
+      expect(codeIn(await wire.reply())).toBe("invalid_encoding");
     }
   });
 

@@ -238,7 +238,7 @@ describe("few bodies are inflated at a time", () => {
   });
 
   test("a trailer that tells too little has the body inflated in few pieces, as a true one", () => {
-    const spy = vi.spyOn(zlib, "gunzipSync");
+    const spy = vi.spyOn(zlib, "inflateRawSync");
     onTestFinished(() => void spy.mockRestore());
     const lying = Buffer.concat([gzipSync(Buffer.alloc(262_000, " ")), gzipSync("")]);
     expect((inflateAtOnce("gzip", lying, 1_000_000) as Buffer).length).toBe(262_000);

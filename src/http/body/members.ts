@@ -1,0 +1,227 @@
+// Finds the members of a compressed body: those of gzip (RFC 1952), the frames of Zstandard
+// (RFC 8878), the one stream of deflate or Brotli. What comes after the last whole member is not
+// read: clients and proxies pad bodies with zeros, line feeds and more. Decodes nothing itself.
+
+import { crc32 } from "node:zlib";
+import { type Coding, hasZlibHeader, looksGzipped } from "./codings.ts";
+
+/** What a decoder of node:zlib reads. The members of gzip are read without their wrapping. */
+export type MemberForm = "raw" | "zlib" | "br" | "zstd";
+
+export interface Member {
+  readonly form: MemberForm;
+  /** Where its data begins. */
+  readonly start: number;
+  /** Where its data ends, if that is known before it is decoded. */
+  readonly end: number | undefined;
+}
+
+/**
+ * Each member takes a decoder of its own, whatever is in it. A member that may be 64 KiB before
+ * compression, as in files made in blocks, is one of 1,600 in the largest body.
+ */
+export const membersMax = 2_048;
+
+const gzipHeaderBytes = 10;
+const gzipTrailerBytes = 8;
+const gzipFlag = { headerSum: 2, extra: 4, name: 8, comment: 16, reserved: 0xe0 } as const;
+const endOfFile = "unexpected end of file";
+
+const zstdMagic = 0xfd2fb528;
+/** A frame to be skipped begins with one of the 16 numbers from this one on. */
+const skippableMagic = 0x184d2a50;
+const blockHeaderBytes = 3;
+const zstdChecksumBytes = 4;
+const rleBlock = 1;
+const reservedBlock = 3;
+const contentSizeBytes = [0, 2, 4, 8];
+const dictionaryIdBytes = [0, 1, 2, 4];
+
+/**
+ * RFC 9659: over HTTP, a zstd window is at most 8 MiB. Without this limit a few bytes make the
+ * decoder ask for 128 MiB.
+ */
+export const ZSTD_WINDOW_LOG_MAX = 23;
+const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
+
+export class Members {
+  /** How many members `next` has returned. */
+  count = 0;
+  readonly #coding: Coding;
+  readonly #bytes: Uint8Array;
+  /** Where the next member begins, if there is one. */
+  #at = 0;
+  #start = 0;
+  #sum = 0;
+  #length = 0;
+
+  constructor(coding: Coding, bytes: Uint8Array) {
+    this.#coding = coding;
+    this.#bytes = bytes;
+  }
+
+  /**
+   * Returns the next member, the fault in the first one, or undefined if there are no more. Not to
+   * be called again before `fault` was.
+   */
+  next(): Member | string | undefined {
+    const member = this.#next();
+    if (typeof member === "string") return this.count === 0 ? member : undefined;
+    if (member === undefined) return undefined;
+    if (++this.count > membersMax) return `more than ${membersMax} compressed parts`;
+    this.#start = member.start;
+    this.#sum = 0;
+    this.#length = 0;
+    return member;
+  }
+
+  /** To be called with all that the member inflates to, in order. */
+  inflated(bytes: Uint8Array): void {
+    if (this.#coding !== "gzip") return;
+    this.#sum = crc32(bytes, this.#sum);
+    this.#length += bytes.length;
+  }
+
+  /**
+   * Returns what is wrong with the member that `next` has returned, if anything, once its decoder
+   * has read `bytesRead` of it and found its end.
+   */
+  fault(bytesRead: number): string | undefined {
+    if (this.#coding !== "gzip") return undefined;
+    this.#at = this.#start + bytesRead;
+    const { byteOffset, length } = this.#bytes;
+    if (this.#at + gzipTrailerBytes > length) return endOfFile;
+    const trailer = new DataView(this.#bytes.buffer, byteOffset + this.#at, gzipTrailerBytes);
+    this.#at += gzipTrailerBytes;
+    if (trailer.getUint32(0, true) !== this.#sum) return "incorrect data check";
+    return trailer.getUint32(4, true) === this.#length >>> 0 ? undefined : "incorrect length check";
+  }
+
+  #next(): Member | string | undefined {
+    switch (this.#coding) {
+      case "gzip":
+        return this.#gzipMember();
+      case "zstd":
+        return this.#zstdMember();
+      default:
+        return this.#onlyMember();
+    }
+  }
+
+  #onlyMember(): Member | undefined {
+    if (this.count > 0) return undefined;
+    const form = this.#coding === "br" ? "br" : hasZlibHeader(this.#bytes) ? "zlib" : "raw";
+    return { form, start: 0, end: undefined };
+  }
+
+  #gzipMember(): Member | string | undefined {
+    const start = gzipDataStart(this.#bytes.subarray(this.#at));
+    return typeof start === "string"
+      ? start
+      : { form: "raw", start: this.#at + start, end: undefined };
+  }
+
+  #zstdMember(): Member | string | undefined {
+    for (const frame of zstdFrames(this.#bytes, this.#at)) {
+      if (typeof frame === "string") return frame;
+      this.#at = frame.end;
+      if (!frame.isSkippable) return { form: "zstd", start: frame.start, end: frame.end };
+    }
+    return this.count === 0 ? "incorrect header check" : undefined;
+  }
+}
+
+/** Returns where the data of a gzip member begins, or what is wrong with its header. */
+function gzipDataStart(bytes: Uint8Array): number | string {
+  if (!looksGzipped(bytes)) {
+    if (bytes.length >= 2 && (bytes[0] !== 0x1f || bytes[1] !== 0x8b))
+      return "incorrect header check";
+    return bytes.length < 3 ? endOfFile : "unknown compression method";
+  }
+  const flags = bytes[3] ?? 0;
+  if ((flags & gzipFlag.reserved) !== 0) return "unknown header flags set";
+  let at = gzipHeaderBytes;
+  if ((flags & gzipFlag.extra) !== 0) at += 2 + ((bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8));
+  for (const text of [gzipFlag.name, gzipFlag.comment]) {
+    if ((flags & text) === 0) continue;
+    const end = bytes.indexOf(0, at);
+    if (end < 0) return endOfFile;
+    at = end + 1;
+  }
+  if ((flags & gzipFlag.headerSum) !== 0) {
+    const sum = crc32(bytes.subarray(0, at)) & 0xffff;
+    if (at + 2 <= bytes.length && (bytes[at]! | (bytes[at + 1]! << 8)) !== sum)
+      return "header crc mismatch";
+    at += 2;
+  }
+  return at > bytes.length ? endOfFile : at;
+}
+
+interface ZstdFrame {
+  readonly start: number;
+  readonly end: number;
+  readonly isSkippable: boolean;
+}
+
+/**
+ * Finds frames by their block headers alone: Node 22 inflates a frame that is cut short, or the
+ * first of two, and says nothing. Ends with a fault where bytes are not a whole frame.
+ */
+function* zstdFrames(body: Uint8Array, from: number): Generator<ZstdFrame | string, void, void> {
+  const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
+  let start = from;
+  for (let count = 0; count <= membersMax && (start < body.length || start === 0); count++) {
+    if (start + 8 > body.length) return yield "unexpected end of data";
+    const magic = view.getUint32(start, true);
+    const isSkippable = magic >= skippableMagic && magic < skippableMagic + 16;
+    if (!isSkippable && magic !== zstdMagic) return yield "incorrect header check";
+    const end = isSkippable
+      ? start + 8 + view.getUint32(start + 4, true)
+      : zstdFrameEnd(body, start);
+    if (typeof end === "string") return yield end;
+    if (end > body.length) return yield "unexpected end of data";
+    yield { start, end, isSkippable };
+    start = end;
+  }
+}
+
+function zstdFrameEnd(body: Uint8Array, start: number): number | string {
+  const descriptor = body[start + 4]!;
+  const singleSegment = (descriptor & 0x20) !== 0;
+  const sizeBytes =
+    contentSizeBytes[descriptor >> 6]! + (descriptor >> 6 === 0 && singleSegment ? 1 : 0);
+  let at = start + 5 + (singleSegment ? 0 : 1) + dictionaryIdBytes[descriptor & 0x03]! + sizeBytes;
+  for (;;) {
+    if (at + blockHeaderBytes > body.length) return "unexpected end of data";
+    const header = body[at]! | (body[at + 1]! << 8) | (body[at + 2]! << 16);
+    const type = (header >> 1) & 0x03;
+    if (type === reservedBlock) return "invalid block type";
+    at += blockHeaderBytes + (type === rleBlock ? 1 : header >> 3);
+    if ((header & 1) === 1) break;
+  }
+  return (descriptor & 0x04) === 0 ? at : at + zstdChecksumBytes;
+}
+
+/**
+ * Returns the largest window that a frame asks for, at most the largest that a decoder may have.
+ * That largest one, too, for a single segment and for bytes too short to tell. RFC 8878, 3.1.1.1.2.
+ */
+export function zstdWindowBytes(body: Uint8Array): number {
+  let most = 0;
+  for (const frame of zstdFrames(body, 0)) {
+    const start = typeof frame === "string" ? body.length : frame.start;
+    if (typeof frame === "string" && most > 0) break;
+    if (typeof frame === "string" || !frame.isSkippable)
+      most = Math.max(most, zstdFrameWindow(body, start));
+    if (most === ZSTD_WINDOW_BYTES_MAX) break;
+  }
+  return most;
+}
+
+function zstdFrameWindow(body: Uint8Array, start: number): number {
+  const descriptor = body[start + 4] ?? 0;
+  const window = body[start + 5] ?? 0xff;
+  if ((descriptor & 0x20) !== 0) return ZSTD_WINDOW_BYTES_MAX;
+  const base = 2 ** (10 + (window >> 3));
+  return Math.min(base + (base / 8) * (window & 7), ZSTD_WINDOW_BYTES_MAX);
+}
