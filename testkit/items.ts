@@ -80,7 +80,7 @@ export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const job: Job = {
     ...{ body: bytes, repaired: undefined, additions: undefined, scanner, tally, template },
     recordBytesMax: 16_777_216,
-    ...{ needsTimestamp: historical, isEngage, receivedAtMs, hasInvalidSentAt: sentAt.isInvalid },
+    ...{ needsTimestamp: historical, isEngage, receivedAtMs, unreadableSentAt: sentAt.unreadable },
     skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,
     frames: {
       sinkFor(lineBytes) {

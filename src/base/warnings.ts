@@ -63,8 +63,14 @@ export const warningTable = {
   invalid_timestamp: {
     detail:
       'timestamp cannot be read, and must be ISO 8601 text, as "2026-11-22T07:00:00.000Z": stored with the time of receipt, or with what offset says',
-    when: "timestamp cannot be read: stored with the time of receipt",
+    when: "timestamp cannot be read: stored with the time of receipt; the record keeps what was sent",
     remedy: "Write timestamp as text in ISO 8601, as 2026-01-31T23:59:59.999Z.",
+  },
+  zero_timestamp: {
+    detail:
+      "timestamp is a zero time, which programs write for a time that was never set: stored with the time of receipt, or with what offset says",
+    when: "timestamp is in year 0 or 1, or 1970-01-01T00:00:00Z: stored with the time of receipt",
+    remedy: "Set the time before the event is sent, or leave timestamp out.",
   },
   timestamp_in_future: {
     detail: "the event lies more than 23 hours ahead: stored with the time of receipt",

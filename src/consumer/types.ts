@@ -68,6 +68,8 @@ export interface StoredEvent {
   readonly $set?: Readonly<Record<string, unknown>>;
   readonly $set_once?: Readonly<Record<string, unknown>>;
   readonly $unset?: readonly string[];
+  /** What was sent as `timestamp`, `uuid`, `offset`, `sent_at` or `distinct_id` and not stored. */
+  readonly replaced?: Readonly<Record<string, unknown>>;
 }
 
 export type EventKind =

@@ -16,9 +16,9 @@ import {
   TokenType,
 } from "../scan/table.ts";
 import { extraTypes, type ItemView, isNothing, typeAt } from "./item-view.ts";
-import { otherFormMs } from "./other-date-forms.ts";
-import { storedMsMin, timestampTokenMs } from "./timestamp.ts";
-import { type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
+import { clientTimeMs, isZeroTime } from "./other-date-forms.ts";
+import { storedMsMin } from "./timestamp.ts";
+import { keepReplaced, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
 /**
  * An event may be this far ahead of our clock. A time further ahead means that the client's clock
@@ -46,14 +46,15 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   }
   let sentMs = Number.NaN;
   if (!isAbsent) {
-    sentMs = timestampTokenMs(
-      body,
-      table[row + Row.TimestampStart]!,
-      table[row + Row.TimestampEnd]!,
-    );
-    if (Number.isNaN(sentMs))
-      sentMs = otherFormMs(body, table[row + Row.TimestampStart]!, table[row + Row.TimestampEnd]!);
-    if (Number.isNaN(sentMs)) verdict.warnings |= warningBit.invalid_timestamp;
+    const start = table[row + Row.TimestampStart]!;
+    const end = table[row + Row.TimestampEnd]!;
+    sentMs = clientTimeMs(body, start, end);
+    const isZero = isZeroTime(sentMs);
+    if (isZero || Number.isNaN(sentMs)) {
+      sentMs = Number.NaN;
+      verdict.warnings |= isZero ? warningBit.zero_timestamp : warningBit.invalid_timestamp;
+      keepReplaced(verdict, "timestamp", body.subarray(start, end));
+    }
   }
   verdict.timestampSentMs = sentMs;
   const ignoresSentAt =
@@ -64,7 +65,10 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
     const byOffset =
       offsetType === TokenType.Number ? Math.round(receivedAtMs - readOffset(item)) : Number.NaN;
     if (byOffset >= storedMsMin) ms = byOffset;
-    else verdict.warnings |= warningBit.invalid_offset;
+    else {
+      verdict.warnings |= warningBit.invalid_offset;
+      keepReplaced(verdict, "offset", offsetToken(item));
+    }
   }
   if (ms >= storedMsMin && ms <= receivedAtMs + aheadMsMax) {
     verdict.timestampMs = ms;
@@ -74,6 +78,11 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   if (ms > receivedAtMs) verdict.warnings |= warningBit.timestamp_in_future;
   else if (ms < storedMsMin) verdict.warnings |= warningBit.invalid_timestamp;
   else if (request.needsTimestamp && isAbsent) verdict.warnings |= warningBit.missing_timestamp;
+}
+
+function offsetToken({ body, table, row }: ItemView): Buffer {
+  const extra = extraOf(table, row);
+  return body.subarray(table[extra + Extra.OffsetStart]!, table[extra + Extra.OffsetEnd]!);
 }
 
 /**

@@ -27,7 +27,14 @@ import {
 } from "./item-view.ts";
 import { hasPersonFields } from "./person-fields.ts";
 import { isBlankUuid, UuidForm, unescapedUuid, uuidForm } from "./uuid.ts";
-import { Kind, type RequestFacts, refuse, type Verdict, warningBit } from "./verdict.ts";
+import {
+  Kind,
+  keepReplaced,
+  type RequestFacts,
+  refuse,
+  type Verdict,
+  warningBit,
+} from "./verdict.ts";
 
 const identify = "$identify";
 
@@ -51,6 +58,7 @@ export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdic
   verdict.error = undefined;
   verdict.warnings = 0;
   verdict.eventText = undefined;
+  verdict.replaced = "";
   let kind = kindOf(item);
   if (kind === NoKind.Nameless && request.isEngage && isNamelessObject(item, fields)) {
     kind = Kind.Identify;
@@ -117,6 +125,7 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   if (text === "") verdict.drop = "no_distinct_id";
   verdict.distinctIdText = text;
   verdict.distinctIdCut = cut;
+  if (cut) keepReplaced(verdict, "distinct_id", body.subarray(start, end));
 }
 
 function judgeObjects(item: ItemView, verdict: Verdict): void {
@@ -218,15 +227,20 @@ function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Ver
   const end = table[row + Row.UuidEnd]!;
   if (type === TokenType.PlainString) {
     const form = uuidForm(body, start + 1, end - 1);
-    if (form === UuidForm.None || isBlankUuid(body, start + 1))
-      verdict.warnings |= warningBit.invalid_uuid;
-    else if (form === UuidForm.Lower) verdict.uuid = "sent";
-    else convertUuid(body.toString("latin1", start + 1, end - 1), verdict);
-    return;
+    if (form !== UuidForm.None && !isBlankUuid(body, start + 1)) {
+      if (form === UuidForm.Lower) verdict.uuid = "sent";
+      else convertUuid(body.toString("latin1", start + 1, end - 1), verdict);
+      return;
+    }
+  } else {
+    const sent = type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
+    if (sent !== undefined && !isBlankUuid(sent, 0)) {
+      convertUuid(sent.toString("latin1"), verdict);
+      return;
+    }
   }
-  const sent = type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
-  if (sent === undefined || isBlankUuid(sent, 0)) verdict.warnings |= warningBit.invalid_uuid;
-  else convertUuid(sent.toString("latin1"), verdict);
+  verdict.warnings |= warningBit.invalid_uuid;
+  keepReplaced(verdict, "uuid", body.subarray(start, end));
 }
 
 function convertUuid(sent: string, verdict: Verdict): void {

@@ -1,18 +1,16 @@
-// Reads event times in other forms than the usual one of ISO 8601: those that PostHog reads too and
-// that mean one moment to every reader. Not among them: a time without a date, a date without a
-// year, and forms in which some read the day first and others the month (`05.06.2026`). Called only
-// where timestamp.ts found no time: a few patterns over a short text. Must not consult the clock or
-// the machine's zone.
+// Reads client times in other forms than the usual one of ISO 8601: those that mean one moment to
+// every reader. Not among them: a time without a date, a date without a year, and forms in which
+// some read the day first and others the month (`05.06.2026`). Applies only if timestamp.ts found
+// no time: a few patterns over a short text. Must not consult the clock or the machine's zone.
 
-import type { Buffer } from "node:buffer";
-import { Ascii } from "../base/ascii.ts";
-import { storedMsMax, storedMsMin } from "./timestamp.ts";
+import { Buffer } from "node:buffer";
+import { storedMsMax, storedMsMin, timestampMs, timestampTokenMs } from "./timestamp.ts";
 
 /**
- * No form has more characters: the longest is like `September 30, 2026 at 11:59:59.123456789 PM
- * +00:00`. Each character may be escaped as \uXXXX.
+ * No form has more characters: the longest ends in the name of a zone in words or in brackets. Each
+ * character may be escaped as \uXXXX.
  */
-const charsMax = 64;
+const charsMax = 128;
 const tokenBytesMax = 6 * charsMax + 2;
 
 const minuteMs = 60_000;
@@ -23,7 +21,9 @@ const monthNames = [
   ...["january", "february", "march", "april", "may", "june", "july"],
   ...["august", "september", "october", "november", "december"],
 ];
-const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+const weekdayNames = [
+  ...["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"],
+];
 
 /**
  * The zones that RFC 2822 (4.3) defines, in hours from UTC. Other names of zones are not read: most
@@ -44,6 +44,7 @@ const zoneHours: ReadonlyMap<string, number> = new Map([
 ]);
 
 const year = String.raw`(?<year>\d{4})`;
+const weekdayName = String.raw`(?:(?<weekday>[a-z]{3,9}),?\s+)?`;
 const anyYear = String.raw`(?<year>\d{4}|\d\d)`;
 const day = String.raw`(?<day>\d{1,2})`;
 const number = String.raw`(?<month>\d{1,2})`;
@@ -61,24 +62,58 @@ const forms: readonly RegExp[] = [
   // 11/22/2026 07:00 AM
   `${number}/${day}/${anyYear}${timeOfDay}`,
   // Sun, 22 Nov 2026 07:00:00 GMT
-  String.raw`(?:(?<weekday>[a-z]{3}),?\s+)?${day}\s+${name}\.?,?\s+${anyYear}${timeOfDay}`,
-  // November 22, 2026 at 7:00 AM
-  String.raw`${name}\.?\s+${day},?\s+${anyYear}${timeOfDay}`,
+  String.raw`${weekdayName}${day}\s+${name}\.?,?\s+${anyYear}${timeOfDay}`,
+  // Sunday, 22-Nov-26 07:00:00 GMT
+  `${weekdayName}${day}-${name}-${anyYear}${timeOfDay}`,
+  // November 22, 2026 at 7:00 AM, Sun Nov 22 2026 07:00:00 GMT+0000
+  String.raw`${weekdayName}${name}\.?\s+${day},?\s+${anyYear}${timeOfDay}`,
+  // Sun Nov 22 07:00:00 2026, Sun Nov 22 07:00:00 UTC 2026
+  String.raw`(?<weekday>[a-z]{3})\s+${name}\s+${day}\s+${time}\s+${year}`,
   // 20261122T070000Z
   String.raw`${year}(?<month>\d\d)(?<day>\d\d)t(?<hour>\d\d)(?<minute>\d\d)(?:(?<second>\d\d)(?:[.,](?<fraction>\d{1,12}))?)?${zone}`,
   // 2026年11月22日07时00分00秒
   String.raw`${year}年${number}月${day}日(?:(?<hour>\d\d)时(?<minute>\d\d)分(?<second>\d\d)秒)?`,
 ].map((form) => new RegExp(`^${form}$`, "i"));
 
+/** Texts that name their zone twice, and what of them names the moment. */
+const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
+  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]
+  [/^([^[]+?)(?:\[!?[\w./+=-]+\])+$/, "$1"],
+  // Go's Time.String: 2026-01-02 03:04:05.123 +0530 IST m=+0.01
+  [/^([\d-]{10} [\d:.]{8,29} [+-]\d{4}) (?:[a-z]{1,6}|[+-]\d{2,4})(?: m=[+-][\d.]+)?$/i, "$1"],
+  // JavaScript's Date.toString: Thu Nov 26 2026 13:36:49 GMT+0100 (Central European Standard Time)
+  [/^(.+) (?:GMT|UTC)([+-]\d\d:?\d\d)(?: \([^()]+\))?$/i, "$1 $2"],
+  // A comment after the zone (RFC 2822, 3.3): Thu, 26 Nov 2026 13:36:49 +0100 (CET)
+  [/^(.+ [+-]\d{4}) \([^()]+\)$/, "$1"],
+];
+
+/** Digits of the integer part of a number since 1970: the milliseconds are in its first 13. */
+const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
+
 /**
- * The moment that the JSON token body[start, end) names, in milliseconds since 1970; NaN where it
- * names none in the years 0 to 9999.
+ * The moment that a client's JSON token body[start, end) names, in milliseconds since 1970; NaN if
+ * it names no moment in the years 0 to 9999.
  */
-export function otherFormMs(body: Buffer, start: number, end: number): number {
-  if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
-  const text = JSON.parse(body.toString("utf8", start, end)) as string;
-  if (text.length > charsMax) return Number.NaN;
-  if (/^\d+$/.test(text)) return epochMs(text);
+export function clientTimeMs(body: Buffer, start: number, end: number): number {
+  const ms = timestampTokenMs(body, start, end);
+  return Number.isNaN(ms) ? otherFormMs(body, start, end) : ms;
+}
+
+/** As `clientTimeMs`, for a token that is no time in the usual form. */
+function otherFormMs(body: Buffer, start: number, end: number): number {
+  if (end - start > tokenBytesMax) return Number.NaN;
+  const value: unknown = JSON.parse(body.toString("utf8", start, end));
+  if (typeof value === "number") return epochMs(body.toString("latin1", start, end));
+  return typeof value === "string" ? textMs(value) : Number.NaN;
+}
+
+function textMs(sent: string): number {
+  if (sent.length > charsMax) return Number.NaN;
+  const text = withoutZoneName(sent.trim());
+  if (/^\d+(?:\.\d+)?$/.test(text)) return epochMs(text);
+  const bytes = Buffer.from(text);
+  const ms = timestampMs(bytes, 0, bytes.length);
+  if (!Number.isNaN(ms)) return ms;
   for (const form of forms) {
     const parts = form.exec(text)?.groups;
     if (parts !== undefined) return momentOf(parts);
@@ -86,13 +121,37 @@ export function otherFormMs(body: Buffer, start: number, end: number): number {
   return Number.NaN;
 }
 
+/** The text without a second name of the zone, which the offset before it makes superfluous. */
+function withoutZoneName(text: string): string {
+  for (const [ending, moment] of zoneEndings)
+    if (ending.test(text)) return text.replace(ending, moment);
+  return text;
+}
+
 /**
- * The moment of a number since 1970: seconds where it has 10 digits, milliseconds where it has 13,
- * nanoseconds where it has 19, and NaN for any other.
+ * The moment of a number since 1970: seconds if its integer part has 10 digits, milliseconds if 13,
+ * microseconds if 16, nanoseconds if 19; NaN for any other.
  */
-function epochMs(digits: string): number {
-  if (digits.length === 10) return Number(digits) * secondMs;
-  return digits.length === 13 || digits.length === 19 ? Number(digits.slice(0, 13)) : Number.NaN;
+function epochMs(number: string): number {
+  const [, integer = "", fraction = ""] = /^(\d+)(?:\.(\d+))?$/.exec(withoutExponent(number)) ?? [];
+  if (!epochDigits.has(integer.length)) return Number.NaN;
+  return Number((integer + fraction).padEnd(13, "0").slice(0, 13));
+}
+
+/** The digits of a number: the JSON of a double may be written 1.7953308E9. */
+function withoutExponent(number: string): string {
+  return /e/i.test(number) ? String(Number(number)) : number;
+}
+
+/** The beginning of year 2. */
+const year2Ms = -62_104_060_800_000;
+
+/**
+ * Whether a time is what a program writes for a time that was never set: one in year 0 or 1, as
+ * Go's and .NET's zero values are, or the epoch itself.
+ */
+export function isZeroTime(ms: number): boolean {
+  return ms < year2Ms || ms === 0;
 }
 
 type Parts = Readonly<Record<string, string | undefined>>;
@@ -112,9 +171,9 @@ function dateMs(parts: Parts): number {
   // the date invalid, and its parts equal nothing.
   if (date.getUTCMonth() !== month || date.getUTCDate() !== Number(parts["day"])) return Number.NaN;
   const weekday = parts["weekday"]?.toLowerCase();
-  return weekday === undefined || weekdays[date.getUTCDay()] === weekday
-    ? date.getTime()
-    : Number.NaN;
+  if (weekday === undefined) return date.getTime();
+  const named = weekdayNames[date.getUTCDay()]!;
+  return weekday === named || weekday === named.slice(0, 3) ? date.getTime() : Number.NaN;
 }
 
 /**

@@ -23,6 +23,7 @@ const beforeTimestampSent = ascii('","timestamp_sent":"');
 const beforeSet = ascii(',"$set":');
 const beforeSetOnce = ascii(',"$set_once":');
 const beforeUnset = ascii(',"$unset":');
+const beforeReplaced = ascii(',"replaced":{');
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
 
@@ -118,6 +119,8 @@ export class JsonRecordWriter implements RecordWriter {
     bytes += hasProperties(table, row)
       ? table[row + Row.PropertiesEnd]! - table[row + Row.PropertiesStart]!
       : emptyProperties.length;
+    if (verdict.replaced !== "")
+      bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
     return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
   }
 
@@ -152,6 +155,11 @@ export class JsonRecordWriter implements RecordWriter {
       at = writeSlice(beforeSet, verdict.set, target, at);
       at = writeSlice(beforeSetOnce, verdict.setOnce, target, at);
       at = writeSlice(beforeUnset, verdict.unset, target, at);
+    }
+    if (verdict.replaced !== "") {
+      at += beforeReplaced.copy(target, at);
+      at += target.write(verdict.replaced, at, "utf8");
+      target[at++] = Ascii.CloseBrace;
     }
     target[at] = Ascii.CloseBrace;
     target[at + 1] = Ascii.LineFeed;

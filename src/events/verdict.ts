@@ -2,8 +2,10 @@
 // write it, and the code that calls them.
 
 import { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
 import type { ItemErrorCode } from "../base/errors.ts";
 import { type DropCode, type WarningCode, warningCodes } from "../base/warnings.ts";
+import { stringBeginning } from "./token-beginning.ts";
 
 /** The kinds of events, as records name them. */
 export const kinds = [
@@ -101,6 +103,11 @@ export class Verdict {
    * slices are to be filled.
    */
   hasPersonFields = false;
+  /**
+   * The JSON members of `replaced`, which has the values as they were sent that the record cannot
+   * have; "" if there are none. Set by `keepReplaced` alone.
+   */
+  replaced = "";
   readonly set = new Slice();
   readonly setOnce = new Slice();
   readonly unset = new Slice();
@@ -109,6 +116,26 @@ export class Verdict {
 /** Whether the event is neither left out nor in error, as far as it is judged. */
 export function isStorable({ drop, error }: Verdict): boolean {
   return drop === undefined && error === undefined;
+}
+
+/** A value of at most this many bytes is kept as it was sent. */
+const replacedBytesMax = 512;
+/** Of a longer value, this many characters of its text are kept. */
+const replacedCharactersMax = 256;
+
+/** Keeps in the record what was sent as `name`: the record has another value, or none, for it. */
+export function keepReplaced(verdict: Verdict, name: string, token: Buffer): void {
+  const comma = verdict.replaced === "" ? "" : ",";
+  verdict.replaced += `${comma}"${name}":${keptToken(token)}`;
+}
+
+function keptToken(token: Buffer): string {
+  if (token.length <= replacedBytesMax) return token.toString();
+  const text =
+    token[0] === Ascii.Quote
+      ? stringBeginning(token, 0, token.length)
+      : token.toString("utf8", 0, replacedBytesMax);
+  return JSON.stringify(text.slice(0, replacedCharactersMax).toWellFormed());
 }
 
 /** Makes the verdict an error, whatever it was before. `detail` is for the client. */

@@ -8,7 +8,14 @@ import { type ItemView, isPlain } from "../events/item-view.ts";
 import { mergedBytesMax, namesBytesMax, PersonFields } from "../events/person-fields.ts";
 import type { RecordWriter } from "../events/record.ts";
 import { judgeLengths } from "../events/text-length.ts";
-import { isStorable, type RequestFacts, refuse, Verdict, warningBit } from "../events/verdict.ts";
+import {
+  isStorable,
+  keepReplaced,
+  type RequestFacts,
+  refuse,
+  Verdict,
+  warningBit,
+} from "../events/verdict.ts";
 import { Header, Row, type Scanner, TokenType } from "../scan/table.ts";
 import { dropDetail, errorHint, unsaid } from "./details/item-details.ts";
 import type { Slips } from "./details/slips.ts";
@@ -23,7 +30,7 @@ export type Job = RequestFacts &
     | "body"
     | "repaired"
     | "scanner"
-    | "hasInvalidSentAt"
+    | "unreadableSentAt"
     | "additions"
     | "tally"
     | "recordBytesMax"
@@ -110,6 +117,7 @@ export class ItemTaker {
         : this.#plainForm.withAdditions(plain, job.additions, verdict);
     if (item === undefined) return cursor;
     judgeItem(item, job, verdict);
+    if (job.unreadableSentAt !== undefined) keepReplaced(verdict, "sent_at", job.unreadableSentAt);
     if (job.additions !== undefined && isStorable(verdict)) judgeLengths(item, verdict);
     if (
       verdict.hasPersonFields &&
@@ -143,7 +151,7 @@ export class ItemTaker {
     this.#records.write(item, verdict, job.template, sink);
     if (job.repaired !== undefined) this.#warnOfRepairs(job.repaired);
     // This warning is about the whole request, so only its first stored event gets it.
-    if (job.hasInvalidSentAt && job.tally.accepted === 0)
+    if (job.unreadableSentAt !== undefined && job.tally.accepted === 0)
       verdict.warnings |= warningBit.invalid_sent_at;
     job.tally.store(index, verdict);
   }

@@ -1,27 +1,33 @@
 // Reads when a request was sent by the client's clock: from `sent_at` in its body, or a parameter
 // of its query. Compared with the time of receipt it shows how far the client's clock is off.
 
-import type { Buffer } from "node:buffer";
-import { storedMsMax, storedMsMin, timestampTokenMs } from "../events/timestamp.ts";
+import { Buffer } from "node:buffer";
+import { clientTimeMs, isZeroTime } from "../events/other-date-forms.ts";
+import { storedMsMax, storedMsMin } from "../events/timestamp.ts";
 import { Header, TokenType } from "../scan/table.ts";
 
 export interface SentAt {
-  /** NaN where the request does not say when it was sent, or says nothing that can be read. */
+  /** NaN if the request does not say when it was sent, or not in a way that can be read. */
   readonly ms: number;
-  readonly isInvalid: boolean;
+  /** The JSON token of a time that cannot be read; undefined if there is none. */
+  readonly unreadable: Buffer | undefined;
 }
 
-const notSaid: SentAt = { ms: Number.NaN, isInvalid: false };
+const notSaid: SentAt = { ms: Number.NaN, unreadable: undefined };
 
-/** `queryMs`: NaN where the query does not say. The body's time goes first, if it can be read. */
+/** `queryMs`: NaN if the query does not say. The body's time goes first, if it can be read. */
 export function readSentAt(body: Buffer, table: Uint32Array, queryMs: number): SentAt {
   const type = table[Header.SentAtType]!;
   const inBody = type !== TokenType.Absent && type !== TokenType.Null;
   if (!inBody && Number.isNaN(queryMs)) return notSaid;
-  const bodyMs = inBody
-    ? timestampTokenMs(body, table[Header.SentAtStart]!, table[Header.SentAtEnd]!)
-    : Number.NaN;
-  if (!Number.isNaN(bodyMs)) return { ms: bodyMs, isInvalid: false };
+  const [start, end] = [table[Header.SentAtStart]!, table[Header.SentAtEnd]!];
+  const bodyMs = inBody ? clientTimeMs(body, start, end) : Number.NaN;
+  if (!Number.isNaN(bodyMs) && !isZeroTime(bodyMs)) return { ms: bodyMs, unreadable: undefined };
   const isReadable = queryMs >= storedMsMin && queryMs <= storedMsMax;
-  return { ms: isReadable ? queryMs : Number.NaN, isInvalid: inBody || !isReadable };
+  const ms = isReadable ? queryMs : Number.NaN;
+  if (inBody) return { ms, unreadable: body.subarray(start, end) };
+  return { ms, unreadable: isReadable ? undefined : outsideTheYears };
 }
+
+/** Stands for a time in the query that is no time: the query itself is not kept. */
+const outsideTheYears = Buffer.from("null");

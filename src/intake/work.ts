@@ -105,8 +105,8 @@ export class Work implements RequestFacts {
   // The fields from here on are set by `begin`.
   needsTimestamp = false;
   skewMs = 0;
-  /** The request says when it was sent, but the time cannot be read. */
-  hasInvalidSentAt = false;
+  /** The JSON token of a `sent_at` that cannot be read. */
+  unreadableSentAt: Buffer | undefined = undefined;
   tally!: Tally;
   pending!: PendingRequest;
   /** The largest record that the store takes. */
@@ -172,7 +172,7 @@ export class Work implements RequestFacts {
     const sentAt = protocol.readSentAt(this);
     this.needsTimestamp = lane === "historical" || protocol.needsTimestamp;
     this.skewMs = Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs;
-    this.hasInvalidSentAt = sentAt.isInvalid;
+    this.unreadableSentAt = sentAt.unreadable;
     this.tally = protocol.createTally();
     this.pending = new PendingRequest(this, parts);
     this.recordBytesMax = publisher.recordBytesMaxOf(lane, project.id);

@@ -29,6 +29,7 @@ import {
   type LinePlace,
   type SharedFields,
   WrittenRecord,
+  withReplaced,
 } from "./written-record.ts";
 
 interface RecordVisitor {
@@ -76,7 +77,9 @@ const beforeTimestamp = Buffer.from(',"timestamp":');
 const beforeSet = Buffer.from(',"$set":');
 const beforeSetOnce = Buffer.from(',"$set_once":');
 const beforeUnset = Buffer.from(',"$unset":');
+const beforeReplaced = Buffer.from(',"replaced":');
 const emptyObject = Buffer.from("{}");
+const emptyBytes = Buffer.alloc(0);
 const row = Header.Words;
 
 export class SinkRecords {
@@ -193,7 +196,9 @@ export class SinkRecords {
     const unset = hasExtra(table, row)
       ? typeAt(table[extra + Extra.Types]!, ExtraShift.Unset)
       : TokenType.Absent;
-    if (!this.#endsAsWritten(place, unset)) return undefined;
+    const rest = this.#restAfterFields(place, unset);
+    const replaced = rest === undefined ? undefined : replacedOf(rest);
+    if (replaced === undefined) return undefined;
     const own = {
       uuid: body.toString("latin1", uuidStart, uuidEnd),
       projectId,
@@ -202,6 +207,7 @@ export class SinkRecords {
       timestampMs,
       propertiesStart,
       propertiesEnd: start + table[row + Row.PropertiesEnd]!,
+      replaced: replaced.length === 0 ? undefined : replaced,
       set: this.#object(place, typeAt(types, FieldShift.Set), row + Row.SetStart),
       setOnce: this.#object(place, typeAt(types, FieldShift.SetOnce), row + Row.SetOnceStart),
       unset: unset === TokenType.Array ? this.#tokenAt(place, extra + Extra.UnsetStart) : undefined,
@@ -209,8 +215,11 @@ export class SinkRecords {
     return new WrittenRecord(place, own, shared);
   }
 
-  /** Nothing else stands behind the properties: of two members of a name the last one counts. */
-  #endsAsWritten({ body, start, end }: LinePlace, unset: TokenType): boolean {
+  /**
+   * What follows properties and person fields, up to the end of the line; undefined if these do not
+   * follow each other.
+   */
+  #restAfterFields({ body, start, end }: LinePlace, unset: TokenType): Buffer | undefined {
     const { table } = this.#scanner;
     const types = table[row + Row.FieldTypes]!;
     let at = start + table[row + Row.PropertiesEnd]!;
@@ -220,12 +229,11 @@ export class SinkRecords {
       at = start + table[word + 1]!;
       return true;
     };
-    return (
+    const isWritten =
       isNext(typeAt(types, FieldShift.Set), beforeSet, row + Row.SetStart) &&
       isNext(typeAt(types, FieldShift.SetOnce), beforeSetOnce, row + Row.SetOnceStart) &&
-      isNext(unset, beforeUnset, extraOf(table, row) + Extra.UnsetStart) &&
-      at + 1 === end
-    );
+      isNext(unset, beforeUnset, extraOf(table, row) + Extra.UnsetStart);
+    return isWritten ? body.subarray(at, end) : undefined;
   }
 
   #object(place: LinePlace, type: TokenType, word: number): Buffer | undefined {
@@ -279,7 +287,10 @@ export class SinkRecords {
       kind: string("kind") ?? "custom",
       personProfile: spans.get("person_profile")?.type !== TokenType.False,
       historical: spans.get("historical")?.type === TokenType.True,
-      properties: json("properties", TokenType.Object) ?? emptyObject,
+      properties: withReplaced(
+        json("properties", TokenType.Object) ?? emptyObject,
+        json("replaced", TokenType.Object),
+      ),
       set: json("$set", TokenType.Object),
       setOnce: json("$set_once", TokenType.Object),
       unset: json("$unset", TokenType.Array),
@@ -302,6 +313,32 @@ export class SinkRecords {
 }
 
 const absent: Span = { start: 0, end: 0, type: TokenType.Absent };
+
+/** No `replaced` that a gateway writes is longer. */
+const replacedBytesMax = 8_192;
+
+/**
+ * The object `replaced` in what follows the person fields of a line, the closing brace included;
+ * empty if there is none, and undefined if there is anything else: of two members of a name the
+ * last one counts.
+ */
+function replacedOf(rest: Buffer): Buffer | undefined {
+  if (rest.length === 1) return emptyBytes;
+  const replaced = rest.subarray(beforeReplaced.length, -1);
+  if (
+    replaced.length > replacedBytesMax ||
+    !rest.subarray(0, beforeReplaced.length).equals(beforeReplaced)
+  )
+    return undefined;
+  try {
+    const value: unknown = JSON.parse(replaced.toString());
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? replaced
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 function headOf(text: string): string | undefined {
   return head.exec(text)?.[1];

@@ -2,7 +2,7 @@
 // so each is small: what all lines of a request have in common they share, and of the frame's bytes
 // a view is made only when somebody asks for it.
 
-import type { Buffer } from "node:buffer";
+import { Buffer } from "node:buffer";
 import type { StoredFrame } from "../reading/stored-frame.ts";
 import type { SinkRecord } from "./sink-target.ts";
 
@@ -35,9 +35,20 @@ interface OwnFields {
   /** Within the body. */
   readonly propertiesStart: number;
   readonly propertiesEnd: number;
+  readonly replaced: Buffer | undefined;
   readonly set: Buffer | undefined;
   readonly setOnce: Buffer | undefined;
   readonly unset: Buffer | undefined;
+}
+
+const replacedMember = Buffer.from('{"$replaced":');
+
+/** The properties of a record with its `replaced` as their member `$replaced`. */
+export function withReplaced(properties: Buffer, replaced: Buffer | undefined): Buffer {
+  if (replaced === undefined) return properties;
+  const rest = properties.subarray(1);
+  const isEmpty = rest.toString("latin1", 0, rest.length - 1).trim() === "";
+  return Buffer.concat([replacedMember, replaced, Buffer.from(isEmpty ? "" : ","), rest]);
 }
 
 export class WrittenRecord implements SinkRecord {
@@ -58,6 +69,7 @@ export class WrittenRecord implements SinkRecord {
   readonly #end: number;
   readonly #propertiesStart: number;
   readonly #propertiesEnd: number;
+  readonly #replaced: Buffer | undefined;
 
   constructor(place: LinePlace, own: OwnFields, shared: SharedFields) {
     this.line = place.line;
@@ -76,6 +88,7 @@ export class WrittenRecord implements SinkRecord {
     this.#end = place.end;
     this.#propertiesStart = own.propertiesStart;
     this.#propertiesEnd = own.propertiesEnd;
+    this.#replaced = own.replaced;
   }
 
   get stream(): string {
@@ -119,7 +132,8 @@ export class WrittenRecord implements SinkRecord {
   }
 
   get properties(): Buffer {
-    return this.#body.subarray(this.#propertiesStart, this.#propertiesEnd);
+    const properties = this.#body.subarray(this.#propertiesStart, this.#propertiesEnd);
+    return withReplaced(properties, this.#replaced);
   }
 
   get text(): Buffer {

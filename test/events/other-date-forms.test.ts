@@ -4,15 +4,13 @@
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { otherFormMs } from "../../src/events/other-date-forms.ts";
-import { timestampTokenMs } from "../../src/events/timestamp.ts";
+import { clientTimeMs, isZeroTime } from "../../src/events/other-date-forms.ts";
 import { receivedAt, receivedAtMs, take } from "../../testkit/items.ts";
 
 /** As an event's timestamp is read; undefined where it names no moment. */
-function momentOf(text: string): string | undefined {
-  const token = Buffer.from(` ${JSON.stringify(text)} `);
-  const usual = timestampTokenMs(token, 1, token.length - 1);
-  const ms = Number.isNaN(usual) ? otherFormMs(token, 1, token.length - 1) : usual;
+function momentOf(text: string, json = JSON.stringify(text)): string | undefined {
+  const token = Buffer.from(` ${json} `);
+  const ms = clientTimeMs(token, 1, token.length - 1);
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
 }
 
@@ -44,7 +42,36 @@ describe("dates in other forms name one moment", () => {
       // since 1970
       ["1795330800", seven],
       ["1795330800123", "2026-11-22T07:00:00.123Z"],
+      ["1795330800123456", "2026-11-22T07:00:00.123Z"],
       ["1795330800123456789", "2026-11-22T07:00:00.123Z"],
+      ["1795330800.5", "2026-11-22T07:00:00.500Z"],
+      ["1795330800123.9", "2026-11-22T07:00:00.123Z"],
+      // white space around it
+      [" 11/22/2026 ", "2026-11-22T00:00:00.000Z"],
+      ["11/22/2026\n", "2026-11-22T00:00:00.000Z"],
+      ["\t2026-11-22T07:00:00Z ", seven],
+      // RFC 9557
+      ["2026-11-22T12:30:00+05:30[Asia/Kolkata]", seven],
+      ["2026-11-22T07:00:00Z[Etc/UTC]", seven],
+      ["2026-11-22T07:00:00.000Z[!UTC][u-ca=gregory]", seven],
+      ["2026-11-22T08:00:00.123456789+01:00[Europe/Berlin]", "2026-11-22T07:00:00.123Z"],
+      // Go's Time.String
+      ["2026-11-22 07:00:00.123 +0000 UTC m=+0.010000001", "2026-11-22T07:00:00.123Z"],
+      ["2026-11-22 07:00:00 +0000 UTC", seven],
+      ["2026-11-22 12:30:00.123456789 +0530 IST", "2026-11-22T07:00:00.123Z"],
+      ["2026-11-22 04:00:00 -0300 -03 m=-1.5", seven],
+      ["2026-11-22 12:45:00 +0545 +0545", seven],
+      // JavaScript's Date.toString
+      ["Sun Nov 22 2026 08:00:00 GMT+0100 (CET)", seven],
+      ["Sun Nov 22 2026 08:00:00 GMT+0100 (Central European Standard Time)", seven],
+      ["Sun Nov 22 2026 07:00:00 GMT+0000", seven],
+      // RFC 2822 with a comment, RFC 850 and C
+      ["Sun, 22 Nov 2026 08:00:00 +0100 (CET)", seven],
+      ["Sunday, 22-Nov-26 07:00:00 GMT", seven],
+      ["Sunday, 22 Nov 2026 07:00:00 GMT", seven],
+      ["Sun Nov 22 07:00:00 2026", seven],
+      ["Sun Nov  1 07:00:00 2026", "2026-11-01T07:00:00.000Z"],
+      ["Sun Nov 22 07:00:00 UTC 2026", seven],
       // dashes with a zone's name, or half a day
       ["2026-11-22 07:00:00 UTC", seven],
       ["2026-11-22 07:00 GMT", seven],
@@ -106,21 +133,41 @@ describe("dates in other forms name one moment", () => {
         "01/01/0000 00:00 +01:00",
       ],
       // what only begins like one
-      ...[
-        "",
-        "now",
-        "Sun",
-        "22 Novem 2026",
-        "11/22/2026 07:00 and more",
-        "11/22/2026\n",
-        " 11/22/2026",
-        "-1795330800",
-      ],
-      ...["1795330800.5", "Infinity", "2026-11-22 07:00:00 UTC UTC", `1${" ".repeat(60)}Nov 2026`],
+      ...["", "now", "Sun", "22 Novem 2026", "11/22/2026 07:00 and more", "-1795330800"],
+      ...["1795330800.", "Infinity", "2026-11-22 07:00:00 UTC UTC", `1${" ".repeat(120)}Nov 2026`],
       // Date.parse would take it, each machine for another moment or none
-      ...["Sun Nov 22 2026 07:00:00 GMT+0100 (CET)", "22", "2026", "Nov 2026"],
+      ...["22", "2026", "Nov 2026"],
+      // zones that are not the same to all readers, and a weekday that is not the date's
+      ...["Sun Nov 22 07:00:00 IST 2026", "Mon Nov 22 2026 07:00:00 GMT+0100 (CET)"],
+      ...["2026-11-22T07:00:00[Asia/Kolkata", "2026-11-22T07:00:00Z[]", "2026-11-22 07:00 m=+1"],
     ])("%j is not", (text) => {
       expect(momentOf(text)).toBeUndefined();
+    });
+
+    test.each([
+      ["1795330800", seven],
+      ["1795330800.25", "2026-11-22T07:00:00.250Z"],
+      ["1.7953308E9", seven],
+      ["1795330800123", "2026-11-22T07:00:00.123Z"],
+      ["1.795330800123e+12", "2026-11-22T07:00:00.123Z"],
+      ["1795330800123456", "2026-11-22T07:00:00.123Z"],
+      ["1795330800123456789", "2026-11-22T07:00:00.123Z"],
+    ])("the number %s is read", (json, moment) => {
+      expect(momentOf("", json)).toBe(moment);
+    });
+
+    test.each([
+      "0",
+      "-1795330800",
+      "179533080",
+      "17953308001",
+      "1e400",
+      "1e-9",
+      "true",
+      "{}",
+      "[]",
+    ])("%s is not", (json) => {
+      expect(momentOf("", json)).toBeUndefined();
     });
 
     const moments = fc
@@ -171,7 +218,7 @@ describe("dates in other forms name one moment", () => {
         (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
       );
       const token = Buffer.from(`"${escaped.join("")}"`);
-      expect(otherFormMs(token, 0, token.length)).toBe(Date.parse(seven));
+      expect(clientTimeMs(token, 0, token.length)).toBe(Date.parse(seven));
       const pieces = fc.constantFrom(
         ..."0123456789",
         "/",
@@ -226,7 +273,7 @@ describe("dates in other forms name one moment", () => {
       });
     });
 
-    test.each(["05.06.2026", "2026-11-22 07:00:00 CET", 1780815600])(
+    test.each(["05.06.2026", "2026-11-22 07:00:00 CET", 178081560, { at: 1 }, false])(
       "%j is not: it says how to write it",
       (timestamp) => {
         const { records, warnings, details } = take({
@@ -234,8 +281,70 @@ describe("dates in other forms name one moment", () => {
         });
         expect(warnings).toEqual(["invalid_timestamp"]);
         expect(details[0]).toContain("ISO 8601");
-        expect(records[0]).toMatchObject({ timestamp: receivedAt });
+        expect(records[0]).toMatchObject({ timestamp: receivedAt, replaced: { timestamp } });
       },
     );
+
+    test.each([
+      ...["0001-01-01T00:00:00Z", "0001-01-01T00:00:00", "0001-01-01 00:00:00 +0000 UTC"],
+      ...["0001-01-01T00:00:00+14:00", "0001-12-31T23:59:59Z", "0000-01-01T00:00:00Z"],
+      ...["1970-01-01T00:00:00.000Z", "1970-01-01", "Thu, 01 Jan 1970 00:00:00 GMT"],
+    ])("%j is a zero time: it counts as absent, with a warning", (timestamp) => {
+      const event = { event: "e", distinct_id: "u", timestamp };
+      const { records, warnings } = take({ batch: [event] });
+      expect(warnings).toEqual(["zero_timestamp"]);
+      expect(records[0]).toMatchObject({ timestamp: receivedAt, replaced: { timestamp } });
+      expect(records[0]).not.toHaveProperty("timestamp_sent");
+      const before = take({ batch: [{ ...event, offset: 1_000 }] }).records[0];
+      expect(before!["timestamp"]).toBe(new Date(receivedAtMs - 1_000).toISOString());
+    });
+
+    test("a time of the years that people live in is no zero time", () => {
+      for (const text of ["0002-01-01T00:00:00Z", "1970-01-01T00:00:00.001Z", "1969-12-31"])
+        expect(isZeroTime(Date.parse(text))).toBe(false);
+    });
+  });
+
+  describe("a sent_at", () => {
+    const timestamp = "2026-06-07T07:00:00.000Z";
+    const batch = [
+      { event: "a", distinct_id: "u", timestamp },
+      { event: "b", distinct_id: "u", timestamp },
+    ];
+
+    test("is read in the same forms", () => {
+      const sentAt = `${new Date(receivedAtMs + 3_600_000).toISOString()}[Etc/UTC]`;
+      const { records, warnings } = take({ sent_at: sentAt, batch });
+      expect(warnings).toEqual([]);
+      expect(records[0]).toMatchObject({ timestamp: "2026-06-07T06:00:00.000Z" });
+    });
+
+    test.each(["0001-01-01T00:00:00Z", "yesterday", 12])(
+      "%j corrects nothing, and is kept in every record",
+      (sentAt) => {
+        const { records, warnings } = take({ sent_at: sentAt, batch });
+        expect(warnings).toEqual(["invalid_sent_at"]);
+        for (const record of records)
+          expect(record).toMatchObject({ timestamp, replaced: { sent_at: sentAt } });
+      },
+    );
+  });
+
+  test("the record keeps what was sent of each value that it cannot have", () => {
+    const long = `x${"é\u0001".repeat(4_000)}`;
+    const { records, warnings } = take({
+      batch: [
+        { event: "e", distinct_id: "u", timestamp: "soon", uuid: "no", offset: "1" },
+        { event: "e", distinct_id: long, timestamp: long, $set: { a: 1 }, uuid: null },
+        { event: "e", distinct_id: "u", uuid: ["a", '"'.repeat(600)] },
+        { event: "e", distinct_id: "u", timestamp: "2026-06-07T07:00:00.000Z", offset: 5 },
+      ],
+    });
+    expect(warnings).toContain("invalid_uuid");
+    expect(records[0]!["replaced"]).toEqual({ timestamp: "soon", offset: "1", uuid: "no" });
+    const kept = long.slice(0, 256);
+    expect(records[1]).toMatchObject({ replaced: { timestamp: kept, distinct_id: kept } });
+    expect((records[2]!["replaced"] as { uuid: string }).uuid).toMatch(/^\["a","\\"/);
+    expect(records[3]).not.toHaveProperty("replaced");
   });
 });

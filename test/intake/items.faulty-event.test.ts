@@ -63,7 +63,7 @@ function take(
     isEngage: false,
     receivedAtMs: 0,
     skewMs: 0,
-    hasInvalidSentAt: false,
+    unreadableSentAt: undefined,
   };
   const job: Job = {
     ...facts,

@@ -135,12 +135,20 @@ const cases: Case[] = [
   [
     "timestamp unparseable",
     { event: "e", distinct_id: "u", timestamp: "yesterday" },
-    { stored: { timestamp: "received" }, warnings: ["invalid_timestamp"] },
+    {
+      stored: { timestamp: "received", replaced: { timestamp: "yesterday" } },
+      warnings: ["invalid_timestamp"],
+    },
   ],
   [
-    "timestamp a number",
+    "timestamp a number of seconds",
     { event: "e", distinct_id: "u", timestamp: 1767323045 },
-    { stored: { timestamp: "received" }, warnings: ["invalid_timestamp"] },
+    { stored: { timestamp: "2026-01-02T03:04:05.000Z" } },
+  ],
+  [
+    "timestamp a zero time",
+    { event: "e", distinct_id: "u", timestamp: "0001-01-01T00:00:00Z" },
+    { stored: { timestamp: "received" }, warnings: ["zero_timestamp"] },
   ],
   ["timestamp absent", { event: "e", distinct_id: "u" }, { stored: { timestamp: "received" } }],
   [

@@ -34,6 +34,7 @@ const recordFields = [
   "$set",
   "$set_once",
   "$unset",
+  "replaced",
 ];
 
 function expectRecord(record: StoredEvent | undefined, outcome: Outcome, projectId: string): void {

@@ -72,6 +72,25 @@ test("it takes what the gateway writes, of whatever is sent, and agrees", () => 
   );
 });
 
+test("what was sent of replaced values is in the properties", () => {
+  const body = {
+    batch: [
+      { event: "e", distinct_id: "u", timestamp: "soon", properties: { a: 1 }, $set: { b: 2 } },
+      { event: "e", distinct_id: "u", uuid: '},"x"', timestamp: "soon", $unset: ["c"] },
+    ],
+  };
+  const { lines } = take(body);
+  const [one, other] = lines.map((line) => line.trimEnd());
+  expect(agreed([one!, other!, `${one!.slice(0, -1)},"kind":"set"}`])).toEqual([true, true, false]);
+  const properties = read([one!, other!]).said.map(
+    (said) => JSON.parse((said as { properties: string }).properties) as unknown,
+  );
+  expect(properties).toEqual([
+    { $replaced: { timestamp: "soon" }, a: 1 },
+    { $replaced: { timestamp: "soon", uuid: '},"x"' } },
+  ]);
+});
+
 function linesOf(body: string): readonly string[] {
   try {
     return take(body).lines;

@@ -75,7 +75,7 @@ function fields(): readonly Row[] {
       "`distinct_id`, else `$distinct_id`, else either in `properties`",
       "yes",
       `text of ${distinctIdCharactersMax} characters`,
-      `absent in all places, or empty or white space in the first that has one: left out, warning ${code("no_distinct_id")}. Longer: cut to ${distinctIdCharactersMax} characters, and counted; of one over ${read} only the beginning is read. A number, boolean, array or object: normalised to its compact JSON text`,
+      `absent in all places, or empty or white space in the first that has one: left out, warning ${code("no_distinct_id")}. Longer: cut to ${distinctIdCharactersMax} characters, and counted, with the longer one in \`replaced\`; of one over ${read} only the beginning is read. A number, boolean, array or object: normalised to its compact JSON text`,
     ],
     [
       keys,
@@ -86,20 +86,20 @@ function fields(): readonly Row[] {
     [
       "`timestamp`",
       "no",
-      `text, [a time](events.md#time)`,
-      `absent: stored with the time of receipt, in an import with a warning ${code("missing_timestamp")}. Not a time: stored with the time of receipt, or with what \`offset\` says, and a warning ${code("invalid_timestamp")}; what was sent is not kept`,
+      `text or a number, [a time](events.md#time)`,
+      `absent: stored with the time of receipt, in an import with a warning ${code("missing_timestamp")}. Not a time: stored with the time of receipt, or with what \`offset\` says, and a warning ${code("invalid_timestamp")}; the record keeps what was sent in [\`replaced\`](../guides/reading.md#a-record). A zero time (year 0 or 1, or 1970-01-01T00:00:00Z) counts as absent: warning ${code("zero_timestamp")}`,
     ],
     [
       "`offset`",
       "no",
       "a number: how many milliseconds ago it happened; counts before `timestamp`",
-      `no number, or leads to a year before 0 or past 9999: not used, warning ${code("invalid_offset")}`,
+      `no number, or leads to a year before 0 or past 9999: not used, warning ${code("invalid_offset")}; kept in \`replaced\``,
     ],
     [
       "`uuid`",
       "no",
       `text, a UUID of any version, ${uuidBytes} characters`,
-      `absent or empty: a new one of version 7. In upper case: normalised to lower case. Not a UUID: a new one, warning ${code("invalid_uuid")}`,
+      `absent or empty: a new one of version 7. In upper case: normalised to lower case. Not a UUID: a new one, warning ${code("invalid_uuid")}; kept in \`replaced\``,
     ],
     [
       "`properties`",
@@ -265,8 +265,8 @@ function times(): readonly Row[] {
     ],
     [
       "`sent_at`, of a request, in its body or its query",
-      "a time of ISO 8601; in the query milliseconds since 1970",
-      `where the other place has one that can be read, that counts; else nothing is corrected. A warning ${code("invalid_sent_at")} stands at the first event that is stored`,
+      "[a time](events.md#time) that is no zero time; in the query milliseconds since 1970",
+      `where the other place has one that can be read, that counts; else nothing is corrected. A warning ${code("invalid_sent_at")} stands at the first event that is stored, and each record has what was sent in \`replaced\``,
     ],
   ];
 }

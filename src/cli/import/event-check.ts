@@ -60,7 +60,7 @@ export class EventCheck {
     const receivedAtMs = Date.now();
     const job: Job = {
       ...{ body, scanner, tally, receivedAtMs, recordBytesMax: this.#recordBytesMax },
-      ...{ needsTimestamp: true, isEngage: false, skewMs: 0, hasInvalidSentAt: false },
+      ...{ needsTimestamp: true, isEngage: false, skewMs: 0, unreadableSentAt: undefined },
       ...{ repaired: undefined, additions: undefined, frames: this.#frames() },
       template: this.#records.begin({
         ...{ projectId: "import", lane: "historical", receivedAtMs },

@@ -70,7 +70,7 @@ export class V1Protocol implements Protocol {
   }
 
   readSentAt(): SentAt {
-    return { ms: this.#clientClockMs, isInvalid: false };
+    return { ms: this.#clientClockMs, unreadable: undefined };
   }
 
   createTally(): Tally {

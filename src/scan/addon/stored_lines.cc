@@ -99,6 +99,28 @@ class Reader {
     return true;
   }
 
+  /** Takes an object of a text that is JSON. */
+  bool take_object() {
+    if (left() == 0 || *here() != '{') return false;
+    size_t depth = 0;
+    bool in_string = false;
+    for (size_t at = at_; at < end_; at++) {
+      const uint8_t c = text_[at];
+      if (in_string) {
+        if (c == '\\') at++;
+        else if (c == '"') in_string = false;
+      } else if (c == '"') {
+        in_string = true;
+      } else if (c == '{' || c == '[') {
+        depth++;
+      } else if ((c == '}' || c == ']') && --depth == 0) {
+        at_ = at + 1;
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** Takes a short text without escapes, and the quote behind it. */
   bool take_address() {
     const size_t most = left() < kAddressBytesMax ? left() : kAddressBytesMax;
@@ -132,7 +154,8 @@ class LineReader {
     if (!read_head(reader, row, line, flags) || !read_names(reader, row, line, flags) ||
         !read_middle(reader, field_start(row, kProperties)) ||
         !reader.pass(field_start(row, kProperties), field_end(row, kProperties)) ||
-        !read_writes(reader, index, row, flags) || !reader.take("}") || reader.left() != 0) {
+        !read_writes(reader, index, row, flags) || !read_replaced(reader) || !reader.take("}") ||
+        reader.left() != 0) {
       head_ = Part{};
       return;
     }
@@ -282,6 +305,11 @@ class LineReader {
     }
     if (writes) flags |= kLineHasWrites;
     return true;
+  }
+
+  /** What was sent of values that the record does not have: it says nothing of the event. */
+  static bool read_replaced(Reader& reader) {
+    return !reader.take(",\"replaced\":") || reader.take_object();
   }
 
   static bool read_field(Reader& reader, std::string_view name, const uint32_t* row, Field field,

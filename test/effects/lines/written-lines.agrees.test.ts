@@ -109,6 +109,17 @@ test("it takes what the gateway writes, of whatever is sent, and agrees", () => 
   );
 });
 
+test("it takes a record with replaced values, and no member after them", () => {
+  const event = { event: "e", distinct_id: "u", timestamp: "soon", uuid: '}"],{' };
+  const [line] = take({ batch: [{ ...event, $set: { a: 1 } }] }).lines.map((text) =>
+    text.trimEnd(),
+  );
+  const more = line!.slice(0, -1);
+  expect(takesOf([line!, `${more},"kind":"set"}`, `${more},"replaced":{}}`])).toEqual([
+    ...[true, false, false],
+  ]);
+});
+
 function linesOf(body: string): readonly string[] {
   try {
     return take(body).lines;
