@@ -22,12 +22,13 @@ export function addImport(program: Command, context: CommandContext): void {
         .choices(formatNames)
         .default("auto"),
     )
-    .option("--dry-run", "send nothing: only say what would not be stored, line by line", false)
+    .option("--dry-run", "send nothing: list what would not be stored, line by line", false)
     .option(
-      "--strict",
-      "exit code 1 where a line is left out, or stored with a warning, as one without a readable time",
+      "--allow-loss",
+      "exit with 0 although a line, or a part of one, is not stored; default: exit code 1",
       false,
     )
+    .option("--strict", "exit code 1 also if an event is stored with a warning of any kind", false)
     .option("--restart", "from the beginning, whatever an earlier run has done", false)
     .option(
       "--state <file>",
@@ -42,6 +43,10 @@ export function addImport(program: Command, context: CommandContext): void {
       "--give-up-after <seconds>",
       "end when the gateway has taken nothing for so long; default: never",
       positiveNumber,
+    )
+    .option(
+      "--time-zone <zone>",
+      "that of a Mixpanel project whose exports have local times, such as Asia/Kolkata or +05:30; default: UTC",
     )
     .option("--group-type <name>", "of Segment's group calls that do not say theirs", "company")
     .option("--gzip", "compress requests: for a gateway that is far away", false)

@@ -2,12 +2,15 @@
 // through as bytes: the gateway's scanner says where they are, and which have no uuid. Others are
 // parsed and converted.
 
-import { typeAt } from "../../events/item-view.ts";
+import { isUtf8 } from "node:buffer";
+import { extraTypes, typeAt } from "../../events/item-view.ts";
 import { isBlankUuid, UuidForm, unescapedUuid, uuidForm } from "../../events/uuid.ts";
 import {
+  ExtraShift,
   FieldShift,
   Header,
   MoreShift,
+  PropertyShift,
   Row,
   type Scanner,
   ScanStatus,
@@ -15,9 +18,9 @@ import {
 } from "../../scan/table.ts";
 import { type Batch, bodyTail, type LineNote, paddingOf } from "./batch.ts";
 import { isBlankId, isUuidText, uuidOfSource } from "./event-uuid.ts";
-import type { Format, FormatOptions } from "./formats/format.ts";
+import type { Conversion, Format, FormatOptions, LossCode } from "./formats/format.ts";
 import { ItemWriter } from "./item-writer.ts";
-import { isObject, parseJson } from "./json-text.ts";
+import { isObject, valuesOf } from "./json-text.ts";
 import type { LineBlock } from "./line-block.ts";
 import type { LineHash } from "./line-hash.ts";
 
@@ -41,13 +44,24 @@ interface Item {
   end: number;
 }
 
+interface Loss {
+  readonly code: LossCode;
+  readonly detail: string;
+}
+
 const lineHead = Buffer.from('{"batch":[');
+/** A link that is sent again has the same uuid: readers know it. */
+const linksMax = 100_000;
 
 export class BatchMaker {
   readonly #options: BatchMakerOptions;
   readonly #scanner: Scanner;
   readonly #lineScanner: Scanner;
   readonly #item: Item;
+  readonly #conversion: Conversion;
+  readonly #links = new Set<string>();
+  /** Of the line that is being converted. */
+  #losses: Loss[] = [];
 
   constructor(options: BatchMakerOptions) {
     this.#options = options;
@@ -55,6 +69,11 @@ export class BatchMaker {
     this.#lineScanner = options.createScanner(1);
     const { table } = this.#lineScanner;
     this.#item = { body: Buffer.alloc(0), table, row: 0, start: 0, end: 0 };
+    this.#conversion = {
+      ...options.formatOptions,
+      lost: (code, detail) => void this.#losses.push({ code, detail }),
+      isNewLink: (key) => this.#isNewLink(key),
+    };
   }
 
   /**
@@ -99,7 +118,7 @@ export class BatchMaker {
     return true;
   }
 
-  /** Scans a line by itself; notes what is wrong with it, and is false then. */
+  /** Scans a line by itself. False: it is not one value, and is done with. */
   #scansAlone(work: BlockWork, index: number): boolean {
     const { buffer, starts, ends } = work.block;
     const line = buffer.subarray(starts[index]!, ends[index]!);
@@ -111,8 +130,7 @@ export class BatchMaker {
       body = Buffer.concat([lineHead, Buffer.from(line.toString("utf8")), bodyTail]);
       status = this.#lineScanner.scan(body);
       if (status === ScanStatus.Ok) {
-        const detail = "bytes that are not UTF-8: stored with U+FFFD in their place";
-        work.note(index, "invalid_utf8", { detail, isStored: true });
+        work.note(index, "invalid_utf8", invalidUtf8);
       }
     }
     const end = body.length - bodyTail.length;
@@ -126,10 +144,8 @@ export class BatchMaker {
       Object.assign(this.#item, { body, table, row, start: lineHead.length, end });
       return true;
     }
-    const column =
-      status === ScanStatus.InvalidJson ? table[Header.ErrorOffset]! - lineHead.length + 1 : 0;
-    const where = column > 0 ? ` from its byte ${column} on` : "";
-    work.note(index, "not_json", { detail: `the line is no JSON${where}`, isStored: false });
+    // Perhaps several values, which are events by themselves.
+    this.#convert(work, index);
     return false;
   }
 
@@ -137,8 +153,13 @@ export class BatchMaker {
   #pass(work: BlockWork, index: number): void {
     const { body, table, row, start, end } = this.#item;
     const fields = table[row + Row.FieldTypes]!;
-    const isObjectItem = typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
-    if (isObjectItem && !canBeName.has(typeAt(fields, FieldShift.Event))) {
+    const itemType = typeAt(table[row + Row.MoreTypes]!, MoreShift.Item);
+    const isObjectItem = itemType === TokenType.Object;
+    const isConverted =
+      itemType === TokenType.Array ||
+      (isObjectItem &&
+        (!canBeName.has(typeAt(fields, FieldShift.Event)) || needsReading(this.#item)));
+    if (isConverted) {
       // What is wrong with it is said from the line itself.
       this.#convert(work, index);
       return;
@@ -158,31 +179,50 @@ export class BatchMaker {
     work.keepWithUuid(index, body, [start, end], this.#options.hash.uuid());
   }
 
-  /** Whatever a line has in it, it costs nothing but itself. */
+  /** Whatever a line has in it, it costs nothing but itself; so does each of several values. */
   #convert(work: BlockWork, index: number): void {
-    try {
-      this.#convertOrThrow(work, index);
-    } catch (error) {
-      const [code, detail] = whyNot(error as Error);
+    const { buffer, starts, ends } = work.block;
+    const left = (error: Error): void => {
+      const [code, detail] = whyNot(error);
       work.note(index, code, { detail, isStored: false });
+    };
+    try {
+      const line = buffer.subarray(starts[index]!, ends[index]!);
+      const text = line.toString("utf8");
+      const { values, fault } = valuesOf(text);
+      if (text.includes("\ufffd") && !isUtf8(line)) work.note(index, "invalid_utf8", invalidUtf8);
+      for (const [nth, value] of values.entries()) {
+        try {
+          this.#convertOrThrow(work, index, { value, nth });
+        } catch (error) {
+          left(error as Error);
+        }
+      }
+      if (fault !== undefined) left(fault);
+    } catch (error) {
+      left(error as Error);
     }
   }
 
-  /** Where it throws, nothing of the line is written. */
-  #convertOrThrow(work: BlockWork, index: number): void {
-    const { format, formatOptions, hash } = this.#options;
-    const { buffer, starts, ends } = work.block;
-    const line = parseJson(buffer.toString("utf8", starts[index]!, ends[index]!));
-    if (!isObject(line)) {
-      work.note(index, "not_an_object", { detail: "the line is no JSON object", isStored: false });
+  /** Where it throws, nothing of the value is written. `nth`: that of the line, from 0 on. */
+  #convertOrThrow(
+    work: BlockWork,
+    index: number,
+    { value, nth }: { readonly value: unknown; readonly nth: number },
+  ): void {
+    const { format, hash } = this.#options;
+    if (!isObject(value)) {
+      const detail = nth === 0 ? "the line is no JSON object" : "a value of the line is no object";
+      work.note(index, "not_an_object", { detail, isStored: false });
       return;
     }
-    const converted = format.convert(line, formatOptions);
+    this.#losses = [];
+    const converted = format.convert(value, this.#conversion);
     if ("leftOut" in converted) {
       work.note(index, converted.leftOut, { detail: converted.detail, isStored: false });
       return;
     }
-    const { event, uuid } = converted;
+    const { event, uuid, links = [] } = converted;
     const source = converted.source?.some(isBlankId) === true ? undefined : converted.source;
     if (typeof (event.event ?? "") !== "string") {
       const { nameField = "event" } = format;
@@ -190,12 +230,52 @@ export class BatchMaker {
       work.note(index, "wrong_type", { detail, isStored: false });
       return;
     }
-    const own = isUuidText(uuid) ? uuid : source === undefined ? hash.uuid() : uuidOfSource(source);
+    const ofLine = (): string => (nth === 0 ? hash.uuid() : uuidOfSource([hash.uuid(), nth]));
+    const own = isUuidText(uuid) ? uuid : source === undefined ? ofLine() : uuidOfSource(source);
     const text = JSON.stringify({ ...event, uuid: own });
     const isWrong = !isUuidText(uuid) && source === undefined && (uuid ?? "") !== "";
     if (isWrong) work.note(index, "invalid_uuid", invalidUuid);
+    for (const { code, detail } of this.#losses) work.note(index, code, { detail, isStored: true });
     work.replace(index, text);
+    for (const link of links)
+      work.replace(index, JSON.stringify({ ...link.event, uuid: uuidOfSource(link.source) }));
+    work.links += links.length;
   }
+
+  #isNewLink(key: string): boolean {
+    if (this.#links.has(key)) return false;
+    if (this.#links.size >= linksMax) this.#links.clear();
+    this.#links.add(key);
+    return true;
+  }
+}
+
+/**
+ * Whether a value may be one that the gateway takes for something else: a number as a time, and text
+ * that has an object in it.
+ */
+function needsReading(item: Item): boolean {
+  const { table, row } = item;
+  const fields = table[row + Row.FieldTypes]!;
+  const properties = table[row + Row.PropertyTypes]!;
+  return (
+    typeAt(fields, FieldShift.Timestamp) === TokenType.Number ||
+    isText(typeAt(fields, FieldShift.Properties)) ||
+    isText(typeAt(fields, FieldShift.Set)) ||
+    isText(typeAt(fields, FieldShift.SetOnce)) ||
+    isText(typeAt(properties, PropertyShift.Set)) ||
+    isText(typeAt(properties, PropertyShift.GroupSet)) ||
+    isText(typeAt(properties, PropertyShift.Groups)) ||
+    isText(typeAt(extraTypes(item), ExtraShift.PropertiesSetOnce))
+  );
+}
+
+function isText(type: TokenType): boolean {
+  return (
+    type === TokenType.PlainString ||
+    type === TokenType.EscapedString ||
+    type === TokenType.EmptyString
+  );
 }
 
 /** Where a name is absent or empty, the gateway says so. */
@@ -211,11 +291,16 @@ function kindOf(value: unknown): string {
 
 /** The code and the detail of a line whose conversion has thrown this. */
 function whyNot(error: Error): readonly [string, string] {
-  if (error instanceof SyntaxError) return ["not_json", `the line is no JSON: ${error.message}`];
+  if (error instanceof SyntaxError) return ["not_json", `the line is not JSON: ${error.message}`];
   // Values within each other take the stack: there is no other RangeError here.
   const why = error instanceof RangeError ? "its values are nested too deeply" : error.message;
   return ["not_convertible", `the line cannot be converted: ${why}`];
 }
+
+const invalidUtf8 = {
+  detail: "bytes that are not UTF-8: stored with U+FFFD in their place",
+  isStored: true,
+} as const;
 
 const invalidUuid = {
   detail: "uuid is not a UUID, or is the nil or the max UUID: stored with one made of the line",
@@ -236,6 +321,8 @@ class BlockWork {
   readonly block: LineBlock;
   readonly #notes: LineNote[];
   readonly #options: BatchMakerOptions;
+  /** Events that hold a link of another event's line. */
+  links = 0;
   #writer: ItemWriter | undefined = undefined;
 
   constructor(block: LineBlock, notes: LineNote[], options: BatchMakerOptions) {
@@ -250,7 +337,11 @@ class BlockWork {
     code: string,
     { detail, isStored }: Pick<LineNote, "detail" | "isStored">,
   ): void {
-    this.#notes.push({ line: this.block.numbers[index]!, code, detail, isStored });
+    const line = this.block.numbers[index]!;
+    const last = this.#notes.at(-1);
+    // A line that was scanned and is then converted has the same fault twice.
+    if (isStored && last?.line === line && last.code === code && last.detail === detail) return;
+    this.#notes.push({ line, code, detail, isStored });
     if (!isStored) this.#writerFrom(index);
   }
 
@@ -275,7 +366,7 @@ class BlockWork {
       const { starts, ends, numbers: lines, buffer, length } = block;
       const body = padded(buffer, length, starts.length);
       return {
-        ...{ body, starts, ends, lines, notes: this.#notes, lastLine, fingerprint },
+        ...{ body, starts, ends, lines, notes: this.#notes, lastLine, fingerprint, links: 0 },
         release: () => giveBuffer(buffer),
       };
     }
@@ -285,6 +376,7 @@ class BlockWork {
     const body = padded(buffer, length, starts.length);
     return {
       ...{ body, starts, ends, lines, notes: this.#notes, lastLine, fingerprint },
+      links: this.links,
       release: () => giveBuffer(buffer),
     };
   }

@@ -23,6 +23,8 @@ export interface Batch {
   readonly ends: readonly number[];
   /** The line of each event. */
   readonly lines: readonly number[];
+  /** How many of the events hold a link that the line of another event states. */
+  readonly links: number;
   /** What was found wrong before it was sent. */
   readonly notes: readonly LineNote[];
   /** The last line that this batch answers for, whether or not it has an event of it. */

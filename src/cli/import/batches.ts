@@ -120,6 +120,8 @@ export class Batches {
       for (const { number, isTooLong } of early) this.#passOver(number, isTooLong);
       return;
     }
+    if (formatOptions.timeZone !== undefined && !format.hasLocalTimes)
+      throw new CommandError(`import ${name}: --time-zone: ${format.title} has no local times`);
     begun(format);
     this.#maker = new BatchMaker({
       ...{ head: this.#head, format, formatOptions, hash: this.#hash, createScanner },
@@ -195,8 +197,8 @@ export class Batches {
     const maker = this.#maker;
     if (maker !== undefined) return maker.make(block, notes, this.#lastLine);
     const fingerprint = this.#hash.fingerprint();
-    const nothing = { body: Buffer.alloc(0), starts: [], ends: [], lines: [], release: () => {} };
-    return { ...nothing, notes, lastLine: this.#lastLine, fingerprint };
+    const nothing = { body: Buffer.alloc(0), starts: [], ends: [], lines: [], links: 0 };
+    return { ...nothing, release: () => {}, notes, lastLine: this.#lastLine, fingerprint };
   }
 
   #newBlock(): LineBlock {

@@ -10,24 +10,48 @@ export interface CountsText {
   readonly warnings: Readonly<Record<string, number>>;
   /** Lines with at least one of the warnings. An older state has none. */
   readonly warned?: number;
+  /** Stored events that hold a link of another event's line. */
+  readonly links?: number;
+}
+
+/** Left out on purpose, as PostHog's own import and capture leave them out. */
+const leftOutOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
+
+/**
+ * Whether a line with this note has something that is stored nowhere. A warning that something is
+ * missing, or that the event has a new uuid, costs nothing that the line has.
+ */
+export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">): boolean {
+  if (!isStored) return !leftOutOnPurpose.has(code);
+  return !code.startsWith("missing_") && code !== "invalid_uuid";
 }
 
 export class Counts {
   stored = 0;
   /** Lines that are stored with a warning, or several. */
   warned = 0;
+  /** Stored events that hold a link of another event's line. */
+  links = 0;
   readonly #notStored: Map<string, number>;
   readonly #warnings: Map<string, number>;
 
   constructor(before?: CountsText) {
     this.stored = before?.stored ?? 0;
     this.warned = before?.warned ?? 0;
+    this.links = before?.links ?? 0;
     this.#notStored = new Map(Object.entries(before?.notStored ?? {}));
     this.#warnings = new Map(Object.entries(before?.warnings ?? {}));
   }
 
   get notStored(): number {
     return [...this.#notStored.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  /** How often a line, or a part of one, is stored nowhere. */
+  get losses(): number {
+    const of = (counts: ReadonlyMap<string, number>, isStored: boolean): number =>
+      [...counts].reduce((sum, [code, count]) => sum + (isLoss({ code, isStored }) ? count : 0), 0);
+    return of(this.#notStored, false) + of(this.#warnings, true);
   }
 
   note({ code, isStored }: Pick<LineNote, "code" | "isStored">, count = 1): void {
@@ -43,6 +67,7 @@ export class Counts {
       notStored: Object.fromEntries(notStored),
       warnings: Object.fromEntries(this.#warnings),
       warned: this.warned,
+      links: this.links,
     };
   }
 
@@ -63,7 +88,11 @@ export class Counts {
   }
 
   #warnedText(): string {
-    return this.warned === 0 ? "" : ` (${grouped(this.warned)} with a warning)`;
+    const parts = [
+      ...(this.warned === 0 ? [] : [`${grouped(this.warned)} with a warning`]),
+      ...(this.links === 0 ? [] : [`${grouped(this.links)} that link a device to its user`]),
+    ];
+    return parts.length === 0 ? "" : ` (${parts.join(", ")})`;
   }
 
   #reasons(verb: string): string[] {

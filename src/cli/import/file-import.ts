@@ -15,7 +15,7 @@ import {
   paddingOf,
 } from "./batch.ts";
 import { Batches } from "./batches.ts";
-import { Counts, grouped } from "./counts.ts";
+import { Counts, grouped, isLoss } from "./counts.ts";
 import { EventCheck, removed } from "./event-check.ts";
 import { formatNamed } from "./formats/detect.ts";
 import type { Format, FormatOptions } from "./formats/format.ts";
@@ -221,6 +221,7 @@ export class FileImport {
       await this.#send(sender, batch, { from: 0, to: batch.lines.length }, whole);
     }
     batch.release();
+    this.counts.links += batch.links;
     this.counts.warned += this.#warnedLines.size;
     this.#options.progress.update(this.#standing());
   }
@@ -300,9 +301,11 @@ export class FileImport {
     else this.#warnedLines.delete(note.line);
     const told = (this.#told.get(note.code) ?? 0) + 1;
     this.#told.set(note.code, told);
-    if (told > toldPerCode) return;
+    // A dry run lists whatever would be lost.
+    const isListed = this.#options.sender === undefined && isLoss(note);
+    if (told > toldPerCode && !isListed) return;
     const fate = note.isStored ? "stored" : "not stored";
-    const more = told === toldPerCode ? "; more of these are only counted" : "";
+    const more = told === toldPerCode && !isListed ? "; more of these are only counted" : "";
     this.#options.progress.say(
       `${this.#name}:${note.line}: ${fate}: ${note.code}: ${note.detail}${more}`,
     );

@@ -12,6 +12,7 @@ import { formatNamed } from "./formats/detect.ts";
 import { StateFile } from "./import-state.ts";
 import { durationText, Progress } from "./progress.ts";
 import { Sender } from "./sender.ts";
+import { TimeZone } from "./time-zone.ts";
 
 export interface ImportOptions {
   readonly url?: string;
@@ -20,6 +21,9 @@ export interface ImportOptions {
   readonly groupType: string;
   readonly dryRun: boolean;
   readonly strict: boolean;
+  readonly allowLoss: boolean;
+  /** `Asia/Kolkata` or `+05:30`. */
+  readonly timeZone?: string;
   readonly restart: boolean;
   readonly sameProject: boolean;
   readonly state?: string;
@@ -36,8 +40,9 @@ const stateEnding = ".penstock-import";
 const linesMax = 32_768;
 
 /**
- * Imports the files one after another. Rejects with a CommandError where one cannot go on; and with
- * `strict` where something is not stored, or is stored with a warning.
+ * Imports the files one after another. Rejects with a CommandError where one cannot go on; where a
+ * line, or a part of one, is stored nowhere, unless `allowLoss`; and with `strict` also where an
+ * event is stored with a warning.
  */
 export async function importFiles(
   files: readonly string[],
@@ -45,11 +50,11 @@ export async function importFiles(
   context: CommandContext,
 ): Promise<void> {
   const { stderr, stop } = context;
-  const { url, key } = checked(files, options);
+  const { url, key, timeZone } = checked(files, options);
   const progress = new Progress({ stderr, monotonicMs: () => performance.now() });
   const createScanner = scannerFactory(progress);
   const sender = options.dryRun ? undefined : senderOf(url, options, { progress, stop });
-  const found = { notStored: 0, warned: 0 };
+  const found = { notStored: 0, warned: 0, losses: 0 };
   try {
     for (const file of files) {
       const one = new FileImport({
@@ -57,7 +62,7 @@ export async function importFiles(
         ...{ lineBytesMax: options.lineBytesMax, restart: options.restart },
         sameProject: options.sameProject,
         format: formatNamed(options.format),
-        formatOptions: { groupType: options.groupType },
+        formatOptions: { groupType: options.groupType, timeZone },
         limits: { bytesMax: options.batchBytes, linesMax },
         stateFile: stateFileOf(file, options),
         // Taken only where it is read: it would keep the process alive.
@@ -66,12 +71,22 @@ export async function importFiles(
       await runOne(file, one, { options, context, progress });
       found.notStored += one.counts.notStored;
       found.warned += one.counts.warned;
+      found.losses += one.counts.losses;
       if (one.isStopped) throw new CommandError(`import: ${stoppedText(file, options)}`);
     }
   } finally {
     sender?.close();
   }
   if (options.strict) mustBeClean(found);
+  if (!options.allowLoss) mustBeWhole(found.losses, options);
+}
+
+function mustBeWhole(losses: number, { dryRun }: ImportOptions): void {
+  if (losses === 0) return;
+  const how = dryRun ? "listed above by line" : "counted above; --dry-run lists them by line";
+  throw new CommandError(
+    `import: lines or parts of lines that are not stored: ${grouped(losses)}, ${how}. With --allow-loss this is no failure`,
+  );
 }
 
 function mustBeClean({ notStored, warned }: { notStored: number; warned: number }): void {
@@ -125,19 +140,41 @@ function stoppedText(file: string, { dryRun }: ImportOptions): string {
     : "stopped before the end; the same command goes on from here";
 }
 
-function checked(files: readonly string[], options: ImportOptions): { url: URL; key: string } {
-  const { url, key, dryRun, state } = options;
-  const usage = (message: string): never => {
-    throw new CommandError(`import: ${message}`, usageExitCode);
-  };
+interface Checked {
+  readonly url: URL;
+  readonly key: string;
+  readonly timeZone: TimeZone | undefined;
+}
+
+function usage(message: string): never {
+  throw new CommandError(`import: ${message}`, usageExitCode);
+}
+
+function checked(files: readonly string[], options: ImportOptions): Checked {
+  const { url, key, dryRun, state, strict, allowLoss } = options;
+  if (strict && allowLoss) usage("--strict and --allow-loss exclude each other: give one of them");
+  const timeZone = timeZoneOf(options);
   if (state !== undefined && files.length > 1) usage("--state is for one file");
   if (files.filter((file) => file === "-").length > 1) usage("standard input is there once");
-  if (dryRun) return { url: new URL("http://localhost/"), key: "dry" };
+  if (dryRun) return { url: new URL("http://localhost/"), key: "dry", timeZone };
   if (url === undefined || key === undefined) return usage("--url and --key say where it goes to");
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
     return usage(`--url must be the address of a gateway, as http://127.0.0.1:8000: got "${url}"`);
-  return { url: parsed, key };
+  return { url: parsed, key, timeZone };
+}
+
+function timeZoneOf({ timeZone, format }: ImportOptions): TimeZone | undefined {
+  if (timeZone === undefined) return undefined;
+  if (format !== "auto" && !formatNamed(format)?.hasLocalTimes)
+    usage(`--time-zone: the format ${format} has no local times`);
+  try {
+    return new TimeZone(timeZone);
+  } catch {
+    return usage(
+      `--time-zone must be a name such as Asia/Kolkata, or an offset such as +05:30 (got "${timeZone}")`,
+    );
+  }
 }
 
 function stateFileOf(file: string, { state, dryRun }: ImportOptions): StateFile | undefined {

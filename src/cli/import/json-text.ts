@@ -42,6 +42,57 @@ export function parseJson(text: string): unknown {
   );
 }
 
+interface LineValues {
+  /** The value of the line; of several values, and of an array of objects, each by itself. */
+  readonly values: readonly unknown[];
+  /** Why the rest of the line, or all of it, is not JSON. */
+  readonly fault: SyntaxError | undefined;
+}
+
+/** What is on a line: mostly one value, but also several, with commas or blanks between them. */
+export function valuesOf(text: string): LineValues {
+  let fault: SyntaxError;
+  try {
+    return { values: itemsOf(parseJson(text)), fault: undefined };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    fault = error;
+  }
+  const values: unknown[] = [];
+  for (let at = 0; ; ) {
+    while (/[\s,]/.test(text.charAt(at))) at++;
+    if (at === text.length) return { values, fault: undefined };
+    const end = endOfContainer(text, at);
+    try {
+      for (const value of itemsOf(parseJson(text.slice(at, end)))) values.push(value);
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      return { values, fault };
+    }
+    at = end;
+  }
+}
+
+function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) && value.some(isObject) ? value : [value];
+}
+
+/** Where the object or array that begins at `from` ends; the end of the text where it does not. */
+function endOfContainer(text: string, from: number): number {
+  let depth = 0;
+  let isInString = false;
+  for (let at = from; at < text.length; at++) {
+    const character = text[at];
+    if (isInString) {
+      if (character === "\\") at++;
+      else if (character === '"') isInString = false;
+    } else if (character === '"') isInString = true;
+    else if (character === "{" || character === "[") depth++;
+    else if ((character === "}" || character === "]") && --depth <= 0) return at + 1;
+  }
+  return text.length;
+}
+
 /** Whether it is an object, and no number that is kept as its text. */
 export function isObject(value: unknown): value is JsonObject {
   return (

@@ -103,8 +103,7 @@ describe("a line that cannot be sent is told, and its neighbours are sent", () =
     ["no JSON", '{"event":"x",,}\n', "not_json"],
     ["half a line", '{"event":"x"\n', "not_json"],
     ["a raw carriage return in a string", '{"event":"a\rb","distinct_id":"\\"x\rz"}\n', "not_json"],
-    ["two values", `${line().trim()},${line()}`, "not_json"],
-    ["what ends the batch", `${line().trim()}],"batch":[${line()}`, "not_json"],
+    ["what ends the batch", `],"batch":[${line()}`, "not_json"],
     ["too long", line({ x: "x".repeat(2_000) }), "line_too_long"],
   ])("%s", async (_, bad, code) => {
     const { bodies, lines, notes } = await bodiesOf(
@@ -116,6 +115,37 @@ describe("a line that cannot be sent is told, and its neighbours are sent", () =
     expect(notes).toMatchObject([{ line: 3, code, isStored: false }]);
     expect(lines).toEqual([[2, 4]]);
     expect(JSON.parse(bodies[0]!).batch.map((event: { n: number }) => event.n)).toEqual([1, 2]);
+  });
+
+  interface Numbered {
+    readonly uuid: string;
+    readonly properties: { readonly n: number };
+  }
+  const numbered = (n: number): string => line({ properties: { n } });
+
+  test.each([
+    ["with a comma", ","],
+    ["with nothing between", ""],
+    ["with blanks between", " \t "],
+    ["with what ends the batch", `],"batch":[`],
+  ])("two objects on a line, %s", async (of, between) => {
+    const two = `${numbered(2).trim()}${between}${numbered(3)}`;
+    const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${two}${numbered(4)}`]);
+    const sent = JSON.parse(bodies[0]!).batch as Numbered[];
+    const isBroken = of.startsWith("with what");
+    expect(sent.map(({ properties: { n } }) => n)).toEqual(isBroken ? [1, 2, 4] : [1, 2, 3, 4]);
+    expect(lines).toEqual([isBroken ? [1, 2, 3] : [1, 2, 2, 3]]);
+    expect(notes).toMatchObject(isBroken ? [{ line: 2, code: "not_json", isStored: false }] : []);
+    expect(new Set(sent.map(({ uuid }) => uuid)).size).toBe(sent.length);
+  });
+
+  test("an array of events on a line", async () => {
+    const array = `[${numbered(2).trim()},7,${numbered(3).trim()}]\n`;
+    const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${array}${numbered(4)}`]);
+    const sent = JSON.parse(bodies[0]!).batch as Numbered[];
+    expect(sent.map(({ properties: { n } }) => n)).toEqual([1, 2, 3, 4]);
+    expect(lines).toEqual([[1, 2, 2, 3]]);
+    expect(notes).toMatchObject([{ line: 2, code: "not_an_object", isStored: false }]);
   });
 
   const deep = `${"[".repeat(6_000)}${"]".repeat(6_000)}`;

@@ -51,7 +51,7 @@ test.each([
   copyFileSync(`${state}.then`, state);
   appendFileSync(file, between + all.slice(10).join(""));
   const { error } = await runImport(args);
-  expect(error).toBeUndefined();
+  expect(error?.exitCode).toBe(between.trim() === "" ? undefined : 1);
   expect(bodies).toHaveLength(3);
   expect(bodies[1]).toBe(bodies[0]);
 });

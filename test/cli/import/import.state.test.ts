@@ -123,7 +123,7 @@ test("a line that is only half written is told, and read again when it is whole"
   const file = fileWith(text.slice(0, cut));
   const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", file];
   const { err, out, error } = await runImport(args);
-  expect(error).toBeUndefined();
+  expect(error).toMatchObject({ exitCode: 1 });
   expect(err).toContain(`${file}:6: not stored: cut_off: the file ends in the middle of the line`);
   expect(out).toContain("5 events stored, 1 not");
   appendFileSync(file, text.slice(cut));
@@ -147,7 +147,7 @@ test.each([[[null]], [["why"]], [[{ index: "0" }]], [[{ index: 0, code: 7 }]]])(
     const file = fileWith(linesOf(4));
     const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", file];
     const { out, error } = await runImport(args);
-    expect(error).toBeUndefined();
+    expect(error).toMatchObject({ exitCode: 1 });
     expect(out).toContain("3 events stored, 1 not");
     expect(out).toContain("  not stored: 1 not_named");
     expect(taken).toEqual(upTo(4));

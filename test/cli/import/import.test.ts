@@ -115,7 +115,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     const project = await gateway.project();
     const file = fileWith(text);
     const { out, err, error } = await runImport([...to(project), "--format", "posthog", file]);
-    expect(error).toBeUndefined();
+    expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining("--allow-loss") });
     for (const [line, what] of told) expect(err).toContain(`${file}:${line}: ${what}`);
     expect(out).toContain("3 events stored (1 with a warning), 6 not");
     expect(out).toContain("  not stored: 1 performance_event\n");
@@ -130,7 +130,9 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     expect(err).toContain(`${file}:7: not stored: performance_event: `);
     expect(out).toContain("3 events would be stored (1 with a warning), 6 not");
     expect(out).toContain("\n  would not be stored: ");
-    expect(error).toBeUndefined();
+    expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining("listed above") });
+    const allowed = await runImport(["--dry-run", "--allow-loss", "--format", "posthog", file]);
+    expect([allowed.error, allowed.out]).toEqual([undefined, expect.stringContaining("3 events")]);
   });
 
   test.each([
@@ -170,7 +172,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
 
   test("where all events of a request are in error", async () => {
     const project = await gateway.project();
-    const bad = linesOf(30, { properties: "none" });
+    const bad = linesOf(30, { properties: 7 });
     const { out } = await runImport([...to(project), "--batch-bytes", "500", fileWith(bad)]);
     expect(out).toContain("0 events stored, 30 not");
     expect(out).toContain("  not stored: 30 invalid_properties\n");

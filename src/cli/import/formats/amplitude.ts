@@ -3,7 +3,8 @@
 // rust/batch-import-worker/src/parse/content/amplitude.rs), but where a comment says otherwise.
 
 import type { JsonObject } from "../json-text.ts";
-import { type Format, idOf, objectOf, present, textOf } from "./format.ts";
+import { timeOf } from "../times.ts";
+import { type Conversion, eventIdOf, type Format, idOf, objectIn, present } from "./format.ts";
 
 export const amplitude: Format = {
   name: "amplitude",
@@ -12,27 +13,41 @@ export const amplitude: Format = {
   recognises: (line) =>
     typeof line["event_type"] === "string" &&
     ["user_id", "device_id", "amplitude_id"].some((name) => name in line),
-  convert(line) {
+  convert(line, conversion) {
     const name = line["event_type"];
     if (name === "session_start") {
       return { leftOut: "session_start", detail: "Amplitude's own mark of a session, no event" };
     }
-    const own = objectOf(line["event_properties"]);
-    const known = objectOf(line["user_properties"]);
+    const own = objectIn("event_properties", line["event_properties"], conversion);
+    const known = objectIn("user_properties", line["user_properties"], conversion);
     const shared = sharedOf(line, own);
-    const insertId = textOf(line["$insert_id"]);
     const event = {
       event: eventNames.get(name) ?? name,
       distinct_id: idOf(line["user_id"]) ?? idOf(line["device_id"]),
-      timestamp: timeOf(line["event_time"] ?? line["client_event_time"]),
-      properties: { ...own, ...shared, ...propertiesOf(line, own) },
+      timestamp: timestampOf(line),
+      properties: { ...own, ...shared, ...propertiesOf(line, own, conversion) },
       $set: notEmpty(setOf(known, shared)),
       $set_once: notEmpty(setOnceOf(known)),
     };
-    const source = insertId === undefined ? undefined : ["amplitude", line["device_id"], insertId];
-    return { event, uuid: line["uuid"], source };
+    if (notEmpty(objectIn("group_properties", line["group_properties"], conversion)) !== undefined)
+      conversion.lost("group_properties", "group_properties are not imported");
+    return { event, uuid: eventIdOf(line["uuid"]), source: sourceOf(line) };
   },
 };
+
+/**
+ * What Amplitude tells repeats by: `$insert_id` and the device. Without it, the number that an SDK
+ * gives each event of a device.
+ */
+function sourceOf(line: JsonObject): readonly unknown[] | undefined {
+  const device = line["device_id"];
+  const sender = idOf(device) === undefined ? (idOf(line["user_id"]) ?? device) : device;
+  const insertId = eventIdOf(line["$insert_id"]);
+  if (insertId !== undefined) return ["amplitude", sender, insertId];
+  const { event_id: number, session_id: session, event_type: name, event_time: time } = line;
+  if (!number || idOf(time) === undefined) return undefined;
+  return ["amplitude", sender, session, number, name, time];
+}
 
 const eventNames: ReadonlyMap<unknown, string> = new Map([
   ["[Amplitude] Page Viewed", "$pageview"],
@@ -40,8 +55,9 @@ const eventNames: ReadonlyMap<unknown, string> = new Map([
   ["[Amplitude] Element Changed", "$autocapture"],
 ]);
 
-/** "2024-07-06 12:00:00.123000", which is UTC. All else stays, for the gateway to judge. */
-function timeOf(time: unknown): unknown {
+/** "2024-07-06 12:00:00.123000" is UTC. */
+function timestampOf(line: JsonObject): unknown {
+  const time = timeOf(line["event_time"]) ?? timeOf(line["client_event_time"]);
   return typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?$/.test(time)
     ? `${time.replace(" ", "T")}Z`
     : time;
@@ -71,8 +87,8 @@ function sharedOf(line: JsonObject, own: JsonObject): JsonObject {
   });
 }
 
-function propertiesOf(line: JsonObject, own: JsonObject): JsonObject {
-  const groups = groupsOf(objectOf(line["groups"]));
+function propertiesOf(line: JsonObject, own: JsonObject, conversion: Conversion): JsonObject {
+  const groups = groupsOf(objectIn("groups", line["groups"], conversion), conversion);
   return present({
     $amplitude_user_id: line["user_id"],
     $amplitude_device_id: line["device_id"],
@@ -88,12 +104,14 @@ function propertiesOf(line: JsonObject, own: JsonObject): JsonObject {
 }
 
 /** Amplitude has a list of groups for each type; an event here is of one. PostHog's drops them. */
-function groupsOf(groups: JsonObject): JsonObject {
-  return present(
-    Object.fromEntries(
-      Object.entries(groups).map(([type, of]) => [type, Array.isArray(of) ? of[0] : of]),
-    ),
-  );
+function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
+  const ofType = ([type, of]: [string, unknown]): [string, unknown] => {
+    if (!Array.isArray(of)) return [type, of];
+    if (of.length > 1)
+      lost("more_groups", `groups has ${of.length} of the type ${type}: only the first is stored`);
+    return [type, of[0]];
+  };
+  return present(Object.fromEntries(Object.entries(groups).map(ofType)));
 }
 
 /** What Amplitude writes for a property that has no value. */

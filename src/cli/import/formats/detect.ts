@@ -1,6 +1,6 @@
 // Tells which format a file is in by its first lines.
 
-import { isObject, parseJson } from "../json-text.ts";
+import { isObject, type JsonObject, valuesOf } from "../json-text.ts";
 import { amplitude } from "./amplitude.ts";
 import type { Format } from "./format.ts";
 import { mixpanel } from "./mixpanel.ts";
@@ -39,14 +39,15 @@ export const linesLookedAt = 20;
  */
 export function detectFormat(lines: readonly string[]): Format | string {
   const begin = lines.find((line) => line.trim() !== "");
-  if (begin !== undefined && opensMore.test(begin)) return notLines(begin);
+  if (begin !== undefined && opensMore.test(begin) && objectsIn(begin).length === 0)
+    return notLines(begin);
   const found = new Set<Format | undefined>();
   let first = "";
   for (const line of lines) {
-    const value = parsed(line);
-    if (!isObject(value)) continue;
-    found.add(formats.find((format) => format.recognises(value)));
-    if (first === "") first = Object.keys(value).slice(0, 8).join(", ");
+    for (const value of objectsIn(line)) {
+      found.add(formats.find((format) => format.recognises(value)));
+      if (first === "") first = Object.keys(value).slice(0, 8).join(", ");
+    }
   }
   const known = [...found].filter((format) => format !== undefined);
   if (known.length === 1) return known[0]!;
@@ -57,11 +58,12 @@ export function detectFormat(lines: readonly string[]): Format | string {
   return `its first lines are in no known format (they have ${first || "no members"}): say which it is with --format`;
 }
 
-function parsed(line: string): unknown {
+/** None where the line cannot be read. */
+function objectsIn(line: string): JsonObject[] {
   try {
-    return parseJson(line);
+    return valuesOf(line).values.filter(isObject);
   } catch {
-    return undefined;
+    return [];
   }
 }
 

@@ -1,7 +1,9 @@
-// What an import knows of a format: how one of its lines is told from others', and what event it
+// What an import knows of a format: how one of its lines is told from others, and what event it
 // stands for. Holds types, and the reading of values that several formats share.
 
-import { isObject, type JsonObject } from "../json-text.ts";
+import { isBlankId } from "../event-uuid.ts";
+import { isObject, type JsonObject, parseJson } from "../json-text.ts";
+import type { TimeZone } from "../time-zone.ts";
 
 /** An event as the gateway takes it, without its uuid. */
 interface SentEvent {
@@ -25,19 +27,42 @@ export type Converted =
        * in another one, is the same event.
        */
       readonly source?: readonly unknown[] | undefined;
+      /** Links between ids that the line states too: events of their own, sent after it. */
+      readonly links?: readonly Link[];
     }
   /** The line is no event that is to be stored. */
   | { readonly leftOut: string; readonly detail: string };
 
+export interface Link {
+  readonly event: SentEvent;
+  readonly source: readonly unknown[];
+}
+
+/** Why a part of a line is not in its event, which is stored all the same. */
+export const lossCodes = ["unreadable_field", "more_groups", "group_properties"] as const;
+export type LossCode = (typeof lossCodes)[number];
+
 export interface FormatOptions {
   /** The group type of a Segment `group` call that does not say its own. */
   readonly groupType: string;
+  /** That of Mixpanel's times; undefined: UTC. */
+  readonly timeZone?: TimeZone | undefined;
+}
+
+/** What a conversion reads a line with. */
+export interface Conversion extends FormatOptions {
+  /** Notes a part of the line that its event does not have. */
+  readonly lost: (code: LossCode, detail: string) => void;
+  /** Whether no line before has stated the link of that key; notes it. */
+  readonly isNewLink: (key: string) => boolean;
 }
 
 export interface Format {
   readonly name: string;
   /** The field with the event's name. Default: `event`. */
   readonly nameField?: string;
+  /** Whether times may be those of the clock on a wall, of a zone that no line names. */
+  readonly hasLocalTimes?: boolean;
   /** For people: "PostHog's batch export". */
   readonly title: string;
   /** Whether the object, a line of the file, is in this format. */
@@ -49,11 +74,43 @@ export interface Format {
   needsConversion?(text: Buffer, start: number, end: number): boolean;
   /** Whether a line that has no `uuid` of its own may have it under another name. */
   mayHaveOtherId?(text: Buffer, start: number, end: number): boolean;
-  convert(line: JsonObject, options: FormatOptions): Converted;
+  convert(line: JsonObject, conversion: Conversion): Converted;
 }
 
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
+}
+
+/** JSON that was made text of, once or several times. */
+const encodedMax = 3;
+
+/** The value itself; for a text that holds a JSON object or array, what it holds. */
+export function decoded(value: unknown): unknown {
+  let found = value;
+  for (let nth = 0; nth < encodedMax && typeof found === "string"; nth++) {
+    const text = found.trim();
+    if (text === "") return undefined;
+    try {
+      found = parseJson(text);
+    } catch {
+      break;
+    }
+  }
+  return found;
+}
+
+/**
+ * The object of a field, also where it is JSON in text. Empty for null and an empty array, which PHP
+ * writes for an empty object. Anything else is noted as lost.
+ */
+export function objectIn(name: string, value: unknown, { lost }: Conversion): JsonObject {
+  if (isObject(value)) return value;
+  if (value === undefined || value === null) return {};
+  const found = decoded(value);
+  if (isObject(found)) return found;
+  const isNone = (found ?? undefined) === undefined || (Array.isArray(found) && found.length === 0);
+  if (!isNone) lost("unreadable_field", `${name} must be a JSON object: not stored`);
+  return {};
 }
 
 /** A text that is not empty; undefined for anything else. */
@@ -63,7 +120,13 @@ export function textOf(value: unknown): string | undefined {
 
 /** An id, which some write as a number; undefined where there is none. */
 export function idOf(value: unknown): unknown {
-  return value === null || value === "" ? undefined : value;
+  if (typeof value === "string") return value.trim() === "" ? undefined : value;
+  return value ?? undefined;
+}
+
+/** What names an event where it comes from; undefined for none, also for the nil and the max UUID. */
+export function eventIdOf(value: unknown): unknown {
+  return isBlankId(value) ? undefined : idOf(value);
 }
 
 /**

@@ -2,31 +2,47 @@
 // {"event","properties"}. The names that change are those that PostHog's own import changes
 // (posthog, rust/batch-import-worker/src/parse/content/mixpanel.rs).
 
-import { type JsonObject, numberOf } from "../json-text.ts";
-import { type Format, idOf, objectOf, present, textOf } from "./format.ts";
+import type { JsonObject } from "../json-text.ts";
+import { epochMs, timeOf } from "../times.ts";
+import {
+  type Conversion,
+  type Converted,
+  decoded,
+  eventIdOf,
+  type Format,
+  idOf,
+  type Link,
+  objectIn,
+  objectOf,
+  present,
+  textOf,
+} from "./format.ts";
 
 export const mixpanel: Format = {
   name: "mixpanel",
   title: "Mixpanel's export",
+  hasLocalTimes: true,
   recognises: ({ event, properties, distinct_id: ownId }) =>
-    typeof event === "string" && ownId === undefined && "time" in objectOf(properties),
-  convert(line) {
-    const sent = objectOf(line["properties"]);
-    const { distinct_id: sentId } = sent;
-    const time = numberOf(sent["time"]) ?? sent["time"];
-    const distinct_id = distinctIdOf(sent);
+    typeof event === "string" && ownId === undefined && "time" in objectOf(decoded(properties)),
+  convert(line, conversion) {
+    const sent = objectIn("properties", line["properties"], conversion);
     const name = line["event"];
+    const insertId = eventIdOf(sent["$insert_id"]);
+    const source =
+      insertId === undefined
+        ? undefined
+        : ["mixpanel", name, secondOf(sent["time"]), senderOf(sent), insertId];
+    const timestamp = timestampOf(sent["time"], conversion);
+    if (name === "$merge") return merged(sent, timestamp, source);
+    const ids = name === "$identify" ? identified(sent) : { distinct_id: distinctIdOf(sent) };
+    const { distinct_id, visitor } = { visitor: undefined, ...ids };
     const event = name === "$mp_web_page_view" ? "$pageview" : name;
-    const properties = { ...propertiesOf(sent), ...linkOf(name, sent) };
-    const insertId = idOf(sent["$insert_id"]);
+    const properties = { ...propertiesOf(sent), ...present({ $anon_distinct_id: visitor }) };
+    const link = name === "$identify" ? undefined : deviceLink(sent, timestamp, conversion);
     return {
-      event: {
-        ...{ event, timestamp: timeOf(sent["time"]), properties },
-        ...identityOf(name, sent, distinct_id),
-      },
-      // These four are what Mixpanel itself tells repeats by
-      // (https://docs.mixpanel.com/reference/import-events#event-deduplication).
-      source: insertId === undefined ? undefined : ["mixpanel", name, time, sentId, insertId],
+      event: { event, distinct_id, timestamp, properties },
+      source,
+      ...(link === undefined ? {} : { links: [link] }),
     };
   },
 };
@@ -49,47 +65,119 @@ function propertiesOf(sent: JsonObject): JsonObject {
   return { ...others, ...present(places) };
 }
 
-/** A number above this is milliseconds, as in PostHog's import. */
-const secondsMax = 10_000_000_000;
-const timeMsMax = 8_640_000_000_000_000;
-
-/** Seconds since 1970, or milliseconds. What is neither stays, for the gateway to judge. */
-function timeOf(sent: unknown): unknown {
-  const time = numberOf(sent);
-  if (time === undefined) return sent;
-  const ms = time > secondsMax ? time : time * 1_000;
-  return Math.abs(ms) > timeMsMax ? sent : new Date(ms).toISOString();
+/**
+ * The second of an event, as the line has it: an export may be of seconds or of milliseconds, and of
+ * one event both give the same.
+ */
+function secondOf(time: unknown): unknown {
+  const ms = epochMs(time);
+  return ms === undefined ? time : Math.floor(ms / 1_000);
 }
 
+/** A time of ISO 8601 without a zone. */
+const wallText = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?$/;
+
+/** In the project's time zone, where that is given. */
+function timestampOf(time: unknown, { timeZone }: Conversion): unknown {
+  if (timeZone === undefined) return timeOf(time);
+  const isWall = typeof time === "string" && wallText.test(time);
+  const wallMs = isWall ? Date.parse(`${time.replace(" ", "T")}Z`) : epochMs(time);
+  if (wallMs === undefined || Number.isNaN(wallMs)) return timeOf(time);
+  return new Date(timeZone.utcMs(wallMs)).toISOString();
+}
+
+const devicePrefix = "$device:";
 /** Ids that are Mixpanel's own for a device: "$device:…", or a UUID in upper case. */
 const deviceId = /^(?:\$device:|[A-Z0-9-]+$)/;
 
 /**
  * The id under which the event was sent, where Mixpanel has replaced it by one of its own. As
- * PostHog's import does.
+ * PostHog's import does. Without any, it is that of Simplified ID Merge.
  */
-function distinctIdOf(properties: JsonObject): unknown {
-  const distinctId = idOf(properties["distinct_id"]);
-  const before = textOf(properties["$distinct_id_before_identity"]);
+function distinctIdOf(sent: JsonObject): unknown {
+  const distinctId = idOf(sent["distinct_id"]);
+  const before = textOf(sent["$distinct_id_before_identity"]);
+  if (distinctId === undefined) return before ?? idOf(sent["$user_id"]) ?? visitorOf(sent);
   if (before === undefined) return distinctId;
-  if (distinctId === undefined) return before;
   return typeof distinctId === "string" && deviceId.test(distinctId) ? before : distinctId;
 }
 
-/**
- * A `$identify` of Mixpanel's original id merge is of the user, and names the visitor
- * (https://docs.mixpanel.com/reference/create-identity).
- */
-function identityOf(
-  event: unknown,
-  properties: JsonObject,
-  distinct_id: unknown,
-): { readonly distinct_id: unknown } {
-  const identified = event === "$identify" ? idOf(properties["$identified_id"]) : undefined;
-  return { distinct_id: identified ?? distinct_id };
+/** The distinct id of what a device sent before its user was known, in Simplified ID Merge. */
+function visitorOf(sent: JsonObject): string | undefined {
+  const device = idOf(sent["$device_id"]);
+  if (device === undefined) return undefined;
+  const text = String(device);
+  // In Original ID Merge the device's id may be the distinct id as it is.
+  const isPlain = sent["$distinct_id_before_identity"] === text;
+  return isPlain || text.startsWith(devicePrefix) ? text : `${devicePrefix}${text}`;
 }
 
-function linkOf(event: unknown, properties: JsonObject): JsonObject {
-  const visitor = event === "$identify" ? idOf(properties["$anon_id"]) : undefined;
-  return visitor === undefined ? {} : { $anon_distinct_id: visitor };
+/**
+ * What stays the same in all exports of who sent the event: `distinct_id` becomes the user's once
+ * that is known.
+ */
+function senderOf(sent: JsonObject): unknown {
+  const id =
+    idOf(sent["$device_id"]) ?? idOf(sent["$distinct_id_before_identity"]) ?? sent["distinct_id"];
+  return typeof id === "string" && id.startsWith(devicePrefix) ? id.slice(devicePrefix.length) : id;
+}
+
+/**
+ * A `$identify` is of the user, and names the visitor: in Original ID Merge
+ * (https://docs.mixpanel.com/reference/create-identity), as SDKs send it, or by the device.
+ */
+function identified(sent: JsonObject): { distinct_id: unknown; visitor: unknown } {
+  const distinct_id = idOf(sent["$identified_id"]) ?? idOf(sent["$user_id"]) ?? distinctIdOf(sent);
+  const visitor = idOf(sent["$anon_id"]) ?? idOf(sent["$anon_distinct_id"]) ?? visitorOf(sent);
+  return { distinct_id, visitor: visitor === distinct_id ? undefined : visitor };
+}
+
+/**
+ * Simplified ID Merge links a device to the user of any event that has both ids
+ * (https://docs.mixpanel.com/docs/tracking-methods/id-management/identifying-users-simplified).
+ */
+function deviceLink(
+  sent: JsonObject,
+  timestamp: unknown,
+  { isNewLink }: Conversion,
+): Link | undefined {
+  const user = idOf(sent["$user_id"]);
+  const visitor = visitorOf(sent);
+  if (user === undefined || visitor === undefined || user === visitor) return undefined;
+  const source = ["mixpanel link", visitor, user];
+  if (!isNewLink(JSON.stringify(source))) return undefined;
+  const properties = { $anon_distinct_id: visitor };
+  return { event: { event: "$identify", distinct_id: user, timestamp, properties }, source };
+}
+
+/**
+ * A `$merge` makes one person of two (https://docs.mixpanel.com/reference/identity-merge). The main
+ * id is that of a user, where one of the two is a device.
+ */
+function merged(
+  sent: JsonObject,
+  timestamp: unknown,
+  source: readonly unknown[] | undefined,
+): Converted {
+  const named = decoded(sent["$distinct_ids"]);
+  const ids = [...new Set(Array.isArray(named) ? named.map(idOf) : [])].filter(
+    (id) => typeof id === "string" || typeof id === "number",
+  );
+  const isUser = (id: unknown): boolean => typeof id !== "string" || !deviceId.test(id);
+  const ranked = [sent["distinct_id"], ...ids.filter(isUser), ...ids];
+  const main = ranked.find((id) => ids.some((one) => one === id) && isUser(id)) ?? ids[0];
+  const [first, ...more] = ids.filter((id) => id !== main);
+  if (first === undefined) {
+    const detail = "$distinct_ids must have two ids: nothing to merge";
+    return { leftOut: "merge_without_ids", detail };
+  }
+  const eventOf = (id: unknown) => ({
+    ...{ event: "$merge_dangerously", distinct_id: id, timestamp },
+    properties: { ...propertiesOf(sent), alias: main },
+  });
+  return {
+    event: eventOf(first),
+    source: source ?? ["mixpanel merge", secondOf(sent["time"]), first, main],
+    links: more.map((id) => ({ event: eventOf(id), source: ["mixpanel merge", id, main] })),
+  };
 }

@@ -3,8 +3,18 @@
 // at the same place, and what else there is it ignores.
 
 import { Ascii, isJsonSpace } from "../../../base/ascii.ts";
-import { isObject, parseJson } from "../json-text.ts";
-import { type Converted, type Format, idOf, objectOf, present } from "./format.ts";
+import { isObject } from "../json-text.ts";
+import { timeOf } from "../times.ts";
+import {
+  type Conversion,
+  type Converted,
+  decoded,
+  type Format,
+  idOf,
+  objectIn,
+  objectOf,
+  present,
+} from "./format.ts";
 
 /**
  * The record that the gateway stores, as `penstock tail` prints it and docs/guides/reading.md has
@@ -18,7 +28,7 @@ export const penstock: Format = {
     typeof line["received_at"] === "string" &&
     typeof line["event"] === "string",
   needsConversion: () => false,
-  convert: (line) => eventOf(line),
+  convert: (line, conversion) => eventOf(line, conversion),
 };
 
 /**
@@ -38,9 +48,8 @@ export const posthogBatchExport: Format = {
     ) &&
     !("person" in line) &&
     !("elements" in line),
-  needsConversion: (text, start, end) =>
-    hasElements(text, start, end) || hasTextProperties(text, start, end),
-  convert: (line) => withElements(eventOf(line), line),
+  needsConversion: hasElements,
+  convert: (line, conversion) => withElements(eventOf(line, conversion), line),
 };
 
 /**
@@ -55,16 +64,15 @@ export const posthog: Format = {
     (["distinct_id", "$distinct_id"].some((name) => name in line) ||
       ["uuid", "timestamp"].some((name) => name in line)) &&
     !("time" in objectOf(line["properties"]) && !("distinct_id" in line)),
-  needsConversion: (text, start, end) =>
-    hasElements(text, start, end) || hasTextProperties(text, start, end),
+  needsConversion: hasElements,
   mayHaveOtherId: (text, start, end) => text.subarray(start, end).includes(idName),
-  convert: (line) => withElements({ ...eventOf(line), uuid: line["uuid"] ?? line["id"] }, line),
+  convert: (line, conversion) =>
+    withElements({ ...eventOf(line, conversion), uuid: line["uuid"] ?? line["id"] }, line),
 };
 
 const idName = Buffer.from('"id"');
 const chainName = Buffer.from('"elements_chain"');
 const elementsName = Buffer.from('"elements"');
-const propertiesName = Buffer.from('"properties"');
 
 /** Whether there may be clicked elements. */
 function hasElements(text: Buffer, start: number, end: number): boolean {
@@ -74,15 +82,11 @@ function hasElements(text: Buffer, start: number, end: number): boolean {
     mayHave(
       line,
       elementsName,
-      (at) => line[at] === Ascii.OpenBracket && line[at + 1] !== Ascii.CloseBracket,
+      (at) =>
+        line[at] === Ascii.Quote ||
+        (line[at] === Ascii.OpenBracket && line[at + 1] !== Ascii.CloseBracket),
     )
   );
-}
-
-/** Whether `properties` may be text that has the object in it. */
-function hasTextProperties(text: Buffer, start: number, end: number): boolean {
-  const line = text.subarray(start, end);
-  return mayHave(line, propertiesName, (at) => line[at] === Ascii.Quote);
 }
 
 /** Whether a member of that name, at whatever depth, has such a value; it begins at `at`. */
@@ -99,23 +103,38 @@ function mayHave(line: Buffer, name: Buffer, isSuch: (at: number) => boolean): b
 type ConvertedEvent = Extract<Converted, { readonly event: unknown }>;
 
 /** All that the gateway reads, under its name. */
-function eventOf(line: Readonly<Record<string, unknown>>): ConvertedEvent {
-  const { event, timestamp, $set, $set_once, $unset, uuid } = line;
-  const properties = propertiesOf(line["properties"]);
+function eventOf(line: Readonly<Record<string, unknown>>, conversion: Conversion): ConvertedEvent {
+  const { event, timestamp, offset, $unset, uuid } = line;
   const distinctId = idOf(line["distinct_id"]) ?? line["$distinct_id"];
-  const sent = { event, distinct_id: distinctId, timestamp, properties, $set, $set_once, $unset };
+  const sent = {
+    ...{ event, distinct_id: distinctId, timestamp: timeOf(timestamp), offset },
+    properties: propertiesOf(line["properties"], conversion),
+    $set: fieldOf("$set", line["$set"], conversion),
+    $set_once: fieldOf("$set_once", line["$set_once"], conversion),
+    $unset,
+  };
   // What is of another type than the gateway wants is sent all the same: it says so by its rules.
   return { event: sent as ConvertedEvent["event"], uuid };
 }
 
-function propertiesOf(value: unknown): unknown {
-  if (typeof value !== "string") return value;
-  try {
-    const parsed = parseJson(value);
-    return isObject(parsed) ? parsed : value;
-  } catch {
-    return value;
-  }
+/** The object that a text holds; anything else stays. */
+function fieldOf(name: string, value: unknown, conversion: Conversion): unknown {
+  return typeof value === "string" ? objectIn(name, value, conversion) : value;
+}
+
+/** Those that the gateway reads may be text, too. */
+const objectNames = ["$set", "$set_once", "$group_set", "$groups"] as const;
+
+function propertiesOf(value: unknown, conversion: Conversion): unknown {
+  const properties = fieldOf("properties", value, conversion);
+  if (!isObject(properties)) return properties;
+  const texts = objectNames.filter((name) => typeof properties[name] === "string");
+  if (texts.length === 0) return properties;
+  const read = texts.map((name) => [
+    name,
+    fieldOf(`properties.${name}`, properties[name], conversion),
+  ]);
+  return { ...properties, ...(Object.fromEntries(read) as object) };
 }
 
 /**
@@ -128,7 +147,7 @@ function withElements(
 ): ConvertedEvent {
   const { event } = converted;
   const chain = line["elements_chain"];
-  const { elements } = line;
+  const elements = decoded(line["elements"]);
   if (!isObject(event.properties)) return converted;
   const own = present({
     $elements_chain: typeof chain === "string" && chain !== "" ? chain : undefined,

@@ -3,7 +3,17 @@
 // src/v0/destinations/posthog), except if a comment states otherwise.
 
 import type { JsonObject } from "../json-text.ts";
-import { type Converted, type Format, idOf, objectOf, present, textOf } from "./format.ts";
+import { timeOf } from "../times.ts";
+import {
+  type Conversion,
+  type Converted,
+  eventIdOf,
+  type Format,
+  idOf,
+  objectIn,
+  present,
+  textOf,
+} from "./format.ts";
 
 const calls = ["track", "identify", "page", "screen", "group", "alias"];
 
@@ -14,16 +24,16 @@ export const segment: Format = {
     calls.some((call) => call === type) &&
     amplitudeName === undefined &&
     ["messageId", "anonymousId", "userId"].some((name) => name in line),
-  convert(line, { groupType }) {
-    const converted = eventOf(line, groupType);
+  convert(line, conversion) {
+    const converted = eventOf(line, conversion);
     if (converted === undefined) {
       const type = JSON.stringify(line["type"]) ?? "none";
       return { leftOut: "unknown_call", detail: `no call of this type: ${type}` };
     }
     // Segment tells repeats by it, so two lines with one messageId are one event.
-    const messageId = textOf(line["messageId"]);
+    const messageId = eventIdOf(line["messageId"]);
     return {
-      event: { timestamp: timeOf(line), ...converted },
+      event: { timestamp: timestampOf(line), ...converted },
       uuid: messageId,
       source: messageId === undefined ? undefined : ["segment", messageId],
     };
@@ -31,19 +41,26 @@ export const segment: Format = {
 };
 
 /** Segment's `timestamp` is `originalTimestamp`, corrected by the client's clock. */
-function timeOf(line: JsonObject): unknown {
-  return line["timestamp"] ?? line["originalTimestamp"] ?? line["sentAt"] ?? line["receivedAt"];
+function timestampOf(line: JsonObject): unknown {
+  const times = ["timestamp", "originalTimestamp", "sentAt", "receivedAt"].map((name) =>
+    timeOf(line[name]),
+  );
+  return times.find((time) => (time ?? undefined) !== undefined);
 }
 
 type SegmentEvent = Extract<Converted, { readonly event: unknown }>["event"];
 
-function eventOf(line: JsonObject, groupType: string): SegmentEvent | undefined {
+function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undefined {
   const userId = idOf(line["userId"]);
   const anonymousId = idOf(line["anonymousId"]);
   const distinct_id = userId ?? anonymousId;
-  const context = objectOf(line["context"]);
-  const traits = objectOf(context["traits"]);
-  const base = { ...contextProperties(line, context), ...objectOf(line["properties"]) };
+  const context = objectIn("context", line["context"], conversion);
+  const traits = objectIn("context.traits", context["traits"], conversion);
+  const base = {
+    ...contextProperties(line, context, conversion),
+    ...objectIn("properties", line["properties"], conversion),
+  };
+  const ownTraits = (): JsonObject => objectIn("traits", line["traits"], conversion);
   const $set = Object.keys(traits).length > 0 ? traits : undefined;
   switch (line["type"]) {
     case "track":
@@ -55,9 +72,12 @@ function eventOf(line: JsonObject, groupType: string): SegmentEvent | undefined 
       return { event: "$screen", distinct_id, properties: { ...base, $screen_name }, $set };
     }
     case "identify":
-      return identified({ userId, anonymousId, base, traits: { ...traits, ...traitsOf(line) } });
+      return identified({ userId, anonymousId, base, traits: { ...traits, ...ownTraits() } });
     case "group":
-      return grouped({ distinct_id, base, groupType, line });
+      return grouped({
+        ...{ distinct_id, base, groupType: conversion.groupType },
+        ...{ key: idOf(line["groupId"]), traits: ownTraits() },
+      });
     case "alias":
       return aliased({ userId, previousId: idOf(line["previousId"]) ?? anonymousId, base });
     default:
@@ -81,10 +101,6 @@ function aliased({ userId, previousId, base }: Aliased): SegmentEvent {
     distinct_id: previousId ?? userId,
     properties: previousId === undefined ? base : { ...base, alias: userId },
   };
-}
-
-function traitsOf(line: JsonObject): JsonObject {
-  return objectOf(line["traits"]);
 }
 
 function pageProperties(line: JsonObject, base: JsonObject): JsonObject {
@@ -121,13 +137,13 @@ interface Grouped {
   readonly distinct_id: unknown;
   readonly base: JsonObject;
   readonly groupType: string;
-  readonly line: JsonObject;
+  readonly key: unknown;
+  readonly traits: JsonObject;
 }
 
-function grouped({ distinct_id, base, groupType, line }: Grouped): SegmentEvent {
-  const { groupType: ownType, ...set } = traitsOf(line);
+function grouped({ distinct_id, base, groupType, key, traits }: Grouped): SegmentEvent {
+  const { groupType: ownType, ...set } = traits;
   const type = textOf(ownType) ?? groupType;
-  const key = idOf(line["groupId"]);
   const properties = {
     ...base,
     $group_type: type,
@@ -139,13 +155,18 @@ function grouped({ distinct_id, base, groupType, line }: Grouped): SegmentEvent 
 }
 
 /** What a call's context says, by the names that PostHog has for it. */
-function contextProperties(line: JsonObject, context: JsonObject): JsonObject {
-  const part = (name: string): JsonObject => objectOf(context[name]);
+function contextProperties(
+  line: JsonObject,
+  context: JsonObject,
+  conversion: Conversion,
+): JsonObject {
+  const part = (name: string): JsonObject => objectIn(`context.${name}`, context[name], conversion);
   const page = part("page");
   const device = part("device");
   const os = part("os");
   const app = part("app");
   const screen = part("screen");
+  const library = part("library");
   const campaign = part("campaign");
   return present({
     $current_url: page["url"],
@@ -156,8 +177,8 @@ function contextProperties(line: JsonObject, context: JsonObject): JsonObject {
     $os_version: os["version"],
     $screen_height: screen["height"],
     $screen_width: screen["width"],
-    $lib: part("library")["name"],
-    $lib_version: part("library")["version"],
+    $lib: library["name"],
+    $lib_version: library["version"],
     $device_id: device["id"],
     $device_manufacturer: device["manufacturer"],
     $device_model: device["model"],

@@ -1,0 +1,66 @@
+// A time zone by its name or its offset, for exports whose times are those of the clock on a wall.
+
+const minuteMs = 60_000;
+const dayMs = 86_400_000;
+/** Zones change their offset only at quarters of an hour. */
+const quarterMs = 15 * minuteMs;
+const cachedMax = 10_000;
+
+export class TimeZone {
+  /** Undefined for a zone with a name. */
+  readonly #fixedMs: number | undefined;
+  readonly #format: Intl.DateTimeFormat | undefined;
+  /** By the quarter of an hour. */
+  readonly #offsetsMs = new Map<number, number>();
+
+  /**
+   * `Asia/Kolkata` or `+05:30`.
+   * @throws RangeError: there is no such zone.
+   */
+  constructor(text: string) {
+    const offset = /^([+-])(\d\d):?([0-5]\d)$/.exec(text);
+    if (offset === null) {
+      this.#format = new Intl.DateTimeFormat("en-US", {
+        ...{ timeZone: text, calendar: "iso8601", numberingSystem: "latn", hourCycle: "h23" },
+        ...{ year: "numeric", month: "numeric", day: "numeric" },
+        ...{ hour: "numeric", minute: "numeric", second: "numeric" },
+      });
+      return;
+    }
+    const minutes = Number(offset[2]) * 60 + Number(offset[3]);
+    if (minutes > 18 * 60) throw new RangeError(`no time zone is ${text} from UTC`);
+    this.#fixedMs = (offset[1] === "-" ? -minutes : minutes) * minuteMs;
+  }
+
+  /**
+   * The moment at which the clocks of the zone show a time, given as if it were UTC. A time that the
+   * clocks show twice is the first of both; one that they skip is as much later as they skip.
+   */
+  utcMs(wallMs: number): number {
+    const before = this.#offsetMs(wallMs - dayMs);
+    for (const offset of [before, this.#offsetMs(wallMs + dayMs)])
+      if (this.#offsetMs(wallMs - offset) === offset) return wallMs - offset;
+    return wallMs - before;
+  }
+
+  #offsetMs(ms: number): number {
+    if (this.#fixedMs !== undefined) return this.#fixedMs;
+    const quarter = Math.floor(ms / quarterMs);
+    const known = this.#offsetsMs.get(quarter);
+    if (known !== undefined) return known;
+    const offset = this.#shownMs(quarter * quarterMs) - quarter * quarterMs;
+    if (this.#offsetsMs.size >= cachedMax) this.#offsetsMs.clear();
+    this.#offsetsMs.set(quarter, offset);
+    return offset;
+  }
+
+  #shownMs(ms: number): number {
+    const shown = new Map<string, number>();
+    for (const { type, value } of this.#format!.formatToParts(ms)) shown.set(type, Number(value));
+    const part = (name: string): number => shown.get(name) ?? 0;
+    return Date.UTC(
+      ...([part("year"), part("month") - 1, part("day")] as const),
+      ...([part("hour"), part("minute"), part("second")] as const),
+    );
+  }
+}

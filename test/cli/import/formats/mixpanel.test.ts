@@ -1,0 +1,192 @@
+import { describe, expect, test } from "vitest";
+import type { JsonObject } from "../../../../src/cli/import/json-text.ts";
+import { TimeZone } from "../../../../src/cli/import/time-zone.ts";
+import { bodiesOf } from "../bodies.ts";
+import { fileWith, runImport } from "../import-kit.ts";
+
+async function eventsOf(lines: readonly JsonObject[], timeZone?: string) {
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
+  const zone = timeZone === undefined ? undefined : new TimeZone(timeZone);
+  const {
+    bodies,
+    notes,
+    lines: numbers,
+  } = await bodiesOf([text], {
+    formatOptions: { groupType: "company", timeZone: zone },
+  });
+  const batch = bodies.flatMap((body) => (JSON.parse(body) as { batch: JsonObject[] }).batch);
+  return { batch, notes, numbers: numbers.flat() };
+}
+
+const seconds = 1_602_611_311;
+const view = (properties: JsonObject): JsonObject => ({
+  event: "View",
+  properties: { time: seconds, $insert_id: "i", ...properties },
+});
+const uuidOf = async (line: JsonObject) => (await eventsOf([line])).batch[0]!["uuid"];
+
+describe("one event has one uuid in all exports", () => {
+  const monday = view({ distinct_id: "$device:d", $device_id: "d", mp_processing_time_ms: 1 });
+  const before = { $distinct_id_before_identity: "$device:d" };
+  test.each([
+    ["its visitor was identified", view({ distinct_id: "u", $device_id: "d", ...before })],
+    ["the id before is not there", view({ distinct_id: "u", $device_id: "d" })],
+    ["it is in milliseconds", view({ distinct_id: "u", $device_id: "d", time: seconds * 1e3 + 9 })],
+    [
+      "it was processed again",
+      view({
+        distinct_id: "m",
+        $device_id: "d",
+        mp_processing_time_ms: 2,
+        $mp_api_timestamp_ms: 3,
+      }),
+    ],
+  ])("where %s", async (_, line) => {
+    expect(await uuidOf(line)).toBe(await uuidOf(monday));
+  });
+
+  test("without a device", async () => {
+    const later = view({ distinct_id: "canonical", $distinct_id_before_identity: "a" });
+    expect(await uuidOf(later)).toBe(await uuidOf(view({ distinct_id: "a" })));
+  });
+
+  test.each([
+    ["another device", view({ distinct_id: "u", $device_id: "e" })],
+    ["another second", view({ distinct_id: "u", $device_id: "d", time: seconds + 1 })],
+    ["another insert id", view({ distinct_id: "u", $device_id: "d", $insert_id: "j" })],
+    ["another name", { ...view({ distinct_id: "u", $device_id: "d" }), event: "Click" }],
+  ])("and %s makes another event", async (_, line) => {
+    expect(await uuidOf(line)).not.toBe(await uuidOf(monday));
+  });
+
+  test("two users are not one because of the nil UUID as an insert id", async () => {
+    const nil = { $insert_id: "00000000-0000-0000-0000-000000000000", distinct_id: "u" };
+    const { batch } = await eventsOf([view(nil), view(nil)]);
+    expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(2);
+  });
+});
+
+describe("links", () => {
+  const link = { event: "$identify", distinct_id: "u" };
+
+  test("a device is linked to its user once in a file, after the event that has both", async () => {
+    const { batch, numbers } = await eventsOf([
+      view({ distinct_id: "$device:d", $device_id: "d", $insert_id: "1" }),
+      view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: "2" }),
+      view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: "3" }),
+    ]);
+    expect(batch).toMatchObject([
+      { event: "View", distinct_id: "$device:d" },
+      { event: "View", distinct_id: "u" },
+      { ...link, properties: { $anon_distinct_id: "$device:d" } },
+      { event: "View", distinct_id: "u" },
+    ]);
+    expect(numbers).toEqual([1, 2, 2, 3]);
+    expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(4);
+  });
+
+  test("the same link has the same uuid in another file", async () => {
+    const [one, two] = ["1", "2"].map((id) =>
+      view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: id }),
+    ) as [JsonObject, JsonObject];
+    const [first, second] = [await eventsOf([one]), await eventsOf([two])];
+    expect(first.batch[1]!["uuid"]).toBe(second.batch[1]!["uuid"]);
+  });
+
+  test.each<[string, JsonObject, JsonObject]>([
+    [
+      "as SDKs send it",
+      { distinct_id: "u", $anon_distinct_id: "$device:d" },
+      { $anon_distinct_id: "$device:d" },
+    ],
+    [
+      "by the device",
+      { distinct_id: "u", $user_id: "u", $device_id: "d" },
+      { $anon_distinct_id: "$device:d" },
+    ],
+    [
+      "of the original merge",
+      { distinct_id: "m", $identified_id: "u", $anon_id: "a" },
+      { $anon_distinct_id: "a" },
+    ],
+  ])("a $identify %s", async (_, properties, linked) => {
+    const { batch } = await eventsOf([
+      { event: "$identify", properties: { time: seconds, ...properties } },
+    ]);
+    expect(batch).toMatchObject([{ ...link, properties: linked }]);
+  });
+
+  test("an event without a distinct id is of its user, else of its device", async () => {
+    const { batch } = await eventsOf([view({ $user_id: "u" }), view({ $device_id: "d" })]);
+    expect(batch.map(({ distinct_id: id }) => id)).toEqual(["u", "$device:d"]);
+  });
+
+  test.each<[string, JsonObject, readonly (readonly [string, string])[]]>([
+    ["of two users", { distinct_id: "b", $distinct_ids: ["a", "b"] }, [["a", "b"]]],
+    ["of a device", { $distinct_ids: ["$device:d", "u"] }, [["$device:d", "u"]]],
+    ["as text", { $distinct_ids: '["u","$device:d"]' }, [["$device:d", "u"]]],
+    [
+      "of three",
+      { $distinct_ids: ["u", "v", "w"] },
+      [
+        ["v", "u"],
+        ["w", "u"],
+      ],
+    ],
+  ])("a $merge %s", async (_, properties, links) => {
+    const line = { event: "$merge", properties: { time: seconds, ...properties } };
+    const { batch, notes } = await eventsOf([line]);
+    expect(notes).toEqual([]);
+    expect(batch).toMatchObject(
+      links.map(([other, main]) => ({
+        ...{ event: "$merge_dangerously", distinct_id: other, properties: { alias: main } },
+        timestamp: new Date(seconds * 1_000).toISOString(),
+      })),
+    );
+  });
+
+  test.each([[["a"]], [[]], ["x"], [["a", "a"]], [["a", null]]])(
+    "a $merge of %j is counted as lost",
+    async (ids) => {
+      const line = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
+      const { batch, notes } = await eventsOf([line]);
+      expect(batch).toEqual([]);
+      expect(notes).toMatchObject([{ code: "merge_without_ids", isStored: false }]);
+    },
+  );
+});
+
+describe("a project's time zone", () => {
+  test("times are those of its clocks, and uuids stay the same", async () => {
+    const [winter, summer] = [Date.UTC(2022, 0, 15, 12) / 1_000, Date.UTC(2022, 6, 15, 12) / 1_000];
+    const lines = [winter, summer, "2022-07-15T12:00:00"].map((time) =>
+      view({ distinct_id: "u", time }),
+    );
+    const { batch } = await eventsOf(lines, "America/New_York");
+    expect(batch.map(({ timestamp }) => timestamp)).toEqual([
+      ...["2022-01-15T17:00:00.000Z", "2022-07-15T16:00:00.000Z", "2022-07-15T16:00:00.000Z"],
+    ]);
+    const { batch: utc } = await eventsOf(lines);
+    expect(batch.map(({ uuid }) => uuid)).toEqual(utc.map(({ uuid }) => uuid));
+  });
+
+  const line = `${JSON.stringify(view({ distinct_id: "u" }))}\n`;
+  test.each([
+    ["no zone", ["--time-zone", "Mars/Olympus"], line, '(got "Mars/Olympus")'],
+    ["another format", ["--time-zone", "UTC", "--format", "segment"], line, "has no local times"],
+    [
+      "a file of another format",
+      ["--time-zone", "+05:30"],
+      '{"event":"e","distinct_id":"u"}\n',
+      "has no local times",
+    ],
+  ])("%s is refused", async (_, args, content, said) => {
+    const { error } = await runImport(["--dry-run", ...args, fileWith(content)]);
+    expect(error?.message).toContain(said);
+  });
+
+  test("an offset is taken", async () => {
+    const { error } = await runImport(["--dry-run", "--time-zone", "-05:00", fileWith(line)]);
+    expect(error).toBeUndefined();
+  });
+});
