@@ -39,8 +39,7 @@ export interface Link {
 }
 
 /** Why a part of a line is not in its event, which is stored all the same. */
-export const lossCodes = ["unreadable_field", "more_groups", "group_properties"] as const;
-export type LossCode = (typeof lossCodes)[number];
+export type LossCode = "unreadable_field" | "more_groups" | "group_properties";
 
 export interface FormatOptions {
   /** The group type of a Segment `group` call that does not say its own. */

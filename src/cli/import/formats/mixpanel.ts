@@ -92,13 +92,16 @@ const deviceId = /^(?:\$device:|[A-Z0-9-]+$)/;
 
 /**
  * The id under which the event was sent, where Mixpanel has replaced it by one of its own. As
- * PostHog's import does. Without any, it is that of Simplified ID Merge.
+ * PostHog's import does, except for what a device sent before its user was known: that stays the
+ * device's, so that an export from before and one from after are of the same event. The user's
+ * events link the device. Without any id, it is that of Simplified ID Merge.
  */
 function distinctIdOf(sent: JsonObject): unknown {
   const distinctId = idOf(sent["distinct_id"]);
   const before = textOf(sent["$distinct_id_before_identity"]);
   if (distinctId === undefined) return before ?? idOf(sent["$user_id"]) ?? visitorOf(sent);
   if (before === undefined) return distinctId;
+  if (before === visitorOf(sent)) return before;
   return typeof distinctId === "string" && deviceId.test(distinctId) ? before : distinctId;
 }
 

@@ -45,6 +45,12 @@ describe("one event has one uuid in all exports", () => {
     expect(await uuidOf(line)).toBe(await uuidOf(monday));
   });
 
+  test("and one distinct id, that of the device which sent it", async () => {
+    const later = view({ distinct_id: "u", $device_id: "d", ...before });
+    const { batch } = await eventsOf([monday, later]);
+    expect(batch.map(({ distinct_id: id }) => id)).toEqual(["$device:d", "$device:d"]);
+  });
+
   test("without a device", async () => {
     const later = view({ distinct_id: "canonical", $distinct_id_before_identity: "a" });
     expect(await uuidOf(later)).toBe(await uuidOf(view({ distinct_id: "a" })));
