@@ -26,6 +26,7 @@ import { importing } from "./scenarios/import.ts";
 import { latency } from "./scenarios/latency.ts";
 import { limits } from "./scenarios/limits.ts";
 import { neighbours } from "./scenarios/neighbours.ts";
+import { peersScenario } from "./scenarios/peers.ts";
 import { publish } from "./scenarios/publish.ts";
 import { replicas } from "./scenarios/replicas.ts";
 import { scan } from "./scenarios/scan.ts";
@@ -59,11 +60,12 @@ const scenarios = {
   replicas,
   cost,
   growth,
+  peers: peersScenario,
 };
 type ScenarioName = keyof typeof scenarios;
 const names = Object.keys(scenarios) as ScenarioName[];
 /** These have runs of their own: with them the whole would take too long. */
-const usual = names.filter((name) => !["replicas", "cost", "growth"].includes(name));
+const usual = names.filter((name) => !["replicas", "cost", "growth", "peers"].includes(name));
 const quickly = usual.filter(
   (name) =>
     !["neighbours", "effects", "sinks", "import", "sizes", "projects", "workers"].includes(name),

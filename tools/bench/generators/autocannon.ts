@@ -42,7 +42,7 @@ const useWorkers =
 
 const result = await autocannon({
   url: `${job.url}${job.path}`,
-  method: "POST",
+  method: job.method,
   headers: {
     "content-type": "application/json",
     ...(job.contentEncoding === undefined ? {} : { "content-encoding": job.contentEncoding }),

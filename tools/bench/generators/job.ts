@@ -6,6 +6,7 @@ export type Delivery = "whole" | "withheld" | "one-byte-chunks";
 export interface LoadJob {
   readonly url: string;
   readonly path: string;
+  readonly method: "POST" | "PUT";
   readonly connections: number;
   /** A file that is one body, or whose lines are each one. */
   readonly bodyFile: string;

@@ -1,5 +1,5 @@
 -- Posts the body in a file, or the lines of a file in turn, and closes with one line of JSON.
--- wrk ... -s tools/bench/generators/post.lua URL -- FILE body|lines [content-encoding]
+-- wrk ... -s tools/bench/generators/post.lua URL -- FILE body|lines [content-encoding [method]]
 
 local function read(name)
   local file = assert(io.open(name, "rb"))
@@ -9,9 +9,9 @@ local function read(name)
 end
 
 function init(args)
-  wrk.method = "POST"
+  wrk.method = args[4] or "POST"
   wrk.headers["Content-Type"] = "application/json"
-  if args[3] then wrk.headers["Content-Encoding"] = args[3] end
+  if args[3] and args[3] ~= "identity" then wrk.headers["Content-Encoding"] = args[3] end
   if args[2] ~= "lines" then
     wrk.body = read(args[1])
     return

@@ -17,7 +17,9 @@ export type ClosedLoop = "wrk" | "autocannon";
 export interface Load {
   /** What the tables call it. */
   readonly name: string;
-  readonly path: "/capture/" | "/batch/";
+  readonly path: string;
+  /** Default: POST. */
+  readonly method?: "POST" | "PUT";
   /** More than one: sent in turn. None may hold a line break. */
   readonly bodies: readonly Buffer[];
   readonly contentEncoding?: "gzip" | "br";
@@ -91,6 +93,7 @@ function jobOf(url: string, load: Load): LoadJob {
   return {
     url,
     path: load.path,
+    method: load.method ?? "POST",
     connections: load.connections,
     bodyFile: bodyFile(load.bodies),
     lines: load.bodies.length > 1,
@@ -115,7 +118,8 @@ async function runWrk(url: string, load: Load): Promise<LoadRun> {
       ...["--duration", `${Math.max(1, Math.round(load.seconds))}s`, "--timeout", "60s"],
       ...["--script", join(generators, "post.lua"), `${url}${load.path}`, "--"],
       ...[bodyFile(load.bodies), load.bodies.length > 1 ? "lines" : "body"],
-      ...(load.contentEncoding === undefined ? [] : [load.contentEncoding]),
+      load.contentEncoding ?? "identity",
+      load.method ?? "POST",
     ],
   });
   const line = child.line(

@@ -42,6 +42,7 @@ const titles: Readonly<Record<string, string>> = {
   replicas: "Three replicas: events acknowledged a second",
   distance: "Three replicas at a distance (sync always): events acknowledged a second",
   leader: "The stream's leader killed under load",
+  peers: "Beside other programs (an fsync before every answer): events acknowledged a second",
   cost: "What an event costs, three replicas (sync always): CPU seconds for a million",
 };
 
@@ -49,6 +50,7 @@ function tableOf(group: string, rows: readonly Row[]): string {
   if (group === "latency") return latencyTable(rows);
   if (group === "scan") return scanTable(rows);
   if (group === "distance") return fieldsTable(rows, distanceFields);
+  if (group === "peers") return fieldsTable(rows, peerFields);
   if (group === "cost") return fieldsTable(rows, costFields);
   if (["limits", "fairness", "neighbours", "fsyncs", "leader"].includes(group))
     return valuesTable(rows);
@@ -129,6 +131,14 @@ const costFields: Fields = [
   ["messages", (at) => (at("messages") / at("events")) * 1e6],
   ["bytes to disk an event", (at) => at("natsBytesPerEvent")],
   ["events/s", (at) => at("eventsPerSecond")],
+  ["other cores", (at) => at("otherCores")],
+];
+const peerFields: Fields = [
+  ["events/s", (at) => at("eventsPerSecond")],
+  ["CPU s / million", (at) => at("serverCpuSecondsPerMillion")],
+  ["MiB after it", (at) => at("restBytes") / 1_048_576],
+  ["p99 ms", (at) => at("p99Ms")],
+  ["client cores", (at) => at("clientCores")],
   ["other cores", (at) => at("otherCores")],
 ];
 const distanceFields: Fields = [["ping, ms", (at) => at("roundTripMs")], ...costFields];
