@@ -20,6 +20,7 @@ export function filtered(link: NatsLink, pass: (message: Buffer) => boolean): Na
     send(message) {
       if (pass(message)) link.send(message);
     },
+    refusal: (error) => link.refusal(error),
     tryAnotherServer: () => link.tryAnotherServer(),
     onChange: (listener) => link.onChange(listener),
     close: () => link.close(),

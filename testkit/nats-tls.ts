@@ -1,9 +1,10 @@
 // What the tests of TLS to NATS share: a server that speaks nothing else and asks for a
 // certificate, and a link to it that is given up when the test ends.
 
-import { onTestFinished, vi } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import type { NatsAccess } from "../src/nats/access.ts";
 import { connectNats, type NatsLink } from "../src/nats/link.ts";
+import { NatsRefusedError } from "../src/nats/sign-in.ts";
 import type { PemPair, TestAuthority } from "./certificates.ts";
 import { startNatsServer, type TestNatsServer } from "./nats-server.ts";
 import { recordingLog } from "./publisher-rig.ts";
@@ -50,16 +51,13 @@ export function tryToConnect(access: NatsAccess): Attempt {
   return { log, link };
 }
 
-/**
- * The reason of the first "waiting for NATS" in the log. Fails when there is a link instead, or
- * nothing.
- */
-export async function waitingReason({ log, link }: Attempt): Promise<string> {
-  const line = vi.waitUntil(() => log.find((said) => said.includes("waiting for NATS")), {
-    timeout: 30_000,
-  });
-  const connected = link.then(() => {
-    throw new Error("it is connected");
-  });
-  return (await Promise.race([line, connected])) ?? "";
+/** The error with which the attempt ends. Fails if it connects or goes on waiting. */
+export async function refusalOf({ log, link }: Attempt): Promise<NatsRefusedError> {
+  const error = await link.then(
+    () => new Error("it is connected"),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof NatsRefusedError)) throw error;
+  expect(log.join()).not.toContain("waiting for NATS");
+  return error;
 }

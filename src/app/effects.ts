@@ -19,6 +19,7 @@ import { connectNats } from "../nats/link.ts";
 import type { Config } from "../settings/config.ts";
 import { readyFolder } from "./effects-folder.ts";
 import { findAccess, natsHasMoved } from "./find-access.ts";
+import { requireStreams } from "./require-streams.ts";
 
 interface ServeOptions {
   readonly host: CommandContext["host"];
@@ -74,6 +75,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     parts.waitsFor = `NATS at ${shownUrls(access.natsUrl)}`;
     const link = await connectNats({ access, log, signal });
     parts.closeLink = () => link.close();
+    await requireStreams(link, config.subjectPrefix);
     const { connection } = link;
     const { acceptExpired } = options;
     const people = { largeBytesMax: config.effectsLargeBytesMax };

@@ -1,13 +1,13 @@
 // Wires the live page, alike for a gateway of one process and for one of several: the connection by
 // which it watches, where events are, and whether it shows them.
 
-import { connect } from "@nats-io/transport-node";
 import { LivePage } from "../admin/live/live-page.ts";
 import type { LiveSource } from "../admin/live/snapshot.ts";
 import type { TailSource } from "../admin/live/tail.ts";
 import { isLoopback, reachable } from "../base/own-host.ts";
-import { accessOptions, connectFault, type NatsAccess } from "../nats/access.ts";
+import type { NatsAccess } from "../nats/access.ts";
 import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../nats/names.ts";
+import { connectOnce, outlastRefusals } from "../nats/sign-in.ts";
 import { bucketName } from "../projects/registry/bucket.ts";
 import { bucketReader } from "../projects/registry/bucket-state.ts";
 import { listProjects } from "../projects/registry/commands.ts";
@@ -62,19 +62,11 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
       return projects.map(({ id }) => id);
     },
     async connect() {
-      const options = {
-        name: "penstock-live",
-        timeout: connectTimeoutMs,
-        maxReconnectAttempts: -1,
-        // The same as for the gateway's own connection. The server may refuse a token for a while,
-        // and the page has to recover after that.
-        ignoreAuthErrorAbort: true,
-      };
-      try {
-        return await connect({ ...accessOptions(access), ...options });
-      } catch (error) {
-        throw new Error(connectFault(error, access), { cause: error });
-      }
+      const options = { name: "penstock-live", timeoutMs: connectTimeoutMs };
+      const connection = await connectOnce(access, options);
+      // The same as for the gateway's own connection: the page has to recover after a refusal.
+      outlastRefusals(connection);
+      return connection;
     },
   });
 }

@@ -2,15 +2,17 @@
 // is known there: what is passed over for a misspelt one is never written, also once the name is
 // right. A sink that runs and goes on elsewhere must not have its names looked up again.
 
-import { type NatsConnection, PermissionViolationError } from "@nats-io/nats-core";
+import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
 import { mustBeKnown, registeredProjects } from "../cli/registered-project.ts";
 import type { NatsAccess } from "../nats/access.ts";
 import { connectNats, type NatsLink } from "../nats/link.ts";
+import { NatsRefusedError, violationIn } from "../nats/sign-in.ts";
 import type { Config } from "../settings/config.ts";
 import { findAccess } from "./find-access.ts";
+import { requireStreams } from "./require-streams.ts";
 
 /** Projects, and the flag that names them. */
 export interface NamedProjects {
@@ -46,11 +48,12 @@ export async function sinkLink(config: Config, options: SinkLinkOptions): Promis
     const access = await findAccess(config, { host, log, signal });
     const link = await connectNats({ access, log, signal });
     try {
+      await requireStreams(link, config.subjectPrefix);
       await lookUp(link.connection, { config, named, log });
       return { access, link };
     } catch (error) {
       await link.close();
-      if (error instanceof CommandError) throw error;
+      if (error instanceof CommandError || error instanceof NatsRefusedError) throw error;
       const { message: reason } = error as Error;
       waits(`waiting for the registry: ${reason}`);
       warning.warn({ reason }, "waiting for the registry, to look the named projects up");
@@ -79,17 +82,10 @@ async function lookUp(connection: NatsConnection, { config, named, log }: Lookup
       if (known.length === 0) throw new Error("it has no projects yet");
       throw new CommandError(error.message, usageExitCode);
     }
-    if (!isForbidden(error)) throw error;
+    if (violationIn(error) === undefined) throw error;
     log.warn(
       { reason: (error as Error).message },
       "the user of NATS may not read the registry: the names of projects are taken as they are",
     );
   }
-}
-
-function isForbidden(error: unknown): boolean {
-  return (
-    error instanceof PermissionViolationError ||
-    (error instanceof Error && error.cause !== undefined && isForbidden(error.cause))
-  );
 }

@@ -2,10 +2,11 @@
 // of the data folder. Unlike the gateway, a command gives up soon, because a person waits for it.
 
 import { resolve } from "node:path";
-import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
+import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { isNoteHidden, readConnectionNote } from "../embedded/nats-config.ts";
 import { isRunning, type ProcessHost } from "../embedded/process-identity.ts";
-import { accessOptions, connectFault, type NatsAccess, shownUrls } from "../nats/access.ts";
+import { type NatsAccess, shownUrls } from "../nats/access.ts";
+import { connectOnce, NatsRefusedError } from "../nats/sign-in.ts";
 import type { Config } from "../settings/config.ts";
 import { CommandError } from "./context.ts";
 
@@ -28,22 +29,20 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
   );
 }
 
-/** Throws a CommandError when NATS does not answer. */
+/** Throws a CommandError when NATS does not answer, a NatsRefusedError when it refuses. */
 export async function openNats(
   access: NatsAccess,
   more: Partial<ConnectionOptions> = {},
 ): Promise<NatsConnection> {
   try {
-    return await connect({
-      ...accessOptions(access),
+    return await connectOnce(access, {
       name: "penstock-cli",
-      timeout: connectTimeoutMs,
-      maxReconnectAttempts: -1,
+      timeoutMs: connectTimeoutMs,
       ...more,
     });
   } catch (error) {
-    throw new CommandError(
-      `connect to NATS at ${shownUrls(access.natsUrl)}: ${connectFault(error, access)}`,
-    );
+    if (error instanceof NatsRefusedError) throw error;
+    const { message } = error as Error;
+    throw new CommandError(`connect to NATS at ${shownUrls(access.natsUrl)}: ${message}`);
   }
 }

@@ -45,15 +45,27 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
   };
 }
 
-/** Why a connect failed, in words for the person who configured it. */
-export function connectFault(error: unknown, access: NatsAccess): string {
-  const { message } = error as Error;
-  // In TLS 1.3 our side of the handshake is over before the server looks at our certificate. The
-  // client does not pass on what the server says after that, and reports a timeout.
-  if (message !== "timeout" || tlsOptionsOf(access) === undefined) return message;
-  const shown =
-    access.natsCert === undefined ? "a client certificate" : "another client certificate than ours";
-  return `timeout: if the server ended it after the TLS handshake, it asks for ${shown}`;
+/** How this process signs in, and the setting that says so; undefined without credentials. */
+export function signsInBy({
+  natsUrl,
+  natsToken,
+  natsCreds,
+}: NatsAccess): { readonly what: string; readonly setting: string } | undefined {
+  if (natsCreds !== undefined) return { what: "the credentials", setting: "PENSTOCK_NATS_CREDS" };
+  if (natsToken !== undefined) return { what: "the token", setting: "PENSTOCK_NATS_TOKEN" };
+  const { userInfo } = splitUrls(natsUrl);
+  if (userInfo === undefined) return undefined;
+  const what = userInfo.includes(":") ? "the user and password" : "the token";
+  return { what: `${what} in the URL`, setting: "PENSTOCK_NATS_URL" };
+}
+
+/** The settings that ask for TLS; empty if none does. */
+export function tlsSettings({ natsUrl, natsCa, natsCert }: NatsAccess): string {
+  return [
+    ...(asksForTls(natsUrl) ? ["PENSTOCK_NATS_URL"] : []),
+    ...(natsCa === undefined ? [] : ["PENSTOCK_NATS_CA"]),
+    ...(natsCert === undefined ? [] : ["PENSTOCK_NATS_CERT"]),
+  ].join(", ");
 }
 
 /** The urls without the user, password or token in them, to be shown. */
@@ -124,9 +136,13 @@ function credsFrom(file: string): Authenticator {
   };
 }
 
-function tlsOptionsOf({ natsUrl, natsCa, natsCert, natsKey }: NatsAccess): TlsOptions | undefined {
-  const isAsked = natsUrl.split(",").some((url) => /^tls:\/\//i.test(url.trim()));
-  if (!isAsked && natsCa === undefined && natsCert === undefined) return undefined;
+function asksForTls(natsUrl: string): boolean {
+  return natsUrl.split(",").some((url) => /^tls:\/\//i.test(url.trim()));
+}
+
+function tlsOptionsOf(access: NatsAccess): TlsOptions | undefined {
+  if (tlsSettings(access) === "") return undefined;
+  const { natsCa, natsCert, natsKey } = access;
   return {
     ...(natsCa === undefined ? {} : { caFile: natsCa }),
     ...(natsCert === undefined ? {} : { certFile: natsCert }),

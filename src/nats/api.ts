@@ -9,6 +9,7 @@ import {
   type StreamInfo,
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
 
 /** JetStream measures time in nanoseconds. */
 export const nanosPerMs = 1_000_000;
@@ -113,6 +114,14 @@ export function isApiError(error: unknown, code: number): error is JetStreamApiE
 
 export function isNotReady(error: unknown): boolean {
   return error instanceof JetStreamApiError && notReadyCodes.includes(error.code);
+}
+
+/**
+ * False while the connection is lost. What fails then is not worth a log line of its own: the link
+ * logs the loss.
+ */
+export function isConnected(connection: NatsConnection): boolean {
+  return !(connection instanceof NatsConnectionImpl) || connection.protocol.connected;
 }
 
 interface ManagerOptions {

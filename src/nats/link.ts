@@ -1,15 +1,22 @@
-// The connection to NATS. Waits for the first one for ever, reconnects for ever, and says when the
-// connection comes and goes. At a disconnect the client drops what is pending, and it has no limit
-// of its own on what it holds: so nothing may be published while `connected` is false. Must not
-// know of streams or frames.
+// The connection to NATS. Waits for servers that are not there, for ever, and rejects at the start
+// if one refuses this process. Later it reconnects for ever, also through refusals, and logs one
+// line when the connection is lost, one a minute while it is, and one when it is back. At a
+// disconnect the client drops what is pending, and it has no limit of its own on what it holds: so
+// nothing may be published while `connected` is false. Must not know of streams or frames.
 
 import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import {
+  AuthorizationError,
+  PermissionViolationError,
+  UserAuthenticationExpiredError,
+} from "@nats-io/nats-core";
 import { NatsConnectionImpl, type ProtocolHandler } from "@nats-io/nats-core/internal";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
+import type { NatsConnection } from "@nats-io/transport-node";
 import type { Log } from "../base/log.ts";
 import { retryWithWarning, SparseWarning } from "../base/retry.ts";
-import { accessOptions, connectFault, type NatsAccess, shownUrls } from "./access.ts";
+import { type NatsAccess, shownUrls } from "./access.ts";
+import { apiRefusal, connectOnce, NatsRefusedError, outlastRefusals, signIn } from "./sign-in.ts";
 
 interface NatsLinkOptions {
   /** Which servers to connect to, and as whom. Its files are read at each connect. */
@@ -40,6 +47,8 @@ export interface NatsLink {
    * does nothing, while disconnected or where there is no other server.
    */
   tryAnotherServer(): boolean;
+  /** The error if it means that NATS refuses for good what this process needs; else undefined. */
+  refusal(error: unknown): NatsRefusedError | undefined;
   /** The listener hears of each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
   /** Sends what is pending and closes for good. */
@@ -47,7 +56,6 @@ export interface NatsLink {
 }
 
 const reconnectWaitMs = 100;
-const reconnectJitterMs = 150;
 const connectTimeoutMs = 2_000;
 const firstConnectWaitMs = 500;
 // A dead link is noticed after 4 s. The rest of a cluster takes no less to agree on leaders without
@@ -58,56 +66,94 @@ const pingsUnansweredMax = 3;
 // After this long the socket is cut.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
-/** How often the log says again that we wait for NATS. */
+/** How often the log repeats that the first connection is waited for. */
 const waitingLogEveryMs = 5_000;
+/** How often the log repeats that a connection is lost, or that NATS reports the same error. */
+const lostLogEveryMs = 60_000;
+/** How long the reason of a loss may be looked for before the loss is logged. */
+const reasonMsMax = 1_000;
+/** The shortest pause before a server that refuses this process is tried again. */
+const refusedWaitMs = 1_500;
 
-/** Connects, however long it takes. Rejects only when the signal aborts. */
+/**
+ * Connects, however long it takes. Rejects with a NatsRefusedError if a server refuses this
+ * process, and with the signal's reason when the signal aborts.
+ */
 export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
-  const connection = await firstConnection(options);
-  return new WatchedLink(connection, options.log);
-}
-
-async function firstConnection(options: NatsLinkOptions): Promise<NatsConnection> {
   const { access, log, signal } = options;
-  const attempt = async (): Promise<NatsConnection> => {
-    const connection = await connect(clientOptions(options));
-    if (signal?.aborted) await connection.close();
-    signal?.throwIfAborted();
-    return connection;
-  };
-  return await retryWithWarning(attempt, {
+  const pauses = new ReconnectPauses();
+  const connection = await retryWithWarning(() => firstConnection(options, pauses), {
     pauseMs: firstConnectWaitMs,
     signal,
     warning: new SparseWarning(log, waitingLogEveryMs),
     explain(error) {
       signal?.throwIfAborted();
-      const fields = { servers: shownUrls(access.natsUrl), reason: connectFault(error, access) };
-      return { fields, message: "waiting for NATS" };
+      if (error instanceof NatsRefusedError) throw error;
+      const { message: reason } = error as Error;
+      return {
+        fields: { servers: shownUrls(access.natsUrl), reason },
+        message: "waiting for NATS",
+      };
     },
   });
+  return new WatchedLink(connection, { access, log, pauses });
 }
 
-function clientOptions({ access, pingIntervalMs }: NatsLinkOptions): Parameters<typeof connect>[0] {
-  return {
-    ...accessOptions(access),
+/** Rejects as soon as the signal aborts: a server may take seconds to answer. */
+async function firstConnection(
+  { access, pingIntervalMs, signal }: NatsLinkOptions,
+  pauses: ReconnectPauses,
+): Promise<NatsConnection> {
+  const connecting = connectOnce(access, {
     name: "penstock",
-    timeout: connectTimeoutMs,
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: reconnectWaitMs,
-    reconnectJitter: reconnectJitterMs,
-    reconnectJitterTLS: reconnectJitterMs,
+    timeoutMs: connectTimeoutMs,
+    reconnectDelayHandler: () => pauses.nextMs(),
     pingInterval: pingIntervalMs ?? pingIntervalMsDefault,
     maxPingOut: pingsUnansweredMax,
-    // A server may refuse our credentials for a while, as when its settings are being rolled out.
-    // The client then goes on trying.
-    ignoreAuthErrorAbort: true,
+  });
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => {
+    connecting.then((connection) => connection.close()).catch(() => {});
+    aborted.reject(signal?.reason);
   };
+  signal?.addEventListener("abort", abort, { once: true });
+  try {
+    const connection = await Promise.race([connecting, aborted.promise]);
+    outlastRefusals(connection);
+    return connection;
+  } finally {
+    signal?.removeEventListener("abort", abort);
+  }
+}
+
+/** The pauses between attempts to reconnect to a server: longer while it refuses this process. */
+class ReconnectPauses {
+  isRefused = false;
+
+  nextMs(): number {
+    const waitMs = this.isRefused ? refusedWaitMs : reconnectWaitMs;
+    return waitMs * (1 + 1.5 * Math.random());
+  }
+}
+
+interface Watched {
+  readonly access: NatsAccess;
+  readonly log: Log;
+  readonly pauses: ReconnectPauses;
 }
 
 class WatchedLink implements NatsLink {
   readonly connection: NatsConnection;
+  readonly #access: NatsAccess;
   readonly #log: Log;
+  readonly #pauses: ReconnectPauses;
   readonly #protocol: ProtocolHandler;
+  /** By the kind of error. */
+  readonly #errors = new Map<string, SparseWarning>();
+  /** Resolved with the server when a lost connection is back, with undefined when it is closed. */
+  #back = Promise.withResolvers<string | undefined>();
+  /** Fulfilled when all losses so far are logged to their end. */
+  #losses: Promise<void> = Promise.resolve();
   readonly #listeners: ((connected: boolean) => void)[] = [];
   #connected = true;
   #messageBytesMax: number;
@@ -117,9 +163,11 @@ class WatchedLink implements NatsLink {
    */
   #leaving = { server: "", tries: 0 };
 
-  constructor(connection: NatsConnection, log: Log) {
+  constructor(connection: NatsConnection, { access, log, pauses }: Watched) {
     this.connection = connection;
+    this.#access = access;
     this.#log = log;
+    this.#pauses = pauses;
     this.#protocol = protocolOf(connection);
     this.#messageBytesMax = connection.info?.max_payload ?? 0;
     this.#follow().catch((error: unknown) =>
@@ -146,6 +194,11 @@ class WatchedLink implements NatsLink {
     this.#leaving = { server: this.connection.getServer(), tries: others };
     this.#leave();
     return true;
+  }
+
+  refusal(error: unknown): NatsRefusedError | undefined {
+    const found = apiRefusal(error, this.#access);
+    return found && new NatsRefusedError({ server: this.connection.getServer(), ...found });
   }
 
   onChange(listener: (connected: boolean) => void): void {
@@ -177,41 +230,88 @@ class WatchedLink implements NatsLink {
     for await (const status of connection.status()) {
       switch (status.type) {
         case "disconnect":
-          this.#log.warn({ server: status.server }, "NATS connection lost");
-          this.#changeTo(false);
+          this.#changeTo(false, status.server);
           break;
         case "reconnect":
           this.#reconnected(status.server);
           break;
         case "staleConnection":
-          this.#changeTo(false);
+          this.#changeTo(false, connection.getServer());
           setTimeout(cutIfStillOpen, staleGraceMs, connection, socketOf(connection)).unref();
           break;
         case "error":
-          this.#log.error({ reason: status.error.message }, "NATS reports an error");
+          this.#reported(status.error);
           break;
         default:
       }
     }
     this.#changeTo(false);
+    this.#back.resolve(undefined);
   }
 
+  /** The reason of a refusal is logged with the loss of the connection. */
+  #reported(error: Error): void {
+    if (error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError) {
+      this.#pauses.isRefused = true;
+      return;
+    }
+    // Rejected to the one who asked, too.
+    if (error instanceof PermissionViolationError && error.subject.includes(".API.")) return;
+    const warning = this.#errors.get(error.name) ?? new SparseWarning(this.#log, lostLogEveryMs);
+    this.#errors.set(error.name, warning);
+    warning.warn({ reason: error.message }, "NATS reports an error");
+  }
+
+  /** The client reports a reconnect once for each attempt that failed before it. */
   #reconnected(server: string): void {
+    if (this.#connected) return;
     if (server === this.#leaving.server && this.#leaving.tries-- > 0) {
       this.#leave();
       return;
     }
     this.#leaving = { server: "", tries: 0 };
-    this.#log.info({ server }, "NATS connected again");
-    this.#changeTo(true);
+    this.#pauses.isRefused = false;
+    this.#changeTo(true, server);
   }
 
-  #changeTo(connected: boolean): void {
+  /** Without a server, the connection is closed for good. */
+  #changeTo(connected: boolean, server?: string): void {
     if (this.#connected === connected) return;
     this.#connected = connected;
-    if (connected)
+    if (connected) {
       this.#messageBytesMax = this.connection.info?.max_payload ?? this.#messageBytesMax;
+      this.#back.resolve(server);
+    } else if (server !== undefined) {
+      this.#back = Promise.withResolvers();
+      const back = this.#back.promise;
+      this.#losses = this.#losses.then(() => this.#logLoss(server, back));
+    }
     for (const listener of this.#listeners) listener(connected);
+  }
+
+  /** Logs that the connection is lost and why, again each minute, and that it is back. */
+  async #logLoss(server: string, back: Promise<string | undefined>): Promise<void> {
+    const access = this.#access;
+    let isOver = false;
+    void back.then(() => {
+      isOver = true;
+    });
+    const lost = "NATS connection lost";
+    for (let message = lost; !isOver; message = "NATS is still not connected") {
+      const found = await Promise.race([signIn(access, reasonMsMax), back.then(() => undefined)]);
+      if (isOver && message !== lost) break;
+      if (found?.kind === "refused") {
+        const { reason, fix } = found;
+        if (!isOver) this.#pauses.isRefused = true;
+        this.#log.error({ server: found.server, reason, fix }, `${message}: refused`);
+      } else {
+        const reason = found?.kind === "absent" ? { reason: found.reason } : {};
+        this.#log.warn({ server, ...reason }, message);
+      }
+      await Promise.race([back, delay(lostLogEveryMs, undefined, { ref: false })]);
+    }
+    const again = await back;
+    if (again !== undefined) this.#log.info({ server: again }, "NATS connected again");
   }
 }
 

@@ -7,7 +7,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
 import type { Lane } from "../base/types.ts";
-import { managerOf } from "../nats/api.ts";
+import { isConnected, managerOf } from "../nats/api.ts";
 import { BytesInHand } from "./bytes-in-hand.ts";
 import type { ReaderName } from "./pull.ts";
 import type { Place, ReaderWords } from "./resume.ts";
@@ -147,7 +147,7 @@ export class EventStreams {
         const reason = (error as Error).message;
         const words = "cannot look which streams there are";
         if (this.#readers.size === 0) this.#fault = `${words}: ${reason}`;
-        warning.warn({ reason }, words);
+        if (isConnected(connection)) warning.warn({ reason }, words);
       }
       const pauseMs = this.#readers.size === 0 ? firstLookAgainMs : lookAgainMs;
       await pauseUntilAborted(pauseMs, signal, { ref: false });

@@ -6,6 +6,7 @@ import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
+import { isConnected } from "../nats/api.ts";
 import { Absence, GoneError } from "./absence.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
 import {
@@ -185,7 +186,8 @@ export class StreamReader {
   #warn(isStopped: boolean): void {
     const fields = { stream: this.name.stream, reason: this.#fault };
     if (isStopped) this.#options.log.warn(fields, "a stream is not read on");
-    else this.#warning.warn(fields, "a stream cannot be read at the moment; trying again");
+    else if (isConnected(this.#options.connection))
+      this.#warning.warn(fields, "a stream cannot be read at the moment; trying again");
   }
 
   /** Never fulfilled: reads until something is wrong. */

@@ -29,6 +29,8 @@ class StreamError extends Error {
 const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
+/** An account may get its JetStream a moment after its server listens. */
+const refusalsMax = 2;
 
 interface StreamsOptions {
   readonly link: NatsLink;
@@ -100,16 +102,20 @@ export class Streams {
         isStart: !this.#isEnsured,
       });
     };
+    let refusals = 0;
     await retryWithWarning(attempt, {
       pauseMs: retryWaitMs,
       signal,
       warning: new SparseWarning(log, waitingLogEveryMs),
-      explain(error) {
+      explain: (error) => {
         if (error instanceof StreamError) throw error;
         if (link.connection.isClosed())
           throw new StreamError(`check stream ${config.name}: the connection is closed`);
-        const fields = { stream: config.name, reason: (error as Error).message };
-        return { fields, message: "waiting for JetStream" };
+        const refusal = this.#isEnsured ? undefined : link.refusal(error);
+        refusals = refusal === undefined ? 0 : refusals + 1;
+        if (refusal !== undefined && refusals >= refusalsMax) throw refusal;
+        const reason = `${(error as Error).message}${withoutJetStream(link)}`;
+        return { fields: { stream: config.name, reason }, message: "waiting for JetStream" };
       },
     });
   }
@@ -136,6 +142,13 @@ export class Streams {
     if (!this.#link.connection.isClosed())
       this.#log.error({ err: error }, "checking the streams again failed");
   }
+}
+
+/** A server without JetStream may be in a cluster, or be a leaf, whose other servers have it. */
+function withoutJetStream({ connection }: NatsLink): string {
+  return connection.info?.jetstream === true
+    ? ""
+    : ": this nats-server runs without JetStream: start it with --jetstream, or with a `jetstream` block";
 }
 
 interface EnsureOptions {

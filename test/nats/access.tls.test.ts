@@ -1,11 +1,11 @@
 // A real nats-server that takes TLS with a client certificate and nothing else: who is let in, and
-// what the log of those says who are not. A gateway that is refused waits, as for a server that is
-// not there.
+// which error the others get.
 
 import { beforeAll, describe, expect, test } from "vitest";
+import type { NatsAccess } from "../../src/nats/access.ts";
 import { createAuthority, type PemPair, type TestAuthority } from "../../testkit/certificates.ts";
 import { startNatsServer } from "../../testkit/nats-server.ts";
-import { startTlsServer, tlsUrl, tryToConnect, waitingReason } from "../../testkit/nats-tls.ts";
+import { refusalOf, startTlsServer, tlsUrl, tryToConnect } from "../../testkit/nats-tls.ts";
 
 let ours: TestAuthority;
 let stranger: TestAuthority;
@@ -28,20 +28,29 @@ describe("TLS to NATS needs the right certificates", () => {
     }
   });
 
-  test("refused, and the log says why", async () => {
+  test("refused at once, with the reason and the setting", async () => {
     const server = await startTlsServer(ours, await ours.server());
     const natsUrl = tlsUrl(server);
     const foreign = await stranger.client();
-    const reasons = await Promise.all([
-      waitingReason(tryToConnect({ natsUrl, natsCa: ours.caFile })),
-      waitingReason(tryToConnect({ natsUrl, natsCa: ours.caFile, ...files(foreign) })),
-      waitingReason(tryToConnect({ natsUrl, natsCa: stranger.caFile, ...files(client) })),
-      waitingReason(tryToConnect({ natsUrl, ...files(client) })),
-      waitingReason(tryToConnect({ natsUrl: server.url })),
-    ]);
-    expect(reasons[0]).toContain("it asks for a client certificate");
-    expect(reasons[1]).toContain("it asks for another client certificate than ours");
-    for (const reason of reasons.slice(2)) expect(reason).toMatch(/certificate/);
+    const ca = { natsCa: ours.caFile };
+    const cases: [NatsAccess, reason: RegExp, setting: RegExp][] = [
+      [{ natsUrl, ...ca }, /requires a client certificate/, /PENSTOCK_NATS_CERT/],
+      [{ natsUrl, ...ca, ...files(foreign) }, /rejects the client certificate/, /_NATS_CERT/],
+      [{ natsUrl, natsCa: stranger.caFile, ...files(client) }, /is not trusted/, /_NATS_CA must/],
+      [{ natsUrl, ...files(client) }, /is not trusted/, /set PENSTOCK_NATS_CA/],
+      [{ natsUrl: server.url }, /requires TLS, .* not trusted/, /set PENSTOCK_NATS_CA/],
+      [{ natsUrl, natsCa: "/absent.pem" }, /PENSTOCK_NATS_CA cannot be used/, /correct PEN/],
+    ];
+    for (const [access, reason, setting] of cases) {
+      const startedMs = performance.now();
+      const refusal = await refusalOf(tryToConnect(access));
+      expect(refusal.reason).toMatch(reason);
+      expect(refusal.fix).toMatch(setting);
+      expect(refusal.message).toContain(
+        access.natsCa === "/absent.pem" ? natsUrl : `127.0.0.1:${server.port}`,
+      );
+      expect(performance.now() - startedMs).toBeLessThan(1_500);
+    }
   });
 
   test("a certificate has to name the address or the host of the url", async () => {
@@ -66,7 +75,7 @@ describe("TLS to NATS needs the right certificates", () => {
       { ...access, natsUrl: tlsUrl(byAddress, "localhost") },
     ];
     for (const attempt of wrong)
-      expect(await waitingReason(tryToConnect(attempt))).toContain("does not match");
+      expect((await refusalOf(tryToConnect(attempt))).reason).toContain("does not match");
   });
 
   test("a server without TLS is refused where TLS is asked for", async () => {
@@ -76,9 +85,9 @@ describe("TLS to NATS needs the right certificates", () => {
         { natsUrl: tlsUrl(server) },
         { natsUrl: server.url, natsCa: ours.caFile },
       ]) {
-        expect(await waitingReason(tryToConnect(access))).toContain(
-          "server does not support 'tls'",
-        );
+        const { reason, fix } = await refusalOf(tryToConnect(access));
+        expect(reason).toMatch(/^PENSTOCK_NATS_(URL|CA) asks for TLS, .* does not support TLS$/);
+        expect(fix).toContain("PENSTOCK_NATS_URL");
       }
     } finally {
       await server.remove();

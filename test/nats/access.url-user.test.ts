@@ -4,7 +4,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type NatsAccess, shownUrls } from "../../src/nats/access.ts";
 import { startNatsServer } from "../../testkit/nats-server.ts";
-import { tryToConnect, waitingReason } from "../../testkit/nats-tls.ts";
+import { refusalOf, tryToConnect } from "../../testkit/nats-tls.ts";
 
 const password = "p%s:w@r d/1";
 const escaped = encodeURIComponent(password);
@@ -36,9 +36,9 @@ describe("a user in the URL signs in", () => {
       `nats://127.0.0.1:${withUser.port}`,
     ];
     for (const natsUrl of bad) {
-      const said = await waitingReason(tryToConnect({ natsUrl }));
-      expect(said).toMatch(/authorization violation/i);
-      expect(said).not.toContain("wrong");
+      const { message } = await refusalOf(tryToConnect({ natsUrl }));
+      expect(message).toMatch(/authorization violation/i);
+      expect(message).not.toContain("wrong");
     }
   });
 

@@ -31,6 +31,7 @@ async function startLosable() {
       return link.messageBytesMax;
     },
     send: (message) => link.send(message),
+    refusal: () => undefined,
     tryAnotherServer: () => link.tryAnotherServer(),
     onChange: (listener) => void listeners.push(listener),
     close: () => link.close(),

@@ -7,6 +7,7 @@ import { findNatsServer } from "../../embedded/find-nats-server.ts";
 import { isNoteHidden, readNatsConfig } from "../../embedded/nats-config.ts";
 import type { NatsAccess } from "../../nats/access.ts";
 import { bucketStream } from "../../nats/names.ts";
+import { NatsRefusedError } from "../../nats/sign-in.ts";
 import { bucketName } from "../../projects/registry/bucket.ts";
 import { usageBucketName, usageBytesMax } from "../../projects/usage/usage.ts";
 import type { Config } from "../../settings/config.ts";
@@ -162,6 +163,8 @@ async function open(
   } catch (error) {
     // A connection that comes after the deadline is closed again.
     opening.then((connection) => connection.close()).catch(() => {});
+    if (error instanceof NatsRefusedError)
+      return { finding: check.fail(`${error.server}: ${error.reason}`, error.fix) };
     const fix =
       config.natsUrl === undefined
         ? `look at its log, ${config.dataDir}/nats/nats-server.log; it may be frozen or short of CPU`

@@ -6,6 +6,7 @@ import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import { restartLoop, SparseWarning } from "../../base/retry.ts";
+import { isConnected } from "../../nats/api.ts";
 import {
   type BucketPlace,
   bucketName,
@@ -41,6 +42,8 @@ interface BucketFollowerOptions extends BucketPlace {
    */
   readonly onGone: () => void;
   readonly onRead: (reading: Reading) => void;
+  /** Before the first reading: why the bucket cannot be read. */
+  readonly onFailure: (error: unknown) => void;
   /** Takes one more entry of the bucket that was read last. */
   readonly onChange: (key: string, news: EntryNews) => void;
 }
@@ -95,10 +98,13 @@ export class BucketFollower {
       pauseMsMin,
       pauseMsMax,
       steadyMs: pauseMsMax,
-      ended(_pauseMs, error) {
+      ended: (_pauseMs, error) => {
         if (error === undefined) return;
+        if (!this.#isTold) this.#options.onFailure(error);
+        if (this.#closing.signal.aborted) return;
         const reason = (error as Error).message;
-        warning.warn({ reason }, "the project registry cannot be read, trying again");
+        if (isConnected(connection))
+          warning.warn({ reason }, "the project registry cannot be read, trying again");
       },
     });
   }

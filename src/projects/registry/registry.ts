@@ -28,6 +28,8 @@ export interface RegistryOptions extends BucketPlace {
    * of each project with stored events, or it has lost that project. Default: no events are stored.
    */
   readonly storedEvents?: () => Promise<StoredEvents>;
+  /** The error that ends the wait for the first reading, if `error` shows that waiting is vain. */
+  readonly refusal?: (error: unknown) => Error | undefined;
 }
 
 const checkIntervalMsDefault = 1_000;
@@ -36,7 +38,8 @@ const noProjects = `there is no project: every request is answered 401; add one 
 
 /**
  * Fulfilled when the projects have been read once, however long that takes, or when it is known
- * that they were lost. Rejects when the signal aborts, or when the connection is closed before.
+ * that they were lost. Rejects when the signal aborts, when NATS refuses the reading for good, or
+ * when the connection is closed before.
  */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const registry = new Registry(options);
@@ -74,6 +77,7 @@ export class Registry implements ProjectLookup {
       knowsProjects: () => this.#known.size > 0 && !this.#known.lacksUnknown,
       onGone: () => this.#takeLoss(),
       onRead: (reading) => this.#takeWhole(reading),
+      onFailure: (error) => this.#failed(options.refusal?.(error)),
       onChange: (key, news) => this.#takeChange(key, news),
     });
     this.#followed = this.#follow();
@@ -172,6 +176,10 @@ export class Registry implements ProjectLookup {
     await this.#follower.follow();
     const closed = new Error("read the project registry: the connection is closed");
     this.#firstReading.reject(closed);
+  }
+
+  #failed(refusal: Error | undefined): void {
+    if (refusal !== undefined) this.#firstReading.reject(refusal);
   }
 
   #metered(project: Project): MeteredProject {

@@ -7,6 +7,7 @@ import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
+import { isConnected } from "../../nats/api.ts";
 import { type Counts, type Meter, noCounts } from "../quota/meter.ts";
 import type { KnownMeter } from "../quota/meters.ts";
 import type { BucketPlace } from "../registry/bucket.ts";
@@ -146,10 +147,11 @@ export class UsageWriter {
     } catch (error) {
       // The bucket may have been deleted: the next try opens it anew, or creates it.
       this.#bucket = undefined;
-      this.#warning.warn(
-        { reason: (error as Error).message },
-        "the usage record cannot be written, trying again",
-      );
+      if (isConnected(this.#options.connection))
+        this.#warning.warn(
+          { reason: (error as Error).message },
+          "the usage record cannot be written, trying again",
+        );
       return false;
     }
   }
