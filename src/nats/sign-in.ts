@@ -35,7 +35,7 @@ export class NatsRefusedError extends Error {
 }
 
 /** What is known of a server that did not accept this process. */
-export interface Refusal {
+interface Refusal {
   /** `host:port`, or what the message is about instead. */
   readonly server: string;
   readonly reason: string;
