@@ -22,7 +22,8 @@ export interface Project {
 }
 
 /**
- * What an operator lets a project send to each gateway process. A rate that is absent has no limit.
+ * What an operator allows a project: what it may send to each gateway process, and how much of a
+ * stream it may fill. A rate that is absent has no limit.
  */
 export interface ProjectQuota {
   readonly eventsPerSecond?: number | undefined;
@@ -33,6 +34,8 @@ export interface ProjectQuota {
    * once if that is more.
    */
   readonly burstSeconds: number;
+  /** Per cent of a stream that the project may fill. Absent: that of the settings. */
+  readonly streamShare?: number | undefined;
 }
 
 /** What a request costs its project, and how much of that `admit` has taken for it. */
@@ -286,8 +289,9 @@ export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
 
 /**
  * Is told once for each time it joined a frame, at its own deadline at the latest. `code` says why,
- * for `refused` and `unknown`. `events` and `bytes` are its part of the frame: plain numbers, so
- * that no object is made for a request. Must not throw.
+ * for `refused` and `unknown`. `events` and `bytes` are its part of the frame, and `messageBytes` its
+ * part of what the message takes in the stream: plain numbers, so that no object is made for a
+ * request. Must not throw.
  */
 export interface FrameWaiter {
   frameSettled(
@@ -295,10 +299,11 @@ export interface FrameWaiter {
     code: ErrorCode | undefined,
     events: number,
     bytes: number,
+    messageBytes: number,
   ): void;
 }
 
-/** How much of a stream each project may fill. Neither call waits or throws. */
+/** How much of a stream each project may fill. No call waits or throws. */
 export interface ProjectShares {
   /** Undefined while the project may add to its stream. */
   refusalOf(lane: Lane, projectId: string): Problem | undefined;
@@ -307,7 +312,7 @@ export interface ProjectShares {
    * holds them, whatever became of them.
    */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void;
-  /** Lines of the project were stored. */
+  /** Counts bytes of messages that were stored, or may be stored. */
   stored(lane: Lane, projectId: string, bytes: number): void;
 }
 

@@ -128,6 +128,7 @@ export class PendingRequest implements FrameWaiter {
     code: ErrorCode | undefined,
     events: number,
     bytes: number,
+    messageBytes: number,
   ): void {
     if (this.#bytesUnderWay > 0) this.#addUnderWay(-Math.min(bytes, this.#bytesUnderWay));
     if (outcome === "unknown") {
@@ -137,6 +138,7 @@ export class PendingRequest implements FrameWaiter {
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
       this.#unknown += events;
+      this.#countShare(messageBytes);
     } else if (outcome === "refused") {
       this.fail(code ?? "unavailable");
     } else if (outcome === "duplicate") {
@@ -144,7 +146,7 @@ export class PendingRequest implements FrameWaiter {
     } else {
       this.#stored += events;
       this.#storedBytes += bytes;
-      this.#countShare(bytes);
+      this.#countShare(messageBytes);
     }
     this.release();
   }

@@ -75,6 +75,8 @@ const noFrames: readonly Frame[] = [];
 // copied into fresh memory for each send: a third of the gateway's time under batches went into
 // clearing those pages and collecting them.
 const headRoomBytes = 1_024;
+/** What nats-server writes with each message besides its subject, headers and payload. */
+const storedMessageBytes = 34;
 const CRLF = Buffer.from("\r\n");
 const noMemory = Buffer.alloc(0);
 
@@ -124,6 +126,8 @@ export class Frame implements FrameSink {
   #refusedSends: Set<number> | undefined = undefined;
   /** The bytes before the lines in the message that was made last in this memory; 0 for none. */
   #headBytes = 0;
+  /** What the message takes in the stream beyond its lines; 0 before the frame was sent. */
+  #messageOverheadBytes = 0;
   firstSentMonotonicMs = 0;
   /**
    * The highest sequence that the stream had acknowledged when this frame was first sent. The
@@ -188,6 +192,11 @@ export class Frame implements FrameSink {
     this.moveTo(Buffer.allocUnsafeSlow(memoryBytesFor(this.length)));
   }
 
+  /** Bytes that the message takes in the stream for each byte of its lines. */
+  get messageBytesPerByte(): number {
+    return 1 + this.#messageOverheadBytes / Math.max(1, this.length);
+  }
+
   /** Notes that a send was answered with a refusal, be it the second answer to that send. */
   refuse(send: number): void {
     this.#refusedSends ??= new Set();
@@ -225,6 +234,7 @@ export class Frame implements FrameSink {
       `${schemaHeader}: ${schemaKnown}\r\nContent-Type: application/x-ndjson\r\n` +
       `${batchHeaders}\r\n`;
     const { subject } = this.queue;
+    this.#messageOverheadBytes = headers.length + subject.length + storedMessageBytes;
     const to = reply === "" ? subject : `${subject} ${reply}`;
     const head = `HPUB ${to} ${headers.length} ${headers.length + this.length}\r\n${headers}`;
     const start = headRoomBytes - head.length;

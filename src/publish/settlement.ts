@@ -25,7 +25,7 @@ interface SettlementOptions {
 const toldPerTurn = 256;
 
 /** The waiters that are told, and what each of them joined the frame with. */
-type Told = Pick<Frame, "waiters" | "joins">;
+type Told = Pick<Frame, "waiters" | "joins" | "messageBytesPerByte">;
 
 /** Waiters of a frame that are told in a later turn, from the one at `place` on. */
 interface Untold {
@@ -99,14 +99,16 @@ export class Settlement {
   /** Tells as many as this turn has left. Returns whether none is left. */
   #tellSome(untold: Untold): boolean {
     const { told, outcome, code } = untold;
-    const { waiters, joins } = told;
+    const { waiters, joins, messageBytesPerByte } = told;
     while (untold.place < waiters.length) {
       if (this.#budget.isSpent) return false;
       this.#budget.spend(1);
       const place = untold.place++;
       const at = place * joinWords;
       try {
-        waiters[place]!.frameSettled(outcome, code, joins[at + 1]!, joins[at + 2]!);
+        const bytes = joins[at + 2]!;
+        const messageBytes = Math.round(bytes * messageBytesPerByte);
+        waiters[place]!.frameSettled(outcome, code, joins[at + 1]!, bytes, messageBytes);
       } catch (error) {
         if (!this.#isFailureLogged)
           this.#log.error({ err: error }, "a waiter threw when its frame settled");
@@ -120,8 +122,9 @@ export class Settlement {
    * Takes out the waiters that have no time left, and tells them. The frame goes on for the others.
    */
   expire(frame: Frame, monotonicMs: number, expiry: Expiry): void {
+    const { messageBytesPerByte } = frame;
     const gone = takeExpired(frame, monotonicMs, expiry);
     this.#admission.release(gone.bytesCut);
-    this.tell(gone, expiry.outcome, expiry.code);
+    this.tell({ ...gone, messageBytesPerByte }, expiry.outcome, expiry.code);
   }
 }

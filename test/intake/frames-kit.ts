@@ -92,7 +92,7 @@ export function intakeOnFrames(
       const code = (outcome: FrameOutcome) =>
         outcome === "refused" ? ("store_full" as const) : undefined;
       const settle = (outcome: FrameOutcome) =>
-        waiter.frameSettled(outcome, code(outcome), sink.events, sink.length);
+        waiter.frameSettled(outcome, code(outcome), sink.events, sink.length, sink.length);
       frames.push({ messageId, uuids, settle });
     },
   };

@@ -178,9 +178,9 @@ export class IntakeKit {
       this.placed.push(...lines.map((line) => (JSON.parse(line) as { event: string }).event));
       const outcome = this.outcome(this.#projectOf.get(sink) ?? "");
       const settle = (how: unknown): void => {
-        if (how === "refused")
-          waiter.frameSettled("refused", "unavailable", sink.events, sink.length);
-        else waiter.frameSettled("stored", undefined, sink.events, sink.length);
+        const { events, length } = sink;
+        if (how === "refused") waiter.frameSettled("refused", "unavailable", events, length, length);
+        else waiter.frameSettled("stored", undefined, events, length, length);
       };
       if (typeof outcome === "string") settle(outcome);
       else void outcome.then(settle);

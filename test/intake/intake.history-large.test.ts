@@ -52,7 +52,7 @@ function recordingPublisher(): Publisher {
   function take(sink: FrameSink, waiter: FrameWaiter): void {
     const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
     placed.push(...lines.map((line) => (JSON.parse(line) as { event: string }).event));
-    waiter.frameSettled("stored", undefined, 1, 1);
+    waiter.frameSettled("stored", undefined, 1, 1, 1);
   }
   return {
     frameBytesMax,

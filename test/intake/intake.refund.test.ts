@@ -44,7 +44,7 @@ function publisher(): Publisher {
   const frame = (bytes: number): FrameSink => new FakeFrame(Math.max(bytes, 65_536));
   const settle = ({ events, length }: FrameSink, waiter: FrameWaiter) => {
     if (!takesFrames) throw new Error("a bug in the publisher");
-    waiter.frameSettled(...(outcomes.shift() ?? otherwise), events, length);
+    waiter.frameSettled(...(outcomes.shift() ?? otherwise), events, length, length);
   };
   return {
     frameBytesMax: 524_288,

@@ -34,7 +34,7 @@ function answerTo(
   });
   for (const _frame of settled) pending.expectFrame();
   pending.placed();
-  for (const [outcome, code] of settled) pending.frameSettled(outcome, code, 1, 1);
+  for (const [outcome, code] of settled) pending.frameSettled(outcome, code, 1, 1, 1);
   return answer;
 }
 

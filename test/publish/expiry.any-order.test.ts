@@ -31,7 +31,10 @@ test("whatever expires how and when, a frame holds the lines of all but the refu
       for (const [number, { deadlineMs }] of all.entries()) {
         frame.commit(frame.length + frame.buffer.write(lines[number]!, frame.length), 1);
         frame.join(
-          { frameSettled: (_outcome, _code, ...share) => void heard[number]!.push(share) },
+          {
+            frameSettled: (_outcome, _code, events, bytes) =>
+              void heard[number]!.push([events, bytes]),
+          },
           deadlineMs,
         );
       }
@@ -40,7 +43,7 @@ test("whatever expires how and when, a frame holds the lines of all but the refu
         const outcome = outcomeAt[nowMs]!;
         const gone = takeExpired(frame, nowMs, { outcome, code: "timeout" });
         for (const [place, waiter] of gone.waiters.entries())
-          waiter.frameSettled(outcome, "timeout", ...joinAt(gone.joins, place));
+          waiter.frameSettled(outcome, "timeout", ...joinAt(gone.joins, place), 0);
         for (const [number, { deadlineMs }] of all.entries())
           if (outcome === "refused" && deadlineMs === nowMs) refused.add(number);
         const left = lines.filter((_line, number) => !refused.has(number));
@@ -52,7 +55,7 @@ test("whatever expires how and when, a frame holds the lines of all but the refu
       expect(heard).toEqual(lines.map((line) => [[1, line.length]]));
       // Who was told and left its lines in the frame hears nothing when the frame settles.
       for (const [place, waiter] of frame.waiters.entries())
-        waiter.frameSettled("stored", undefined, ...joinAt(frame.joins, place));
+        waiter.frameSettled("stored", undefined, ...joinAt(frame.joins, place), 0);
       expect(heard.flat()).toHaveLength(all.length);
     }),
   );

@@ -39,6 +39,7 @@ test("waiters are told in turns, in order, each once with its share, and one tha
     return {
       waiters: places.map((place) => waiter(`${frame}${place}`)),
       joins: places.flatMap((place) => [0, place, 2 * place]),
+      messageBytesPerByte: 1,
     };
   };
 
@@ -69,7 +70,11 @@ test("a few are told at once", () => {
     allTold: () => {},
   });
   const waiters = [{ frameSettled: () => void times++ }, { frameSettled: () => void times++ }];
-  settlement.tell({ waiters, joins: [0, 1, 1, 0, 1, 1] }, "stored", undefined);
+  settlement.tell(
+    { waiters, joins: [0, 1, 1, 0, 1, 1], messageBytesPerByte: 1 },
+    "stored",
+    undefined,
+  );
   expect(times).toBe(2);
   expect(settlement.isTelling).toBe(false);
 });

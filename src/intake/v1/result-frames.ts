@@ -145,9 +145,10 @@ class ResultWaiter implements FrameWaiter {
     code: ErrorCode | undefined,
     events: number,
     bytes: number,
+    messageBytes: number,
   ): void {
     // The results are noted first: the next line may send the answer, which is made of them.
     this.#results.settled(this.#range, outcome, code);
-    this.#pending.frameSettled(outcome, code, events, bytes);
+    this.#pending.frameSettled(outcome, code, events, bytes, messageBytes);
   }
 }
