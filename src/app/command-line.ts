@@ -39,7 +39,7 @@ import { workerCommand } from "../workers/worker-process.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
 import { addErase } from "./erase-command.ts";
 import { addImport } from "./import-command.ts";
-import { positiveNumber } from "./positive-number.ts";
+import { positiveNumber, streamShare } from "./positive-number.ts";
 import { addSinks } from "./sink-commands.ts";
 import { version } from "./version.ts";
 
@@ -165,7 +165,7 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
   withNats(
     project
       .command("limit <id>")
-      .description("set the project's quota: what it may send to each gateway process"),
+      .description("set what the project may send to each gateway process, and fill of a stream"),
   )
     .option("--events-per-second <number>", "past it: 429 rate_limited", positiveNumber)
     .option(
@@ -178,7 +178,12 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
       `so many seconds' worth at once, and never less than ${burstEventsMin} events and ${burstBytesMin} bytes; default: ${burstSecondsDefault}`,
       positiveNumber,
     )
-    .option("--none", "take its quota off", false)
+    .option(
+      "--stream-share <per cent>",
+      "of a stream that the project may fill; past it: 503 project_full; default: PENSTOCK_PROJECT_SHARE",
+      streamShare,
+    )
+    .option("--none", "remove all of these limits", false)
     .action(async (id: string, options: LimitOptions, command: Command) => {
       await limit(projectCommand(command, context), id, options);
     });

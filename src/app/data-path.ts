@@ -21,11 +21,12 @@ import { createAdmission } from "../intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../intake/intake.ts";
 import { createPeek } from "../intake/peek.ts";
 import type { Registry } from "../projects/registry/registry.ts";
+import { openUsageBucket, readUsage, usageBucketName } from "../projects/usage/usage.ts";
 import { GroupPublisher } from "../publish/publisher.ts";
 import { createNativeScanner, loadAddon } from "../scan/native.ts";
 import { createReferenceScanner } from "../scan/reference.ts";
 import type { Config } from "../settings/config.ts";
-import { WatchedShares } from "../streams/project-shares.ts";
+import { StoredShares } from "../streams/project-shares.ts";
 import { lowerBackgroundThreads } from "./background-threads.ts";
 import type { GatewayBase } from "./gateway-base.ts";
 import { garbageCollector, keepMemoryAtRest, loopWorkShare } from "./memory-at-rest.ts";
@@ -34,7 +35,7 @@ import type { StoreSide } from "./store-side.ts";
 export interface DataPath {
   readonly admission: Admission;
   readonly publisher: GroupPublisher;
-  readonly shares: WatchedShares;
+  readonly shares: StoredShares;
   readonly http: HttpServer;
 }
 
@@ -47,15 +48,23 @@ export async function openDataPath(
   const { config, log, clock, metrics, closers } = base;
   const { link, streams, registry, processId } = store;
   const { monotonicMs } = clock;
+  const ageMaxMs = Math.max(config.liveAgeMax, config.historicalAgeMax);
   const admission = createAdmission(config.inflightBytesMax);
   const publisher = new GroupPublisher({
     ...{ link, config, monotonicMs, processId, metrics, admission, log, streams },
   });
   closers.add(() => publisher.close());
-  const shares = new WatchedShares({
-    link,
-    config,
+  const { subjectPrefix: prefix, replicas } = config;
+  const shares = await StoredShares.open({
+    ...{ link, streams, config, processId, log, monotonicMs },
+    streamShareOf: (projectId) => registry.streamShareOf(projectId),
     projectsKnown: () => registry.projectsKnown,
+    bucketName: usageBucketName(prefix),
+    openBucket: () => openUsageBucket(link.connection, { prefix, replicas, log, ageMaxMs }),
+    storedBytes: async () => {
+      const usages = await readUsage(link.connection, { prefix, replicas, nowMs: clock.wallMs() });
+      return new Map(usages.map(({ projectId, storedBytes }) => [projectId, storedBytes]));
+    },
   });
   closers.add(() => shares.close());
   const http = await openHttp(base, store.registry, {

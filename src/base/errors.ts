@@ -213,7 +213,7 @@ export const errorTable = {
   store_full: {
     status: 503,
     title: "The store is full",
-    when: "the stream is full",
+    when: "the stream is full; or it is full but for its last tenth, and the project has added its part of that",
     remedy:
       "Wait for the seconds that Retry-After says, and send it again. Whoever runs this gateway makes room: PENSTOCK_STREAM_BYTES_MAX.",
   },

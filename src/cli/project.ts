@@ -35,6 +35,7 @@ export interface LimitOptions {
   readonly eventsPerSecond?: number;
   readonly bytesPerSecond?: number;
   readonly burst?: number;
+  readonly streamShare?: number;
   readonly none: boolean;
 }
 
@@ -116,20 +117,23 @@ export async function limit(
   id: string,
   options: LimitOptions,
 ): Promise<void> {
-  const { eventsPerSecond, bytesPerSecond, burst, none } = options;
+  const { eventsPerSecond, bytesPerSecond, burst, streamShare, none } = options;
   const isRateNamed = eventsPerSecond !== undefined || bytesPerSecond !== undefined;
-  if (none ? isRateNamed || burst !== undefined : !isRateNamed) {
+  const isAnyNamed = isRateNamed || burst !== undefined || streamShare !== undefined;
+  if (none === isAnyNamed || (burst !== undefined && !isRateNamed)) {
     const message =
-      "limit project: name --events-per-second, --bytes-per-second or both, or --none alone";
+      "limit project: name --events-per-second, --bytes-per-second or --stream-share, or several of them, or --none alone; --burst goes with a rate";
     throw new CommandError(message, usageExitCode);
   }
   requireArguments(() => requireId(id));
   const quota = none
     ? undefined
-    : { eventsPerSecond, bytesPerSecond, burstSeconds: burst ?? burstSecondsDefault };
+    : { eventsPerSecond, bytesPerSecond, burstSeconds: burst ?? burstSecondsDefault, streamShare };
   await atNats(command, (connection, place) => setQuota(connection, { ...place, id, quota }));
   const each =
-    quota === undefined ? "no quota" : `a quota, for each gateway process: ${quotaText(quota)}`;
+    quota === undefined
+      ? "no quota"
+      : `a quota, its rates for each gateway process: ${quotaText(quota)}`;
   say(command, `project ${id} has ${each}${burstMinText(quota)}`);
 }
 

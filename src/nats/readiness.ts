@@ -57,10 +57,28 @@ export interface StreamState {
   wentBack: WentBack | undefined;
   /** When the stream last went back. Frames first sent before that prove nothing more. */
   wentBackMonotonicMs: number;
+  /** The last answer of the stream's leader; undefined before the first, and while it is missing. */
+  reading: StreamReading | undefined;
   /** From this time on, sending a frame to the stream calls `ask`. */
   askMonotonicMs: number;
   /** Asks JetStream about the stream now. Set by the watch of the stream. */
   ask: () => void;
+}
+
+/** What the stream holds and may hold. A new object for each answer. */
+export interface StreamReading {
+  /** When the stream was created: differs once it has been deleted and created again. */
+  readonly created: string;
+  /** The sequence of the oldest message, or one more than the last if there is none. */
+  readonly firstSequence: number;
+  readonly lastSequence: number;
+  /** Messages between the first and the last sequence that were purged or deleted. */
+  readonly deleted: number;
+  readonly bytes: number;
+  /** Infinity without a limit. */
+  readonly bytesMax: number;
+  /** Infinity without a limit. */
+  readonly ageMaxMs: number;
 }
 
 /**
@@ -194,6 +212,7 @@ function newState(name: string, lane: Lane): StreamState {
     probeMonotonicMs: 0,
     wentBack: undefined,
     wentBackMonotonicMs: Number.NEGATIVE_INFINITY,
+    reading: undefined,
     askMonotonicMs: Number.POSITIVE_INFINITY,
     ask: () => {},
   };

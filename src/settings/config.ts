@@ -154,7 +154,7 @@ export const settings = {
     parse: wholeNumber(1, 100),
     fallback: "75",
     unit: "per cent of a stream",
-    why: "what one project can fill of a stream beside others, less where several fill it; 100: all (503 project_full)",
+    why: "what one project may fill of a stream (503 project_full), unless it has a share of its own (project limit --stream-share); 100: all but the reserve",
   }),
   liveAgeMax: setting({
     parse: durationMs,

@@ -5,7 +5,7 @@
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../base/log.ts";
 import type { Lane } from "../base/types.ts";
-import { apiCodes, bytesMaxOf, isApiError, isFromLeader } from "../nats/api.ts";
+import { apiCodes, bytesMaxOf, isApiError, isFromLeader, nanosPerMs } from "../nats/api.ts";
 import { takesAtomicBatches } from "../nats/atomic-batches.ts";
 import type { StreamMetrics, StreamState } from "../nats/readiness.ts";
 import { brokenPromises, loweredLimits, type WantedConfig } from "./desired.ts";
@@ -166,6 +166,7 @@ export class WatchedStream {
     this.#history.interrupted();
     this.#missingSinceMonotonicMs ??= monotonicMs;
     this.#size = undefined;
+    this.state.reading = undefined;
     this.#faults = [`stream ${this.name} is missing`];
     if (monotonicMs - this.#missingSinceMonotonicMs >= missingMsMax)
       this.#refuse("it is missing: a gateway makes it at its start");
@@ -192,6 +193,15 @@ export class WatchedStream {
     const bytesMax = bytesMaxOf(config);
     const { bytes } = info.state;
     this.#size = { labels, bytes, bytesMax };
+    state.reading = {
+      created: String(info.created),
+      firstSequence: info.state.first_seq,
+      lastSequence: info.state.last_seq,
+      deleted: info.state.num_deleted ?? 0,
+      bytes,
+      bytesMax,
+      ageMaxMs: config.max_age > 0 ? config.max_age / nanosPerMs : Number.POSITIVE_INFINITY,
+    };
     this.#faults = [
       ...this.#faultsOf(certainty, broken),
       ...this.#room.read({ bytes, bytesMax, messageBytes }),

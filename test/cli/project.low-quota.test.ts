@@ -20,3 +20,23 @@ test("a quota below the least burst says how much may come at once, another does
   expect(enough).toContain("10 events/s, burst 10 s\n");
   expect(await project("limit", "q1", "--none")).toBe("project q1 has no quota\n");
 });
+
+test("a share of a stream is set with or without rates, and is a number from 1 to 100", async () => {
+  await project("add", "q2");
+  const share = await project("limit", "q2", "--stream-share", "40");
+  expect(share).toBe(
+    "project q2 has a quota, its rates for each gateway process: 40 % of a stream\n",
+  );
+  const both = await project("limit", "q2", "--stream-share", "5", "--events-per-second", "50");
+  expect(both).toContain("50 events/s, burst 10 s, 5 % of a stream\n");
+  for (const wrong of ["0", "0.9", "100.1", "-1", "many", ""])
+    await expect(project("limit", "q2", "--stream-share", wrong)).rejects.toThrow(
+      "must be a number from 1 to 100",
+    );
+  for (const wrong of [
+    ["--burst", "5", "--stream-share", "5"],
+    ["--none", "--stream-share", "5"],
+    [],
+  ])
+    await expect(project("limit", "q2", ...wrong)).rejects.toThrow("limit project: name");
+});

@@ -90,6 +90,10 @@ export class KnownProjects {
     return this.#known.size;
   }
 
+  byId(projectId: string): Project | undefined {
+    return this.#known.get(projectId)?.stated;
+  }
+
   /**
    * What is wrong with the bucket as it was read, compared with what was known before; undefined
    * when nothing is wrong.

@@ -88,6 +88,11 @@ export class Registry implements ProjectLookup {
     return this.#known.size;
   }
 
+  /** The project's own share of a stream in per cent; undefined if it has none. */
+  streamShareOf(projectId: string): number | undefined {
+    return this.#known.byId(projectId)?.quota?.streamShare;
+  }
+
   /**
    * Why there may be projects that this process does not know, so that an operator has to act;
    * undefined when nothing is wrong.

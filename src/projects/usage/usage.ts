@@ -1,5 +1,6 @@
 // The usage record: what each project has sent. It is a bucket of its own beside the registry's,
-// with one value for each project and gateway process. Here are the form of a value, and the sums
+// with one value for each project and gateway process; values with three parts in their keys are
+// those of streams/project-shares.ts. Here are the form of a value, and the sums
 // over the processes that an operator reads; usage-writer.ts does the writing.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
@@ -7,7 +8,7 @@ import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../base/forms.ts";
 import type { Log } from "../../base/log.ts";
-import { apiCodes, isApiError, managerOf } from "../../nats/api.ts";
+import { apiCodes, isApiError, managerOf, nanosPerMs } from "../../nats/api.ts";
 import { type Counts, noCounts } from "../quota/meter.ts";
 import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
@@ -59,6 +60,8 @@ export function usageBucketName(prefix: string): string {
 }
 
 interface OpenUsageBucket extends BucketPlace {
+  /** How long the streams keep events: the bucket keeps its values no shorter. Default: 30 days. */
+  readonly ageMaxMs?: number;
   readonly log: Pick<Log, "warn">;
 }
 
@@ -70,13 +73,14 @@ export async function openUsageBucket(
   connection: NatsConnection,
   options: OpenUsageBucket,
 ): Promise<KV> {
-  const { prefix, replicas, log } = options;
+  const { prefix, replicas, log, ageMaxMs = 0 } = options;
   const js = jetstream(connection, { timeout: apiTimeoutMs });
-  const limits = { replicas, history: 1, ttl: keptMs, max_bytes: usageBytesMax };
+  const ttl = Math.max(keptMs, ageMaxMs);
+  const limits = { replicas, history: 1, ttl, max_bytes: usageBytesMax };
   const bucket = await new Kvm(js).create(usageBucketName(prefix), limits);
   const { config } = (await bucket.status()).streamInfo;
   await raiseReplicas(connection, {
-    config: await makeRoomWhenFull(connection, config),
+    config: await adjusted(connection, config, ttl * nanosPerMs),
     replicas,
     log,
   });
@@ -84,17 +88,19 @@ export async function openUsageBucket(
 }
 
 /**
- * Lets a full bucket evict its oldest values. The client creates a bucket that refuses every write
- * when it is full, even one that replaces an older value.
+ * Lets a full bucket evict its oldest values: the client creates a bucket that refuses every write
+ * when it is full, even one that replaces an older value. Raises the age of the bucket's values.
  */
-async function makeRoomWhenFull(
+async function adjusted(
   connection: NatsConnection,
   config: StreamConfig,
+  ageMin: number,
 ): Promise<StreamConfig> {
-  if (config.discard === DiscardPolicy.Old) return config;
+  const age = config.max_age > 0 ? Math.max(config.max_age, ageMin) : config.max_age;
+  if (config.discard === DiscardPolicy.Old && config.max_age === age) return config;
   const manager = await managerOf(connection, { timeoutMs: apiTimeoutMs });
-  return (await manager.streams.update(config.name, { ...config, discard: DiscardPolicy.Old }))
-    .config;
+  const wanted = { ...config, discard: DiscardPolicy.Old, max_age: age };
+  return (await manager.streams.update(config.name, wanted)).config;
 }
 
 /** `processId` may have only the characters that a project id may have. */

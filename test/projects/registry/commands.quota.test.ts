@@ -17,7 +17,7 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 const soon = { timeout: 30_000, interval: 10 };
-const quota = { eventsPerSecond: 10, bytesPerSecond: 1e6, burstSeconds: 2 };
+const quota = { eventsPerSecond: 10, bytesPerSecond: 1e6, burstSeconds: 2, streamShare: 12.5 };
 
 describe("a quota is kept with its project", () => {
   test("set, kept by other changes, taken off", async () => {
@@ -71,6 +71,8 @@ describe("a quota is kept with its project", () => {
     ["a rate that is text", { events_per_second: "10" }],
     ["a rate that is null", { events_per_second: null }],
     ["a burst of 0", { events_per_second: 1, burst_seconds: 0 }],
+    ["a share below 1", { stream_share: 0.5 }],
+    ["a share above 100", { stream_share: 101 }],
     ["a number past all numbers", "1e999"],
   ])("damaged: %s", async (_, damage) => {
     const place = newPlace();
