@@ -11,6 +11,7 @@ import { connectReader } from "./connect-reader.ts";
 import { type Driver, startDriver } from "./driver.ts";
 import { createEventsOf, type Events, keyOf } from "./event-kinds.ts";
 import { emptyStreams, fillStreams } from "./filler.ts";
+import { known } from "./known-project.ts";
 import { leftoversOf } from "./leftovers.ts";
 import { lostAnswers } from "./lost-answers.ts";
 import { isOlder } from "./nats-version.ts";
@@ -58,8 +59,6 @@ export interface RunResult extends ScenarioResult {
 }
 
 const subjectPrefix = "penstock";
-const projectMsMax = 10_000;
-const pollMs = 20;
 const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
   // What runs with all the other tests leaves the machine to them.
   short: {
@@ -292,24 +291,6 @@ export async function addProjects(
     await connection.close();
   }
   for (const id of events.projects) await known(gateway, id);
-}
-
-async function known(gateway: GatewayProcess, project: string): Promise<void> {
-  const deadline = performance.now() + projectMsMax;
-  // With several workers each has a registry of its own; two answers in a row are not all of them,
-  // a second of them is.
-  const body = JSON.stringify({ api_key: keyOf(project), batch: [] });
-  for (let answered = 0; answered < Math.max(1, gateway.workers().length * 8); ) {
-    const { status } = await fetch(`${gateway.url}/batch/`, {
-      method: "POST",
-      body,
-      headers: { connection: "close" },
-    });
-    answered = status === 200 ? answered + 1 : 0;
-    if (performance.now() > deadline)
-      throw new Error(`add project ${project}: still answered with ${status}`);
-    if (status !== 200) await delay(pollMs);
-  }
 }
 
 export function brokenPromises(found: Settlement): string[] {

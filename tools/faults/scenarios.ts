@@ -37,6 +37,9 @@ import { natsFrozenBriefly } from "./scenarios/nats-frozen-briefly.ts";
 import { natsFrozenLong } from "./scenarios/nats-frozen-long.ts";
 import { natsKilled } from "./scenarios/nats-killed.ts";
 import { natsKilledAgainAndAgain } from "./scenarios/nats-killed-again-and-again.ts";
+import { projectFloodsInBursts } from "./scenarios/project-floods-in-bursts.ts";
+import { projectHasMuchBesideFlood } from "./scenarios/project-has-much-beside-flood.ts";
+import { projectWithLittleBesideFlood } from "./scenarios/project-with-little-beside-flood.ts";
 import { serverLimit } from "./scenarios/server-limit.ts";
 import { sharedFramesNatsKilled } from "./scenarios/shared-frames-nats-killed.ts";
 import { storeNotRestored } from "./scenarios/store-not-restored.ts";
@@ -50,6 +53,9 @@ export const scenarios: readonly Scenario[] = [
   natsFrozenBriefly,
   natsFrozenLong,
   streamFull,
+  projectFloodsInBursts,
+  projectHasMuchBesideFlood,
+  projectWithLittleBesideFlood,
   serverLimit,
   storeNotRestored,
   diskFull,

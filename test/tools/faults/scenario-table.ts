@@ -80,6 +80,25 @@ export const singleRuns: readonly ShortRun[] = [
     answers: { "503 store_full": "some" },
   },
   {
+    scenario: "project-floods-in-bursts",
+    shows:
+      "a flood of well-compressed bursts ends at its project's share, and others notice nothing",
+    timeoutMs: 120_000,
+    answers: { "503": "none" },
+  },
+  {
+    scenario: "project-has-much-beside-flood",
+    shows: "a project that has most of a stream goes on beside a flood of another",
+    timeoutMs: 120_000,
+    answers: { "503": "none" },
+  },
+  {
+    scenario: "project-with-little-beside-flood",
+    shows: "a project with little in a stream is not refused beside one with much",
+    timeoutMs: 120_000,
+    answers: { "503": "none" },
+  },
+  {
     scenario: "server-limit",
     shows: "a server without room for any stream refuses, and takes events again once it has room",
     answers: { "503 store_full": "some" },

@@ -1,0 +1,27 @@
+// Waits until the gateway knows a project that was added to the registry.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { keyOf } from "./event-kinds.ts";
+import type { GatewayProcess } from "./scenario.ts";
+
+const projectMsMax = 10_000;
+const pollMs = 20;
+
+/** The project's key is that of `keyOf`. Rejects after 10 s. */
+export async function known(gateway: GatewayProcess, project: string): Promise<void> {
+  const deadline = performance.now() + projectMsMax;
+  // With several workers each has a registry of its own; two answers in a row are not all of them,
+  // a second of them is.
+  const body = JSON.stringify({ api_key: keyOf(project), batch: [] });
+  for (let answered = 0; answered < Math.max(1, gateway.workers().length * 8); ) {
+    const { status } = await fetch(`${gateway.url}/batch/`, {
+      method: "POST",
+      body,
+      headers: { connection: "close" },
+    });
+    answered = status === 200 ? answered + 1 : 0;
+    if (performance.now() > deadline)
+      throw new Error(`add project ${project}: still answered with ${status}`);
+    if (status !== 200) await delay(pollMs);
+  }
+}
