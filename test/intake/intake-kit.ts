@@ -179,7 +179,8 @@ export class IntakeKit {
       const outcome = this.outcome(this.#projectOf.get(sink) ?? "");
       const settle = (how: unknown): void => {
         const { events, length } = sink;
-        if (how === "refused") waiter.frameSettled("refused", "unavailable", events, length, length);
+        if (how === "refused")
+          waiter.frameSettled("refused", "unavailable", events, length, length);
         else waiter.frameSettled("stored", undefined, events, length, length);
       };
       if (typeof outcome === "string") settle(outcome);
