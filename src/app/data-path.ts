@@ -232,7 +232,7 @@ function tellScripts(files: StaticFiles | undefined, setting: string | undefined
 
 /**
  * The limit on all connections leaves descriptors for other uses. The limit for one address, unless
- * set, is half of it: the other half stays for everybody else.
+ * set, is a quarter of it.
  */
 function connectionLimits(config: Config): {
   connectionsMax: number;
@@ -242,6 +242,6 @@ function connectionLimits(config: Config): {
   const connectionsMax = Math.min(config.connectionsMax ?? Number.POSITIVE_INFINITY, room);
   return {
     connectionsMax,
-    addressConnectionsMax: config.addressConnectionsMax ?? Math.ceil(connectionsMax / 2),
+    addressConnectionsMax: config.addressConnectionsMax ?? Math.ceil(connectionsMax / 4),
   };
 }

@@ -119,6 +119,11 @@ function watchSides(
         labels: { limit },
         value,
       })),
+    connectionsClosedEarly: () =>
+      Object.entries(http.connections.closedEarly).map(([reason, value]) => ({
+        labels: { reason },
+        value,
+      })),
     framesUnacked: () => publisher.framesUnacked,
     inflightBytes: () => admission.bytes,
     inflightBytesMax: () => admission.bytesMax,

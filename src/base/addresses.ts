@@ -34,14 +34,11 @@ export function addressOfText(text: string): string {
 }
 
 /**
- * The addresses that count as one client: for IPv4 the address, for IPv6 the /64 network around it.
- * `address` must be in this file's text form.
+ * Names the addresses that count as one: for IPv4 the address, for IPv6 the network of its first
+ * `bytes` bytes, a /64 unless given. `address` must be in this file's text form.
  */
-export function networkPrefixOf(address: string): string {
-  if (!address.includes(":")) return address;
-  return ipv6Bytes(address)
-    .subarray(0, IPV6_BYTES / 2)
-    .join(".");
+export function networkPrefixOf(address: string, bytes = IPV6_BYTES / 2): string {
+  return address.includes(":") ? ipv6Bytes(address).subarray(0, bytes).join(".") : address;
 }
 
 function cachedIpv4(cached: Map<number, string>, bytes: Uint8Array, at: number): string {

@@ -10,6 +10,7 @@ import { errorTable, type Problem } from "../base/errors.ts";
 import type { BodyHint, Exchange, IntakeReport, V1Request } from "../base/types.ts";
 import { BodyState, RequestBody } from "./body/request-body.ts";
 import { clientName, sdkName } from "./client/client-name.ts";
+import type { OpenConnection } from "./client/connection-limits.ts";
 import type { RouteLabel } from "./endpoints.ts";
 import type { ExchangeShared } from "./exchange-shared.ts";
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
@@ -57,6 +58,7 @@ interface ExchangeHead {
   readonly bytesDeclared: number;
   readonly clientAddress: string;
   readonly senderAddress: string;
+  readonly connection: OpenConnection | undefined;
 }
 
 export class HttpExchange implements Exchange {
@@ -105,6 +107,7 @@ export class HttpExchange implements Exchange {
   #stopWriting: (() => void) | undefined = undefined;
   #closing: NodeJS.Timeout | undefined = undefined;
   readonly #shared: ExchangeShared;
+  readonly #connection: OpenConnection | undefined;
 
   constructor(shared: ExchangeShared, response: HttpResponse, head: ExchangeHead) {
     this.#shared = shared;
@@ -124,7 +127,14 @@ export class HttpExchange implements Exchange {
       contentEncoding: head.contentEncoding,
       senderAddress: head.senderAddress,
     });
+    this.#connection = head.connection;
+    if (head.connection !== undefined) head.connection.request = this;
     shared.inflight++;
+  }
+
+  /** The client has not sent all of the request. */
+  get isReceiving(): boolean {
+    return this.body.phase !== "answer";
   }
 
   get isV1(): boolean {
@@ -332,6 +342,7 @@ export class HttpExchange implements Exchange {
     const response = this.#response;
     this.#response = undefined;
     this.#state = AnswerState.Done;
+    this.#connection?.requestEnded();
     this.body.end();
     shared.inflight--;
     if (shared.draining) {

@@ -207,6 +207,7 @@ export class HttpServer {
       bytesDeclared,
       clientAddress: this.#options.config.recordIp ? senderAddress : "",
       senderAddress,
+      connection: this.#clients.connection,
     });
     exchange.headOnly = routed.headOnly ?? false;
     if (exchange.isV1) beginV1(exchange, request);

@@ -184,13 +184,13 @@ export const settings = {
     parse: wholeNumber(16, 10_000_000),
     fallback: undefined,
     unit: "connections",
-    why: "open at a time in each process, and one more is closed at once; unset: the limit of open files less 256",
+    why: "open at a time in each process; one more closes the oldest idle one of the address that holds most; unset: the limit of open files less 256",
   }),
   addressConnectionsMax: setting({
     parse: wholeNumber(1, 10_000_000),
     fallback: undefined,
     unit: "connections",
-    why: "open at a time from one address (IPv6: one /64), trusted proxies aside; unset: half of PENSTOCK_CONNECTIONS_MAX",
+    why: "open at a time from one address (IPv6: one /64), trusted proxies aside; unset: a quarter of PENSTOCK_CONNECTIONS_MAX",
   }),
   requestEventsMax: setting({
     parse: wholeNumber(1, 100_000_000),

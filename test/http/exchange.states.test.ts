@@ -72,6 +72,7 @@ function begin(chunks = notFollowed) {
     bytesDeclared: -1,
     clientAddress: "",
     senderAddress: "",
+    connection: undefined,
   });
   exchange.body.tryHold(1_000);
   return { exchange, shared, admission, written, counted, logged, read };

@@ -111,11 +111,15 @@ export const metricTable = {
   penstock_connections_max: {
     type: "gauge",
     across: "sum",
-    help: "Connections that may be open; more are closed at once.",
+    help: "Connections that may be open.",
   },
   penstock_connections_refused_total: {
     type: "counter",
     help: "Connections closed as they opened, by which limit they were over: total, address.",
+  },
+  penstock_connections_closed_early_total: {
+    type: "counter",
+    help: "Open connections closed early, by reason: newcomer (all were in use, and a new one took its place), idle (three quarters were in use).",
   },
   penstock_inflight_bytes: {
     type: "gauge",

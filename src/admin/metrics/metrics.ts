@@ -55,6 +55,7 @@ interface Gauges {
   readonly connections?: () => number;
   readonly connectionsMax?: () => number;
   readonly connectionsRefused?: () => Sample[];
+  readonly connectionsClosedEarly?: () => Sample[];
   readonly streamsRefused?: () => number;
   readonly passedInflight?: () => number;
   readonly passedKeptBytes?: () => number;
@@ -73,6 +74,7 @@ const gaugeNames = {
   connections: "penstock_connections",
   connectionsMax: "penstock_connections_max",
   connectionsRefused: "penstock_connections_refused_total",
+  connectionsClosedEarly: "penstock_connections_closed_early_total",
   streamBytes: "penstock_stream_bytes",
   streamBytesMax: "penstock_stream_bytes_max",
   streamsRefused: "penstock_streams_refused",

@@ -9,7 +9,7 @@ import type { HttpRequest, HttpResponse } from "../uws.ts";
 import { clientName } from "./client-name.ts";
 import { ConnectionAddresses } from "./connection-addresses.ts";
 import type { ConnectionId } from "./connection-id.ts";
-import { ConnectionLimits } from "./connection-limits.ts";
+import { ConnectionLimits, type OpenConnection } from "./connection-limits.ts";
 import { createForwardedFor } from "./forwarded-for.ts";
 import { NewConnections } from "./new-connections.ts";
 
@@ -29,6 +29,7 @@ export interface AddressSourceConfig {
 /** What AddressSource asks about connections. It can be answered without the addon, too. */
 type Peers = Pick<
   ConnectionAddresses<HttpResponse>,
+  | "connection"
   | "follow"
   | "of"
   | "wasFirst"
@@ -96,6 +97,11 @@ export class AddressSource {
     return this.#clientOf(response, request);
   }
 
+  /** The connection of the request that `of` was last called for; undefined if it is not known. */
+  get connection(): OpenConnection | undefined {
+    return this.#peers.connection;
+  }
+
   /**
    * Whether a proxy may have read the head of the request that `of` was last called for. Proxies
    * say so in a header. A connection's first request tells it for all later ones; the first itself
@@ -146,8 +152,7 @@ function peersOf({ connectionId, log }: AddressSourceParts, options: PeersOption
   const { limits, trusts } = options;
   const text = createAddressReader();
   const read = (response: HttpResponse) => text(response.getRemoteAddress());
-  const close = (response: HttpResponse) => void response.close();
-  if (connectionId === undefined) return countedOnly(read, { limits, close });
+  if (connectionId === undefined) return countedOnly(read, limits);
   const proxied = (response: HttpResponse, peer: string) =>
     trusts?.(peer) === true ? text(response.getProxiedRemoteAddress()) || peer : peer;
   return new ConnectionAddresses({
@@ -161,7 +166,6 @@ function peersOf({ connectionId, log }: AddressSourceParts, options: PeersOption
       ),
     limits,
     opening: new NewConnections(setImmediate),
-    close,
   });
 }
 
@@ -173,14 +177,12 @@ function isFromProxy(request: HttpRequest): boolean {
  * Without the addon no connection is known again. Connections are counted in all, not by address,
  * and the address is read with every request.
  */
-function countedOnly(
-  of: (response: HttpResponse) => string,
-  { limits, close }: { limits: ConnectionLimits; close: (response: HttpResponse) => void },
-): Peers {
+function countedOnly(of: (response: HttpResponse) => string, limits: ConnectionLimits): Peers {
   return {
+    connection: undefined,
     follow(response, change) {
       if (change < 0) limits.closed(undefined);
-      else if (limits.opened(undefined) !== undefined) close(response);
+      else if (limits.opened(undefined) !== undefined) response.close();
     },
     of,
     wasFirst: false,

@@ -3,7 +3,7 @@
 // more than its routing. Closes connections over a limit. Knows nothing of requests.
 
 import type { ConnectionId } from "./connection-id.ts";
-import type { ConnectionLimits } from "./connection-limits.ts";
+import { ConnectionLimits, type OpenConnection } from "./connection-limits.ts";
 import type { NewConnection, NewConnections } from "./new-connections.ts";
 
 interface ConnectionAddressesOptions<Response extends NewConnection> {
@@ -22,33 +22,30 @@ interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
   /** Called once, when it turns out that connections cannot be told apart any more. */
   readonly distrusted?: (() => void) | undefined;
+  /** No limit unless given. */
   readonly limits?: ConnectionLimits | undefined;
   /** Has connections that open at the same time be read in turn. */
   readonly opening?: NewConnections<Response> | undefined;
-  /** Ends the connection of a response, which is over a limit. */
-  readonly close?: ((response: Response) => void) | undefined;
-}
-
-interface Held {
-  /** The address that the connection opened with: the limits count by it. */
-  readonly peer: string;
-  address: string;
-  isShared: boolean;
-  agent: string;
-  expects: boolean;
 }
 
 export class ConnectionAddresses<Response extends NewConnection> {
   readonly #options: ConnectionAddressesOptions<Response>;
-  readonly #connections = new Map<number, Held>();
+  readonly #limits: ConnectionLimits;
+  readonly #connections = new Map<number, OpenConnection>();
   /** The ids of connections that have not sent a request yet. */
   readonly #silent = new Set<number>();
   #isTrusted = true;
   #wasFirst = false;
-  #last: Held | undefined;
+  #last: OpenConnection | undefined;
 
   constructor(options: ConnectionAddressesOptions<Response>) {
     this.#options = options;
+    this.#limits = options.limits ?? noLimits();
+  }
+
+  /** The connection of the request that `of` was last called for; undefined if it is not known. */
+  get connection(): OpenConnection | undefined {
+    return this.#last;
   }
 
   /** How many addresses are held. */
@@ -104,14 +101,15 @@ export class ConnectionAddresses<Response extends NewConnection> {
    * it closes.
    */
   follow(response: Response, change: number): void {
-    const { connectionId, read, limits, opening, close } = this.#options;
+    const { connectionId, read, opening } = this.#options;
+    const limits = this.#limits;
     const id = this.#isTrusted ? connectionId(response) : 0;
     if (change < 0) {
-      const held = this.#connections.get(id);
+      const closed = this.#connections.get(id);
       this.#connections.delete(id);
       this.#silent.delete(id);
       opening?.closed(id);
-      limits?.closed(held?.peer);
+      limits.closed(closed);
       return;
     }
     if (this.#connections.has(id)) {
@@ -119,20 +117,16 @@ export class ConnectionAddresses<Response extends NewConnection> {
       opening?.closed(id);
       this.#distrust();
     }
-    const peer = this.#isTrusted && id !== 0 ? read(response) : undefined;
-    if (peer !== undefined) {
-      this.#connections.set(id, {
-        peer,
-        address: peer,
-        isShared: false,
-        agent: "",
-        expects: false,
-      });
+    const isKnown = this.#isTrusted && id !== 0;
+    const connection = isKnown ? limits.connectionOf(read(response), response) : undefined;
+    if (connection !== undefined) {
+      this.#connections.set(id, connection);
       this.#silent.add(id);
     }
     // `close` calls `follow` again, for the connection that it closes.
-    if (limits?.opened(peer) !== undefined) close?.(response);
-    else if (peer !== undefined) opening?.opened(response, { id, address: peer });
+    if (limits.opened(connection) !== undefined) response.close();
+    else if (connection !== undefined)
+      opening?.opened(response, { id, address: connection.address });
   }
 
   /**
@@ -147,8 +141,10 @@ export class ConnectionAddresses<Response extends NewConnection> {
     const held = this.#connections.get(id);
     this.#last = held;
     if (held === undefined) return atFirstRequest === undefined ? read(response) : "";
-    if (this.#wasFirst && atFirstRequest !== undefined)
-      held.address = atFirstRequest(response, held.address);
+    if (this.#wasFirst && atFirstRequest !== undefined) {
+      const address = atFirstRequest(response, held.address);
+      if (address !== held.address) this.#limits.moved(held, address);
+    }
     return held.address;
   }
 
@@ -160,8 +156,17 @@ export class ConnectionAddresses<Response extends NewConnection> {
     this.#isTrusted = false;
     this.#connections.clear();
     this.#silent.clear();
-    this.#options.limits?.forgetAddresses();
+    this.#limits.forgetAddresses();
     this.#options.opening?.letGo();
     this.#options.distrusted?.();
   }
+}
+
+function noLimits(): ConnectionLimits {
+  const none = Number.POSITIVE_INFINITY;
+  return new ConnectionLimits({
+    connectionsMax: none,
+    addressConnectionsMax: none,
+    isProxy: () => false,
+  });
 }

@@ -8,6 +8,7 @@
 export interface NewConnection {
   pause(): void;
   resume(): void;
+  close(): unknown;
 }
 
 /**

@@ -3,7 +3,11 @@
 
 import { describe, expect, test } from "vitest";
 import { loadConnectionId } from "../../../src/http/client/connection-id.ts";
-import { NewConnections, readPerTurnMax } from "../../../src/http/client/new-connections.ts";
+import {
+  type NewConnection,
+  NewConnections,
+  readPerTurnMax,
+} from "../../../src/http/client/new-connections.ts";
 import {
   connectTo,
   post,
@@ -14,9 +18,7 @@ import {
 
 class Kit {
   readonly #turns: (() => void)[] = [];
-  readonly connections = new NewConnections<{ pause(): void; resume(): void }>((run) =>
-    this.#turns.push(run),
-  );
+  readonly connections = new NewConnections<NewConnection>((run) => this.#turns.push(run));
   paused: number[] = [];
   resumed: number[] = [];
 
@@ -24,6 +26,7 @@ class Kit {
     const connection = {
       pause: () => void this.paused.push(id),
       resume: () => void this.resumed.push(id),
+      close: () => {},
     };
     this.connections.opened(connection, { id, address });
   }
