@@ -100,9 +100,9 @@ function requestFor(
     properties: { id: id(item) },
   });
   const bad = (item: number): object => ({
-    event: "$create_alias",
+    event: "load",
     distinct_id: "d",
-    properties: { id: id(item) },
+    properties: [{ id: id(item) }],
   });
   switch ((connection + turn) % 8) {
     case 0:

@@ -56,28 +56,9 @@ export const errorTable = {
   },
   invalid_properties: {
     status: 400,
-    title: "A field that must be an object is not",
-    when: "a field that must be an object, as properties or $set, is something else",
-    remedy: "Make it an object, or leave it out. The detail names the field.",
-  },
-  missing_alias: {
-    status: 400,
-    title: "$create_alias needs properties.alias",
-    when: "$create_alias without properties.alias",
-    remedy: "Put the other id of the person into properties.alias, as text.",
-  },
-  missing_group: {
-    status: 400,
-    title: "$groupidentify needs $group_type and $group_key",
-    when: "$groupidentify without type and key",
-    remedy:
-      'Put both into properties: $group_type, as "company", and $group_key, as the id of that company.',
-  },
-  missing_survey_id: {
-    status: 400,
-    title: "Survey events need $survey_id",
-    when: "a survey event without $survey_id",
-    remedy: "Put the id of the survey into properties.$survey_id.",
+    title: "properties is not an object",
+    when: "properties is not an object, null or an empty array",
+    remedy: "Make properties an object, encoded once, or leave it out.",
   },
   invalid_options: {
     status: 400,
@@ -251,9 +232,6 @@ export type ErrorCode = keyof typeof errorTable;
 /** The error codes that an item of a batch can get. */
 export const itemErrorCodes = [
   "invalid_properties",
-  "missing_alias",
-  "missing_group",
-  "missing_survey_id",
   "invalid_options",
   "event_name_too_long",
   "distinct_id_too_long",

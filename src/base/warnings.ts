@@ -44,6 +44,32 @@ export const warningTable = {
     remedy:
       "Put what is known of the group into properties.$group_set; if nothing is, leave the event as it is.",
   },
+  missing_alias: {
+    detail: "the event has no properties.alias: it links nobody",
+    when: "$create_alias or $merge_dangerously without properties.alias: stored, links nobody",
+    remedy: "Put the other id of the person into properties.alias.",
+  },
+  missing_group: {
+    detail: "the event has no $group_type or no $group_key: it changes no group",
+    when: "$groupidentify without properties.$group_type or $group_key: stored, changes no group",
+    remedy:
+      'Put both into properties: $group_type, as "company", and $group_key, as the id of that company.',
+  },
+  missing_survey_id: {
+    detail: "the survey event has no $survey_id",
+    when: "a survey event without properties.$survey_id",
+    remedy: "Put the id of the survey into properties.$survey_id.",
+  },
+  missing_exception_list: {
+    detail: "$exception carries no $exception_list",
+    when: "$exception without properties.$exception_list",
+    remedy: "Send exceptions with the SDK, or put them into properties.$exception_list.",
+  },
+  missing_trace_id: {
+    detail: "the AI event carries no $ai_trace_id",
+    when: "$ai_generation, $ai_span, $ai_trace, $ai_embedding, $ai_metric or $ai_feedback without properties.$ai_trace_id",
+    remedy: "Put the id of the trace into properties.$ai_trace_id.",
+  },
   missing_current_url: {
     detail: "$pageview carries no $current_url",
     when: "$pageview without $current_url",
@@ -88,11 +114,15 @@ export const warningTable = {
     when: "offset is no number, or leads to a year before 0 or past 9999: left aside",
     remedy: "Send offset as a number: how many milliseconds ago the event happened.",
   },
+  invalid_object: {
+    detail: "$set, $set_once, $group_set or $groups is not an object: ignored",
+    when: "$set, $set_once, $group_set or $groups is not an object, null or an empty array: not stored",
+    remedy: "Send it as an object, encoded once, or leave it out.",
+  },
   invalid_unset: {
-    detail:
-      "$unset is to be an array of names, or an object with them: what is neither is left aside",
-    when: "$unset, or something in it, is neither an array of names nor an object whose keys they are: left aside",
-    remedy: "Send $unset as an array of names.",
+    detail: "$unset or $group_unset is not an array of names or an object with them: ignored",
+    when: "$unset or $group_unset, or something in $unset, is not an array of names or an object whose keys they are: ignored",
+    remedy: "Send the names as an array of strings.",
   },
   invalid_uuid: {
     detail: "uuid is not a UUID, or is the nil or the max UUID: stored with a new one",

@@ -14,7 +14,12 @@ import { Kind } from "./verdict.ts";
 export const NoKind = { Nameless: -1, Performance: -2 } as const;
 export type NoKind = (typeof NoKind)[keyof typeof NoKind];
 
-const specialNames: ReadonlyMap<string, Kind | NoKind> = new Map<string, Kind | NoKind>([
+/** Custom events that need a certain property to have an effect. */
+export const CustomEvent = { Merge: 100, Exception: 101, Ai: 102 } as const;
+export type CustomEvent = (typeof CustomEvent)[keyof typeof CustomEvent];
+type SpecialKind = Kind | NoKind | CustomEvent;
+
+const specialNames: ReadonlyMap<string, SpecialKind> = new Map<string, SpecialKind>([
   ["$pageview", Kind.Pageview],
   ["$screen", Kind.Screen],
   ["$identify", Kind.Identify],
@@ -26,6 +31,14 @@ const specialNames: ReadonlyMap<string, Kind | NoKind> = new Map<string, Kind | 
   ["survey shown", Kind.Survey],
   ["survey dismissed", Kind.Survey],
   ["$performance_event", NoKind.Performance],
+  ["$merge_dangerously", CustomEvent.Merge],
+  ["$exception", CustomEvent.Exception],
+  ["$ai_generation", CustomEvent.Ai],
+  ["$ai_span", CustomEvent.Ai],
+  ["$ai_trace", CustomEvent.Ai],
+  ["$ai_embedding", CustomEvent.Ai],
+  ["$ai_metric", CustomEvent.Ai],
+  ["$ai_feedback", CustomEvent.Ai],
 ]);
 
 const DOLLAR = 0x24;
@@ -34,7 +47,7 @@ const LETTER_S = 0x73;
 interface SpecialName {
   /** The name in ASCII. */
   readonly bytes: Uint8Array;
-  readonly kind: Kind | NoKind;
+  readonly kind: SpecialKind;
 }
 
 /** The special names, by their length. */
@@ -53,7 +66,7 @@ const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
  * The kind of the event. A name is stored as it is, however long. A name whose first 4 KiB are
  * blank counts as blank: it is `Nameless`.
  */
-export function kindOf({ body, table, row }: ItemView): Kind | NoKind {
+export function kindOf({ body, table, row }: ItemView): SpecialKind {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
   if (!isString(type)) return NoKind.Nameless;
   const start = table[row + Row.EventStart]!;
@@ -67,12 +80,17 @@ export function kindOf({ body, table, row }: ItemView): Kind | NoKind {
   return specialNames.get(name) ?? (name.trim() === "" ? NoKind.Nameless : Kind.Custom);
 }
 
-/** The kind of an event of this name, which is not blank. */
-export function kindOfName(name: string): Kind | NoKind {
-  return specialNames.get(name) ?? Kind.Custom;
+/** The kind of a stored event of this name. */
+export function kindOfName(name: string): Kind {
+  const kind = specialNames.get(name) ?? Kind.Custom;
+  return isKind(kind) ? kind : Kind.Custom;
 }
 
-function plainKind(body: Buffer, start: number, end: number): Kind | NoKind {
+export function isKind(kind: SpecialKind): kind is Kind {
+  return kind >= Kind.Custom && kind < CustomEvent.Merge;
+}
+
+function plainKind(body: Buffer, start: number, end: number): SpecialKind {
   const length = end - start;
   if (length >= namesOfLength.length) return Kind.Custom;
   for (const { bytes, kind } of namesOfLength[length]!) {

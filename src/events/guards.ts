@@ -2,8 +2,9 @@
 // leaves it out, then what is an error, then warnings. All items go by the same rules. One that was
 // not plain comes here normalised and scanned again, unless it is too large for that and only its
 // distinct id made it not plain. Reads types and bytes from the scan table, and builds no object
-// for the event. Must not write anything.
+// for the event. Writes nothing but wrong members of `properties`, which it repairs in place.
 
+import { Buffer } from "node:buffer";
 import {
   ExtraShift,
   FieldShift,
@@ -14,7 +15,7 @@ import {
   TokenType,
 } from "../scan/table.ts";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
-import { isVisible, kindOf, NoKind } from "./event-name.ts";
+import { CustomEvent, isKind, isVisible, kindOf, NoKind } from "./event-name.ts";
 import { judgeTime } from "./event-time.ts";
 import {
   extraTypes,
@@ -22,10 +23,10 @@ import {
   isName,
   isNothing,
   isObjectOrNothing,
-  isString,
   typeAt,
 } from "./item-view.ts";
 import { hasPersonFields } from "./person-fields.ts";
+import { checkProperties, isEmptyArray } from "./property-check.ts";
 import { isBlankUuid, UuidForm, unescapedUuid, uuidForm } from "./uuid.ts";
 import {
   Kind,
@@ -38,9 +39,7 @@ import {
 
 const identify = "$identify";
 
-/**
- * Masks of the types of what must be an object if it is sent: fields of the item, and properties.
- */
+/** Masks of the types of what must be an object if it is sent: fields of the item, and properties. */
 const objectFields =
   (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const objectProperties =
@@ -50,6 +49,9 @@ const objectProperties =
  * absent.
  */
 const propertiesAlone = TokenType.Object << FieldShift.Properties;
+
+const traceIdName = Buffer.from('"$ai_trace_id"');
+const exceptionListName = Buffer.from('"$exception_list"');
 
 export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdict): void {
   const { table, row } = item;
@@ -72,17 +74,16 @@ export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdic
     verdict.drop = "removed";
     return;
   }
-  verdict.kind = kind;
+  verdict.kind = isKind(kind) ? kind : Kind.Custom;
   judgeDistinctId(item, fields, verdict);
   if (verdict.drop !== undefined) return;
-  const properties = table[row + Row.PropertyTypes]!;
   judgeObjects(item, verdict);
   if (verdict.error !== undefined) return;
-  if (kind !== Kind.Custom) {
-    judgeSpecial(item, fields, properties, verdict);
-    if (verdict.error !== undefined) return;
-  }
-  judgePersonProfile(typeAt(properties, PropertyShift.ProcessPersonProfile), verdict);
+  if (kind !== Kind.Custom) judgeSpecial(item, kind, verdict);
+  judgePersonProfile(
+    typeAt(table[row + Row.PropertyTypes]!, PropertyShift.ProcessPersonProfile),
+    verdict,
+  );
   verdict.hasPersonFields = hasPersonFields(item);
   judgeTime(item, request, verdict);
   judgeUuid(item, typeAt(fields, FieldShift.Uuid), verdict);
@@ -128,65 +129,90 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   if (cut) keepReplaced(verdict, "distinct_id", body.subarray(start, end));
 }
 
+/**
+ * Judges what must be an object. Wrong members of `properties` are repaired in place, and wrong
+ * fields of the item are not stored, so only `properties` itself can make the event an error.
+ */
 function judgeObjects(item: ItemView, verdict: Verdict): void {
-  const fields = item.table[item.row + Row.FieldTypes]!;
-  const properties = item.table[item.row + Row.PropertyTypes]!;
+  const { body, table, row } = item;
+  const fields = table[row + Row.FieldTypes]!;
+  const properties = table[row + Row.PropertyTypes]!;
   if (
     (fields & objectFields) === propertiesAlone &&
     (properties & objectProperties) === 0 &&
-    !hasExtra(item.table, item.row)
+    !hasExtra(table, row)
   ) {
     return;
   }
-  const wrong = !isObjectOrNothing(typeAt(fields, FieldShift.Properties))
-    ? "properties"
-    : !isObjectOrNothing(typeAt(fields, FieldShift.Set))
-      ? "$set"
-      : !isObjectOrNothing(typeAt(fields, FieldShift.SetOnce))
-        ? "$set_once"
-        : !isObjectOrNothing(typeAt(properties, PropertyShift.Set))
-          ? "properties.$set"
-          : !isObjectOrNothing(typeAt(properties, PropertyShift.GroupSet))
-            ? "properties.$group_set"
-            : !isObjectOrNothing(typeAt(properties, PropertyShift.Groups))
-              ? "properties.$groups"
-              : !isObjectOrNothing(typeAt(extraTypes(item), ExtraShift.PropertiesSetOnce))
-                ? "properties.$set_once"
-                : undefined;
-  if (wrong !== undefined) refuse(verdict, "invalid_properties", `${wrong} must be an object`);
+  const propertiesType = typeAt(fields, FieldShift.Properties);
+  const isEmptyList =
+    propertiesType === TokenType.Array &&
+    isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
+  if (!isObjectOrNothing(propertiesType) && !isEmptyList) {
+    refuse(verdict, "invalid_properties", "properties must be an object");
+    return;
+  }
+  judgeField(item, typeAt(fields, FieldShift.Set), Row.SetStart, verdict);
+  judgeField(item, typeAt(fields, FieldShift.SetOnce), Row.SetOnceStart, verdict);
+  const extras = extraTypes(item);
+  if (
+    !isObjectOrNothing(typeAt(properties, PropertyShift.Set)) ||
+    !isObjectOrNothing(typeAt(properties, PropertyShift.GroupSet)) ||
+    !isObjectOrNothing(typeAt(properties, PropertyShift.Groups)) ||
+    !isObjectOrNothing(typeAt(extras, ExtraShift.PropertiesSetOnce)) ||
+    !isListOrNothing(typeAt(extras, ExtraShift.PropertiesUnset))
+  ) {
+    checkProperties(item, verdict);
+  }
 }
 
-function judgeSpecial(
-  { table, row }: ItemView,
-  fields: number,
-  properties: number,
+/** Judges `$set` or `$set_once` of the item, which are stored only if they are objects. */
+function judgeField(
+  { body, table, row }: ItemView,
+  type: TokenType,
+  span: number,
   verdict: Verdict,
 ): void {
+  if (isObjectOrNothing(type)) return;
+  if (type === TokenType.Array && isEmptyArray(body, table[row + span]!, table[row + span + 1]!))
+    return;
+  verdict.warnings |= warningBit.invalid_object;
+}
+
+function isListOrNothing(type: TokenType): boolean {
+  return type === TokenType.Array || isObjectOrNothing(type);
+}
+
+/** Notes what an event lacks that its name calls for. It is stored, and has no effect without it. */
+function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict): void {
+  const { table, row } = item;
+  const fields = table[row + Row.FieldTypes]!;
+  const properties = table[row + Row.PropertyTypes]!;
   const more = table[row + Row.MoreTypes]!;
-  switch (verdict.kind) {
+  switch (kind) {
     case Kind.Alias:
-      if (!isString(typeAt(properties, PropertyShift.Alias))) {
-        refuse(verdict, "missing_alias", "properties.alias must be a string that is not empty");
-      }
+    case CustomEvent.Merge:
+      if (!checkProperties(item, verdict).has("alias"))
+        verdict.warnings |= warningBit.missing_alias;
       return;
-    case Kind.GroupIdentify:
-      if (
-        !isName(typeAt(properties, PropertyShift.GroupType)) ||
-        !isName(typeAt(properties, PropertyShift.GroupKey))
-      ) {
-        refuse(
-          verdict,
-          "missing_group",
-          "properties.$group_type and properties.$group_key must both be given",
-        );
-      } else if (isNothing(typeAt(properties, PropertyShift.GroupSet))) {
+    case Kind.GroupIdentify: {
+      const found = checkProperties(item, verdict);
+      if (!found.has("$group_type") || !found.has("$group_key"))
+        verdict.warnings |= warningBit.missing_group;
+      else if (isNothing(typeAt(properties, PropertyShift.GroupSet)))
         verdict.warnings |= warningBit.missing_group_set;
-      }
       return;
+    }
     case Kind.Survey:
-      if (!isName(typeAt(properties, PropertyShift.SurveyId))) {
-        refuse(verdict, "missing_survey_id", "properties.$survey_id must be given");
-      }
+      if (!isName(typeAt(properties, PropertyShift.SurveyId)))
+        verdict.warnings |= warningBit.missing_survey_id;
+      return;
+    case CustomEvent.Exception:
+      if (!isInProperties(item, exceptionListName))
+        verdict.warnings |= warningBit.missing_exception_list;
+      return;
+    case CustomEvent.Ai:
+      if (!isInProperties(item, traceIdName)) verdict.warnings |= warningBit.missing_trace_id;
       return;
     case Kind.Identify:
       if (
@@ -208,8 +234,14 @@ function judgeSpecial(
     case Kind.Custom:
       return;
     default:
-      verdict.kind satisfies never;
+      kind satisfies never;
   }
+}
+
+/** Whether the text, a name in quotes, is anywhere in the item's `properties`. */
+function isInProperties({ body, table, row }: ItemView, name: Buffer): boolean {
+  const [start, end] = [table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!];
+  return body.subarray(start, end).includes(name);
 }
 
 function judgePersonProfile(type: TokenType, verdict: Verdict): void {

@@ -17,7 +17,7 @@ import {
   warningBit,
 } from "../events/verdict.ts";
 import { Header, Row, type Scanner, TokenType } from "../scan/table.ts";
-import { dropDetail, errorHint, unsaid } from "./details/item-details.ts";
+import { dropDetail, mayHaveHint, unsaid, warningHint } from "./details/item-details.ts";
 import type { Slips } from "./details/slips.ts";
 import { type Cursor, OutOfMemoryError, PlainForm } from "./plain-form.ts";
 import { hasPlaceIn, type RepairedBody } from "./repaired-body.ts";
@@ -140,8 +140,7 @@ export class ItemTaker {
         : unsaid;
       tally.drop(index, drop, said);
     } else if (error !== undefined) {
-      const hint = tally.namesErrors ? errorHint(error, item, slips) : "";
-      tally.fail(index, error, { detail, hint });
+      tally.fail(index, error, { detail, hint: "" });
     }
   }
 
@@ -153,7 +152,11 @@ export class ItemTaker {
     // This warning is about the whole request, so only its first stored event gets it.
     if (job.unreadableSentAt !== undefined && job.tally.accepted === 0)
       verdict.warnings |= warningBit.invalid_sent_at;
-    job.tally.store(index, verdict);
+    const hint =
+      mayHaveHint(verdict.warnings) && job.tally.namesWarnings
+        ? warningHint(verdict.warnings, item, this.#slips)
+        : "";
+    job.tally.store(index, verdict, hint);
   }
 
   #warnOfRepairs({ malformed, nonFinite }: RepairedBody): void {

@@ -6,7 +6,7 @@ import type { ErrorCode, ItemErrorCode, Problem } from "../base/errors.ts";
 import type { Exchange, IntakeReport, ItemNote, Lane } from "../base/types.ts";
 import { type DropCode, type WarningCode, warningCodes, warningTable } from "../base/warnings.ts";
 import type { Verdict } from "../events/verdict.ts";
-import { type Said, textOf } from "./details/item-details.ts";
+import { mayHaveHint, type Said, textOf } from "./details/item-details.ts";
 
 /** An answer names at most this many errors and as many warnings; the others are only counted. */
 export const itemNotesMax = 20;
@@ -83,6 +83,11 @@ export class Tally implements IntakeReport {
     return this.errors.length < itemNotesMax;
   }
 
+  /** Whether the answer would name one more warning of a stored event. */
+  get namesWarnings(): boolean {
+    return this.#storedWarnings.length < itemNotesMax;
+  }
+
   /** `said` is not read where the answer does not name the item. */
   drop(index: number, code: DropCode, said: Said): void {
     this.dropped++;
@@ -110,13 +115,14 @@ export class Tally implements IntakeReport {
     this.errors.push({ index, code, detail: textOf(said) });
   }
 
-  store(index: number, verdict: Verdict): void {
+  /** `hint`: on the misspelt name that a warning is due to; "" where there is none. */
+  store(index: number, verdict: Verdict, hint: string): void {
     this.accepted++;
     if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) this.#distinctIdsCut++;
-    if (verdict.warnings !== 0) this.#warn(index, verdict.warnings);
+    if (verdict.warnings !== 0) this.#warn(index, verdict.warnings, hint);
   }
 
-  #warn(index: number, bits: number): void {
+  #warn(index: number, bits: number, hint: string): void {
     this.#warningCounts ??= new Map();
     for (const [bit, code] of warningCodes.entries()) {
       if ((bits & (1 << bit)) === 0) continue;
@@ -124,7 +130,9 @@ export class Tally implements IntakeReport {
       this.#warningCounts.set(bit, (this.#warningCounts.get(bit) ?? 0) + 1);
       if (this.#storedWarnings.length >= itemNotesMax) continue;
       if (this.#storedWarnings === noNotes) this.#storedWarnings = [];
-      this.#storedWarnings.push({ index, code, detail: warningTable[code].detail });
+      const { detail } = warningTable[code];
+      const text = textOf({ detail, hint: mayHaveHint(1 << bit) ? hint : "" });
+      this.#storedWarnings.push({ index, code, detail: text });
     }
   }
 

@@ -48,10 +48,7 @@ function startLoad(gateway: TestGateway, { key }: TestProject): void {
     ["/capture/", { api_key: key, ...event }],
     ["/batch/", { api_key: key, batch }],
     ["/batch/", { api_key: key, batch, historical_migration: true }],
-    [
-      "/batch/",
-      { api_key: key, batch: [event, { event: "$create_alias", distinct_id: "u" }, { event: "" }] },
-    ],
+    ["/batch/", { api_key: key, batch: [event, { ...event, properties: 1 }, { event: "" }] }],
     ["/capture/", { api_key: "phc_unknown", ...event }],
     ["/elsewhere", {}],
   ];

@@ -82,16 +82,28 @@ describe("what is said of a person is at the top", () => {
       }
     });
 
-    test.each([[1], ["x"], [[]], [true], [""]])(
-      "that is %j is an error in either place",
+    test.each([[1], ["x"], [["a"]], [true], [""]])(
+      "that is %j is ignored with a warning in either place",
       (value) => {
-        for (const said of [{ [field]: value }, { properties: { [field]: value }, [field]: {} }]) {
-          expect(take({ event: "e", distinct_id: "u", ...said }).errors).toEqual([
-            "invalid_properties",
-          ]);
+        for (const said of [
+          { [field]: value, properties: { a: 1 } },
+          { properties: { a: 1, [field]: value } },
+        ]) {
+          const { record, warnings } = stored(said);
+          expect(warnings).toEqual(["invalid_object"]);
+          expect(record).not.toHaveProperty(field);
+          expect(record["properties"]).toEqual({ a: 1 });
         }
       },
     );
+
+    test("that is an empty array counts as an empty object", () => {
+      expect(stored({ [field]: [] }).warnings).toEqual([]);
+      const { record, warnings } = stored({ [field]: { a: 1 }, properties: { [field]: [] } });
+      expect(warnings).toEqual([]);
+      expect(record[field]).toEqual({ a: 1 });
+      expect(record["properties"]).toEqual({ [field]: {} });
+    });
 
     test("of more than 512 KiB in both places is an error of its event alone, in one place it is not", () => {
       const half = { [field]: { a: "x".repeat(262_144) } };

@@ -22,7 +22,7 @@ test("every request gets its own outcome: 2,000 requests at once, good, mixed an
         case 0: {
           const names = [`b${index}-0`, `b${index}-1`, `b${index}-2`];
           stored.push(...names);
-          const batch = [...names.map(event), event(""), { ...event("$create_alias") }];
+          const batch = [...names.map(event), event(""), { ...event("bad"), properties: 1 }];
           const { status, json } = await gateway.post("/batch/", { api_key: project.key, batch });
           return (
             status === 200 &&
@@ -34,9 +34,10 @@ test("every request gets its own outcome: 2,000 requests at once, good, mixed an
         case 1: {
           const { status, json } = await gateway.post("/capture/", {
             api_key: project.key,
-            ...event("$create_alias"),
+            ...event("bad"),
+            properties: 1,
           });
-          return status === 400 && json["code"] === "missing_alias";
+          return status === 400 && json["code"] === "invalid_properties";
         }
         case 2: {
           const { status, json } = await gateway.post("/capture/", {

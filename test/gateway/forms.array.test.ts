@@ -108,9 +108,9 @@ describe("an array of events is taken like a batch", () => {
 
   test("one whose events are all in error is answered with the first error", async () => {
     const { answer, events } = await storedBy([
-      { token: "KEY", event: "$create_alias", distinct_id: "u" },
+      { token: "KEY", event: "e", distinct_id: "u", properties: "p" },
     ]);
-    expect([answer.status, answer.json["code"]]).toEqual([400, "missing_alias"]);
+    expect([answer.status, answer.json["code"]]).toEqual([400, "invalid_properties"]);
     expect(events).toEqual([]);
   });
 

@@ -75,10 +75,10 @@ describe("every problem HTTP can find is told", () => {
 
   test("the intake's problems keep their detail and item errors", async () => {
     const server = await startTestServer();
-    const errors = [{ index: 3, code: "missing_alias", detail: 'say "who"' }];
+    const errors = [{ index: 3, code: "invalid_properties", detail: 'say "who"' }];
     server.answer = (exchange) =>
       exchange.answerProblem({
-        code: "missing_alias",
+        code: "invalid_properties",
         detail: 'say "who"',
         errors,
         errorsTotal: 24,

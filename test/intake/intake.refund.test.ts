@@ -263,7 +263,7 @@ describe("a 503 costs a project nothing", () => {
 
   test("a request whose events are all in error costs its bytes and one event, and they count at once", async () => {
     leave(2);
-    const wrong = { event: "e", distinct_id: "u", $set: 1 };
+    const wrong = { event: "e", distinct_id: "u", properties: 1 };
     expect(await send([wrong, wrong])).toBe("invalid_properties");
     expect(await send([wrong, wrong])).toBe("invalid_properties");
     expect(await send([wrong])).toBe("rate_limited");
@@ -290,7 +290,7 @@ describe("a 503 costs a project nothing", () => {
         expect(await sendPacked([...fiveMegabytes(), { event: "bug", distinct_id: "u" }])).toBe(
           "threw",
         );
-      const wrong = fiveMegabytes().map((event) => ({ ...event, $set: 1 }));
+      const wrong = fiveMegabytes().map((event) => ({ ...event, properties: [event] }));
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked(wrong)).toBe("invalid_properties");
       leave(0);

@@ -13,23 +13,78 @@ const cases: Case[] = [
   [
     "alias missing",
     { event: "$create_alias", distinct_id: "u", properties: {} },
-    { error: "missing_alias" },
+    { stored: { kind: "alias" }, warnings: ["missing_alias"] },
   ],
   [
     "alias without properties",
     { event: "$create_alias", distinct_id: "u" },
-    { error: "missing_alias" },
+    { stored: { kind: "alias" }, warnings: ["missing_alias"] },
   ],
   [
     "alias empty",
     { event: "$create_alias", distinct_id: "u", properties: { alias: "" } },
-    { error: "missing_alias" },
+    { stored: { kind: "alias" }, warnings: ["missing_alias"] },
   ],
   [
     "alias a number",
     { event: "$create_alias", distinct_id: "u", properties: { alias: 1 } },
-    { error: "missing_alias" },
+    { stored: { kind: "alias", properties: { alias: 1 } } },
   ],
+  ...[true, -1.5, { id: 1 }, ["a"]].map((alias): Case => {
+    const item = { event: "$create_alias", distinct_id: "u", properties: { alias } };
+    return [`alias ${JSON.stringify(alias)}`, item, { stored: { properties: { alias } } }];
+  }),
+  [
+    "alias blank",
+    { event: "$create_alias", distinct_id: "u", properties: { alias: " \t" } },
+    { stored: { kind: "alias" }, warnings: ["missing_alias"] },
+  ],
+  [
+    "merge without alias",
+    { event: "$merge_dangerously", distinct_id: "u", properties: { alias: null } },
+    { stored: { kind: "custom" }, warnings: ["missing_alias"] },
+  ],
+  [
+    "merge",
+    { event: "$merge_dangerously", distinct_id: "u", properties: { alias: 7 } },
+    { stored: { kind: "custom" } },
+  ],
+  [
+    "group type and key that are numbers",
+    {
+      event: "$groupidentify",
+      distinct_id: "u",
+      properties: { $group_type: 1, $group_key: 2, $group_set: {} },
+    },
+    { stored: { kind: "group_identify" } },
+  ],
+  [
+    "group identify as RudderStack sends it",
+    { event: "$groupidentify", distinct_id: "u", properties: {} },
+    { stored: { kind: "group_identify" }, warnings: ["missing_group"] },
+  ],
+  [
+    "exception without list",
+    { event: "$exception", distinct_id: "u", properties: { $exception_message: "m" } },
+    { stored: { kind: "custom" }, warnings: ["missing_exception_list"] },
+  ],
+  [
+    "exception",
+    { event: "$exception", distinct_id: "u", properties: { $exception_list: [{ type: "E" }] } },
+    { stored: { kind: "custom" } },
+  ],
+  ...["generation", "span", "trace", "embedding", "metric", "feedback"].flatMap((name): Case[] => [
+    [
+      `AI ${name} without trace id`,
+      { event: `$ai_${name}`, distinct_id: "u", properties: { $ai_model: "m" } },
+      { stored: { kind: "custom" }, warnings: ["missing_trace_id"] },
+    ],
+    [
+      `AI ${name}`,
+      { event: `$ai_${name}`, distinct_id: "u", properties: { $ai_trace_id: "t" } },
+      { stored: { kind: "custom" } },
+    ],
+  ]),
   [
     "group identify",
     {
@@ -51,12 +106,12 @@ const cases: Case[] = [
   [
     "group without key",
     { event: "$groupidentify", distinct_id: "u", properties: { $group_type: "t" } },
-    { error: "missing_group" },
+    { stored: { kind: "group_identify" }, warnings: ["missing_group"] },
   ],
   [
     "group without type",
     { event: "$group_identify", distinct_id: "u", properties: { $group_key: "k" } },
-    { error: "missing_group" },
+    { stored: { kind: "group_identify" }, warnings: ["missing_group"] },
   ],
   [
     "group without $group_set",
@@ -75,12 +130,12 @@ const cases: Case[] = [
   [
     "survey shown without id",
     { event: "survey shown", distinct_id: "u" },
-    { error: "missing_survey_id" },
+    { stored: { kind: "survey" }, warnings: ["missing_survey_id"] },
   ],
   [
     "survey dismissed without id",
     { event: "survey dismissed", distinct_id: "u", properties: { $survey_id: null } },
-    { error: "missing_survey_id" },
+    { stored: { kind: "survey" }, warnings: ["missing_survey_id"] },
   ],
   [
     "identify with $set",

@@ -96,33 +96,67 @@ const cases: Case[] = [
   ],
   [
     "properties an array",
-    { event: "e", distinct_id: "u", properties: [] },
+    { event: "e", distinct_id: "u", properties: ["a"] },
     { error: "invalid_properties" },
+  ],
+  [
+    "properties an empty array",
+    { event: "e", distinct_id: "u", properties: [] },
+    { stored: { properties: {} } },
+  ],
+  ...[1, "x", "", true, false, ["a"], [[]]].flatMap((wrong): Case[] =>
+    ["$set", "$set_once", "$group_set", "$groups"].map(
+      (name): Case => [
+        `properties.${name} ${JSON.stringify(wrong)}`,
+        { event: "e", distinct_id: "u", properties: { a: 1, [name]: wrong, b: [{}, 2] } },
+        {
+          stored: { properties: { a: 1, b: [{}, 2] }, $set: undefined, $set_once: undefined },
+          warnings: ["invalid_object"],
+        },
+      ],
+    ),
+  ),
+  ...["$set", "$set_once", "$group_set", "$groups"].flatMap((name): Case[] => [
+    [
+      `properties.${name} an empty array`,
+      { event: "$feature_flag_called", distinct_id: "u", properties: { [name]: [] } },
+      { stored: { properties: { [name]: {} } } },
+    ],
+    [
+      `properties.${name} wrong and alone`,
+      { event: "e", distinct_id: "u", properties: { [name]: 5 } },
+      { stored: { properties: {} }, warnings: ["invalid_object"] },
+    ],
+  ]),
+  [
+    "all wrong at once",
+    {
+      event: "$groupidentify",
+      distinct_id: "u",
+      properties: {
+        ...{ $set: 1, $set_once: "s", $unset: 2, $group_type: "t", $groups: [], $group_key: "k" },
+        ...{ $group_set: [1], $group_unset: "u" },
+      },
+    },
+    {
+      stored: { properties: { $groups: {}, $group_type: "t", $group_key: "k" } },
+      warnings: ["invalid_object", "invalid_unset"],
+    },
+  ],
+  [
+    "$set and $set_once that are empty arrays",
+    { event: "$identify", distinct_id: "u", $set: [], $set_once: [] },
+    { stored: { $set: undefined, $set_once: undefined } },
   ],
   [
     "$set not an object",
     { event: "e", distinct_id: "u", $set: 1 },
-    { error: "invalid_properties" },
+    { stored: { $set: undefined }, warnings: ["invalid_object"] },
   ],
   [
     "$set_once not an object",
     { event: "e", distinct_id: "u", $set_once: "x" },
-    { error: "invalid_properties" },
-  ],
-  [
-    "properties.$set not an object",
-    { event: "e", distinct_id: "u", properties: { $set: [] } },
-    { error: "invalid_properties" },
-  ],
-  [
-    "properties.$group_set not an object",
-    { event: "e", distinct_id: "u", properties: { $group_set: true } },
-    { error: "invalid_properties" },
-  ],
-  [
-    "properties.$groups not an object",
-    { event: "e", distinct_id: "u", properties: { $groups: "g" } },
-    { error: "invalid_properties" },
+    { stored: { $set_once: undefined }, warnings: ["invalid_object"] },
   ],
   [
     "objects that are null",
@@ -153,11 +187,6 @@ const cases: Case[] = [
       properties: { $set: { a: 1 }, $set_once: { b: 2 }, $unset: ["c"] },
     },
     { stored: { kind: "set", $set: { a: 1 }, $set_once: { b: 2 }, $unset: ["c"] } },
-  ],
-  [
-    "properties.$set_once not an object",
-    { event: "e", distinct_id: "u", properties: { $set_once: 1 } },
-    { error: "invalid_properties" },
   ],
   [
     "uuid",

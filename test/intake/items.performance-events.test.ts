@@ -55,13 +55,13 @@ describe("performance events are removed", () => {
     const project = await gateway.project();
     const answer = await gateway.post("/capture/", [
       removed,
-      { event: "$create_alias", distinct_id: "u", token: project.key },
+      { event: "e", distinct_id: "u", token: project.key, properties: 1 },
     ]);
     expect(answer.status).toBe(200);
     expect(answer.json).toMatchObject({
       accepted: 0,
       dropped: 1,
-      errors: [{ index: 1, code: "missing_alias" }],
+      errors: [{ index: 1, code: "invalid_properties" }],
     });
   });
 });

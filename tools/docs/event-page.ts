@@ -99,19 +99,19 @@ function fields(): readonly Row[] {
       "`uuid`",
       "no",
       `text, a UUID of any version, ${uuidBytes} characters`,
-      `absent or empty: a new one of version 7. In upper case: normalised to lower case. Not a UUID: a new one, warning ${code("invalid_uuid")}; kept in \`replaced\``,
+      `absent or empty: a new one of version 7. In upper case: normalised to lower case. Not a UUID, or the nil or the max UUID (all zeros, all \`f\`): a new one, warning ${code("invalid_uuid")}; kept in \`replaced\``,
     ],
     [
       "`properties`",
       "no",
       "an object, with what you like",
-      `absent: stored as \`{}\`. Anything else: error ${code("invalid_properties")}`,
+      `absent, or an empty array: stored as \`{}\`. Anything else: error ${code("invalid_properties")}`,
     ],
     [
       "`$set`, `$set_once`, also in `properties`",
       "no",
       `an object each. Where both places have one, they are merged, key by key, the top level's values count, and both together have ${bytesText(mergedBytesMax)}`,
-      `no object: error ${code("invalid_properties")}. In \`properties\`: they stay there, and are at the record's top level too. More to be merged: error ${code("event_too_large")}`,
+      `an empty array: counts as \`{}\`. Anything else: not stored, warning ${code("invalid_object")}. In \`properties\`: they stay there, and are at the record's top level too. More to be merged: error ${code("event_too_large")}`,
     ],
     [
       "`$unset`, also in `properties`",
@@ -124,7 +124,16 @@ function fields(): readonly Row[] {
 
 function properties(): readonly Row[] {
   return [
-    ["`$group_set`, `$groups`", "an object each", `error ${code("invalid_properties")}`],
+    [
+      "`$group_set`, `$groups`",
+      "an object each",
+      `an empty array: stored as \`{}\`. Anything else: not stored, warning ${code("invalid_object")}`,
+    ],
+    [
+      "`$group_unset`",
+      "an array of names, or an object whose keys they are; read from `$groupidentify` alone",
+      `not stored, warning ${code("invalid_unset")}`,
+    ],
     [
       "`$process_person_profile`",
       "a boolean. `false`: the record has `person_profile: false`",
@@ -145,17 +154,27 @@ function properties(): readonly Row[] {
 
 function specialEvents(): readonly Row[] {
   return [
-    ["`$create_alias`", "`alias`, text that is not empty", `error ${code("missing_alias")}`],
+    [
+      "`$create_alias`, `$merge_dangerously`",
+      "`alias`, text that is not blank; any other value counts as its compact JSON text, as for `distinct_id`",
+      `links nobody, warning ${code("missing_alias")}`,
+    ],
     [
       "`$groupidentify`, `$group_identify`",
-      "`$group_type` and `$group_key`, each text that is not empty or a number",
-      `error ${code("missing_group")}`,
+      "`$group_type` and `$group_key`, each as `alias`",
+      `changes no group, warning ${code("missing_group")}`,
     ],
     ["the same", "`$group_set`", `warning ${code("missing_group_set")}`],
     [
       "`survey sent`, `survey shown`, `survey dismissed`",
       "`$survey_id`, text that is not empty or a number",
-      `error ${code("missing_survey_id")}`,
+      `warning ${code("missing_survey_id")}`,
+    ],
+    ["`$exception`", "`$exception_list`", `warning ${code("missing_exception_list")}`],
+    [
+      "`$ai_generation`, `$ai_span`, `$ai_trace`, `$ai_embedding`, `$ai_metric`, `$ai_feedback`",
+      "`$ai_trace_id`",
+      `warning ${code("missing_trace_id")}`,
     ],
     ["`$identify`", "`$set`, there or at the top level", `warning ${code("missing_set")}`],
     ["`$pageview`", "`$current_url`", `warning ${code("missing_current_url")}`],
@@ -233,7 +252,10 @@ function whole(): readonly Row[] {
 function newerProtocol(): readonly Row[] {
   const id = code("distinct_id_too_long");
   return [
-    ["a `uuid` that is absent, no UUID, or another event's of the batch", "the request is a 400"],
+    [
+      "a `uuid` that is absent, no UUID, or another event's of the batch (except the nil and the max UUID)",
+      "the request is a 400",
+    ],
     [
       `an \`event\` of more than ${eventNameCharactersMax} characters, a distinct id of more than ${distinctIdCharactersMax}`,
       `drop, ${code("event_name_too_long")}; ${id}`,

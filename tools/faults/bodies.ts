@@ -55,8 +55,8 @@ export function eventText(
   { paddingBytes, bad }: EventShape,
 ): string {
   const uuid = kind.uuidPrefix + number.toString(16).padStart(12, "0");
-  const name = bad ? "$create_alias" : eventName;
-  return `{"event":"${name}","distinct_id":"${distinctIdOf(number)}","uuid":"${uuid}","timestamp":"${timestamp}","properties":{"number":${number},"padding":"${paddingOf(number, paddingBytes)}"}}`;
+  const properties = `{"number":${number},"padding":"${paddingOf(number, paddingBytes)}"}`;
+  return `{"event":"${eventName}","distinct_id":"${distinctIdOf(number)}","uuid":"${uuid}","timestamp":"${timestamp}","properties":${bad ? `[${properties}]` : properties}}`;
 }
 
 /** One event, for /capture/. */

@@ -20,7 +20,7 @@ export interface FaultRequest {
   /** Numbers of the kind `bad` in it: never to be stored, whatever the answer. */
   readonly bad?: readonly number[];
   /** The answer when nothing is wrong with the store. */
-  readonly expected: "200" | "400 missing_alias" | "401 unknown_api_key";
+  readonly expected: "200" | "400 invalid_properties" | "401 unknown_api_key";
 }
 
 export interface Sender {
@@ -179,7 +179,7 @@ function badSender(events: Events, shape: LoadShape): Sender {
           return {
             ...only,
             body: singleBody(bad, number, { paddingBytes, bad: true }),
-            expected: "400 missing_alias",
+            expected: "400 invalid_properties",
           };
         default: {
           const first = batch.take(2, 0);

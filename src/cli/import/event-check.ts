@@ -121,6 +121,10 @@ class AllNotes extends Tally {
     return true;
   }
 
+  override get namesWarnings(): boolean {
+    return true;
+  }
+
   override drop(index: number, code: DropCode, said: Said): void {
     this.dropped++;
     this.#note(index, code, textOf(said), false);
@@ -136,12 +140,12 @@ class AllNotes extends Tally {
     this.#note(index, code, textOf(said), false);
   }
 
-  override store(index: number, verdict: Verdict): void {
+  override store(index: number, verdict: Verdict, hint: string): void {
     this.accepted++;
     if (verdict.warnings === 0) return;
     for (const [bit, code] of warningCodes.entries()) {
       if ((verdict.warnings & (1 << bit)) !== 0)
-        this.#note(index, code, warningTable[code].detail, true);
+        this.#note(index, code, textOf({ detail: warningTable[code].detail, hint }), true);
     }
   }
 

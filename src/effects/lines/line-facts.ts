@@ -1,6 +1,5 @@
 // What both ways of reading a line have in common: the rules by which fields become facts.
 
-import { kindOfName } from "../../events/event-name.ts";
 import { Kind } from "../../events/verdict.ts";
 import type { EventFacts } from "../rules/event-facts.ts";
 import { cookielessId } from "../rules/illegal-ids.ts";
@@ -20,12 +19,6 @@ export function boundReceivedMs(receivedAtMs: number, storedAtMs: number): numbe
 /** When it happened, by a time that may be NaN; but not later than it was received. */
 export function boundTimeMs(ms: number, receivedAtMs: number): number {
   return Number.isNaN(ms) ? receivedAtMs : Math.min(ms, receivedAtMs);
-}
-
-/** The kind by an event's name, for records that do not say it. */
-export function kindByName(name: string): Kind {
-  const kind = kindOfName(name);
-  return kind < 0 ? Kind.Custom : (kind as Kind);
 }
 
 /** The first class that fits counts. */

@@ -3,6 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import { isProjectId } from "../../base/forms.ts";
+import { kindOfName } from "../../events/event-name.ts";
 import { isNothing, isString } from "../../events/item-view.ts";
 import { timestampTokenMs } from "../../events/timestamp.ts";
 import { stringBeginning } from "../../events/token-beginning.ts";
@@ -13,7 +14,7 @@ import { TokenType } from "../../scan/table.ts";
 import { type EventFacts, Span, specialEventOf } from "../rules/event-facts.ts";
 import { idText } from "../rules/id-text.ts";
 import type { Rejection } from "../types.ts";
-import { boundReceivedMs, boundTimeMs, kindByName } from "./line-facts.ts";
+import { boundReceivedMs, boundTimeMs } from "./line-facts.ts";
 import { viewed } from "./viewed-bytes.ts";
 
 /** No name that counts has more characters; each may be escaped as \uXXXX. */
@@ -158,7 +159,7 @@ export class MemberFacts {
     const kind = (kinds as readonly (string | undefined)[]).indexOf(
       wordAt(body, this.#field("kind")),
     );
-    facts.kind = kind < 0 ? kindByName(name) : (kind as Kind);
+    facts.kind = kind < 0 ? kindOfName(name) : (kind as Kind);
     const profile = this.#field("person_profile").type;
     facts.personProfile = profile !== TokenType.False;
     return isNothing(profile) || profile === TokenType.True || profile === TokenType.False

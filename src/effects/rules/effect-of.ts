@@ -190,7 +190,7 @@ export class EffectRules {
 
   #groupsOf(body: Buffer, groups: Span): EventEffect["memberOf"] {
     if (groups.type !== TokenType.Object) {
-      if (!isNothing(groups.type))
+      if (!isEmpty(groups))
         this.#writes.reject("$groups", "invalid_field", "$groups is not an object");
       return noGroups;
     }

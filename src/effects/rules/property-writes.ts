@@ -104,7 +104,8 @@ export class PropertyWritesReader {
 
   #hasMembers({ start, end, type }: Span, field: string): boolean {
     if (type === TokenType.Object) return end - start > 2;
-    if (type !== TokenType.Absent && type !== TokenType.Null)
+    const isEmptyList = type === TokenType.Array && end - start === 2;
+    if (type !== TokenType.Absent && type !== TokenType.Null && !isEmptyList)
       this.reject(field, "invalid_field", `${field} is not an object`);
     return false;
   }

@@ -2,9 +2,9 @@
 // looks like a slip for the missing one. Made only for items that an answer names.
 
 import { Ascii } from "../../base/ascii.ts";
-import type { ItemErrorCode } from "../../base/errors.ts";
 import type { DropCode } from "../../base/warnings.ts";
 import type { ItemView } from "../../events/item-view.ts";
+import { warningBit } from "../../events/verdict.ts";
 import { FieldShift, MoreShift, Row, TokenType } from "../../scan/table.ts";
 import type { ObjectSpan } from "./members.ts";
 import type { MeantName, Slips } from "./slips.ts";
@@ -74,15 +74,21 @@ export function dropDetail(
   }
 }
 
-const meantBy: Partial<Record<ItemErrorCode, readonly MeantName[]>> = {
-  missing_alias: ["alias"],
-  missing_group: ["$group_type", "$group_key"],
-  missing_survey_id: ["$survey_id"],
-};
+const hintedWarnings: readonly (readonly [bit: number, names: readonly MeantName[]])[] = [
+  [warningBit.missing_alias, ["alias"]],
+  [warningBit.missing_group, ["$group_type", "$group_key"]],
+  [warningBit.missing_survey_id, ["$survey_id"]],
+];
+const hintedBits = hintedWarnings.reduce((bits, [bit]) => bits | bit, 0);
 
-/** The hint on a name that looks like the slip behind an error; "" where none does. */
-export function errorHint(code: ItemErrorCode, item: ItemView, slips: Slips): string {
-  const names = meantBy[code];
+/** Whether a warning among the bits may be due to a misspelt name. */
+export function mayHaveHint(warnings: number): boolean {
+  return (warnings & hintedBits) !== 0;
+}
+
+/** The hint on a name that looks like the slip behind a warning; "" where none does. */
+export function warningHint(warnings: number, item: ItemView, slips: Slips): string {
+  const names = hintedWarnings.find(([bit]) => (warnings & bit) !== 0)?.[1];
   if (names === undefined) return "";
   return hasProperties(item)
     ? slips.hint(propertiesSpan(item), ...names)

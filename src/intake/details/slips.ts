@@ -28,10 +28,10 @@ const meant = {
     also: ["key", "writekey", "projectapikey", "projectkey", "projecttoken", "apitoken"],
     value: "string",
   },
-  alias: { also: ["aliasid"], value: "string" },
-  $group_type: { also: ["type"], value: "string" },
+  alias: { also: ["aliasid"], value: "any" },
+  $group_type: { also: ["type"], value: "any" },
   $group_key: { also: ["key"], value: "any" },
-  $survey_id: { also: ["id"], value: "string" },
+  $survey_id: { also: ["id"], value: "any" },
 } as const satisfies Record<string, Meant>;
 export type MeantName = keyof typeof meant;
 

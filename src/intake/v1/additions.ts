@@ -5,7 +5,15 @@
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../base/ascii.ts";
-import { extraTypes, type ItemView, isNothing, isString, typeAt } from "../../events/item-view.ts";
+import {
+  extraTypes,
+  type ItemView,
+  isNothing,
+  isObjectOrNothing,
+  isString,
+  typeAt,
+} from "../../events/item-view.ts";
+import { isEmptyArray } from "../../events/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../scan/table.ts";
 
 /** A session's or window's id, or options, of more bytes than this are an error. */
@@ -86,12 +94,13 @@ function switchOf(value: unknown): boolean | undefined {
 }
 
 /**
- * Whether `properties` can take members: it is an object, or null or absent. Where it is anything
- * else, the rules for events report that.
+ * Whether `properties` can take members: it is an object, or counts as an empty one. Where it is
+ * anything else, the rules for events report that.
  */
-export function takesAdditions({ table, row }: ItemView): boolean {
+export function takesAdditions({ body, table, row }: ItemView): boolean {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
-  return type === TokenType.Object || isNothing(type);
+  if (type !== TokenType.Array) return isObjectOrNothing(type);
+  return isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
 }
 
 /** The most bytes that `writeWithAdditions` writes for the item. */
@@ -123,7 +132,7 @@ export function writeWithAdditions(
   let at = body.copy(target, 0, itemStart, start);
   target[at++] = Ascii.OpenBrace;
   at += target.write(additions, at, "utf8");
-  if (type === TokenType.Null || isBlank(body, start + 1, end)) {
+  if (type !== TokenType.Object || isBlank(body, start + 1, end)) {
     target[at++] = Ascii.CloseBrace;
     return at + body.copy(target, at, end, itemEnd);
   }

@@ -48,8 +48,8 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, code, said.hint);
   }
 
-  override store(index: number, verdict: Verdict): void {
-    super.store(index, verdict);
+  override store(index: number, verdict: Verdict, hint: string): void {
+    super.store(index, verdict, hint);
     this.#results.placed(index, verdict.warnings);
   }
 

@@ -44,12 +44,16 @@ describe("state says what became of requests", () => {
     const batch = [
       { event: "good", distinct_id: "u" },
       { distinct_id: "no name" },
-      { event: "survey sent", distinct_id: "secret of the client" },
+      { event: "sent", distinct_id: "secret of the client", properties: 1 },
     ];
     expect((await gateway.post("/batch/", { api_key: key, batch })).status).toBe(200);
     expect(
-      (await gateway.post("/capture/", { api_key: key, event: "$create_alias", distinct_id: "u" }))
-        .status,
+      (
+        await gateway.post("/capture/", {
+          ...{ api_key: key, event: "e", distinct_id: "u" },
+          properties: JSON.parse(`${"[".repeat(101)}${"]".repeat(101)}`),
+        })
+      ).status,
     ).toBe(400);
     expect((await gateway.post("/capture/", { api_key: "phc_not_a_key", event: "e" })).status).toBe(
       401,
@@ -73,7 +77,7 @@ describe("state says what became of requests", () => {
     });
     expect(said.store).toMatchObject({ version: expect.stringMatching(/^2\./), streams: [{}, {}] });
     expect(said.counts.problems).toMatchObject({
-      missing_alias: 1,
+      too_deep: 1,
       unknown_api_key: 1,
       invalid_json: 1,
     });
@@ -91,8 +95,8 @@ describe("state says what became of requests", () => {
       ]),
     ).toEqual([
       [id, 200, "no_event", 1],
-      [id, 200, "missing_survey_id", 1],
-      [id, 400, "missing_alias", 0],
+      [id, 200, "invalid_properties", 1],
+      [id, 400, "too_deep", 0],
       ["", 401, "unknown_api_key", 0],
       ["", 400, "invalid_json", 0],
     ]);

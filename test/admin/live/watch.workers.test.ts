@@ -24,7 +24,7 @@ test("workers are watched as one: two workers, one page", async () => {
     fetch(`http://127.0.0.1:${gateway.port}/capture/`, {
       method: "POST",
       headers: { Connection: "close" },
-      body: JSON.stringify({ api_key: key, event: "$create_alias", distinct_id: "u" }),
+      body: JSON.stringify({ api_key: key, event: "e", distinct_id: "u", properties: 1 }),
     }),
   );
   expect((await Promise.all(refused)).map(({ status }) => status)).toEqual(refused.map(() => 400));
@@ -33,7 +33,7 @@ test("workers are watched as one: two workers, one page", async () => {
     viewer
       .said<{ workers: number; ready: number; counts: Counts; publicPort: number }>("state")
       .at(-1);
-  await until(() => state()?.counts.problems["missing_alias"] === connections);
+  await until(() => state()?.counts.problems["invalid_properties"] === connections);
   await until(() => viewer.events().length === connections);
   expect(state()).toMatchObject({ workers: 2, ready: 2, publicPort: gateway.port });
   expect(state()?.counts.answers["200"]).toBe(connections);

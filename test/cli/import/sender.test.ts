@@ -140,12 +140,12 @@ test.each([
     { kind: "refused", isNothingStored: false },
   ],
   [
-    { status: 400, text: '{"code":"missing_alias","detail":"D"}' },
+    { status: 400, text: '{"code":"invalid_properties","detail":"D"}' },
     {
       kind: "done",
       accepted: 0,
       dropped: 1,
-      errors: [{ index: 0, code: "missing_alias", detail: "D" }],
+      errors: [{ index: 0, code: "invalid_properties", detail: "D" }],
     },
   ],
 ])("%j", async (answer, outcome) => {

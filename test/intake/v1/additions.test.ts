@@ -70,7 +70,9 @@ describe("what is said outside is put inside", () => {
         };
         const own = sent.properties;
         const takes =
-          own === undefined || own === null || (typeof own === "object" && !Array.isArray(own));
+          own === undefined ||
+          own === null ||
+          (typeof own === "object" && (!Array.isArray(own) || own.length === 0));
         const plain = JSON.parse(JSON.stringify(sent)) as Record<string, unknown>;
         const inside = takes
           ? { ...plain, properties: { ...outside, ...(plain["properties"] as object | null) } }

@@ -30,12 +30,12 @@ test("a valid key that is rejected is found: one 401 for a valid key among many 
     });
     request.on("end", () => {
       const isSingle = request.url === "/capture/";
-      const isBad = body.includes("phc_nobody") || (isSingle && body.includes("$create_alias"));
+      const isBad = body.includes("phc_nobody") || (isSingle && body.includes('"properties":['));
       if (isSingle && !isBad) requests++;
       if (body.includes("phc_nobody") || requests === turnedAway) {
         response.writeHead(401).end('{"code":"unknown_api_key"}');
       } else if (isBad) {
-        response.writeHead(400).end('{"code":"missing_alias"}');
+        response.writeHead(400).end('{"code":"invalid_properties"}');
       } else {
         const accepted = body.split('"event":"fault test"').length - 1;
         response.end(`{"status":"Ok","accepted":${accepted},"dropped":0}`);

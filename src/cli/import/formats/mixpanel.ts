@@ -98,7 +98,7 @@ const deviceId = /^(?:\$device:|[A-Z0-9-]+$)/;
  */
 function distinctIdOf(sent: JsonObject): unknown {
   const distinctId = idOf(sent["distinct_id"]);
-  const before = textOf(sent["$distinct_id_before_identity"]);
+  const before = idOf(sent["$distinct_id_before_identity"]);
   if (distinctId === undefined) return before ?? idOf(sent["$user_id"]) ?? visitorOf(sent);
   if (before === undefined) return distinctId;
   if (before === visitorOf(sent)) return before;

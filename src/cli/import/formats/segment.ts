@@ -143,7 +143,7 @@ interface Grouped {
 
 function grouped({ distinct_id, base, groupType, key, traits }: Grouped): SegmentEvent {
   const { groupType: ownType, ...set } = traits;
-  const type = textOf(ownType) ?? groupType;
+  const type = typeof ownType === "number" ? String(ownType) : (textOf(ownType) ?? groupType);
   const properties = {
     ...base,
     $group_type: type,

@@ -1,0 +1,88 @@
+// Reads the members of `properties` that mean something to the gateway, for the few events where
+// their types in the scan table are not enough: a member has a wrong type, or the event links
+// people or describes a group. A wrong member is ignored and the event is stored: an empty list in
+// place of an object becomes `{}`, and any other wrong value is overwritten with spaces, together
+// with its name.
+
+import { Buffer } from "node:buffer";
+import { Ascii } from "../base/ascii.ts";
+import { JsonMembers } from "../scan/json-members.ts";
+import { FieldShift, Row, TokenType } from "../scan/table.ts";
+import { distinctIdText } from "./distinct-id.ts";
+import { type ItemView, isNothing, typeAt } from "./item-view.ts";
+import { type Verdict, warningBit } from "./verdict.ts";
+
+const objectNames = ["$set", "$set_once", "$group_set", "$groups"] as const;
+const listNames = ["$unset", "$group_unset"] as const;
+const idNames = ["alias", "$group_type", "$group_key"] as const;
+type IdName = (typeof idNames)[number];
+
+const objects: ReadonlySet<string> = new Set(objectNames);
+const lists: ReadonlySet<string> = new Set(listNames);
+const ids: ReadonlySet<string> = new Set(idNames);
+const nameBytesMax = Math.max(
+  ...[...objectNames, ...listNames, ...idNames].map(({ length }) => length),
+);
+
+const members = new JsonMembers(Buffer.alloc(0));
+
+/**
+ * Repairs the members of a plain item's `properties` in place, and notes their warnings. Returns
+ * which of the ids are present and not blank.
+ */
+export function checkProperties(
+  { body, table, row }: ItemView,
+  verdict: Verdict,
+): ReadonlySet<IdName> {
+  const found = new Set<IdName>();
+  if (typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties) !== TokenType.Object)
+    return found;
+  members.begin(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
+  while (members.next()) {
+    const { nameStart, nameEnd, valueStart, valueEnd, valueType: type } = members;
+    if (nameEnd - nameStart > nameBytesMax || isNothing(type)) continue;
+    const name = body.toString("latin1", nameStart, nameEnd);
+    if (ids.has(name)) {
+      const isNamed =
+        type !== TokenType.EmptyString && !isBlankToken(body, valueStart, valueEnd, type);
+      if (isNamed) found.add(name as IdName);
+    } else if (objects.has(name) && type !== TokenType.Object) {
+      if (isEmptyArray(body, valueStart, valueEnd)) {
+        body[valueStart] = Ascii.OpenBrace;
+        body[valueEnd - 1] = Ascii.CloseBrace;
+      } else {
+        removeMember(body, nameStart - 1, valueEnd);
+        verdict.warnings |= warningBit.invalid_object;
+      }
+    } else if (lists.has(name) && type !== TokenType.Object && type !== TokenType.Array) {
+      removeMember(body, nameStart - 1, valueEnd);
+      verdict.warnings |= warningBit.invalid_unset;
+    }
+  }
+  return found;
+}
+
+function isBlankToken(body: Buffer, start: number, end: number, type: TokenType): boolean {
+  return distinctIdText(body, start, end, type).text === "";
+}
+
+/** Whether the token body[start, end) is an array without elements. */
+export function isEmptyArray(body: Buffer, start: number, end: number): boolean {
+  if (body[start] !== Ascii.OpenBracket) return false;
+  let at = start + 1;
+  while (body[at]! <= Ascii.Space) at++;
+  return at === end - 1;
+}
+
+/** Overwrites the member body[start, end) of an object, and one comma beside it, with spaces. */
+function removeMember(body: Buffer, start: number, end: number): void {
+  let after = end;
+  while (body[after]! <= Ascii.Space) after++;
+  if (body[after] === Ascii.Comma) {
+    body.fill(Ascii.Space, start, after + 1);
+    return;
+  }
+  let before = start - 1;
+  while (body[before]! <= Ascii.Space) before--;
+  body.fill(Ascii.Space, body[before] === Ascii.Comma ? before : start, end);
+}
