@@ -1,8 +1,8 @@
 // Reads the members of `properties` that mean something to the gateway, for the few events where
 // their types in the scan table are not enough: a member has a wrong type, or the event links
 // people or describes a group. A wrong member is ignored and the event is stored: an empty list in
-// place of an object becomes `{}`, and any other wrong value is overwritten with spaces, together
-// with its name.
+// place of an object becomes `{}`, and any other wrong member is overwritten with spaces. The record
+// has its value in `replaced`.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
@@ -10,7 +10,7 @@ import { JsonMembers } from "../scan/json-members.ts";
 import { FieldShift, Row, TokenType } from "../scan/table.ts";
 import { distinctIdText } from "./distinct-id.ts";
 import { type ItemView, isNothing, typeAt } from "./item-view.ts";
-import { type Verdict, warningBit } from "./verdict.ts";
+import { keepReplaced, type Verdict, warningBit } from "./verdict.ts";
 
 const objectNames = ["$set", "$set_once", "$group_set", "$groups"] as const;
 const listNames = ["$unset", "$group_unset"] as const;
@@ -51,10 +51,12 @@ export function checkProperties(
         body[valueStart] = Ascii.OpenBrace;
         body[valueEnd - 1] = Ascii.CloseBrace;
       } else {
+        keepReplaced(verdict, name, body.subarray(valueStart, valueEnd));
         removeMember(body, nameStart - 1, valueEnd);
         verdict.warnings |= warningBit.invalid_object;
       }
     } else if (lists.has(name) && type !== TokenType.Object && type !== TokenType.Array) {
+      keepReplaced(verdict, name, body.subarray(valueStart, valueEnd));
       removeMember(body, nameStart - 1, valueEnd);
       verdict.warnings |= warningBit.invalid_unset;
     }

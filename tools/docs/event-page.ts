@@ -127,12 +127,12 @@ function properties(): readonly Row[] {
     [
       "`$group_set`, `$groups`",
       "an object each",
-      `an empty array: stored as \`{}\`. Anything else: not stored, warning ${code("invalid_object")}`,
+      `an empty array: stored as \`{}\`. Anything else: only kept in \`replaced\`, warning ${code("invalid_object")}`,
     ],
     [
       "`$group_unset`",
       "an array of names, or an object whose keys they are; read from `$groupidentify` alone",
-      `not stored, warning ${code("invalid_unset")}`,
+      `only kept in \`replaced\`, warning ${code("invalid_unset")}`,
     ],
     [
       "`$process_person_profile`",
