@@ -15,7 +15,6 @@ import {
   objectIn,
   objectOf,
   present,
-  textOf,
 } from "./format.ts";
 
 export const mixpanel: Format = {
