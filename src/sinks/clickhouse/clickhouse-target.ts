@@ -47,12 +47,19 @@ interface ClickHouseTargetOptions {
   readonly hasLock?: boolean;
 }
 
-/** So many of one batch are no values any more: the table is not the one that it should be. */
+/** So many of one batch, none taken, and no older one either: the table is not as it should be. */
 const refusedMax = 100;
 /** A server may still have a query of that id on its list when it has answered it. */
 const sameIdMsMax = 30_000;
 const sameIdPauseMs = 10;
 const textEncoder = new TextEncoder();
+
+/** Events and why each of them is not taken. */
+type Refused = Map<SinkRecord, ClickHouseError>;
+
+function faultsOf(refused: Refused): ReadonlyMap<SinkRecord, string> {
+  return new Map([...refused].map(([event, { said }]) => [event, said]));
+}
 
 export class ClickHouseTarget implements SinkTarget {
   readonly shown: string;
@@ -177,9 +184,12 @@ export class ClickHouseTarget implements SinkTarget {
     let refused = outOfRange.size;
     for (let some = singleEvents(inRange); some.length > 0; ) {
       const events = some.filter((event) => !there.has(event));
-      const found = new Map<SinkRecord, string>();
+      const found: Refused = new Map();
       await this.#insertEvents(events, found);
-      await this.#putAside(found);
+      const takesNone = written + there.size === 0 && found.size === events.length;
+      if (takesNone && found.size > refusedMax && !(await this.#takesAgain()))
+        throw this.#unfit(found);
+      await this.#putAside(faultsOf(found));
       written += events.length - found.size;
       refused += found.size;
       some = [...found.keys()].flatMap((event) => next.get(event) ?? []);
@@ -191,10 +201,34 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
-  async #insertEvents(
-    events: readonly SinkRecord[],
-    refused: Map<SinkRecord, string>,
-  ): Promise<void> {
+  /** Whether the table takes one more time an event that it has. Of the two rows, one is kept. */
+  async #takesAgain(): Promise<boolean> {
+    const table = `${this.#database}.events`;
+    const columns = this.#eventColumns.join(", ");
+    const [row] = await this.#client.rows(
+      "look at the tables of",
+      `SELECT 1 FROM ${table} LIMIT 1`,
+    );
+    if (row === undefined) return false;
+    const sql = `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM ${table} LIMIT 1`;
+    try {
+      await this.#client.run("write to", sql);
+      return true;
+    } catch (error) {
+      if (!isOfValue(error)) throw error;
+      return false;
+    }
+  }
+
+  #unfit(refused: Refused): StoreError {
+    const [error] = [...refused.values()].slice(-1);
+    return new StoreError(
+      `${error?.message}: so it is with ${refused.size} events of one batch: look at the types and constraints of ${this.#database}.events`,
+    );
+  }
+
+  /** By halves, until each event that is not taken is alone. */
+  async #insertEvents(events: readonly SinkRecord[], refused: Refused): Promise<void> {
     if (events.length === 0) return;
     try {
       await this.#alone(() =>
@@ -204,11 +238,7 @@ export class ClickHouseTarget implements SinkTarget {
       if (!isOfValue(error)) throw error;
       const [event] = events;
       if (events.length === 1 && event !== undefined) {
-        refused.set(event, error.said);
-        if (refused.size > refusedMax)
-          throw new StoreError(
-            `${error.message}: so it is with ${refused.size} events of one batch: look at the types and constraints of ${this.#database}.events`,
-          );
+        refused.set(event, error);
         return;
       }
       const middle = events.length >> 1;

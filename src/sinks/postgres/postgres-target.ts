@@ -32,6 +32,7 @@ import {
   type Refused,
   refusedByServer,
   refusedByTable,
+  takesAgain,
   takesSome,
   textOf,
 } from "./refused-events.ts";
@@ -47,7 +48,7 @@ interface PostgresTargetOptions {
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
-/** So many of one batch, and none taken: the table is not the one that it should be. */
+/** So many of one batch, none taken, and no older one either: the table is not as it should be. */
 const refusedMax = 100;
 /** Those that are new; several of one uuid are one. */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
@@ -199,7 +200,8 @@ export class PostgresTarget implements SinkTarget {
       const isUnfit =
         fresh.length > refusedMax &&
         taken === 0 &&
-        !(await takesSome(client, knownOf(single, fresh), copy));
+        !(await takesSome(client, knownOf(single, fresh), copy)) &&
+        !(await takesAgain(client, this.#columns));
       if (isUnfit)
         throw new StoreError(
           `write to PostgreSQL at ${this.shown}: ${[...found.values()].at(-1)}: so it is with ${found.size} events of one batch: look at the types and constraints of ${this.#schema}.events`,

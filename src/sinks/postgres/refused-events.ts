@@ -1,6 +1,7 @@
 // Which events of a batch PostgreSQL does not take, and why: because of a value in their JSON, or
 // because of what the user has added to the table. Changes nothing that is committed.
 
+import { randomUUID } from "node:crypto";
 import { type Client, DatabaseError } from "pg";
 import { arrayOf } from "../../postgres/arrays.ts";
 import { selectRows } from "../../postgres/select-rows.ts";
@@ -129,6 +130,23 @@ export async function takesSome(
     }
   }
   return false;
+}
+
+/** Whether the table takes, under another uuid, an event that it has. */
+export async function takesAgain(client: Client, columns: readonly string[]): Promise<boolean> {
+  const values = columns.map((name) => (name === "uuid" ? "$1::uuid" : name));
+  const sql = `INSERT INTO events (${columns.join(", ")})
+    SELECT ${values.join(", ")} FROM events LIMIT 1`;
+  await client.query("SAVEPOINT before_some");
+  try {
+    const { rowCount } = await client.query(sql, [randomUUID()]);
+    await client.query(keepSql);
+    return rowCount === 1;
+  } catch (error) {
+    if (!isOfValue(error)) throw error;
+    await client.query("ROLLBACK TO SAVEPOINT before_some");
+    return excluded.has((error as DatabaseError).code ?? "");
+  }
 }
 
 export function textOf(bytes: Uint8Array): string {

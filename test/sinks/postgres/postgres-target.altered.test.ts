@@ -82,6 +82,23 @@ test("a table that takes none of more than a hundred events stops the sink", asy
   expect(await target.write(all)).toEqual({ written: 1, duplicates: 0, refused: 101 });
 });
 
+test("more than a hundred refused events stop nothing if the table takes an event that it has", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url);
+  await asked(
+    url,
+    `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free'),
+      ADD PRIMARY KEY (uuid, stored_at)`,
+  );
+  await target.write(batchOf([sinkRecordOf(1, { price: "1" }, todayMs)], 0));
+  const free = Array.from({ length: 150 }, (_, at) =>
+    sinkRecordOf(2 + at, { price: "free" }, todayMs),
+  );
+  const outcome = await target.write(batchOf(free, 1));
+  expect(outcome).toEqual({ written: 0, duplicates: 0, refused: 150 });
+  expect(await rejectedAt(url)).toEqual({ count: 150, places: 150 });
+});
+
 test("a table whose refused events come again, beside events that it has, stops nothing", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
