@@ -57,7 +57,7 @@ const duePart = 1 / 4_096;
 const urgentPart = 1 / 64;
 const duePartAtEnd = 1 / 65_536;
 const lookupsARound = 8;
-const slicesMax = 4_096;
+const slicesMax = 16_384;
 
 const shareFull: Problem = {
   code: "project_full",
@@ -139,20 +139,17 @@ export class StoredShares implements ProjectShares {
   /** Writes the records that are out of date, for a second at most. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#rounds;
-    for (const ledger of this.#ledgers)
-      for (const holding of ledger.holdings.values())
-        if (holding.unwritten >= ledger.bytesMax * duePartAtEnd) this.#due.set(holding, ledger);
     const written = new AbortController();
-    const late = pauseUntilAborted(closeMsMax, written.signal);
-    await Promise.race([this.#writeDue().catch(() => {}), late]);
+    await Promise.race([this.#writeRest(), pauseUntilAborted(closeMsMax, written.signal)]);
     written.abort();
   }
 
   #isOver(ledger: StreamLedger, holding: Holding): boolean {
     const { projectsKnown, streamShareOf, config } = this.#options;
+    // No share is less than 1 %.
+    if (projectsKnown() <= 1 || !ledger.isOver(holding, 1)) return false;
     const share = streamShareOf(holding.projectId) ?? config.projectShare;
-    return share < 100 && projectsKnown() > 1 && ledger.isOver(holding, share);
+    return share < 100 && ledger.isOver(holding, share);
   }
 
   #ledgerOf(lane: Lane, projectId: string): StreamLedger {
@@ -191,6 +188,14 @@ export class StoredShares implements ProjectShares {
     }
   }
 
+  async #writeRest(): Promise<void> {
+    await this.#rounds;
+    for (const ledger of this.#ledgers)
+      for (const holding of ledger.holdings.values())
+        if (holding.unwritten >= ledger.bytesMax * duePartAtEnd) this.#due.set(holding, ledger);
+    await this.#writeDue().catch(() => {});
+  }
+
   async #writeDue(): Promise<void> {
     await Promise.all([...this.#due].map(([holding, ledger]) => this.#write(holding, ledger)));
   }
@@ -198,8 +203,9 @@ export class StoredShares implements ProjectShares {
   async #write(holding: Holding, { state }: StreamLedger): Promise<void> {
     const { processId, openBucket } = this.#options;
     const { unwritten, projectId } = holding;
-    const slices = holding.slices.get(processId) ?? [];
-    const record = JSON.stringify({ created: state.reading?.created, slices });
+    const created = state.reading?.created;
+    if (created === undefined) return;
+    const record = JSON.stringify({ created, slices: holding.slices.get(processId) ?? [] });
     this.#bucket ??= openBucket();
     const bucket = await this.#bucket;
     await bucket.put(`${projectId}.${processId}.${state.name}`, record);
@@ -223,10 +229,11 @@ export class StoredShares implements ProjectShares {
       const key = message.subject.slice(subjects.length);
       const [projectId = "", processId = "", stream] = key.split(".");
       const ledger = this.#ledgers.find(({ state }) => state.name === stream);
-      if (ledger === undefined || !isProjectId(projectId)) continue;
-      const slices = slicesOf(message.data, ledger.state.reading?.created);
-      if (slices !== undefined && processId !== this.#options.processId)
-        ledger.set(projectId, processId, slices);
+      const streamCreated = ledger?.state.reading?.created;
+      const isOwn = processId === this.#options.processId;
+      if (isOwn || streamCreated === undefined || !isProjectId(projectId)) continue;
+      const slices = slicesOf(message.data, streamCreated);
+      if (slices !== undefined) ledger!.set(projectId, processId, slices);
     }
   }
 
@@ -278,7 +285,7 @@ export class StoredShares implements ProjectShares {
 }
 
 /** The slices of a record; undefined if it is not one, or of an earlier stream of that name. */
-function slicesOf(value: Uint8Array, streamCreated: string | undefined): Slices | undefined {
+function slicesOf(value: Uint8Array, streamCreated: string): Slices | undefined {
   try {
     const { created, slices } = JSON.parse(new TextDecoder().decode(value));
     const isFit = Array.isArray(slices) && slices.length <= slicesMax && slices.length % 2 === 0;

@@ -89,9 +89,9 @@ export class StreamLedger {
   add(projectId: string, bytes: number, monotonicMs: number): Holding {
     const holding = this.#holdingOf(projectId);
     const own = holding.slices.get(this.#processId) ?? [];
-    const { ageMaxMs = 0, bytesMax = 0 } = this.#reading ?? {};
+    const { ageMaxMs = Number.POSITIVE_INFINITY } = this.#reading ?? {};
     const isOld = monotonicMs - holding.sliceMonotonicMs >= ageMaxMs / slicesOfAge;
-    if (own.length === 0 || isOld || own.at(-1)! >= bytesMax / slicesOfBytes) {
+    if (own.length === 0 || isOld || own.at(-1)! >= this.bytesMax / slicesOfBytes) {
       own.push(0, 0);
       holding.slices.set(this.#processId, own);
       holding.sliceMonotonicMs = monotonicMs;
@@ -137,12 +137,15 @@ export class StreamLedger {
   read(): boolean {
     const { reading } = this.state;
     if (reading === undefined || reading === this.#reading) return false;
-    const isNew = reading.created !== this.#reading?.created;
-    const wasKnown = this.#reading !== undefined;
-    const firstSequence = isNew && wasKnown ? Number.POSITIVE_INFINITY : reading.firstSequence;
+    const before = this.#reading;
+    const isNew = reading.created !== before?.created;
+    const isOther = isNew && before !== undefined;
     this.#reading = reading;
     this.#since = 0;
-    for (const holding of this.holdings.values()) this.forget(holding, firstSequence);
+    if (isOther || reading.firstSequence !== before?.firstSequence) {
+      const firstSequence = isOther ? Number.POSITIVE_INFINITY : reading.firstSequence;
+      for (const holding of this.holdings.values()) this.forget(holding, firstSequence);
+    }
     this.#excess = Math.max(0, this.#total - reading.bytes);
     return isNew;
   }
