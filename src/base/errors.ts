@@ -153,7 +153,7 @@ export const errorTable = {
   expands_too_far: {
     status: 413,
     title: "Too much would be stored for what was sent",
-    when: `more would be stored than PENSTOCK_EXPANSION_MAX times the bytes that were sent, which equal events alone come to, and more than ${expansionText}`,
+    when: `more than PENSTOCK_EXPANSION_MAX times the bytes that were sent would be stored, and ${expansionText} beyond that; only equal events compress so far`,
     remedy:
       "Send events that differ, or fewer of them at a time: nothing but equal ones compresses so far.",
   },
@@ -201,9 +201,9 @@ export const errorTable = {
   project_full: {
     status: 503,
     title: "The project has filled its share of the store",
-    when: `the project has filled its share of a stream, or the ${expansionText} that it may store a minute of what comes to more than PENSTOCK_EXPANSION_MAX times the bytes that were sent; others are stored`,
+    when: `the project has filled its share of a stream, or the ${expansionText} a minute that it may store beyond PENSTOCK_EXPANSION_MAX times the bytes that were sent; others are stored`,
     remedy:
-      "Wait for the seconds that Retry-After says, and send it again. Whoever runs this gateway finds what the project may fill in PENSTOCK_PROJECT_SHARE and PENSTOCK_EXPANSION_MAX.",
+      "Wait for the seconds that Retry-After says, and send it again. The operator of this gateway can give the project a larger share (penstock project limit --stream-share, PENSTOCK_PROJECT_SHARE); for bodies that expand far, PENSTOCK_EXPANSION_MAX.",
   },
   upstream_unavailable: {
     status: 503,

@@ -1,8 +1,8 @@
-// How much a project may store of what comes to far more bytes than were sent for it. The meter
-// holds to it, and errors and settings name it.
+// How many bytes a project may store beyond a multiple of the bytes that were sent for them: equal
+// events compress a thousand times and more. The meter limits them; errors and settings name the
+// limit.
 
-/** So many bytes a minute: equal events compress a thousand times and more. */
-export const expansionBytesAMinute = 8_388_608;
+export const expansionBytesAMinute = 67_108_864;
 
-/** The same number, as texts say it. */
+/** The same number, for texts. */
 export const expansionText = `${expansionBytesAMinute / 1_048_576} MiB`;

@@ -42,7 +42,7 @@ export interface ProjectQuota {
 export interface RequestCost {
   readonly events: number;
   readonly bytes: number;
-  /** Bytes to be stored, where these are far more than were sent; else 0. Set before `admit`. */
+  /** Bytes to be stored beyond a multiple of those sent; mostly 0. Set before `admit`. */
   expansion: number;
   /** What `admit` took and was not given back since; 0 where there was no limit. */
   eventsTaken: number;
@@ -75,8 +75,8 @@ export interface ProjectMeter {
   /** The rate for which the request was just refused: of both, the one with the longer wait. */
   readonly rateHit: Pick<Excess, "what" | "perSecond">;
   /**
-   * For a request of which far more would be stored than was sent: how many milliseconds until the
-   * project has room for it, which `admit` then takes; Infinity if it never has.
+   * For a request with an expansion: how many milliseconds until the project has room for it, which
+   * `admit` then takes; Infinity if it never has.
    */
   expansionWaitMs(bytes: number): number;
   /**

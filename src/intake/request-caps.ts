@@ -13,8 +13,8 @@ import type { Work } from "./work.ts";
 export interface RequestCaps {
   readonly eventsMax: number;
   /**
-   * The most bytes to be stored for each byte sent. A request beyond this passes only while the
-   * project's meter has room for its expansion.
+   * Bytes that may be stored for each byte sent. What a request stores beyond that is its expansion,
+   * of which each project has an amount a minute.
    */
   readonly expansionMax: number;
 }
@@ -38,7 +38,7 @@ export function overCaps(
   return excess === undefined ? undefined : overQuota(excess, cost);
 }
 
-/** About how many bytes the request may store, if it is beyond the cap; else 0. */
+/** About how many bytes the request may store beyond the cap; 0 for an ordinary request. */
 export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): number {
   const { cost, exchange } = work;
   const { events, bytes } = cost;
@@ -47,7 +47,7 @@ export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): nu
   // Person fields inside `properties` are once in the body, and twice in the line. To sum them up
   // takes time, so it is done only where it can decide.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
-  return likely <= expandedMax ? 0 : likely;
+  return Math.max(0, likely - expandedMax);
 }
 
 /**
@@ -61,12 +61,13 @@ export function expandsTooFar(
   if (cost.expansion === 0) return undefined;
   const waitMs = project.meter.expansionWaitMs(cost.expansion);
   if (waitMs === 0) return undefined;
-  const detail = `Of ${exchange.bytesArrived} bytes some ${cost.expansion} would be stored, more than ${expansionMax} times as many`;
+  const likely = cost.expansion + exchange.bytesArrived * expansionMax;
+  const detail = `${exchange.bytesArrived} bytes were sent, and about ${likely} would be stored for them: ${cost.expansion} more than ${expansionMax} times as many`;
   return waitMs === Number.POSITIVE_INFINITY
     ? { code: "expands_too_far", detail }
     : {
         code: "project_full",
-        detail: `${detail}, and of that the project may store ${expansionText} a minute: send the request again later`,
+        detail: `${detail}. The project may store ${expansionText} a minute of such bytes: send the request again later`,
         retryAfterMs: waitMs,
       };
 }

@@ -202,7 +202,7 @@ export const settings = {
     parse: wholeNumber(1, 1_000_000),
     fallback: "256",
     unit: "times",
-    why: `what a request may store for the bytes that were sent; what comes to more has ${expansionText} a minute for each project, past that 503 project_full, for a request of more than ${expansionText} 413 expands_too_far`,
+    why: `bytes that a request may store for each byte that was sent; beyond that each project may store ${expansionText} a minute (503 project_full), and one request no more at all (413 expands_too_far)`,
   }),
   inflightBytesMax: setting({
     parse: wholeNumber(MIB, 64 * 1_024 * MIB),

@@ -19,7 +19,7 @@ test("a project has so many bytes a minute, and no more at once", () => {
 });
 
 test("texts name that number, and do not type it", () => {
-  expect(expansionText).toBe("8 MiB");
+  expect(expansionText).toBe("64 MiB");
   for (const text of [
     errorTable.expands_too_far.when,
     errorTable.project_full.when,

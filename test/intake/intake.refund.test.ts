@@ -6,6 +6,7 @@
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { ErrorCode, Problem } from "../../src/base/errors.ts";
+import { expansionBytesAMinute } from "../../src/base/expansion.ts";
 import type {
   FrameOutcome,
   FrameSink,
@@ -271,7 +272,13 @@ describe("a 503 costs a project nothing", () => {
   });
 
   describe("what expands far", () => {
-    /** Of the 8 MiB that a project has a minute. */
+    /** What is left of the bytes that a project has a minute, in these tests. */
+    const left = 8_388_608;
+    beforeEach(() => {
+      const expansion = expansionBytesAMinute - left;
+      expect(meter.expansionWaitMs(expansion)).toBe(0);
+      expect(meter.admit({ ...costOf(0, 0), expansion })).toBe(0);
+    });
     const fiveMegabytes = () => batchOf(20, 250_000);
     const sendPacked = (batch: object[]) => send(batch, 1_000);
 
@@ -306,7 +313,7 @@ describe("a 503 costs a project nothing", () => {
       do code = await sendPacked(fiveMegabytes());
       while (code === "timeout");
       expect(code).toBe("project_full");
-      expect(meter.counts.unknown * 250_000).toBeLessThan(8_388_608);
+      expect(meter.counts.unknown * 250_000).toBeLessThan(left + 250_000);
       meterMs += 60_000;
       otherwise = ["stored", undefined];
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
@@ -320,9 +327,10 @@ describe("a 503 costs a project nothing", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("store_full");
       const { accepted } = meter.counts;
       expect(accepted).toBeGreaterThan(0);
-      const keptBytes = accepted * 250_000;
-      expect(meter.expansionWaitMs(8_388_608 - keptBytes + 10_000)).toBeGreaterThan(0);
-      expect(meter.expansionWaitMs(8_388_608 - keptBytes - 10_000)).toBe(0);
+      // 256,000 of the five million bytes are no expansion.
+      const keptBytes = accepted * (250_000 - 12_800);
+      expect(meter.expansionWaitMs(left - keptBytes + 10_000)).toBeGreaterThan(0);
+      expect(meter.expansionWaitMs(left - keptBytes - 10_000)).toBe(0);
     });
   });
 

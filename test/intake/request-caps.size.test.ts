@@ -2,6 +2,7 @@
 // placed; ordinary batches are not, however well they compress.
 
 import { describe, expect, test } from "vitest";
+import { expansionBytesAMinute } from "../../src/base/expansion.ts";
 import { expandsTooFar, expansionOf, overCaps } from "../../src/intake/request-caps.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
@@ -23,11 +24,11 @@ function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]:
   return problem;
 }
 
-/** The same of a real batch of `count` events, which came as so many bytes. */
-function codeOfBatch(
+/** The expansion of a real batch of 20,000 events, which came as so many bytes. */
+function expansionOfBatch(
   event: (index: number) => string,
   given: { bytesArrived: number; lib?: string },
-): string | undefined {
+): number {
   const count = 20_000;
   const body = Buffer.from(
     `{"batch":[${Array.from({ length: count }, (_, index) => event(index)).join(",")}]}`,
@@ -38,8 +39,7 @@ function codeOfBatch(
   const cost = costOf(count, body.length);
   const { table } = scanner;
   const work = { cost, exchange: given, project, table, additions: given.lib };
-  cost.expansion = expansionOf(work, caps);
-  return (overCaps(work, caps) ?? expandsTooFar(work, caps))?.code;
+  return expansionOf(work, caps);
 }
 
 function codeOf(...given: Given): string | undefined {
@@ -52,25 +52,35 @@ describe("a request has a size that its bytes do not show", () => {
     expect(codeOf(500_001, 1_500_003, 1_500_003)).toBe("too_many_events");
   });
 
-  test("equal events are refused for what they would fill, and not below the free floor", () => {
-    // 252 kB that hold 100 MiB of events of 29 bytes, and a hundredth of that.
+  test("equal events are refused for what they would fill beyond what is free", () => {
+    // 252 kB that hold 100 MiB of events of 29 bytes, and parts of that.
     expect(codeOf(3_460_000, 100_000_000, 252_000)).toBe("too_many_events");
     expect(codeOf(490_000, 14_210_000, 35_000)).toBe("expands_too_far");
-    expect(codeOf(25_000, 725_000, 1_900)).toBeUndefined();
-    const floorEvents = Math.floor(8_388_608 / (29 + 256));
-    expect(codeOf(floorEvents, floorEvents * 29, 100)).toBeUndefined();
-    expect(codeOf(floorEvents + 100, (floorEvents + 100) * 29, 100)).toBe("expands_too_far");
+    expect(codeOf(200_000, 5_800_000, 15_000)).toBeUndefined();
+    const events = Math.floor((expansionBytesAMinute + 256 * 100) / (29 + 256));
+    expect(codeOf(events, events * 29, 100)).toBeUndefined();
+    expect(codeOf(events + 100, (events + 100) * 29, 100)).toBe("expands_too_far");
+  });
+
+  test("only the bytes beyond the multiple count, so padding that compresses 300 times is stored", () => {
+    const meter = new Meter(() => 0);
+    // 300 MiB in one minute, a mebibyte at a time: 44 MiB beyond 256 times what was sent.
+    for (let sent = 0; sent < 300; sent++)
+      expect(codeOf(100, 1_048_576 - 100 * 256, 1_048_576 / 300, meter)).toBeUndefined();
+    // At 256 times nothing counts.
+    for (let sent = 0; sent < 1_000; sent++)
+      expect(codeOf(100, 1_048_576 - 100 * 256, 4_096, meter)).toBeUndefined();
   });
 
   test("what expands far has so much a minute, in however many requests it comes", () => {
     let nowMs = 0;
     const meter = new Meter(() => nowMs);
-    const send = () => codeOf(1_000, 29_000, 74, meter);
+    const send = () => codeOf(8_000, 232_000, 74, meter);
     const passed = (tries: number) =>
       Array.from({ length: tries }, send).filter((code) => code === undefined).length;
     expect(passed(1_000)).toBe(29);
     // It is not told that it is too large, since it may come again.
-    const refused = problemOf(1_000, 29_000, 74, meter);
+    const refused = problemOf(8_000, 232_000, 74, meter);
     expect(refused?.code).toBe("project_full");
     nowMs += refused?.retryAfterMs ?? 0;
     expect(passed(1_000)).toBe(1);
@@ -88,14 +98,15 @@ describe("a request has a size that its bytes do not show", () => {
     // Some 650 bytes an event, and 256 for what is around it: with 20,000 of them and 256 times,
     // 70,800 bytes must have come.
     const bytesArrived = 75_000;
-    expect(codeOfBatch(inside('"plain"'), { bytesArrived })).toBeUndefined();
-    expect(codeOfBatch(inside('"$set"'), { bytesArrived })).toBe("expands_too_far");
-    expect(codeOfBatch(inside('"$set_once"'), { bytesArrived })).toBe("expands_too_far");
-    expect(codeOfBatch(inside('"$s\\u0065t"'), { bytesArrived })).toBe("expands_too_far");
-    expect(codeOfBatch(inside('"$set"'), { bytesArrived: 2 * bytesArrived })).toBeUndefined();
-    expect(codeOfBatch(inside('"plain"'), { bytesArrived, lib: "x".repeat(400) })).toBe(
-      "expands_too_far",
-    );
+    expect(expansionOfBatch(inside('"plain"'), { bytesArrived })).toBe(0);
+    const twice = expansionOfBatch(inside('"$set"'), { bytesArrived });
+    expect(twice).toBeGreaterThan(20_000 * 500);
+    expect(twice).toBeLessThan(20_000 * 700);
+    expect(expansionOfBatch(inside('"$set_once"'), { bytesArrived })).toBeGreaterThan(10_000_000);
+    expect(expansionOfBatch(inside('"$s\\u0065t"'), { bytesArrived })).toBeGreaterThan(10_000_000);
+    expect(expansionOfBatch(inside('"$set"'), { bytesArrived: 2 * bytesArrived })).toBe(0);
+    const lib = "x".repeat(400);
+    expect(expansionOfBatch(inside('"plain"'), { bytesArrived, lib })).toBeGreaterThan(5_000_000);
   });
 
   test.each([
