@@ -76,8 +76,8 @@ export const errorTable = {
   distinct_id_too_long: {
     status: 400,
     title: "The event's distinct id is too long",
-    when: "in the newer protocol, a distinct id of more than 200 characters; only as the detail of a drop",
-    remedy: "Send an id of 200 characters at most.",
+    when: "in the newer protocol, a distinct id of more than 400 characters; only as the detail of a drop",
+    remedy: "Send an id of 400 characters at most.",
   },
   too_deep: {
     status: 400,

@@ -114,6 +114,12 @@ export const warningTable = {
     when: "offset is no number, or leads to a year before 0 or past 9999: left aside",
     remedy: "Send offset as a number: how many milliseconds ago the event happened.",
   },
+  id_shortened: {
+    detail:
+      "an id of more than 400 characters, in distinct_id, alias, $anon_distinct_id, $group_type, $group_key or $groups: it counts as its first 356 characters and a hash",
+    when: "a distinct id, alias, $anon_distinct_id, group type or group key has more than 400 characters: it counts as its first 356 characters, a tilde and a hash of all of it",
+    remedy: "Send ids of 400 characters at most.",
+  },
   invalid_object: {
     detail: "$set, $set_once, $group_set or $groups is not an object: ignored",
     when: "$set, $set_once, $group_set or $groups is not an object, null or an empty array: not stored",

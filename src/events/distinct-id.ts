@@ -1,25 +1,33 @@
-// Turns a distinct id as clients send it (any JSON value) into the text that is stored: at most 200
-// characters, no NUL. It reads only the beginning of the value, and parses no object, array or
-// number, so nothing that a scanner has accepted makes it throw.
+// Turns an id as clients send it (any JSON value) into the text that is stored: at most 400
+// characters, no NUL. A longer id is shortened to its beginning and a hash of all of it, so two ids
+// never become one. It parses no object, array or number, and of a long value only the beginning,
+// so nothing that a scanner has accepted makes it throw.
 
 import { Buffer } from "node:buffer";
+import { hash } from "node:crypto";
 import { Ascii } from "../base/ascii.ts";
 import type { TokenType } from "../scan/table.ts";
 import { isString } from "./item-view.ts";
-import { sequenceBytes, stringBeginning, tokenBytesRead } from "./token-beginning.ts";
+import { sequenceBytes, stringBeginning } from "./token-beginning.ts";
 
-/** Counted in code points, as PostHog's capture does. */
-export const distinctIdCharactersMax = 200;
+/** Counted in code points. PostHog's columns of ids and group keys hold as many. */
+export const distinctIdCharactersMax = 400;
+
+/** Characters of a SHA-256 in base64url, after a tilde. */
+const hashCharacters = 43;
+/** Characters of a longer id that are kept before its hash. */
+export const idBeginningCharacters = distinctIdCharactersMax - hashCharacters - 1;
 
 /**
- * The most bytes that 200 characters take in UTF-8, and one character more, so that the last of the
- * 200 is never cut.
+ * Bytes parsed of an id. One of 400 characters takes up to 4,802, each character written as two
+ * escapes.
  */
-const keptBytesMax = 4 * (distinctIdCharactersMax + 1);
+const idTokenBytesRead = 8_192;
 
 interface DistinctIdText {
   /** "" where the id is nothing but white space. */
   readonly text: string;
+  /** The id was too long, and the text is its beginning and a hash. */
   readonly cut: boolean;
 }
 
@@ -34,35 +42,52 @@ export function distinctIdText(
   end: number,
   type: TokenType,
 ): DistinctIdText {
-  const text = isString(type)
-    ? stringBeginning(body, start, end)
+  const isText = isString(type);
+  const text = isText
+    ? stringBeginning(body, start, end, idTokenBytesRead)
     : compactBeginning(body, start, end);
   if (text.trim() === "") return { text: "", cut: false };
-  const kept = storedIdText(text);
-  return { text: kept, cut: kept.length !== text.length || end - start > tokenBytesRead };
+  if (end - start <= idTokenBytesRead) {
+    const clean = cleanText(text);
+    const stored = shortened(clean);
+    return { text: stored, cut: stored !== clean };
+  }
+  const all = isText ? body.subarray(start + 1, end - 1) : body.subarray(start, end);
+  return { text: withHash(cleanText(text), all), cut: true };
 }
 
-/** How a text is stored as a distinct id; its length in UTF-16 changes only where it is cut. */
+/** How a text is stored as an id. */
 export function storedIdText(text: string): string {
-  const clean = text.replaceAll("\0", "\ufffd").toWellFormed();
-  return firstCharacters(clean, distinctIdCharactersMax);
+  return shortened(cleanText(text));
 }
 
-/**
- * The beginning of a JSON text without the white space between its tokens, long enough for the
- * characters that are kept.
- */
+function cleanText(text: string): string {
+  return text.replaceAll("\0", "\ufffd").toWellFormed();
+}
+
+function shortened(text: string): string {
+  if (text.length <= distinctIdCharactersMax) return text;
+  return firstCharacters(text, distinctIdCharactersMax).length === text.length
+    ? text
+    : withHash(text, Buffer.from(text));
+}
+
+/** `all`: the whole id, of which the text is the beginning at least. */
+function withHash(text: string, all: Buffer): string {
+  return `${firstCharacters(text, idBeginningCharacters)}~${hash("sha256", all, "base64url")}`;
+}
+
+/** The beginning of a JSON text without the white space between its tokens. */
 function compactBeginning(body: Buffer, start: number, end: number): string {
-  const readEnd = Math.min(end, start + tokenBytesRead);
-  const kept = Buffer.allocUnsafe(keptBytesMax);
+  const readEnd = Math.min(end, start + idTokenBytesRead);
+  const kept = Buffer.allocUnsafe(readEnd - start);
   let length = 0;
   let inString = false;
-  for (let at = start; at < readEnd && length < keptBytesMax; at++) {
+  for (let at = start; at < readEnd; at++) {
     const byte = body[at]!;
     if (inString || !isSpace(byte)) kept[length++] = byte;
     if (byte === Ascii.Quote) inString = !inString;
-    else if (inString && byte === Ascii.Backslash && at + 1 < readEnd && length < keptBytesMax)
-      kept[length++] = body[++at]!;
+    else if (inString && byte === Ascii.Backslash && at + 1 < readEnd) kept[length++] = body[++at]!;
   }
   return kept.toString("utf8", 0, wholeCharactersEnd(kept, length));
 }

@@ -118,15 +118,18 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   verdict.distinctIdEnd = end;
   verdict.distinctIdText = undefined;
   verdict.distinctIdCut = false;
-  // A string of at most 200 bytes has at most 200 characters, so it need not be cut. A plain one
-  // that begins with a visible character need not be cleaned either.
+  // A string of at most 400 bytes has at most 400 characters, so it need not be shortened. A plain
+  // one that begins with a visible character need not be cleaned either.
   const short = end - start - 2 <= distinctIdCharactersMax;
   if (type === TokenType.PlainString && short && isVisible(body[start + 1]!)) return;
   const { text, cut } = distinctIdText(body, start, end, type);
   if (text === "") verdict.drop = "no_distinct_id";
   verdict.distinctIdText = text;
   verdict.distinctIdCut = cut;
-  if (cut) keepReplaced(verdict, "distinct_id", body.subarray(start, end));
+  if (cut) {
+    verdict.warnings |= warningBit.id_shortened;
+    keepReplaced(verdict, "distinct_id", body.subarray(start, end));
+  }
 }
 
 /**

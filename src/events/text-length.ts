@@ -1,5 +1,5 @@
 // Refuses events whose distinct id or name is too long, for clients that are told of each event.
-// For other clients longer distinct ids are cut, and longer names are stored as they are.
+// For other clients longer distinct ids are shortened, and longer names are stored as they are.
 
 import { FieldShift, Row, TokenType } from "../scan/table.ts";
 import { distinctIdCharactersMax } from "./distinct-id.ts";
@@ -7,8 +7,8 @@ import { type ItemView, typeAt } from "./item-view.ts";
 import { stringBeginning, tokenBytesRead } from "./token-beginning.ts";
 import { refuse, type Verdict } from "./verdict.ts";
 
-/** As many as a distinct id may have, counted in code points. */
-export const eventNameCharactersMax = distinctIdCharactersMax;
+/** Counted in code points, as in PostHog. */
+export const eventNameCharactersMax = 200;
 
 export function judgeLengths(item: ItemView, verdict: Verdict): void {
   if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) {

@@ -11,19 +11,24 @@ const LETTER_U = 0x75;
 
 /**
  * The text of the string token body[start, end), quotes included. Of a token longer than
- * `tokenBytesRead`, the text of the whole characters in the bytes read.
+ * `bytesMax`, the text of the whole characters in that many bytes.
  */
-export function stringBeginning(body: Buffer, start: number, end: number): string {
-  if (end - start <= tokenBytesRead) return JSON.parse(body.toString("utf8", start, end)) as string;
-  return JSON.parse(`${body.toString("utf8", start, wholeEscapesEnd(body, start + 1))}"`) as string;
+export function stringBeginning(
+  body: Buffer,
+  start: number,
+  end: number,
+  bytesMax: number = tokenBytesRead,
+): string {
+  if (end - start <= bytesMax) return JSON.parse(body.toString("utf8", start, end)) as string;
+  const readEnd = wholeEscapesEnd(body, start + 1, start + bytesMax - 1);
+  return JSON.parse(`${body.toString("utf8", start, readEnd)}"`) as string;
 }
 
 /**
- * Where the last character or escape ends that is whole within the bytes read. Of a surrogate pair
+ * Where the last character or escape ends that is whole before `limit`. Of a surrogate pair
  * written as two escapes, the second half may be cut off.
  */
-function wholeEscapesEnd(body: Buffer, start: number): number {
-  const limit = start + tokenBytesRead - 2;
+function wholeEscapesEnd(body: Buffer, start: number, limit: number): number {
   let at = start;
   for (let next = at; next <= limit; next += stepAt(body, next)) at = next;
   return at;

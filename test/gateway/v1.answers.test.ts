@@ -139,7 +139,7 @@ describe("the newer protocol answers for each event", () => {
       v1Event({ event: "$performance_event" }),
       v1Event({ distinct_id: "" }),
       v1Event({ event: "\u{1f600}".repeat(201) }),
-      v1Event({ distinct_id: "\u{1f600}".repeat(201) }),
+      v1Event({ distinct_id: "\u{1f600}".repeat(401) }),
       v1Event({ event: "n".repeat(5_000) }),
       v1Event({ properties: { text: "x".repeat(65_536) } }),
       v1Event({ properties: [1] }),
@@ -157,7 +157,7 @@ describe("the newer protocol answers for each event", () => {
       v1Event({ window_id: "w".repeat(5_000) }),
       v1Event({
         event: "\u{1f600}".repeat(200),
-        distinct_id: "\u{1f600}".repeat(200),
+        distinct_id: "\u{1f600}".repeat(400),
         uuid: randomUUID().toUpperCase(),
       }),
     ];

@@ -5,7 +5,7 @@
 import type { ErrorCode } from "../../src/base/errors.ts";
 import type { DropCode, WarningCode } from "../../src/base/warnings.ts";
 import { messageBytesMax } from "../../src/embedded/nats-config.ts";
-import { distinctIdCharactersMax } from "../../src/events/distinct-id.ts";
+import { distinctIdCharactersMax, idBeginningCharacters } from "../../src/events/distinct-id.ts";
 import { aheadMsMax } from "../../src/events/event-time.ts";
 import { mergedBytesMax, namesBytesMax } from "../../src/events/person-fields.ts";
 import { recordOverheadBytesMax } from "../../src/events/record.ts";
@@ -75,7 +75,7 @@ function fields(): readonly Row[] {
       "`distinct_id`, else `$distinct_id`, else either in `properties`",
       "yes",
       `text of ${distinctIdCharactersMax} characters`,
-      `absent in all places, or empty or white space in the first that has one: left out, warning ${code("no_distinct_id")}. Longer: cut to ${distinctIdCharactersMax} characters, and counted, with the longer one in \`replaced\`; of one over ${read} only the beginning is read. A number, boolean, array or object: normalised to its compact JSON text`,
+      `absent in all places, or empty or white space in the first that has one: left out, warning ${code("no_distinct_id")}. Longer: stored as its first ${idBeginningCharacters} characters, a tilde and the SHA-256 of all of it, with a warning ${code("id_shortened")}, the longer one in \`replaced\`. A number, boolean, array or object: normalised to its compact JSON text`,
     ],
     [
       keys,
@@ -128,6 +128,11 @@ function properties(): readonly Row[] {
       "`$group_set`, `$groups`",
       "an object each",
       `an empty array: stored as \`{}\`. Anything else: only kept in \`replaced\`, warning ${code("invalid_object")}`,
+    ],
+    [
+      "`alias`, `$anon_distinct_id`, `$group_type`, `$group_key`, the keys in `$groups`",
+      `ids of ${distinctIdCharactersMax} characters each. A value that is no text counts as its compact JSON text`,
+      `longer: stays as it is, and counts as its shortened form, as a \`distinct_id\` does; warning ${code("id_shortened")}`,
     ],
     [
       "`$group_unset`",

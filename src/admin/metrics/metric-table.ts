@@ -62,7 +62,10 @@ export const metricTable = {
     type: "counter",
     help: "Items that had to be brought into plain form: escaped or doubled names, U+0000, lone surrogates.",
   },
-  penstock_distinct_ids_cut_total: { type: "counter", help: "Distinct ids cut to 200 characters." },
+  penstock_distinct_ids_cut_total: {
+    type: "counter",
+    help: "Distinct ids of more than 400 characters, shortened.",
+  },
   penstock_frames_total: {
     type: "counter",
     help: "Frames sent to JetStream, by lane; retries not counted.",

@@ -16,6 +16,11 @@ import { PropertyWritesReader } from "./property-writes.ts";
 
 /** Groups that one event can name: each is a row to write, for which other projects wait. */
 const eventGroupsMax = 5;
+/**
+ * The ids of a link, a group or a membership have at most this many bytes together: an entry of a
+ * PostgreSQL index holds 2,704.
+ */
+const rowIdsBytesMax = 2_400;
 /** No property that means something has a longer name, written without escapes. */
 const nameBytesMax = 17;
 
@@ -110,8 +115,7 @@ export class EffectRules {
           ? undefined
           : this.#linkOf(facts, linkKind, named),
       group: isGroup && named !== undefined ? this.#groupOf(facts.body, named) : undefined,
-      memberOf:
-        isPerson && named !== undefined ? this.#groupsOf(facts.body, named.$groups) : noGroups,
+      memberOf: isPerson && named !== undefined ? this.#groupsOf(facts, named.$groups) : noGroups,
       rejections: writes.end(),
     };
   }
@@ -168,6 +172,8 @@ export class EffectRules {
       return undefined;
     }
     const other = this.#textOf(body, span);
+    if (!this.#fits(kind === "identify" ? "$anon_distinct_id" : "alias", [distinctId, other]))
+      return undefined;
     return kind === "identify"
       ? { kind, from: other, to: distinctId }
       : { kind, from: distinctId, to: other };
@@ -181,6 +187,7 @@ export class EffectRules {
       this.#writes.reject(field, "invalid_field", `its ${field} is absent or blank`);
       return undefined;
     }
+    if (!this.#fits("$group_key", [type, key])) return undefined;
     const top = absent;
     const writes = this.#writes;
     const set = writes.membersOf(body, { field: "$group_set", top, nested: named.$group_set });
@@ -188,7 +195,7 @@ export class EffectRules {
     return { type, key, set: { once: [], set, unset } };
   }
 
-  #groupsOf(body: Buffer, groups: Span): EventEffect["memberOf"] {
+  #groupsOf({ body, distinctId }: EventFacts, groups: Span): EventEffect["memberOf"] {
     if (groups.type !== TokenType.Object) {
       if (!isEmpty(groups))
         this.#writes.reject("$groups", "invalid_field", "$groups is not an object");
@@ -206,6 +213,7 @@ export class EffectRules {
       // SDKs write null or "" for a group that a person has left.
       if (type === "") continue;
       if (key === "") found.delete(type);
+      else if (!this.#fits("$groups", [type, key, distinctId])) continue;
       else if (found.size < eventGroupsMax || found.has(type)) found.set(type, key);
       else {
         const detail = `an event may name ${eventGroupsMax} groups`;
@@ -213,6 +221,16 @@ export class EffectRules {
       }
     }
     return [...found].map(([type, key]) => ({ type, key }));
+  }
+
+  /** Whether a row with these ids can be stored; if not, the field is rejected. */
+  #fits(field: string, ids: readonly string[]): boolean {
+    let bytes = 0;
+    for (const id of ids) bytes += Buffer.byteLength(id);
+    if (bytes <= rowIdsBytesMax) return true;
+    const detail = `its ids have ${bytes} bytes together, and may have ${rowIdsBytesMax}`;
+    this.#writes.reject(field, "invalid_field", detail);
+    return false;
   }
 
   /**

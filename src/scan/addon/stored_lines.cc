@@ -16,7 +16,7 @@ constexpr size_t kProjectBytesMax = 64;
 /** An address has fewer characters, with its zone too. */
 constexpr size_t kAddressBytesMax = 64;
 /** A distinct id of so many bytes has at most as many characters, and is stored whole. */
-constexpr size_t kIdBytesMax = 200;
+constexpr size_t kIdBytesMax = 400;
 /** In the order of their numbers. */
 constexpr std::string_view kKinds[] = {"custom", "pageview",       "screen", "identify",
                                        "alias",  "group_identify", "survey", "set"};

@@ -7,7 +7,7 @@ import { storedLine, type TestEvent } from "../../../testkit/stored-events.ts";
 import { eventOf, project } from "./erase-kit.ts";
 
 const digits = "98765432109876543210";
-const cutter = new FrameCutter(project, new Set(["ada", digits, "x".repeat(200), '{"n":1}', 'é"']));
+const cutter = new FrameCutter(project, new Set(["ada", digits, "x".repeat(300), '{"n":1}', 'é"']));
 
 function cut(lines: readonly string[], { isShared = false } = {}) {
   const data = Buffer.from(lines.map((line) => `${line}\n`).join(""));
