@@ -3,7 +3,8 @@
 // is written there when all of a batch is answered. What was on its way when the process died is
 // sent again, under the same uuids. Projects go side by side. One that waits, be it with one event,
 // holds its batch, and with that all behind it: so many as may be in hand still begin, and the
-// others go on with their events in those.
+// others go on with their events in those. One whose key or address is refused then has its events
+// put aside.
 
 import type { Log } from "../../base/log.ts";
 import { SparseWarning } from "../../base/retry.ts";
@@ -53,7 +54,7 @@ const limitsDefault: PosthogLimits = {
   requestBytesMax: 4_194_304,
   answerMsMax: 60_000,
   refusedMax: 1_000,
-  pauses: { msMin: 250, msMax: 30_000, stoppedMs: 30_000 },
+  pauses: { msMin: 250, msMax: 30_000, stoppedMs: 30_000, asideMs: 30_000 },
 };
 const batchesMax = 4;
 const troublesShown = 5;
@@ -71,6 +72,8 @@ export class PosthogTarget implements SinkTarget {
   readonly #requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
   /** By project and lane. */
   #lines = new Map<string, ProjectLine>();
+  /** When something of a line was taken last. */
+  readonly #takenMonotonicMs = new Map<string, number>();
   #session = new AbortController();
   #ended = new AbortController();
   readonly #warning: SparseWarning;
@@ -238,10 +241,21 @@ export class PosthogTarget implements SinkTarget {
       },
       ...{ upstream: this.#upstream, bounds: this.#bounds, pauses: this.#pauses },
       markOf: (event) => this.#loop.markOf(event),
-      settled: (outcome) => this.#requests.set(outcome, (this.#requests.get(outcome) ?? 0) + 1),
+      settled: (outcome) => {
+        this.#requests.set(outcome, (this.#requests.get(outcome) ?? 0) + 1);
+        if (outcome === "taken") this.#takenMonotonicMs.set(name, performance.now());
+      },
+      holdsUpSince: (monotonicMs) =>
+        this.#holding.has(name) && this.#isOtherTakenSince(name, monotonicMs),
     });
     this.#lines.set(name, line);
     return line;
+  }
+
+  #isOtherTakenSince(name: string, monotonicMs: number): boolean {
+    for (const [other, atMonotonicMs] of this.#takenMonotonicMs)
+      if (other !== name && atMonotonicMs >= monotonicMs) return true;
+    return false;
   }
 
   #forgetIdle(): void {

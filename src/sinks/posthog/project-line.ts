@@ -1,7 +1,8 @@
 // Sends the events of one project and lane, in their order: one request is on its way at a time,
 // and the next leaves when that one is settled. What passes is tried for ever. What is refused is
 // halved until the event that is meant stands alone, and that one is put aside. A key that is
-// refused, or an address that is none, stops the line until somebody has seen to it.
+// refused, or an address that is none, stops the line until somebody has seen to it. If all other
+// projects would wait for that, and the upstream takes theirs, the line's events are put aside.
 
 import type { Log } from "../../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../base/retry.ts";
@@ -24,6 +25,8 @@ interface ProjectLineOptions {
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
+  /** Whether all other projects wait for this line, and some was taken since that time. */
+  readonly holdsUpSince: (monotonicMs: number) => boolean;
   /** What an event is marked with; undefined for nearly all. */
   readonly markOf: (event: SinkRecord) => string | undefined;
 }
@@ -40,6 +43,8 @@ export interface LinePauses {
   readonly msMax: number;
   /** A line that is stopped looks so often whether somebody has seen to it. */
   readonly stoppedMs: number;
+  /** A line that holds up all others for so long has its events put aside. */
+  readonly asideMs: number;
 }
 
 const sayAgainMs = 60_000;
@@ -51,14 +56,18 @@ export class ProjectLine {
   /** How many batches are not settled. */
   #batches = 0;
   #trouble: string | undefined;
+  #stoppedSinceMonotonicMs: number | undefined;
+  /** Until the upstream takes something of it again. */
+  #isPutAside = false;
 
   constructor(options: ProjectLineOptions) {
     this.#options = options;
     this.#warning = new SparseWarning(options.log, sayAgainMs);
   }
 
+  /** Nothing is lost with it. */
   get isIdle(): boolean {
-    return this.#batches === 0;
+    return this.#batches === 0 && !this.#isPutAside;
   }
 
   /** Why its events wait; undefined while they do not. */
@@ -100,7 +109,7 @@ export class ProjectLine {
       if (answer.kind === "taken" && (!refusedAll || bounds.mayRefuse(events.length))) {
         settled("taken");
         bounds.taken(events.length - answer.refused.length);
-        this.#noteTrouble(undefined);
+        this.#noteTaken();
         for (const { index, why } of answer.refused)
           refused.push({ event: events[index] as SinkRecord, why });
         return;
@@ -115,10 +124,17 @@ export class ProjectLine {
       }
       if (answer.kind === "halve" && bounds.mayRefuse(1)) {
         settled("refused");
-        this.#noteTrouble(undefined);
+        this.#noteTaken();
         refused.push({ event: events[0] as SinkRecord, why: answer.why });
         return;
       }
+      if (answer.kind === "stop" && this.#mayPutAside()) {
+        settled("refused");
+        this.#noteTrouble(`${answer.why}: its events are put aside until this is put right`);
+        for (const event of events) refused.push({ event, why: answer.why });
+        return;
+      }
+      if (answer.kind !== "stop") this.#stoppedSinceMonotonicMs = undefined;
       const isStopped = answer.kind !== "again";
       settled(isStopped ? "stopped" : "retried");
       const why = this.#whyWaiting(answer);
@@ -127,6 +143,22 @@ export class ProjectLine {
       await this.#pause(Math.max(askedMs ?? 0, isStopped ? pauses.stoppedMs : jittered(pauseMs)));
       pauseMs = Math.min(2 * pauseMs, pauses.msMax);
     }
+  }
+
+  #noteTaken(): void {
+    this.#stoppedSinceMonotonicMs = undefined;
+    this.#isPutAside = false;
+    this.#noteTrouble(undefined);
+  }
+
+  /** To be called for each answer that stops the line. */
+  #mayPutAside(): boolean {
+    const nowMonotonicMs = performance.now();
+    this.#stoppedSinceMonotonicMs ??= nowMonotonicMs;
+    const since = this.#stoppedSinceMonotonicMs;
+    const { pauses, holdsUpSince } = this.#options;
+    this.#isPutAside ||= nowMonotonicMs - since >= pauses.asideMs && holdsUpSince(since);
+    return this.#isPutAside;
   }
 
   #whyWaiting(answer: UpstreamAnswer): string {

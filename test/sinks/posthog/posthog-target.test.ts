@@ -269,6 +269,46 @@ test("one event of a project that is stopped holds all up in the end, and is nam
   expect(takenUuids(upstream)).toEqual(sentUuids(frames));
 });
 
+test("a project that is stopped and holds all up is put aside, until its key is taken", async () => {
+  const folder = newFolder();
+  upstream.play = ({ body: { api_key: key } }) =>
+    key === "key-closed" ? { status: 401, body: "API key is not valid" } : undefined;
+  const pauses = { msMin: 10, msMax: 50, stoppedMs: 50, asideMs: 100 };
+  const target = targetTo(upstream, { folder, limits: { pauses } });
+  const { counts, writer } = startSink(connection, target, {
+    limits: { eventsMax: 2, bytesMax: 1_048_576, ageMsMax: 20 },
+  });
+  const pairs = Array.from({ length: 12 }, () => [frameOf("closed", [{}]), frameOf("open", [{}])]);
+  await storeFrames(connection, pairs.flat());
+  await expect.poll(() => counts.events, within).toBe(12);
+  expect(upstream.events("key-open").length).toBe(12);
+  expect(counts.rejected).toBe(12);
+  const put = { project_id: "closed", detail: "401: API key is not valid" };
+  expect(asideIn(folder)).toMatchObject(Array.from({ length: 12 }, () => put));
+  expect(writer.status(Date.now()).reasons.join()).toContain("closed: 401: API key is not valid");
+  upstream.play = () => undefined;
+  await storeFrames(connection, [frameOf("closed", [{}])]);
+  await expect.poll(() => counts.events, within).toBe(13);
+  expect(target.faults).toEqual([]);
+  expect(counts.rejected).toBe(12);
+});
+
+test("while an upstream takes nothing of any project, nothing is put aside", async () => {
+  const folder = newFolder();
+  upstream.play = () => ({ status: 401, body: "no" });
+  const pauses = { msMin: 10, msMax: 50, stoppedMs: 20, asideMs: 20 };
+  const target = targetTo(upstream, { folder, limits: { pauses } });
+  const { counts } = startSink(connection, target, {
+    limits: { eventsMax: 2, bytesMax: 1_048_576, ageMsMax: 20 },
+  });
+  const pairs = Array.from({ length: 6 }, () => [frameOf("one", [{}]), frameOf("two", [{}])]);
+  await storeFrames(connection, pairs.flat());
+  await expect.poll(() => upstream.requests.length, within).toBeGreaterThan(40);
+  expect(asideIn(folder)).toEqual([]);
+  upstream.play = () => undefined;
+  await expect.poll(() => counts.events, within).toBe(12);
+});
+
 test.each([
   ["refuses everything", "400: no", () => ({ status: 400, body: "no" })],
   [
