@@ -32,6 +32,15 @@ test("events come into the tables, and the guide's queries answer", async () => 
   expect(answers[0]).toMatchObject([{ event: "signed up", count: "1" }]);
   expect(answers[1]).toEqual([{ plan: "pro", ids: "1" }]);
 
+  const today = new Date().toISOString().slice(0, 10);
+  const drops = /^```sql not-run\n([^`]+)```$/m.exec(guide)?.[1] ?? "";
+  const [table = "", keys = ""] = drops.replaceAll("2025-11-22", today).split("\n");
+  await asked(postgres.url, table.replace("20251122", today.replaceAll("-", "")));
+  expect(await found()).toEqual([]);
+  expect(await asked(postgres.url, `${keys.replace(/;$/, "")} RETURNING project_id`)).toEqual([
+    { project_id: id },
+  ]);
+
   const port = /"sinkPort":(\d+)/.exec(sink.said.err)?.[1];
   const shown = async (page: string) =>
     await (await fetch(`http://127.0.0.1:${port}${page}`)).text();

@@ -42,7 +42,7 @@ test("what keeps the store from opening is said with where and what to do", asyn
     "the user may not do this: let it own the database",
   );
   expect(await faultOf(url.replace(`:${port}/`, ":1/"))).toMatch(
-    /^open in PostgreSQL at 127\.0\.0\.1:1\/postgres: nobody listens there/,
+    /^open in PostgreSQL at 127\.0\.0\.1:1\/postgres: no server listens there/,
   );
 });
 
