@@ -38,57 +38,52 @@ export interface ProjectQuota {
   readonly streamShare?: number | undefined;
 }
 
-/** What a request costs its project, and how much of that `admit` has taken for it. */
+/** What a request costs its project. */
 export interface RequestCost {
   readonly events: number;
   readonly bytes: number;
-  /** Bytes to be stored beyond a multiple of those sent; mostly 0. Set before `admit`. */
+  /** Bytes to be stored beyond a multiple of those sent; mostly 0. Set before `take`. */
   expansion: number;
-  /** What `admit` took and was not given back since; 0 where there was no limit. */
-  eventsTaken: number;
-  bytesTaken: number;
-  expansionTaken: number;
 }
 
-/** The way in which a request is larger than its project's quota ever lets through at once. */
-export interface Excess {
-  readonly what: "events" | "bytes";
-  /** The rate that the quota sets. */
+/** Why a request takes nothing of its project's limits, and is refused. */
+export interface MeterRefusal {
+  /** `expansion` is what the project may store a minute of bytes beyond a multiple of those sent. */
+  readonly what: "events" | "bytes" | "expansion";
+  /** Milliseconds until the project has room; Infinity if it never has room for the request. */
+  readonly waitMs: number;
+  /** The rate that the limit sets. */
   readonly perSecond: number;
-  /** The largest request that this rate lets through. */
+  /** The largest request that this rate ever lets through at once. */
   readonly requestMax: number;
 }
 
-/**
- * Holds what a project sends to this process against its quota, and counts what becomes of it. No
- * call waits or throws.
- */
-export interface ProjectMeter {
-  /**
-   * To be called once for each request. 0: the request is within the quota, and its cost is taken.
-   * Else it counts as refused, and the number is how many milliseconds to wait.
-   */
-  admit(cost: RequestCost): number;
-  // Above 0 where no request may be let in for a while, however small: this one counts as refused,
-  // with none of its events. At 0 nothing is taken.
-  refuseUnread(bytes: number): number;
-  /** The rate for which the request was just refused: of both, the one with the longer wait. */
-  readonly rateHit: Pick<Excess, "what" | "perSecond">;
-  /**
-   * For a request with an expansion: how many milliseconds until the project has room for it, which
-   * `admit` then takes; Infinity if it never has.
-   */
-  expansionWaitMs(bytes: number): number;
-  /**
-   * Whether the request is larger than the quota ever lets through at once, and in what. To be
-   * asked before `admit`.
-   */
-  exceeds(cost: RequestCost): Excess | undefined;
+/** What a request has taken of its project's limits. */
+export interface Taken {
   /**
    * Gives back, once, the cost of the events that will be sent again: of all but `kept`, which are
-   * stored or may be, or have no retry. Only for a request that `admit` let through.
+   * stored or may be, or have no retry.
    */
-  giveBack(cost: RequestCost, kept: number): void;
+  giveBack(kept: number): void;
+  /**
+   * Counts events left out or in error, of a request that ended in a 200 or a 4xx. They cost the
+   * bytes of their request, but no events, and no expansion, since nothing of them is stored.
+   */
+  countDropped(events: number): void;
+}
+
+/**
+ * Limits what a project sends to this process, and counts what becomes of it. No call waits or
+ * throws.
+ */
+export interface ProjectMeter {
+  /** To be called once for each request. A refusal for the rate of the quota is counted. */
+  take(cost: RequestCost): Taken | MeterRefusal;
+  /**
+   * Why no request is let in for a while, however small: the one that asks counts as refused, with
+   * none of its events. Undefined: nothing is taken or counted.
+   */
+  refuseUnread(bytes: number): MeterRefusal | undefined;
   /**
    * Counts events of stored frames, duplicates aside, and the bytes of their lines, whatever the
    * request was answered.
@@ -96,11 +91,6 @@ export interface ProjectMeter {
   countStored(events: number, bytes: number): void;
   /** Counts events of frames that were sent and had no PubAck by the deadline: stored or not. */
   countUnknown(events: number): void;
-  /**
-   * Counts events left out or in error, of a request that ended in a 200 or a 4xx. They cost the
-   * bytes of their request, but no events, and no expansion, since nothing of them is stored.
-   */
-  countDropped(events: number, cost: RequestCost): void;
 }
 
 /** A project as the hot path has it. The meter stays the same when the registry entry changes. */

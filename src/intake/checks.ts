@@ -1,9 +1,8 @@
 // The checks that can refuse a whole request, in their order: whether the store takes anything now,
 // whether a project that shows in a large body's first bytes is far over its quota, what the scan
 // and the envelope say, the project's share of its stream, the caps of one request, its deadline,
-// whether its stream is fit, how far its bytes expand, and the project's quota. All are made before
-// any line of the request is placed. `admit` counts against the quota, so it is called once a
-// request.
+// whether its stream is fit, and the project's limits. All are made before any line of the request
+// is placed. `admit` takes of these limits, so it is called once a request.
 
 import type { Problem } from "../base/errors.ts";
 import type { BodyHint, Exchange, ProjectLookup, ProjectShares, Publisher } from "../base/types.ts";
@@ -11,11 +10,11 @@ import { ScanStatus } from "../scan/table.ts";
 import type { RefusalHints } from "./details/refusal-hints.ts";
 import { scanProblem } from "./envelope.ts";
 import {
-  expandsTooFar,
   expansionOf,
   overCaps,
   overRate,
   type RequestCaps,
+  refusedByMeter,
 } from "./request-caps.ts";
 import type { IntakeMetrics } from "./tally.ts";
 import type { Work } from "./work.ts";
@@ -66,10 +65,10 @@ export class Checks {
       return undefined;
     const unfit = this.ofStore();
     if (unfit !== undefined) return unfit;
-    const waitMs = meter.refuseUnread(bytes);
-    if (waitMs === 0) return undefined;
+    const refusal = meter.refuseUnread(bytes);
+    if (refusal === undefined) return undefined;
     exchange.projectId = projectId;
-    return overRate(meter, waitMs);
+    return overRate(refusal);
   }
 
   /**
@@ -115,17 +114,17 @@ export class Checks {
     const unfit = this.#publisher.refusalOf(lane, project.id);
     if (unfit !== undefined) return unfit;
     cost.expansion = expansionOf(work, this.#caps);
-    return expandsTooFar(work, this.#caps) ?? this.#takeQuota(work);
-  }
-
-  /** Takes what the request costs of the project's quota and of its expansion, or nothing. */
-  #takeQuota(work: Work): Problem | undefined {
-    const { lane, project, cost } = work;
-    const waitMs = project.meter.admit(cost);
-    if (waitMs === 0) return undefined;
-    this.#hints.noteLibrary(work);
-    this.#metrics.events(lane, "rate_limited", cost.events);
-    return overRate(project.meter, waitMs);
+    const taken = project.meter.take(cost);
+    if (!("waitMs" in taken)) {
+      work.taken = taken;
+      return undefined;
+    }
+    const problem = refusedByMeter(taken, work, this.#caps);
+    if (problem.code === "rate_limited") {
+      this.#hints.noteLibrary(work);
+      this.#metrics.events(lane, "rate_limited", cost.events);
+    }
+    return problem;
   }
 }
 

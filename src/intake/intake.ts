@@ -314,13 +314,13 @@ class RequestTaker {
    * now if it has none.
    */
   #finish(work: Work): void {
-    const { exchange, lane, project, cost, tally, pending } = work;
+    const { exchange, lane, cost, taken, tally, pending } = work;
     tally.countWork(this.#metrics);
     // A body that failed may have no scanner any more: its table is another body's then.
     if (tally.dropped > 0 && !pending.failed) this.#hints.noteLibrary(work);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
       tally.countTold(lane, this.#metrics, true);
-      project.meter.countDropped(tally.dropped, cost);
+      taken.countDropped(tally.dropped);
       exchange.answerProblem(problemOfItems(tally));
     } else {
       pending.placed();

@@ -13,7 +13,7 @@ import type {
   MeteredProject,
   ProjectShares,
   Publisher,
-  RequestCost,
+  Taken,
 } from "../base/types.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
@@ -33,7 +33,7 @@ interface PendingOf {
   readonly exchange: Exchange;
   readonly lane: Lane;
   readonly project: MeteredProject;
-  readonly cost: RequestCost;
+  readonly taken: Taken;
   readonly tally: Tally;
 }
 
@@ -51,7 +51,7 @@ export class PendingRequest implements FrameWaiter {
   readonly #tally: Tally;
   readonly #lane: Lane;
   readonly #project: MeteredProject;
-  readonly #cost: RequestCost;
+  readonly #taken: Taken;
   readonly #reports: PendingReports;
   #isPlaced = false;
   // The frames without an outcome, and 1 held by the intake until the last line is placed: so the
@@ -73,12 +73,12 @@ export class PendingRequest implements FrameWaiter {
   #isUnfit = false;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
-  constructor({ exchange, tally, lane, project, cost }: PendingOf, reports: PendingReports) {
+  constructor({ exchange, tally, lane, project, taken }: PendingOf, reports: PendingReports) {
     this.#exchange = exchange;
     this.#tally = tally;
     this.#lane = lane;
     this.#project = project;
-    this.#cost = cost;
+    this.#taken = taken;
     this.#reports = reports;
   }
 
@@ -193,7 +193,7 @@ export class PendingRequest implements FrameWaiter {
     const tally = this.#tally;
     tally.countTold(this.#lane, metrics, this.#failure === undefined);
     if (tally.dropped === 0) return;
-    this.#project.meter.countDropped(tally.dropped, this.#cost);
+    this.#taken.countDropped(tally.dropped);
     if (clientWarnings !== undefined) tally.warnNotStored(this.#exchange, clientWarnings);
   }
 
@@ -235,7 +235,7 @@ export class PendingRequest implements FrameWaiter {
     // that the client is told were left out have no retry.
     if (this.#failure !== undefined || this.#abandoned) {
       const leftOut = this.#isStoredInPart && !this.#abandoned ? this.#tally.dropped : 0;
-      meter.giveBack(this.#cost, this.#stored + this.#unknown + leftOut);
+      this.#taken.giveBack(this.#stored + this.#unknown + leftOut);
     }
   }
 }

@@ -4,7 +4,7 @@
 
 import type { Problem } from "../base/errors.ts";
 import { expansionText } from "../base/expansion.ts";
-import type { Excess, Exchange, ProjectMeter, RequestCost } from "../base/types.ts";
+import type { Exchange, MeterRefusal } from "../base/types.ts";
 import { itemFlags, typeAt } from "../events/item-view.ts";
 import { recordsBytesLikely } from "../events/record.ts";
 import { Extra, ExtraShift, extraOf, Header, hasExtra, Row, TokenType } from "../scan/table.ts";
@@ -25,17 +25,17 @@ export const noCaps: RequestCaps = {
 };
 
 /** The part of a request's work that the caps read. */
-type CappedWork = Pick<Work, "project" | "cost" | "additions" | "table"> & {
+type CappedWork = Pick<Work, "cost" | "additions" | "table"> & {
   readonly exchange: Pick<Exchange, "bytesArrived">;
 };
 
 export function overCaps(
-  { cost, project }: Pick<CappedWork, "cost" | "project">,
+  { cost }: Pick<CappedWork, "cost">,
   { eventsMax }: RequestCaps,
 ): Problem | undefined {
-  if (cost.events > eventsMax) return tooMany(cost.events, `a request may hold ${eventsMax}`);
-  const excess = project.meter.exceeds(cost);
-  return excess === undefined ? undefined : overQuota(excess, cost);
+  return cost.events > eventsMax
+    ? tooMany(cost.events, `a request may hold ${eventsMax}`)
+    : undefined;
 }
 
 /** About how many bytes the request may store beyond the cap; 0 for an ordinary request. */
@@ -48,28 +48,6 @@ export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): nu
   // takes time, so it is done only where it can decide.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
   return Math.max(0, likely - expandedMax);
-}
-
-/**
- * Refuses a request with an expansion that the project never has room for, and one that it has no
- * room for now: the latter is retried, and must not be told that it is too large.
- */
-export function expandsTooFar(
-  { cost, exchange, project }: Omit<CappedWork, "additions" | "table">,
-  { expansionMax }: RequestCaps,
-): Problem | undefined {
-  if (cost.expansion === 0) return undefined;
-  const waitMs = project.meter.expansionWaitMs(cost.expansion);
-  if (waitMs === 0) return undefined;
-  const likely = cost.expansion + exchange.bytesArrived * expansionMax;
-  const detail = `${exchange.bytesArrived} bytes were sent, and about ${likely} would be stored for them: ${cost.expansion} more than ${expansionMax} times as many`;
-  return waitMs === Number.POSITIVE_INFINITY
-    ? { code: "expands_too_far", detail }
-    : {
-        code: "project_full",
-        detail: `${detail}. The project may store ${expansionText} a minute of such bytes: send the request again later`,
-        retryAfterMs: waitMs,
-      };
 }
 
 /**
@@ -105,21 +83,45 @@ const personParts = [
   [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
 ] as const;
 
-/** The problem of a request that the meter has just refused: it has room in `retryAfterMs`. */
-export function overRate({ rateHit }: ProjectMeter, retryAfterMs: number): Problem {
-  const { what, perSecond } = rateHit;
-  const detail = `The project is over its quota of ${perSecond} ${what} a second: try again later`;
-  return { code: "rate_limited", detail, retryAfterMs };
-}
-
-/** Names the project's quota, so that its owner knows how much to send, or what to ask for. */
-function overQuota(
-  { what, perSecond, requestMax }: Excess,
-  { events, bytes }: RequestCost,
+/**
+ * The problem of a request that the meter has refused. It names the limit, so that its owner knows
+ * how much to send, or what to ask for. One that has room later must not be told that it is too
+ * large.
+ */
+export function refusedByMeter(
+  refusal: MeterRefusal,
+  work: Pick<CappedWork, "cost" | "exchange">,
+  caps: RequestCaps,
 ): Problem {
+  const { what, waitMs, perSecond, requestMax } = refusal;
+  const { events, bytes } = work.cost;
+  if (what === "expansion") return expandsTooFar(waitMs, work, caps);
+  if (waitMs < Number.POSITIVE_INFINITY) return overRate(refusal);
   const most = `and the quota of the project, ${perSecond} ${what} a second, lets through ${Math.floor(requestMax)} at once`;
   if (what === "events") return tooMany(events, most);
   return { code: "body_too_large", detail: `The body has ${bytes} bytes, ${most}` };
+}
+
+/** The problem of a request over the rate of its project's quota. */
+export function overRate({ what, perSecond, waitMs }: MeterRefusal): Problem {
+  const detail = `The project is over its quota of ${perSecond} ${what} a second: try again later`;
+  return { code: "rate_limited", detail, retryAfterMs: waitMs };
+}
+
+function expandsTooFar(
+  waitMs: number,
+  { cost, exchange }: Pick<CappedWork, "cost" | "exchange">,
+  { expansionMax }: RequestCaps,
+): Problem {
+  const likely = cost.expansion + exchange.bytesArrived * expansionMax;
+  const detail = `${exchange.bytesArrived} bytes were sent, and about ${likely} would be stored for them: ${cost.expansion} more than ${expansionMax} times as many`;
+  return waitMs === Number.POSITIVE_INFINITY
+    ? { code: "expands_too_far", detail }
+    : {
+        code: "project_full",
+        detail: `${detail}. The project may store ${expansionText} a minute of such bytes: send the request again later`,
+        retryAfterMs: waitMs,
+      };
 }
 
 function tooMany(events: number, most: string): Problem {

@@ -12,6 +12,7 @@ import type {
   ProjectLookup,
   Publisher,
   RequestCost,
+  Taken,
 } from "../base/types.ts";
 import type { RecordWriter } from "../events/record.ts";
 import type { RecordTemplate } from "../events/record-template.ts";
@@ -102,6 +103,9 @@ export class Work implements RequestFacts {
   cost!: RequestCost;
   additions: string | undefined = undefined;
 
+  /** Set once the request is admitted. */
+  taken!: Taken;
+
   // The fields from here on are set by `begin`.
   needsTimestamp = false;
   skewMs = 0;
@@ -159,9 +163,6 @@ export class Work implements RequestFacts {
       events: this.table[Header.ItemCount]!,
       bytes: this.body.length,
       expansion: 0,
-      eventsTaken: 0,
-      bytesTaken: 0,
-      expansionTaken: 0,
     };
   }
 
@@ -199,7 +200,7 @@ export class Work implements RequestFacts {
   giveUp(): void {
     const { frames, pending }: Partial<Pick<Work, "frames" | "pending">> = this;
     frames?.abandon();
-    if (pending === undefined) this.project.meter.giveBack(this.cost, 0);
+    if (pending === undefined) this.taken.giveBack(0);
     else pending.abandon();
   }
 }

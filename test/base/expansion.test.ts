@@ -5,17 +5,17 @@ import { errorTable } from "../../src/base/errors.ts";
 import { expansionBytesAMinute, expansionText } from "../../src/base/expansion.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { settings } from "../../src/settings/config.ts";
-import { costOf } from "../../testkit/cost-of.ts";
+import { costOf, waitMsOf } from "../../testkit/cost-of.ts";
 
 test("a project has so many bytes a minute, and no more at once", () => {
   let monotonicMs = 0;
   const meter = new Meter(() => monotonicMs);
-  expect(meter.expansionWaitMs(expansionBytesAMinute + 1)).toBe(Number.POSITIVE_INFINITY);
-  expect(meter.expansionWaitMs(expansionBytesAMinute)).toBe(0);
-  meter.admit({ ...costOf(1, 1), expansion: expansionBytesAMinute });
-  expect(meter.expansionWaitMs(expansionBytesAMinute)).toBeCloseTo(60_000);
+  const waitMs = (expansion: number) => waitMsOf(meter, costOf(1, 1, expansion));
+  expect(waitMs(expansionBytesAMinute + 1)).toBe(Number.POSITIVE_INFINITY);
+  expect(waitMs(expansionBytesAMinute)).toBe(0);
+  expect(waitMs(expansionBytesAMinute)).toBeCloseTo(60_000);
   monotonicMs = 60_000;
-  expect(meter.expansionWaitMs(expansionBytesAMinute)).toBe(0);
+  expect(waitMs(expansionBytesAMinute)).toBe(0);
 });
 
 test("texts name that number, and do not type it", () => {

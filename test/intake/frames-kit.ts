@@ -53,22 +53,18 @@ export function intakeOnFrames(
   };
   const given = { stored: 0, dropped: 0, unknown: 0, givenBack: 0 };
   const noted: ProjectMeter = {
-    ...{
-      admit: () => 0,
-      refuseUnread: () => 0,
-      expansionWaitMs: () => 0,
-      exceeds: () => undefined,
-      rateHit: { what: "events", perSecond: 1 },
-    },
-    giveBack: () => void given.givenBack++,
+    take: () => ({
+      giveBack: () => void given.givenBack++,
+      countDropped(events: number) {
+        given.dropped += events;
+      },
+    }),
+    refuseUnread: () => undefined,
     countStored(events: number) {
       given.stored += events;
     },
     countUnknown(events: number) {
       given.unknown += events;
-    },
-    countDropped(events: number) {
-      given.dropped += events;
     },
   };
   const project = { id: "a", name: "a", keys: ["key_a"], enabled: true, meter: meter ?? noted };

@@ -64,10 +64,10 @@ const frameBytesMax = 524_288;
 const borrowedBytesMax = 1_048_576;
 
 const openMeter: ProjectMeter = {
-  ...{ admit: () => 0, refuseUnread: () => 0, expansionWaitMs: () => 0 },
-  ...{ exceeds: () => undefined, giveBack() {}, countStored() {}, countUnknown() {} },
-  countDropped() {},
-  rateHit: { what: "events", perSecond: 1 },
+  take: () => ({ giveBack() {}, countDropped() {} }),
+  refuseUnread: () => undefined,
+  countStored() {},
+  countUnknown() {},
 };
 
 export class IntakeKit {

@@ -25,15 +25,13 @@ import { FakeFrame } from "./fake-frame.ts";
 const frameBytesMax = 524_288;
 let admitted: number[];
 const meter = {
-  admit: ({ events }: { events: number }) => admitted.push(events) && 0,
-  refuseUnread: () => 0,
-  expansionWaitMs: () => 0,
-  exceeds: () => undefined,
-  rateHit: { what: "events" as const, perSecond: 1 },
-  giveBack() {},
+  take({ events }: { events: number }) {
+    admitted.push(events);
+    return { giveBack() {}, countDropped() {} };
+  },
+  refuseUnread: () => undefined,
   countStored() {},
   countUnknown() {},
-  countDropped() {},
 };
 const projects = new Map<string, MeteredProject>(
   ["a", "b"].map((id) => [

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import type { BackgroundScanner } from "../../src/scan/table.ts";
-import { costOf } from "../../testkit/cost-of.ts";
+import { costOf, waitMsOf } from "../../testkit/cost-of.ts";
 import { type BodyOf, IntakeKit } from "./intake-kit.ts";
 
 let meterMs: number;
@@ -18,7 +18,7 @@ let scanned: number;
 /** 1,000 events a second, of which some are owed. */
 function owe(events: number): void {
   meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 1 });
-  expect(meter.admit(costOf(1_000 + events, 0))).toBe(0);
+  expect(waitMsOf(meter, costOf(1_000 + events, 0))).toBe(0);
 }
 
 function createScanner(rows?: number): BackgroundScanner {

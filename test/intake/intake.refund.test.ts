@@ -14,14 +14,13 @@ import type {
   Intake,
   MeteredProject,
   Publisher,
-  RequestCost,
 } from "../../src/base/types.ts";
 import { JsonRecordWriter } from "../../src/events/record.ts";
 import { UuidSource } from "../../src/events/uuid.ts";
 import { createIntake } from "../../src/intake/intake.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
-import { costOf } from "../../testkit/cost-of.ts";
+import { costOf, takenOf, waitMsOf } from "../../testkit/cost-of.ts";
 import { bareExchange } from "./bare-exchange.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
@@ -115,7 +114,7 @@ beforeEach(() => {
 /** So many events are left of the project's burst, which is never less than 100. */
 function leave(events: number, limits: { readonly bytesPerSecond?: number } = {}): void {
   meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1, ...limits });
-  expect(meter.admit(costOf(100 - events, 0))).toBe(0);
+  expect(waitMsOf(meter, costOf(100 - events, 0))).toBe(0);
 }
 
 /** The code of the answer, or "stored", or "threw". */
@@ -181,7 +180,7 @@ describe("a 503 costs a project nothing", () => {
       // Of a large request, those that were placed before the first was known to be lost.
       expect(unknown).toBeGreaterThan(0);
       if (padding < 60_000) expect(unknown).toBe(10);
-      for (let left = 10 - unknown; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
+      for (let left = 10 - unknown; left > 0; left--) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
       expect(await send(batchOf(10, padding))).toBe("rate_limited");
     },
   );
@@ -201,8 +200,9 @@ describe("a 503 costs a project nothing", () => {
       expect(storedBytes).toBeGreaterThan(accepted * padding);
       expect(unknown).toBe(0);
       expect(counted).toContainEqual(["none", accepted]);
-      for (let left = 10 - accepted; left > 0; left--) expect(meter.admit(costOf(1, 1))).toBe(0);
-      expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+      for (let left = 10 - accepted; left > 0; left--)
+        expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
+      expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
     },
   );
 
@@ -276,8 +276,7 @@ describe("a 503 costs a project nothing", () => {
     const left = 8_388_608;
     beforeEach(() => {
       const expansion = expansionBytesAMinute - left;
-      expect(meter.expansionWaitMs(expansion)).toBe(0);
-      expect(meter.admit({ ...costOf(0, 0), expansion })).toBe(0);
+      expect(waitMsOf(meter, costOf(0, 0, expansion))).toBe(0);
     });
     const fiveMegabytes = () => batchOf(20, 250_000);
     const sendPacked = (batch: object[]) => send(batch, 1_000);
@@ -329,30 +328,26 @@ describe("a 503 costs a project nothing", () => {
       expect(accepted).toBeGreaterThan(0);
       // 256,000 of the five million bytes are no expansion.
       const keptBytes = accepted * (250_000 - 12_800);
-      expect(meter.expansionWaitMs(left - keptBytes + 10_000)).toBeGreaterThan(0);
-      expect(meter.expansionWaitMs(left - keptBytes - 10_000)).toBe(0);
+      expect(waitMsOf(meter, costOf(0, 0, left - keptBytes + 10_000))).toBeGreaterThan(0);
+      expect(waitMsOf(meter, costOf(0, 0, left - keptBytes - 10_000))).toBe(0);
     });
   });
 
   test("what is given back never comes to more than a burst, nor than what was taken", () => {
-    const admitted = (events: number, bytes: number): RequestCost => {
-      const cost = costOf(events, bytes);
-      expect(meter.admit(cost)).toBe(0);
-      return cost;
-    };
+    const admitted = (events: number, bytes: number) => takenOf(meter, costOf(events, bytes));
     meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
     const small = admitted(1, 1);
-    meter.giveBack(admitted(199, 131_070), 0);
-    meter.giveBack(small, 0);
-    meter.giveBack(small, 0);
+    admitted(199, 131_070).giveBack(0);
+    small.giveBack(0);
+    small.giveBack(0);
     // The bucket is full again, and no fuller.
     const large = admitted(200, 131_072);
-    expect(meter.admit(costOf(1, 1))).toBeCloseTo(1_000);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(1_000);
     // What the small one had taken it has back already.
-    meter.giveBack(small, 0);
-    expect(meter.admit(costOf(1, 1))).toBeCloseTo(1_000);
-    meter.giveBack(large, 0);
-    for (let count = 0; count < 100; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
-    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+    small.giveBack(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(1_000);
+    large.giveBack(0);
+    for (let count = 0; count < 100; count++) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 });

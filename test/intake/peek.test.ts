@@ -7,15 +7,10 @@ import type { BodyHint, MeteredProject, ProjectLookup } from "../../src/base/typ
 import { createPeek, peekedBytesMax } from "../../src/intake/peek.ts";
 
 const meter: MeteredProject["meter"] = {
-  admit: () => 0,
-  refuseUnread: () => 0,
-  expansionWaitMs: () => 0,
-  exceeds: () => undefined,
-  rateHit: { what: "events", perSecond: 1 },
-  giveBack: () => {},
+  take: () => ({ giveBack: () => {}, countDropped: () => {} }),
+  refuseUnread: () => undefined,
   countStored: () => {},
   countUnknown: () => {},
-  countDropped: () => {},
 };
 const known = new Map(
   ["a", "b", "off"].map((id) => [

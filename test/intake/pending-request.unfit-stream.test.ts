@@ -7,7 +7,7 @@ import type { FrameOutcome } from "../../src/base/types.ts";
 import { type PendingReports, PendingRequest } from "../../src/intake/pending-request.ts";
 import { Tally } from "../../src/intake/tally.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
-import { costOf } from "../../testkit/cost-of.ts";
+import { costOf, takenOf } from "../../testkit/cost-of.ts";
 
 const unfit: Problem = {
   code: "unavailable",
@@ -26,9 +26,9 @@ function answerTo(
     answerStored() {},
   };
   const project = { id: "a", name: "a", keys: [], enabled: true, meter: new Meter(() => 0) };
-  const cost = costOf(settled.length, 1);
+  const taken = takenOf(project.meter, costOf(settled.length, 1));
   const tally = new Tally();
-  const pending = new PendingRequest({ exchange, project, lane: "live", cost, tally } as never, {
+  const pending = new PendingRequest({ exchange, project, lane: "live", taken, tally } as never, {
     metrics: { events() {} } as unknown as PendingReports["metrics"],
     publisher: { refusalOf: () => refusal },
   });

@@ -3,11 +3,11 @@
 
 import { describe, expect, test } from "vitest";
 import { expansionBytesAMinute } from "../../src/base/expansion.ts";
-import { expandsTooFar, expansionOf, overCaps } from "../../src/intake/request-caps.ts";
+import { expansionOf, overCaps, refusedByMeter } from "../../src/intake/request-caps.ts";
 import { Meter } from "../../src/projects/quota/meter.ts";
 import { createNativeScanner } from "../../src/scan/native.ts";
 import { Header, ScanStatus } from "../../src/scan/table.ts";
-import { costOf } from "../../testkit/cost-of.ts";
+import { costOf, refusalOf } from "../../testkit/cost-of.ts";
 
 const caps = { eventsMax: 500_000, expansionMax: 256 };
 
@@ -19,9 +19,10 @@ function problemOf(...[events, bytes, bytesArrived, meter = new Meter(() => 0)]:
   const cost = costOf(events, bytes);
   const work = { cost, exchange: { bytesArrived }, project, table, additions: undefined };
   cost.expansion = expansionOf(work, caps);
-  const problem = overCaps(work, caps) ?? expandsTooFar(work, caps);
-  if (problem === undefined) meter.admit(cost);
-  return problem;
+  const problem = overCaps(work, caps);
+  if (problem !== undefined) return problem;
+  const refusal = refusalOf(meter, cost);
+  return refusal && refusedByMeter(refusal, work, caps);
 }
 
 /** The expansion of a real batch of 20,000 events, which came as so many bytes. */

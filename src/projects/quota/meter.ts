@@ -3,7 +3,13 @@
 // memory. Must not know requests or NATS.
 
 import { expansionBytesAMinute } from "../../base/expansion.ts";
-import type { Excess, ProjectMeter, ProjectQuota, RequestCost } from "../../base/types.ts";
+import type {
+  MeterRefusal,
+  ProjectMeter,
+  ProjectQuota,
+  RequestCost,
+  Taken,
+} from "../../base/types.ts";
 import { Portions } from "./portions.ts";
 
 /** What a project's requests have come to, in this process. */
@@ -58,13 +64,6 @@ const expansionRate: Rate = {
   burst: expansionBytesAMinute,
   debtMax: 0,
 };
-
-/** The part of a request's cost that it goes on owing. */
-interface KeptCost {
-  readonly events: number;
-  readonly bytes: number;
-  readonly expansion: number;
-}
 
 /**
  * Tokens that come back at a rate, up to a burst. A request that finds a token may take more tokens
@@ -187,38 +186,46 @@ export class Meter implements ProjectMeter {
     return bucket;
   }
 
-  expansionWaitMs(bytes: number): number {
-    const monotonicMs = this.#monotonicMs();
-    this.#expansion ??= new TokenBucket(expansionRate, monotonicMs);
-    return bytes > this.#expansion.requestMax
-      ? Number.POSITIVE_INFINITY
-      : this.#expansion.waitMs(bytes, monotonicMs);
-  }
-
-  admit(cost: RequestCost): number {
+  take(cost: RequestCost): Taken | MeterRefusal {
+    const refusal =
+      tooLarge("events", this.#events, cost.events) ??
+      tooLarge("bytes", this.#bytes, cost.bytes) ??
+      this.#expansionRefusal(cost.expansion);
+    if (refusal !== undefined) return refusal;
     const waitMs = this.#quotaWaitMs(cost);
     if (waitMs > 0) {
       this.#rateLimitedRequests++;
       this.#rateLimitedEvents += cost.events;
       this.#rateLimitedBytes += cost.bytes;
-      return waitMs;
+      return this.#rateRefusal(waitMs);
     }
-    if (this.#events !== undefined) cost.eventsTaken = this.#events.take(eventTokens(cost.events));
-    if (this.#bytes !== undefined) cost.bytesTaken = this.#bytes.take(cost.bytes);
-    if (cost.expansion > 0) cost.expansionTaken = this.#expansion?.take(cost.expansion) ?? 0;
-    return 0;
+    return new Ticket(this, cost, {
+      events: this.#events?.take(eventTokens(cost.events)) ?? 0,
+      bytes: this.#bytes?.take(cost.bytes) ?? 0,
+      expansion: cost.expansion > 0 ? this.#expansion!.take(cost.expansion) : 0,
+    });
   }
 
-  refuseUnread(bytes: number): number {
+  refuseUnread(bytes: number): MeterRefusal | undefined {
     const monotonicMs = this.#monotonicMs();
     const leastMs = Math.max(
       this.#events?.waitMs(1, monotonicMs) ?? 0,
       this.#bytes?.waitMs(1, monotonicMs) ?? 0,
     );
-    if (leastMs < farOverMs) return 0;
+    if (leastMs < farOverMs) return undefined;
     this.#rateLimitedRequests++;
     this.#rateLimitedBytes += bytes;
-    return this.#quotaWaitMs({ events: 1, bytes });
+    return this.#rateRefusal(this.#quotaWaitMs({ events: 1, bytes }));
+  }
+
+  #expansionRefusal(bytes: number): MeterRefusal | undefined {
+    if (bytes === 0) return undefined;
+    const monotonicMs = this.#monotonicMs();
+    this.#expansion ??= new TokenBucket(expansionRate, monotonicMs);
+    const never = tooLarge("expansion", this.#expansion, bytes);
+    if (never !== undefined) return never;
+    const waitMs = this.#expansion.waitMs(bytes, monotonicMs);
+    return waitMs === 0 ? undefined : refusalBy("expansion", this.#expansion, waitMs);
   }
 
   #quotaWaitMs({ events, bytes }: Pick<RequestCost, "events" | "bytes">): number {
@@ -232,22 +239,19 @@ export class Meter implements ProjectMeter {
     return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));
   }
 
-  get rateHit(): Pick<Excess, "what" | "perSecond"> {
-    const bucket = this.#isOverBytes ? this.#bytes : this.#events;
-    return { what: this.#isOverBytes ? "bytes" : "events", perSecond: bucket?.perSecond ?? 0 };
+  /** The refusal names the rate with the longer wait. */
+  #rateRefusal(waitMs: number): MeterRefusal {
+    const what = this.#isOverBytes || this.#events === undefined ? "bytes" : "events";
+    return refusalBy(what, (what === "bytes" ? this.#bytes : this.#events)!, waitMs);
   }
 
-  exceeds({ events, bytes }: RequestCost): Excess | undefined {
-    return excessOf("events", this.#events, events) ?? excessOf("bytes", this.#bytes, bytes);
-  }
-
-  giveBack(cost: RequestCost, kept: number): void {
-    const share = kept === 0 ? 0 : kept / cost.events;
-    this.#keep(cost, {
-      events: kept,
-      bytes: cost.bytes * share,
-      expansion: cost.expansion * share,
-    });
+  /** Gives back tokens that a request has taken. */
+  giveBack({ events, bytes, expansion }: Tokens): void {
+    if (events + bytes + expansion === 0) return;
+    const monotonicMs = this.#monotonicMs();
+    this.#events?.giveBack(events, monotonicMs);
+    this.#bytes?.giveBack(bytes, monotonicMs);
+    this.#expansion?.giveBack(expansion, monotonicMs);
   }
 
   countStored(events: number, bytes: number): void {
@@ -259,27 +263,8 @@ export class Meter implements ProjectMeter {
     this.#unknown += events;
   }
 
-  countDropped(events: number, cost: RequestCost): void {
+  countDropped(events: number): void {
     this.#dropped += events;
-    const { eventsTaken, bytesTaken, expansionTaken } = cost;
-    this.#keep(cost, {
-      events: eventTokens(eventsTaken - events),
-      bytes: bytesTaken,
-      expansion: Math.max(0, expansionTaken - (cost.expansion * events) / cost.events),
-    });
-  }
-
-  /** Gives back what the request has taken and is not to keep. */
-  #keep(cost: RequestCost, kept: KeptCost): void {
-    const { eventsTaken, bytesTaken, expansionTaken } = cost;
-    if (eventsTaken + bytesTaken + expansionTaken === 0) return;
-    const monotonicMs = this.#monotonicMs();
-    cost.eventsTaken = Math.min(eventsTaken, kept.events);
-    cost.bytesTaken = Math.min(bytesTaken, kept.bytes);
-    cost.expansionTaken = Math.min(expansionTaken, kept.expansion);
-    this.#events?.giveBack(eventsTaken - cost.eventsTaken, monotonicMs);
-    this.#bytes?.giveBack(bytesTaken - cost.bytesTaken, monotonicMs);
-    this.#expansion?.giveBack(expansionTaken - cost.expansionTaken, monotonicMs);
   }
 
   get counts(): Counts {
@@ -295,6 +280,56 @@ export class Meter implements ProjectMeter {
   }
 }
 
+/** Tokens that a request has taken, and not given back since; 0 where there was no limit. */
+interface Tokens {
+  events: number;
+  bytes: number;
+  expansion: number;
+}
+
+class Ticket implements Taken {
+  readonly #meter: Meter;
+  readonly #cost: RequestCost;
+  readonly #taken: Tokens;
+
+  constructor(meter: Meter, cost: RequestCost, taken: Tokens) {
+    this.#meter = meter;
+    this.#cost = cost;
+    this.#taken = taken;
+  }
+
+  giveBack(kept: number): void {
+    const { events, bytes, expansion } = this.#cost;
+    const part = kept === 0 ? 0 : kept / events;
+    this.#keep({ events: kept, bytes: bytes * part, expansion: expansion * part });
+  }
+
+  countDropped(events: number): void {
+    this.#meter.countDropped(events);
+    const { events: ofAll, expansion } = this.#cost;
+    const taken = this.#taken;
+    this.#keep({
+      events: eventTokens(taken.events - events),
+      bytes: taken.bytes,
+      expansion: taken.expansion - (expansion * events) / Math.max(1, ofAll),
+    });
+  }
+
+  /** Gives back what is taken beyond this. */
+  #keep({ events, bytes, expansion }: Tokens): void {
+    const taken = this.#taken;
+    const rest = {
+      events: Math.min(taken.events, Math.max(0, taken.events - events)),
+      bytes: Math.min(taken.bytes, Math.max(0, taken.bytes - bytes)),
+      expansion: Math.min(taken.expansion, Math.max(0, taken.expansion - expansion)),
+    };
+    taken.events -= rest.events;
+    taken.bytes -= rest.bytes;
+    taken.expansion -= rest.expansion;
+    this.#meter.giveBack(rest);
+  }
+}
+
 const noQuota: ProjectQuota = { burstSeconds: 0 };
 
 function rateOf(
@@ -307,13 +342,21 @@ function rateOf(
   return { perSecond, burst, debtMax: burst };
 }
 
-function excessOf(
-  what: Excess["what"],
+function tooLarge(
+  what: MeterRefusal["what"],
   bucket: TokenBucket | undefined,
   tokens: number,
-): Excess | undefined {
+): MeterRefusal | undefined {
   if (bucket === undefined || tokens <= bucket.requestMax) return undefined;
-  return { what, perSecond: bucket.perSecond, requestMax: bucket.requestMax };
+  return refusalBy(what, bucket, Number.POSITIVE_INFINITY);
+}
+
+function refusalBy(
+  what: MeterRefusal["what"],
+  { perSecond, requestMax }: TokenBucket,
+  waitMs: number,
+): MeterRefusal {
+  return { what, waitMs, perSecond, requestMax };
 }
 
 /** A request without events is work too, and costs one token. */

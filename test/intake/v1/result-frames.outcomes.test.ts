@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { FrameOutcome, ProjectShares } from "../../../src/base/types.ts";
 import { UuidList } from "../../../src/intake/v1/uuid-list.ts";
 import { Meter } from "../../../src/projects/quota/meter.ts";
-import { costOf } from "../../../testkit/cost-of.ts";
+import { costOf, waitMsOf } from "../../../testkit/cost-of.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "../frames-kit.ts";
 
 describe("each event of a request has its own outcome", () => {
@@ -140,7 +140,7 @@ describe("each event of a request has its own outcome", () => {
     expect(meter.counts).toMatchObject({ accepted: stored, dropped: 20 });
     // What is left is read from how long a request of two bursts would have to wait.
     const leftOf = (rate: "events" | "bytes", perSecond: number) => {
-      const waitMs = meter.admit({ ...costOf(0, 0), [rate]: 2 * burst[rate] });
+      const waitMs = waitMsOf(meter, { ...costOf(0, 0), [rate]: 2 * burst[rate] });
       return burst[rate] - (waitMs * perSecond) / 1_000;
     };
     // Of what was dropped the bytes were work, and there is no retry to pay them with.

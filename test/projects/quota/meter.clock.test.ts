@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Meter } from "../../../src/projects/quota/meter.ts";
-import { costOf } from "../../../testkit/cost-of.ts";
+import { costOf, refusalOf, takenOf, waitMsOf } from "../../../testkit/cost-of.ts";
 
 let nowMs: number;
 let meter: Meter;
@@ -18,7 +18,7 @@ beforeEach(() => {
 function offer(forMs: number, everyMs: number, events: number, bytes = 0): number {
   let admitted = 0;
   for (const untilMs = nowMs + forMs; nowMs < untilMs; nowMs += everyMs) {
-    if (meter.admit(costOf(events, bytes)) === 0) admitted += events;
+    if (waitMsOf(meter, costOf(events, bytes)) === 0) admitted += events;
   }
   return admitted;
 }
@@ -29,7 +29,7 @@ describe("a quota holds whatever the clock does", () => {
       throw new Error("read");
     });
     meter.setQuota(undefined);
-    expect(meter.admit(costOf(1e9, 1e12))).toBe(0);
+    expect(waitMsOf(meter, costOf(1e9, 1e12))).toBe(0);
   });
 
   test.each([1, 7, 100, 2_000])("the rate holds for requests of %i events", (events) => {
@@ -67,7 +67,7 @@ describe("a quota holds whatever the clock does", () => {
           for (let count = 0; count < times && nowMs < 600_000; count++) {
             const cost = costOf(events, bytes);
             nowMs += everyMs;
-            if (meter.exceeds(cost) !== undefined || meter.admit(cost) > 0) continue;
+            if (waitMsOf(meter, cost) > 0) continue;
             passed.events += events;
             passed.bytes += bytes;
           }
@@ -95,16 +95,15 @@ describe("a quota holds whatever the clock does", () => {
         meter.setQuota(limits);
         for (const { events, bytes } of requests) {
           const cost = costOf(events, bytes);
-          if (meter.exceeds(cost) === undefined) meter.admit(cost);
+          waitMsOf(meter, cost);
         }
         const { eventsPerSecond, bytesPerSecond, burstSeconds } = limits;
         const burstMs =
           1_000 * Math.max(100 / eventsPerSecond, 65_536 / bytesPerSecond, burstSeconds);
         const batch = costOf(100, 65_536);
-        expect(meter.exceeds(batch)).toBeUndefined();
-        expect(meter.admit(batch)).toBeLessThanOrEqual(burstMs + 1);
+        expect(waitMsOf(meter, batch)).toBeLessThanOrEqual(burstMs + 1);
         nowMs += burstMs + 1;
-        expect(meter.admit(batch)).toBe(0);
+        expect(waitMsOf(meter, batch)).toBe(0);
       },
     );
     fc.assert(property);
@@ -114,96 +113,95 @@ describe("a quota holds whatever the clock does", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 5 });
     for (const pauseMs of [0, 5_000, 3_600_000]) {
       nowMs += pauseMs;
-      for (let count = 0; count < 500; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
-      expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+      for (let count = 0; count < 500; count++) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
+      expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
     }
   });
 
   test("of two limits the one is named that has to be waited for longer", () => {
     meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
-    expect(meter.admit(costOf(100, 1))).toBe(0);
-    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
-    expect(meter.rateHit).toEqual({ what: "events", perSecond: 100 });
+    expect(waitMsOf(meter, costOf(100, 1))).toBe(0);
+    expect(refusalOf(meter, costOf(1, 1))).toMatchObject({ what: "events", perSecond: 100 });
     nowMs += 10;
-    expect(meter.admit(costOf(1, 131_000))).toBe(0);
-    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
-    expect(meter.rateHit).toEqual({ what: "bytes", perSecond: 65_536 });
+    expect(waitMsOf(meter, costOf(1, 131_000))).toBe(0);
+    expect(refusalOf(meter, costOf(1, 1))).toMatchObject({ what: "bytes", perSecond: 65_536 });
     meter.setQuota({ bytesPerSecond: 65_536, burstSeconds: 1 });
-    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
-    expect(meter.rateHit).toEqual({ what: "bytes", perSecond: 65_536 });
+    expect(refusalOf(meter, costOf(1, 1))).toMatchObject({ what: "bytes", perSecond: 65_536 });
   });
 
   test("a request larger than the burst passes, and is paid off before the next", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
-    expect(meter.admit(costOf(150, 1))).toBe(0);
-    const waitMs = meter.admit(costOf(1, 1));
+    expect(waitMsOf(meter, costOf(150, 1))).toBe(0);
+    const waitMs = waitMsOf(meter, costOf(1, 1));
     expect(waitMs).toBeCloseTo(500);
     nowMs += waitMs;
-    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
     nowMs += 1;
-    expect(meter.admit(costOf(100, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(100, 1))).toBe(0);
   });
 
   test("a request of up to two bursts passes when what it owes is a burst at most, and is told until when it has to wait", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
-    expect(meter.admit(costOf(200, 1))).toBe(0);
-    expect(meter.admit(costOf(1, 1))).toBeCloseTo(1_000);
+    expect(waitMsOf(meter, costOf(200, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(1_000);
     nowMs += 1_400;
-    const waitMs = meter.admit(costOf(150, 1));
+    const waitMs = waitMsOf(meter, costOf(150, 1));
     expect(waitMs).toBeCloseTo(100);
     nowMs += waitMs + 0.001;
-    expect(meter.admit(costOf(150, 1))).toBe(0);
-    expect(meter.admit(costOf(1, 1))).toBeCloseTo(1_000, 1);
+    expect(waitMsOf(meter, costOf(150, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(1_000, 1);
   });
 
   test.each([1_000, 20_000, 33_000_000])(
     "a request of %i events shuts nobody out for longer than a burst",
     (events) => {
       meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });
-      for (let count = 0; count < 3; count++) meter.admit(costOf(events, events * 3));
-      expect(meter.admit(costOf(1, 1))).toBeLessThanOrEqual(10_000);
+      for (let count = 0; count < 3; count++) waitMsOf(meter, costOf(events, events * 3));
+      expect(waitMsOf(meter, costOf(1, 1))).toBeLessThanOrEqual(10_000);
       nowMs += 10_001;
-      expect(meter.admit(costOf(1, 1))).toBe(0);
+      expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
     },
   );
 
   test("what is more than two bursts is said to be too large, but never what an SDK sends at once", () => {
     meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 2 });
-    expect(meter.exceeds(costOf(4_000, 4_000_000))).toBeUndefined();
-    expect(meter.exceeds(costOf(4_001, 1))).toEqual({
+    expect(refusalOf(meter, costOf(4_001, 1))).toEqual({
       what: "events",
+      waitMs: Number.POSITIVE_INFINITY,
       perSecond: 1_000,
       requestMax: 4_000,
     });
-    expect(meter.exceeds(costOf(1, 4_000_001))).toEqual({
+    expect(refusalOf(meter, costOf(1, 4_000_001))).toEqual({
       what: "bytes",
+      waitMs: Number.POSITIVE_INFINITY,
       perSecond: 1_000_000,
       requestMax: 4_000_000,
     });
+    expect(meter.counts.rateLimitedRequests).toBe(0);
+    expect(refusalOf(meter, costOf(4_000, 4_000_000))).toBeUndefined();
+    expect(refusalOf(meter, costOf(1, 1))?.waitMs).toBeCloseTo(2_000);
     meter.setQuota({ eventsPerSecond: 0.1, bytesPerSecond: 1, burstSeconds: 1 });
-    expect(meter.exceeds(costOf(200, 131_072))).toBeUndefined();
-    expect(meter.exceeds(costOf(201, 1))).toMatchObject({
+    expect(refusalOf(meter, costOf(201, 1))).toMatchObject({
       what: "events",
       perSecond: 0.1,
       requestMax: 200,
     });
-    expect(meter.exceeds(costOf(1, 131_073))).toMatchObject({ what: "bytes", perSecond: 1 });
+    expect(refusalOf(meter, costOf(1, 131_073))).toMatchObject({ what: "bytes", perSecond: 1 });
+    expect(waitMsOf(meter, costOf(200, 131_072))).toBeLessThan(Number.POSITIVE_INFINITY);
     meter.setQuota(undefined);
-    expect(meter.exceeds(costOf(1e9, 1e12))).toBeUndefined();
+    expect(refusalOf(meter, costOf(1e9, 1e12))).toBeUndefined();
   });
 
   test.each([100, 200])(
     "%i dropped events cost their bytes, and of events the one that a request costs",
     (events) => {
       meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 100_000, burstSeconds: 1 });
-      const cost = costOf(events, 50_000);
-      expect(meter.admit(cost)).toBe(0);
-      meter.countDropped(events, cost);
-      for (let count = 0; count < 99; count++) expect(meter.admit(costOf(1, 0))).toBe(0);
-      expect(meter.admit(costOf(1, 0))).toBeGreaterThan(0);
+      takenOf(meter, costOf(events, 50_000)).countDropped(events);
+      for (let count = 0; count < 99; count++) expect(waitMsOf(meter, costOf(1, 0))).toBe(0);
+      expect(waitMsOf(meter, costOf(1, 0))).toBeGreaterThan(0);
       nowMs += 100;
-      expect(meter.admit(costOf(1, 60_001))).toBe(0);
-      expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+      expect(waitMsOf(meter, costOf(1, 60_001))).toBe(0);
+      expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
     },
   );
 
@@ -220,47 +218,48 @@ describe("a quota holds whatever the clock does", () => {
 
   test("a request without events counts as one", () => {
     meter.setQuota({ eventsPerSecond: 10, burstSeconds: 10 });
-    for (let count = 0; count < 100; count++) expect(meter.admit(costOf(0, 2))).toBe(0);
-    expect(meter.admit(costOf(0, 2))).toBeGreaterThan(0);
+    for (let count = 0; count < 100; count++) expect(waitMsOf(meter, costOf(0, 2))).toBe(0);
+    expect(waitMsOf(meter, costOf(0, 2))).toBeGreaterThan(0);
   });
 
   test("a clock that stands or goes back lets through no more than a burst, and goes on when it does", () => {
     meter.setQuota({ eventsPerSecond: 10, burstSeconds: 10 });
-    for (let count = 0; count < 100; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
+    for (let count = 0; count < 100; count++) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
     nowMs -= 500_000;
-    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
     nowMs += 200;
-    expect(meter.admit(costOf(1, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
     nowMs += 1e12;
-    for (let count = 0; count < 100; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
-    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+    for (let count = 0; count < 100; count++) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 
   test("the same limits again give nothing new; others keep what is owed; none owe nothing", () => {
     const limits = { eventsPerSecond: 10, burstSeconds: 10 };
     meter.setQuota(limits);
-    expect(meter.admit(costOf(200, 1))).toBe(0);
-    const owedMs = meter.admit(costOf(1, 1));
+    expect(waitMsOf(meter, costOf(200, 1))).toBe(0);
+    const owedMs = waitMsOf(meter, costOf(1, 1));
     meter.setQuota({ ...limits });
-    expect(meter.admit(costOf(1, 1))).toBe(owedMs);
+    expect(waitMsOf(meter, costOf(1, 1))).toBe(owedMs);
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 60 });
-    expect(meter.admit(costOf(1, 1))).toBeCloseTo(owedMs / 10);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(owedMs / 10);
     meter.setQuota(undefined);
-    expect(meter.admit(costOf(1, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 60 });
     meter.setQuota({ eventsPerSecond: 1, burstSeconds: 2 });
-    expect(meter.admit(costOf(100, 1))).toBe(0);
-    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+    expect(waitMsOf(meter, costOf(100, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 
   test("what is refused is counted, and nothing else by it", () => {
     meter.setQuota({ eventsPerSecond: 1, burstSeconds: 1 });
-    meter.admit(costOf(105, 100));
-    meter.admit(costOf(7, 200));
-    meter.admit(costOf(0, 20));
+    waitMsOf(meter, costOf(105, 100));
+    waitMsOf(meter, costOf(7, 200));
+    waitMsOf(meter, costOf(0, 20));
     meter.countStored(4, 900);
     meter.countUnknown(3);
-    meter.countDropped(1, costOf(1, 0));
+    meter.setQuota(undefined);
+    takenOf(meter, costOf(1, 0)).countDropped(1);
     expect(meter.counts).toEqual({
       accepted: 4,
       storedBytes: 900,

@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { Meters } from "../../../src/projects/quota/meters.ts";
 import { openBucket, projectValue } from "../../../src/projects/registry/bucket.ts";
-import { costOf } from "../../../testkit/cost-of.ts";
+import { costOf, waitMsOf } from "../../../testkit/cost-of.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
@@ -27,7 +27,7 @@ describe("a project that comes back keeps its meter", () => {
     const counted = () =>
       [...registry.meters()].map(({ projectId, meter }) => [projectId, meter.counts.accepted]);
     const { meter } = registry.byKey("phc_shop")!;
-    expect(meter.admit(costOf(7_200, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(7_200, 1))).toBe(0);
     meter.countStored(7_200, 0);
     await bucket.delete("shop");
     await expect.poll(() => registry.byKey("phc_shop"), soon).toBeUndefined();
@@ -36,7 +36,7 @@ describe("a project that comes back keeps its meter", () => {
     await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
     registry.byKey("phc_shop")?.meter.countStored(1, 0);
     expect(counted()).toEqual([["shop", 7_201]]);
-    expect(registry.byKey("phc_shop")?.meter.admit(costOf(1, 1))).toBeGreaterThan(60_000);
+    expect(waitMsOf(registry.byKey("phc_shop")!.meter, costOf(1, 1))).toBeGreaterThan(60_000);
   });
 
   test("of those that are gone the last few are kept, and all that are there", () => {

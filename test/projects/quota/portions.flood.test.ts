@@ -5,7 +5,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Meter } from "../../../src/projects/quota/meter.ts";
 import { portionMs, refusalsOfFlood } from "../../../src/projects/quota/portions.ts";
-import { costOf } from "../../../testkit/cost-of.ts";
+import { costOf, refusalOf, waitMsOf } from "../../../testkit/cost-of.ts";
 
 let nowMs: number;
 let meter: Meter;
@@ -21,7 +21,7 @@ function flood(forMs: number, requestsAMs: number): number[] {
     nowMs++;
     let admitted = 0;
     for (let count = 0; count < requestsAMs; count++)
-      if (meter.admit(costOf(1, 100)) === 0) admitted++;
+      if (waitMsOf(meter, costOf(1, 100)) === 0) admitted++;
     return admitted;
   });
 }
@@ -47,11 +47,11 @@ describe("what a flooded project may send comes in portions", () => {
   test("once the flood is over, the next request waits for a portion at most, and says so", () => {
     meter.setQuota({ eventsPerSecond: 500, burstSeconds: 0.2 });
     flood(5_000, 5);
-    const waitMs = meter.admit(costOf(1, 100));
+    const waitMs = waitMsOf(meter, costOf(1, 100));
     expect(waitMs).toBeGreaterThan(1);
     expect(waitMs).toBeLessThanOrEqual(portionMs);
     nowMs += waitMs;
-    expect(meter.admit(costOf(1, 100))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 100))).toBe(0);
   });
 
   test("which of two limits gathers is said while there are tokens of both", () => {
@@ -59,46 +59,45 @@ describe("what a flooded project may send comes in portions", () => {
     flood(5_000, 5);
     nowMs += 2 * portionMs;
     flood(portionMs - 2, 5);
-    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
-    expect(meter.rateHit).toEqual({ what: "bytes", perSecond: 50_000 });
+    expect(refusalOf(meter, costOf(1, 1))).toMatchObject({ what: "bytes", perSecond: 50_000 });
   });
 
   test("another quota counts at once", () => {
     meter.setQuota({ eventsPerSecond: 500, burstSeconds: 0.2 });
     flood(5_000, 5);
-    expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
     meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 0.2 });
     nowMs++;
-    expect(meter.admit(costOf(1, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
   });
 
   test("a clock that goes back keeps nobody out for longer", () => {
     meter.setQuota({ eventsPerSecond: 500, burstSeconds: 0.2 });
     flood(5_000, 5);
     nowMs -= 500_000;
-    meter.admit(costOf(1, 1));
+    waitMsOf(meter, costOf(1, 1));
     nowMs += portionMs;
-    expect(meter.admit(costOf(1, 1))).toBe(0);
+    expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
   });
 });
 
 describe("who does not flood is let in as soon as there is a token", () => {
   test("a client with fewer refusals than a flood's", () => {
     meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 0.1 });
-    for (let count = 0; count < 100; count++) meter.admit(costOf(1, 1));
+    for (let count = 0; count < 100; count++) waitMsOf(meter, costOf(1, 1));
     for (let round = 0; round < 100; round++) {
       for (let count = 1; count < refusalsOfFlood; count++)
-        expect(meter.admit(costOf(1, 1))).toBeGreaterThan(0);
+        expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
       nowMs += portionMs;
-      for (let count = 0; count < portionMs; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
+      for (let count = 0; count < portionMs; count++) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
     }
   });
 
   test("small requests beside large ones, for which the tokens do not do", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
-    meter.admit(costOf(50, 1));
+    waitMsOf(meter, costOf(50, 1));
     for (let count = 0; count < 10 * refusalsOfFlood; count++)
-      expect(meter.admit(costOf(200, 1))).toBeGreaterThan(0);
-    for (let count = 0; count < 50; count++) expect(meter.admit(costOf(1, 1))).toBe(0);
+      expect(waitMsOf(meter, costOf(200, 1))).toBeGreaterThan(0);
+    for (let count = 0; count < 50; count++) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
   });
 });
