@@ -124,6 +124,8 @@ function watchSides(
         labels: { reason },
         value,
       })),
+    unreadAnswerBytes: () => http.unread?.bytes ?? 0,
+    unreadAnswersReset: () => http.unread?.reset ?? 0,
     framesUnacked: () => publisher.framesUnacked,
     inflightBytes: () => admission.bytes,
     inflightBytesMax: () => admission.bytesMax,

@@ -10,6 +10,7 @@ import type { ChunkSenders } from "./body/chunk-senders.ts";
 import type { ChunkedBody, ChunkTurns } from "./body/chunk-turns.ts";
 import type { GrowingBodies } from "./body/growing-bodies.ts";
 import type { RequestBody, RequestPhase } from "./body/request-body.ts";
+import type { UnreadAnswers } from "./client/unread-answers.ts";
 import type { RouteLabel } from "./endpoints.ts";
 import type { LongAnswers } from "./long-answers.ts";
 import type { ReplyWriter } from "./reply.ts";
@@ -41,6 +42,8 @@ export interface ExchangeShared {
   readonly chunkSenders: ChunkSenders;
   readonly long: LongAnswers;
   readonly peek: Peek | undefined;
+  /** Undefined without the connection addon. */
+  readonly unread?: UnreadAnswers | undefined;
   /**
    * Requests whose head has come and that are not done. A request is done once it is answered or,
    * where its client has left, once the intake has no answer to give any more.

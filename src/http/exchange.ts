@@ -326,8 +326,14 @@ export class HttpExchange implements Exchange {
   }
 
   #closeAfter(response: HttpResponse, written: Written): void {
-    if (written === "to be closed")
-      this.#closing = setTimeout(() => response.close(), CLOSED_AFTER_MS);
+    if (written !== "to be closed") return;
+    const connection = this.#connection;
+    // With a known connection, what its client has not read by then is waited for.
+    const canWait = connection !== undefined && this.#shared.unread !== undefined;
+    this.#closing = setTimeout(() => {
+      if (canWait) connection.closesWhenRead = true;
+      else response.close();
+    }, CLOSED_AFTER_MS);
   }
 
   /** Ends the request, once. Returns the response, if there is still one to write to. */

@@ -38,13 +38,20 @@ interface Front {
 
 export class Listener {
   readonly #front: Front;
+  readonly #listens: (socket: us_listen_socket) => void;
   #listening: us_listen_socket | undefined;
 
   /**
    * `prepare` puts the filter and the routes on an app. In plain it is called once. With a
-   * certificate it is called at the start and at each renewal, each time for a new app.
+   * certificate it is called at the start and at each renewal, each time for a new app. `listens` is
+   * called with the socket of the port, before anything is accepted.
    */
-  constructor(prepare: (app: TemplatedApp) => void, files?: CertificateFiles) {
+  constructor(
+    prepare: (app: TemplatedApp) => void,
+    files?: CertificateFiles,
+    listens: (socket: us_listen_socket) => void = () => {},
+  ) {
+    this.#listens = listens;
     this.#front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   }
 
@@ -54,6 +61,7 @@ export class Listener {
     if (this.#listening === undefined) {
       throw new Error(`Listen on ${host} port ${port}: ${await whyNot(host, port)}`);
     }
+    this.#listens(this.#listening);
     return us_socket_local_port(this.#listening);
   }
 

@@ -18,6 +18,7 @@ import type { QuickInflater } from "./body/quick-inflation.ts";
 import { AddressSource, type AddressSourceConfig } from "./client/address-source.ts";
 import type { ConnectionAddon } from "./client/connection-id.ts";
 import type { ConnectionLimits } from "./client/connection-limits.ts";
+import { UnreadAnswers } from "./client/unread-answers.ts";
 import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "./exchange.ts";
 import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
 import { framingOf } from "./framing.ts";
@@ -93,6 +94,8 @@ export class HttpServer {
    * limit.
    */
   readonly connections: ConnectionLimits;
+  /** What clients have not read; undefined without the addon. */
+  readonly unread: UnreadAnswers | undefined;
   readonly #options: HttpServerOptions;
   readonly #shared: ExchangeShared;
   readonly #reader: BodyReader;
@@ -104,7 +107,8 @@ export class HttpServer {
   constructor(options: HttpServerOptions) {
     const { config, connection, files, log } = options;
     this.#options = options;
-    this.#shared = sharedOf(options);
+    this.unread = unreadOf(options);
+    this.#shared = sharedOf(options, this.unread);
     this.#reader = new BodyReader({
       ...config,
       growing: this.#shared.growing,
@@ -114,7 +118,8 @@ export class HttpServer {
       log,
       monotonicMs: () => options.clock.monotonicMs(),
     });
-    this.#clients = new AddressSource(config, { connectionId: connection?.connectionId, log });
+    const { connectionId } = connection ?? {};
+    this.#clients = new AddressSource(config, { connectionId, unread: this.unread, log });
     this.connections = this.#clients.limits;
     const { passThrough } = options;
     const begin = (response: HttpResponse, request: HttpRequest, routed: Routed) =>
@@ -126,10 +131,14 @@ export class HttpServer {
       preflight: (response, request, routed) => this.#preflight(response, request, routed),
       pass: passThrough && passerOf(passThrough, begin, this.#shared.long),
     });
-    this.#listener = new Listener((app) => {
-      app.filter((response, change) => this.#clients.follow(response, change));
-      router.prepare(app);
-    }, options.certificate);
+    this.#listener = new Listener(
+      (app) => {
+        app.filter((response, change) => this.#clients.follow(response, change));
+        router.prepare(app);
+      },
+      options.certificate,
+      (socket) => this.unread?.limit(socket),
+    );
   }
 
   /** Requests begun and not yet answered. */
@@ -319,13 +328,20 @@ async function hasReadAll(): Promise<void> {
   await turn();
 }
 
-function sharedOf({
-  admission,
-  clock,
-  log,
-  metrics,
-  ...options
-}: HttpServerOptions): ExchangeShared {
+function unreadOf({ connection, clock }: HttpServerOptions): UnreadAnswers | undefined {
+  const { readSendQueue, resetOnClose, limitSends } = connection ?? {};
+  return readSendQueue && resetOnClose && limitSends
+    ? new UnreadAnswers({
+        addon: { readSendQueue, resetOnClose, limitSends },
+        monotonicMs: () => clock.monotonicMs(),
+      })
+    : undefined;
+}
+
+function sharedOf(
+  { admission, clock, log, metrics, ...options }: HttpServerOptions,
+  unread: UnreadAnswers | undefined,
+): ExchangeShared {
   const monotonicMs = (): number => clock.monotonicMs();
   return {
     admission,
@@ -339,6 +355,7 @@ function sharedOf({
     chunkSenders: new ChunkSenders(monotonicMs),
     long: new LongAnswers({ admission, monotonicMs }),
     peek: options.peek,
+    unread,
     inflight: 0,
     draining: false,
     atOnce: new TurnBudget(ANSWERS_AT_ONCE_MAX),

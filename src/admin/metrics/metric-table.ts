@@ -124,6 +124,15 @@ export const metricTable = {
     type: "counter",
     help: "Open connections closed early, by reason: newcomer (all were in use, and a new one took its place), idle (three quarters were in use).",
   },
+  penstock_unread_answer_bytes: {
+    type: "gauge",
+    across: "sum",
+    help: "Bytes of answers that the kernel holds because clients have not read them, at the last check, a second ago at most.",
+  },
+  penstock_unread_answers_reset_total: {
+    type: "counter",
+    help: "Connections reset because their clients did not read what they were sent.",
+  },
   penstock_inflight_bytes: {
     type: "gauge",
     across: "sum",

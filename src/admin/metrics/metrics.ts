@@ -56,6 +56,8 @@ interface Gauges {
   readonly connectionsMax?: () => number;
   readonly connectionsRefused?: () => Sample[];
   readonly connectionsClosedEarly?: () => Sample[];
+  readonly unreadAnswerBytes?: () => number;
+  readonly unreadAnswersReset?: () => number;
   readonly streamsRefused?: () => number;
   readonly passedInflight?: () => number;
   readonly passedKeptBytes?: () => number;
@@ -75,6 +77,8 @@ const gaugeNames = {
   connectionsMax: "penstock_connections_max",
   connectionsRefused: "penstock_connections_refused_total",
   connectionsClosedEarly: "penstock_connections_closed_early_total",
+  unreadAnswerBytes: "penstock_unread_answer_bytes",
+  unreadAnswersReset: "penstock_unread_answers_reset_total",
   streamBytes: "penstock_stream_bytes",
   streamBytesMax: "penstock_stream_bytes_max",
   streamsRefused: "penstock_streams_refused",

@@ -1,6 +1,6 @@
 // What uWebSockets.js does not show of a connection: its identity, a 100 (Continue) for the spellings
-// of `Expect` that the library does not know, and how many bytes of its answers the kernel still
-// holds. No state: any number of threads may load this.
+// of `Expect` that the library does not know, and what of its answers the kernel still holds. No
+// state: any number of threads may load this.
 
 #include <node.h>
 
@@ -8,12 +8,16 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <string_view>
 #endif
 
 #include <cstdint>
+#include <cstring>
 
 namespace {
 
@@ -96,22 +100,73 @@ void sendContinue(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(sockets.write(ssl, socket, kContinue, kLength, 0) == kLength);
 }
 
-// unsentBytes(response): number, the bytes written to the connection that its client's kernel has
-// not acknowledged; -1 where that is not known. The connection must be open.
-void unsentBytes(const v8::FunctionCallbackInfo<v8::Value>& info) {
-  int bytes = -1;
 #ifdef __linux__
+// The descriptor of a socket of uSockets, with TLS or without: the library is asked as if there
+// were none, when the native handle is the descriptor. -1 if it is not known.
+int descriptorOf(void* socket) {
   const UsSockets& sockets = usSockets();
-  void* const socket = socketOf(info);
-  if (socket != nullptr && sockets.nativeHandle != nullptr) {
-    // Without TLS, uSockets' native handle is the descriptor. With it, the library is asked as if
-    // there were none: the descriptor is the same.
-    const auto descriptor =
-        static_cast<int>(reinterpret_cast<std::intptr_t>(sockets.nativeHandle(0, socket)));
-    if (ioctl(descriptor, SIOCOUTQ, &bytes) != 0) bytes = -1;
-  }
+  if (socket == nullptr || sockets.nativeHandle == nullptr) return -1;
+  return static_cast<int>(reinterpret_cast<std::intptr_t>(sockets.nativeHandle(0, socket)));
+}
+
+bool setOption(int descriptor, int level, int name, const void* value, socklen_t length) {
+  return setsockopt(descriptor, level, name, value, length) == 0;
+}
 #endif
-  info.GetReturnValue().Set(bytes);
+
+// readSendQueue(response, queue: Float64Array): boolean. Writes the bytes that were sent and that
+// the client's kernel has not acknowledged, and those that it has. Returns false if the system does
+// not say. The connection must be open.
+void readSendQueue(const v8::FunctionCallbackInfo<v8::Value>& info) {
+  info.GetReturnValue().Set(false);
+#ifdef __linux__
+  if (info.Length() < 2 || !info[1]->IsFloat64Array()) return;
+  const v8::Local<v8::Float64Array> queue = info[1].As<v8::Float64Array>();
+  if (queue->Length() < 2) return;
+  const int descriptor = descriptorOf(socketOf(info));
+  int unacknowledged = 0;
+  if (descriptor < 0 || ioctl(descriptor, SIOCOUTQ, &unacknowledged) != 0) return;
+  double values[2] = {static_cast<double>(unacknowledged), 0};
+  if (unacknowledged > 0) {
+    tcp_info tcp = {};
+    socklen_t length = sizeof tcp;
+    if (getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &tcp, &length) != 0) return;
+    values[1] = static_cast<double>(tcp.tcpi_bytes_acked);
+  }
+  auto* const bytes = static_cast<char*>(queue->Buffer()->Data()) + queue->ByteOffset();
+  std::memcpy(bytes, values, sizeof values);
+  info.GetReturnValue().Set(true);
+#endif
+}
+
+// resetOnClose(response): boolean. Lets the close of an open connection throw away what is not
+// acknowledged: without this the kernel keeps it for minutes.
+void resetOnClose(const v8::FunctionCallbackInfo<v8::Value>& info) {
+  info.GetReturnValue().Set(false);
+#ifdef __linux__
+  const linger now = {1, 0};
+  const int descriptor = descriptorOf(socketOf(info));
+  if (descriptor >= 0)
+    info.GetReturnValue().Set(setOption(descriptor, SOL_SOCKET, SO_LINGER, &now, sizeof now));
+#endif
+}
+
+// limitSends(listenSocket, bytes, ms): boolean. Connections accepted from here on hold at most
+// about so many bytes in the kernel, and end when their client acknowledges nothing for so long,
+// also after they were closed here.
+void limitSends(const v8::FunctionCallbackInfo<v8::Value>& info) {
+  info.GetReturnValue().Set(false);
+#ifdef __linux__
+  if (info.Length() < 3 || !info[0]->IsExternal() || !info[1]->IsInt32() || !info[2]->IsUint32())
+    return;
+  const int descriptor = descriptorOf(info[0].As<v8::External>()->Value());
+  const int bytes = info[1].As<v8::Int32>()->Value();
+  const unsigned int ms = info[2].As<v8::Uint32>()->Value();
+  if (descriptor < 0) return;
+  const bool isLimited = setOption(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes) &&
+                         setOption(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+  info.GetReturnValue().Set(isLimited);
+#endif
 }
 
 void setFunction(v8::Local<v8::Context> context, v8::Local<v8::Value> exports, const char* name,
@@ -129,5 +184,7 @@ NODE_MODULE_INIT(/* exports, module, context */) {
   (void)module;
   setFunction(context, exports, "connectionId", connectionId);
   setFunction(context, exports, "sendContinue", sendContinue);
-  setFunction(context, exports, "unsentBytes", unsentBytes);
+  setFunction(context, exports, "readSendQueue", readSendQueue);
+  setFunction(context, exports, "resetOnClose", resetOnClose);
+  setFunction(context, exports, "limitSends", limitSends);
 }

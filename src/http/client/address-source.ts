@@ -12,6 +12,7 @@ import type { ConnectionId } from "./connection-id.ts";
 import { ConnectionLimits, type OpenConnection } from "./connection-limits.ts";
 import { createForwardedFor } from "./forwarded-for.ts";
 import { NewConnections } from "./new-connections.ts";
+import type { UnreadAnswers } from "./unread-answers.ts";
 
 export const proxyProtocolNeedsAddon =
   "PENSTOCK_PROXY_PROTOCOL: needs the connection addon, which is not built or does not load";
@@ -49,6 +50,7 @@ const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
 interface AddressSourceParts {
   readonly connectionId: ConnectionId | undefined;
+  readonly unread: UnreadAnswers | undefined;
   readonly log: Pick<Log, "error">;
 }
 
@@ -72,6 +74,7 @@ export class AddressSource {
       connectionsMax: config.connectionsMax ?? Number.POSITIVE_INFINITY,
       addressConnectionsMax: config.addressConnectionsMax ?? Number.POSITIVE_INFINITY,
       isProxy: trusts,
+      unread: parts.unread,
     });
     const peers = peersOf(parts, {
       limits: this.limits,

@@ -18,10 +18,17 @@ export interface ConnectionAddon {
    */
   readonly sendContinue: (response: object, isTls: boolean) => boolean;
   /**
-   * Returns the bytes written to an open connection that its client has not acknowledged; -1 if the
-   * system does not say.
+   * Writes to `queue` the bytes sent on an open connection that its client has not acknowledged,
+   * and, if there are some, those that it has. Returns false if the system does not say.
    */
-  readonly unsentBytes: (response: object) => number;
+  readonly readSendQueue: (response: object, queue: Float64Array) => boolean;
+  /** Lets the close of an open connection throw away what is not acknowledged. */
+  readonly resetOnClose: (response: object) => boolean;
+  /**
+   * Limits what the kernel holds for each connection accepted from here on, and for how long while
+   * its client acknowledges nothing.
+   */
+  readonly limitSends: (listenSocket: object, bytes: number, ms: number) => boolean;
 }
 
 const addonPlaces = [

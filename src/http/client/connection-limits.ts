@@ -4,12 +4,15 @@
 // place of one of the address that holds most, so that a few addresses cannot keep others out.
 
 import { networkPrefixOf } from "../../base/addresses.ts";
+import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
 
 interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
   /** Whether the address is a proxy's. Proxies bring the connections of many clients. */
   readonly isProxy: (address: string) => boolean;
+  /** Follows what clients do not read, if the addon is there. */
+  readonly unread?: UnreadAnswers | undefined;
 }
 
 /** The limit that a connection is over: `total` of the process, or `address` of its peer. */
@@ -47,13 +50,16 @@ export class OpenConnection {
   request: ConnectionOfRequest | undefined = undefined;
   /** Grows with each use of any connection. */
   usedAt = 0;
+  /** The connection is to be closed once its client has acknowledged all that it was sent. */
+  closesWhenRead = false;
+  /** Undefined once the connection is closed: its response must not be touched after that. */
   holder: Holder | undefined = undefined;
-  readonly #close: { close(): unknown };
+  readonly response: { close(): unknown };
   readonly #uses: Uses;
 
   constructor(address: string, response: { close(): unknown }, uses: Uses) {
     this.address = address;
-    this.#close = response;
+    this.response = response;
     this.#uses = uses;
     this.usedAt = uses.count++;
   }
@@ -69,7 +75,7 @@ export class OpenConnection {
   }
 
   close(): void {
-    this.#close.close();
+    this.response.close();
   }
 }
 
@@ -167,6 +173,7 @@ export class ConnectionLimits {
   /** What `#uses` was at the last sweeps, the newest last. */
   #usesAtSweeps: number[] = [];
   #timer: NodeJS.Timeout | undefined;
+  #unreadTimer: NodeJS.Timeout | undefined;
 
   constructor(options: ConnectionLimitsOptions) {
     this.#options = options;
@@ -213,6 +220,8 @@ export class ConnectionLimits {
       this.#closed.newcomer++;
       victim.close();
     }
+    if (this.#options.unread !== undefined)
+      this.#unreadTimer ??= setInterval(() => this.#checkUnread(), checkMs).unref();
     if (this.#isBusy) this.#timer ??= setInterval(() => this.#sweep(), sweepMs).unref();
     return undefined;
   }
@@ -296,6 +305,17 @@ export class ConnectionLimits {
     if (idle !== undefined) return idle;
     const receiving = holder.oldestReceiving();
     return receiving && !this.#options.isProxy(receiving.address) ? receiving : undefined;
+  }
+
+  #checkUnread(): void {
+    this.#options.unread?.check(this.#all(), this.#uses.count);
+    if (this.#open > 0) return;
+    clearInterval(this.#unreadTimer);
+    this.#unreadTimer = undefined;
+  }
+
+  *#all(): Generator<OpenConnection, void, void> {
+    for (const { connections } of this.#holders.values()) yield* connections;
   }
 
   /** Closes what has been idle for some sweeps, while most connections are in use. */

@@ -38,6 +38,8 @@ describe("a scrape shows what was counted", () => {
     metrics.watch({ registryInDoubt: () => false, projectsOverShare: () => 0 });
     metrics.watch({ tlsCertificateExpiry: () => 1_900_000_000 });
     const labels = { lane: "live", partition: "0" };
+    metrics.watch({ connectionsClosedEarly: () => [{ labels: { reason: "idle" }, value: 0 }] });
+    metrics.watch({ unreadAnswerBytes: () => 0, unreadAnswersReset: () => 0 });
     metrics.watch({ connections: () => 1, connectionsMax: () => 2, connectionsRefused: () => [] });
     metrics.watch({
       streamBytes: () => [{ labels, value: 8 }],

@@ -1,0 +1,147 @@
+// Follows what connections have been sent and their clients' kernels have not acknowledged: a
+// request of 60 bytes for a script has the kernel hold a hundred kilobytes, which no memory limit of
+// the process counts. A client that does not read for too long has its connection reset.
+
+import type { ConnectionAddon } from "./connection-id.ts";
+
+export const checkMs = 1_000;
+/**
+ * What a connection has been sent must be acknowledged after this time, and one second more for
+ * each `bytesPerSecondMin`.
+ */
+const readWithinMs = 8_000;
+const bytesPerSecondMin = 20_480;
+/**
+ * A client that acknowledges nothing for so long is not waited for. uWS would close its connection
+ * after 8 to 12 seconds, and the kernel would still hold the answer.
+ */
+const stillMsMax = 6_000;
+/** Past this sum, connections on which nothing moves are reset, the largest first. */
+const bytesMax = 33_554_432;
+/** A client that asks for more while it has read nothing of this much is not waited for. */
+const fullBytes = 65_536;
+/** What the kernel holds for one connection; it counts its own structures against twice of it. */
+const kernelBytesMax = 131_072;
+/** The kernel's own deadline also holds for connections that were closed before they were read. */
+const kernelDeadlineMs = 15_000;
+
+interface UnreadAnswersOptions {
+  readonly addon: Pick<ConnectionAddon, "readSendQueue" | "resetOnClose" | "limitSends">;
+  readonly monotonicMs: () => number;
+}
+
+/** What is known here of an open connection. */
+interface AnsweredConnection {
+  readonly isIdle: boolean;
+  readonly usedAt: number;
+  readonly closesWhenRead: boolean;
+  /** Undefined once the connection is closed. */
+  readonly holder: object | undefined;
+  readonly response: object;
+  close(): void;
+}
+
+interface Unread {
+  bytes: number;
+  acknowledged: number;
+  /** What must be acknowledged by the deadline. */
+  due: number;
+  deadlineMs: number;
+  /** Since when nothing has been acknowledged. */
+  stillSinceMs: number;
+}
+
+export class UnreadAnswers {
+  readonly #options: UnreadAnswersOptions;
+  readonly #queue = new Float64Array(2);
+  readonly #unread = new Map<AnsweredConnection, Unread>();
+  #usesChecked = 0;
+  #bytes = 0;
+  #reset = 0;
+
+  constructor(options: UnreadAnswersOptions) {
+    this.#options = options;
+  }
+
+  /** Bytes that clients had not acknowledged at the last check. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** How many connections were reset. */
+  get reset(): number {
+    return this.#reset;
+  }
+
+  /** Limits what the kernel holds for connections to the port. */
+  limit(listenSocket: object): void {
+    this.#options.addon.limitSends(listenSocket, kernelBytesMax, kernelDeadlineMs);
+  }
+
+  /**
+   * Checks the connections that had something unread at the last check, and those used since then.
+   * `uses` is the use that comes next.
+   */
+  check(connections: Iterable<AnsweredConnection>, uses: number): void {
+    const nowMs = this.#options.monotonicMs();
+    const before = this.#usesChecked;
+    this.#usesChecked = uses;
+    this.#bytes = 0;
+    for (const connection of connections)
+      if (
+        !connection.isIdle ||
+        connection.usedAt >= before ||
+        connection.closesWhenRead ||
+        this.#unread.has(connection)
+      )
+        this.#checkOne(connection, { nowMs, before });
+    for (const connection of this.#unread.keys())
+      if (connection.holder === undefined) this.#unread.delete(connection);
+    if (this.#bytes > bytesMax) this.#resetLargest(nowMs);
+  }
+
+  #checkOne(
+    connection: AnsweredConnection,
+    { nowMs, before }: { nowMs: number; before: number },
+  ): void {
+    const isRead = this.#options.addon.readSendQueue(connection.response, this.#queue);
+    const [bytes = 0, acknowledged = 0] = isRead ? this.#queue : [];
+    if (bytes === 0) {
+      this.#unread.delete(connection);
+      if (connection.closesWhenRead) connection.close();
+      return;
+    }
+    this.#bytes += bytes;
+    const known = this.#unread.get(connection);
+    if (known === undefined || acknowledged >= known.due) {
+      const deadlineMs = nowMs + readWithinMs + (bytes / bytesPerSecondMin) * 1_000;
+      const due = acknowledged + bytes;
+      this.#unread.set(connection, { bytes, acknowledged, due, deadlineMs, stillSinceMs: nowMs });
+      return;
+    }
+    const isStill = acknowledged === known.acknowledged;
+    if (!isStill) known.stillSinceMs = nowMs;
+    known.bytes = bytes;
+    known.acknowledged = acknowledged;
+    const asksOn = isStill && bytes >= fullBytes && connection.usedAt >= before;
+    const isLate = nowMs >= known.deadlineMs || nowMs - known.stillSinceMs >= stillMsMax;
+    if (isLate || asksOn) this.#resetOne(connection, bytes);
+  }
+
+  #resetLargest(nowMs: number): void {
+    const still = [...this.#unread].filter(([, { stillSinceMs }]) => stillSinceMs < nowMs);
+    still.sort(([, one], [, other]) => other.bytes - one.bytes);
+    for (const [connection, { bytes }] of still) {
+      if (this.#bytes <= bytesMax) return;
+      this.#resetOne(connection, bytes);
+    }
+  }
+
+  #resetOne(connection: AnsweredConnection, bytes: number): void {
+    this.#bytes -= bytes;
+    this.#reset++;
+    this.#unread.delete(connection);
+    this.#options.addon.resetOnClose(connection.response);
+    connection.close();
+  }
+}
