@@ -90,7 +90,7 @@ export class Counts {
   #warnedText(): string {
     const parts = [
       ...(this.warned === 0 ? [] : [`${grouped(this.warned)} with a warning`]),
-      ...(this.links === 0 ? [] : [`${grouped(this.links)} that link a device to its user`]),
+      ...(this.links === 0 ? [] : [`${grouped(this.links)} linking a device to its user`]),
     ];
     return parts.length === 0 ? "" : ` (${parts.join(", ")})`;
   }

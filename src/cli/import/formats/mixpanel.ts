@@ -149,7 +149,11 @@ function deviceLink(
   const source = ["mixpanel link", visitor, user];
   if (!isNewLink(JSON.stringify(source))) return undefined;
   const properties = { $anon_distinct_id: visitor };
-  return { event: { event: "$identify", distinct_id: user, timestamp, properties }, source };
+  // Without `$set` a `$identify` is stored with a warning.
+  return {
+    event: { event: "$identify", distinct_id: user, timestamp, properties, $set: {} },
+    source,
+  };
 }
 
 /**

@@ -91,6 +91,14 @@ describe("links", () => {
     expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(4);
   });
 
+  test("a link is counted, and has no warning of its own", async () => {
+    const both = view({ distinct_id: "u", $device_id: "d", $user_id: "u" });
+    const file = fileWith(`${JSON.stringify(both)}\n`);
+    const { out, error } = await runImport(["--dry-run", "--strict", file]);
+    expect(error).toBeUndefined();
+    expect(out).toContain("2 events would be stored (1 linking a device to its user), 0 not");
+  });
+
   test("the same link has the same uuid in another file", async () => {
     const [one, two] = ["1", "2"].map((id) =>
       view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: id }),
