@@ -274,26 +274,6 @@ export interface Position {
   readonly watermarkMs: number;
 }
 
-/**
- * Frames of a stream that were applied in this order. A run is behind another one of its partition,
- * and behind one of another partition where a project has events in both: nothing else decides.
- */
-export interface Run {
-  readonly stream: string;
-  readonly partition: number;
-  readonly epoch: number;
-  readonly from: number;
-  readonly to: number;
-}
-
-/** What was applied, and in which order. Of one moment: no run goes further than its position. */
-export interface Recording {
-  readonly positions: readonly Position[];
-  readonly runs: readonly Run[];
-  /** Oldest first: the newest of them, where there are very many. */
-  readonly incidents: readonly IncidentRow[];
-}
-
 /** All that a transaction writes. Rows replace those of the same key unless said otherwise. */
 export interface Commit {
   /**
@@ -313,8 +293,8 @@ export interface Commit {
    */
   readonly isPart?: boolean;
   readonly positions: readonly Position[];
-  /** Appended; one that begins within the last of its partition is that one, become longer. */
-  readonly runs: readonly Run[];
+  /** How many frames were applied, for metrics; no store writes it. */
+  readonly frames: Readonly<Record<Lane, number>>;
   readonly members: readonly MemberRow[];
   /** One that has been there with the same ids, kind and outcome is left out. */
   readonly links: readonly LinkRow[];

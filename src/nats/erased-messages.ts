@@ -4,9 +4,11 @@
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
 import { apiCodes, isApiError } from "./api.ts";
+import { bucketSubjects } from "./names.ts";
 import {
   type ErasedEntry,
   erasedSubjects,
+  erasuresBucketOf,
   erasuresStreamOf,
   firstStoredHeader,
   type MadeStream,
@@ -186,16 +188,47 @@ export class ErasedMessages {
     return (await streams.getMessage(this.#of.stream, { seq: sequence })) !== null;
   }
 
-  async #entryFrom(sequence: number): Promise<StoredMsg | undefined> {
+  #entryFrom(sequence: number): Promise<StoredMsg | undefined> {
     const { stream } = this.#of;
-    const query = { seq: sequence, next_by_subj: `${erasedSubjects(stream)}>` };
-    try {
-      const request: MsgRequest = query;
-      const found = await this.#manager.streams.getMessage(erasuresStreamOf(stream), request);
-      return found ?? undefined;
-    } catch (error) {
-      if (isApiError(error, apiCodes.streamNotFound)) return undefined;
-      throw error;
-    }
+    return entryFrom(this.#manager, stream, { sequence, subjects: `${erasedSubjects(stream)}>` });
+  }
+}
+
+interface Entries {
+  readonly sequence: number;
+  readonly subjects: string;
+}
+
+/** The first entry of these subjects from there on, in the bucket that notes the stream's erasures. */
+async function entryFrom(
+  manager: JetStreamManager,
+  stream: string,
+  { sequence, subjects }: Entries,
+): Promise<StoredMsg | undefined> {
+  const request: MsgRequest & { readonly next_by_subj: string } = {
+    seq: sequence,
+    next_by_subj: subjects,
+  };
+  try {
+    return (await manager.streams.getMessage(erasuresStreamOf(stream), request)) ?? undefined;
+  } catch (error) {
+    if (isApiError(error, apiCodes.streamNotFound)) return undefined;
+    throw error;
+  }
+}
+
+/** The projects of which people were erased from this stream's installation, by the receipts. */
+export async function erasedProjects(
+  manager: JetStreamManager,
+  stream: string,
+): Promise<ReadonlySet<string>> {
+  const projects = new Set<string>();
+  const subjects = `${bucketSubjects(erasuresBucketOf(stream))}receipt.>`;
+  for (let next = 1; ; ) {
+    const entry = await entryFrom(manager, stream, { sequence: next, subjects });
+    if (entry === undefined) return projects;
+    next = entry.seq + 1;
+    const { project } = entry.json<{ readonly project?: unknown }>();
+    if (typeof project === "string") projects.add(project);
   }
 }

@@ -1,6 +1,6 @@
-// `penstock effects rebuild` and `verify`: make the database anew out of the streams, to take the
-// place of the one there is, or only to be compared with it. Both need NATS, and only rebuild needs
-// that no `penstock effects` runs.
+// `penstock effects rebuild` and `verify`: build a database from the streams, to take the place of the
+// one there is, or only to be compared with it. Both need NATS, and only rebuild needs that no
+// `penstock effects` runs.
 
 import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -15,9 +15,16 @@ import {
   storePlace,
 } from "../../effects/store/open.ts";
 import type { EffectsReader, EffectsStore } from "../../effects/store/port.ts";
-import { rebuild } from "../../effects/writer/rebuild.ts";
-import { RebuildError } from "../../effects/writer/rebuild-error.ts";
-import { verify } from "../../effects/writer/verify.ts";
+import {
+  appliedOf,
+  RebuildError,
+  type RebuildOptions,
+  rebuild,
+} from "../../effects/writer/rebuild.ts";
+import { type Verified, verify } from "../../effects/writer/verify.ts";
+import { managerOf } from "../../nats/api.ts";
+import { erasedProjects } from "../../nats/erased-messages.ts";
+import { streamName } from "../../nats/names.ts";
 import { effectsUrl } from "../../settings/parsers.ts";
 import { type ConfiguredCommand, note, say } from "../configured-command.ts";
 import { CommandError, usageExitCode } from "../context.ts";
@@ -31,6 +38,9 @@ export interface RebuildCommandOptions {
 }
 
 const progressEveryMs = 5_000;
+/** How long the end of an interrupted command waits for databases and NATS. */
+const closeMsMax = 500;
+const questionMs = 5_000;
 
 export async function rebuildEffects(
   command: ConfiguredCommand,
@@ -40,13 +50,8 @@ export async function rebuildEffects(
   if (place.kind === "sqlite") actAsOwner(command, place.file);
   await told(async () => {
     if (options.into !== undefined) await intoAnother(command, place, options);
-    else if (place.kind === "sqlite") await inPlace(command, place.file, options);
-    else {
-      throw new CommandError(
-        "rebuild: name an empty database with --into, and take it as PENSTOCK_EFFECTS_URL afterwards",
-        usageExitCode,
-      );
-    }
+    else if (place.kind === "sqlite") await inPlaceOfFile(command, place.file, options);
+    else await inPlaceOfSchema(command, place, options);
   });
 }
 
@@ -70,45 +75,46 @@ export async function verifyEffects(
       into = made;
       await made.open();
       const { acceptMissing } = options;
-      const { subjectPrefix: prefix, effectsLargeBytesMax: largeBytesMax } = command.config;
-      const found = await atNats(command, (connection) =>
-        verify({
-          ...{ connection, prefix, reader, acceptMissing, people: { largeBytesMax } },
-          ...{ into: made, onProgress: progress(command) },
-        }),
-      );
-      const { messages, missing, differences } = found;
-      const isSame = differences.length === 0;
-      if (options.json)
-        say(
-          command,
-          JSON.stringify({ same: isSame, messages, missing, differences }, undefined, 2),
-        );
-      else {
-        say(
-          command,
-          isSame
-            ? `the database is what ${messages} messages of the streams make`
-            : `the database is not what ${messages} messages of the streams make; the first lines that differ (- in the database, + made anew):`,
-        );
-        for (const line of differences) say(command, line);
-      }
-      if (!isSame) throw new CommandError("");
+      const found = await atNats(command, async (connection) => {
+        const erasedProjects = await erasedProjectsOf(connection, command);
+        return await verify({
+          ...buildOptions(command, connection),
+          ...{ reader, erasedProjects, acceptMissing, into: made },
+        });
+      });
+      tellVerified(command, found, options.json);
     });
   } finally {
-    await reader.close();
-    await into?.close();
+    await closedSoon(command, [reader.close(), into?.close()]);
     if (file !== undefined) removeDatabase(file);
   }
 }
 
-/** Beside the file, which it replaces at the end; the old one is kept under another name. */
-async function inPlace(
+function tellVerified(command: ConfiguredCommand, found: Verified, json: boolean): void {
+  const { messages, missing, differences, explained } = found;
+  const isSame = differences.length === 0;
+  if (json) {
+    const report = { same: isSame, messages, missing, differences, explained };
+    say(command, JSON.stringify(report, undefined, 2));
+  } else {
+    say(
+      command,
+      isSame
+        ? `the database is what ${messages} messages of the streams make`
+        : `the database is not what ${messages} messages of the streams make; the first lines that differ (- in the database, + rebuilt):`,
+    );
+    for (const line of [...differences, ...explained]) say(command, line);
+  }
+  if (!isSame) throw new CommandError("");
+}
+
+/** Next to the file, which it replaces at the end; the old one is kept under another name. */
+async function inPlaceOfFile(
   command: ConfiguredCommand,
   file: string,
   { acceptMissing }: RebuildCommandOptions,
 ): Promise<void> {
-  const { makeBeside, replaceDatabase } = await import(
+  const { makeBeside, removeDatabase, replaceDatabase } = await import(
     "../../effects/store/sqlite/replace-file.ts"
   );
   const { takeWriterLock } = await import("../../effects/store/sqlite/writer-lock.ts");
@@ -116,73 +122,138 @@ async function inPlace(
   const from = { kind: "sqlite", file } as const;
   const reader = await readerAt(from);
   let lock: FileLock | undefined;
-  let kept: string;
+  let kept: string | undefined;
   try {
     // A reader says so when there is no file; the lock would be made all the same.
     await reader.applied();
     // Until the new one has the name: a process that stands by would write to the old one.
     lock = takeWriterLock(file);
     makeBeside({ file, anew });
-    await fill(command, reader, { from, place: { kind: "sqlite", file: anew }, acceptMissing });
+    const into = await storeAt({ kind: "sqlite", file: anew });
+    await fill(command, reader, { from, into, shown: anew, acceptMissing });
     await reader.close();
     kept = replaceDatabase({ file, anew });
   } finally {
-    await reader.close();
+    await closedSoon(command, [reader.close()]);
+    if (lock !== undefined && kept === undefined) removeDatabase(anew);
     lock?.close();
   }
   say(command, `${file} is made anew; the one before is ${kept}`);
 }
 
+/** In a schema next to the other, whose name it takes at the end. */
+async function inPlaceOfSchema(
+  command: ConfiguredCommand,
+  place: StorePlace & { readonly kind: "postgres" },
+  { acceptMissing }: RebuildCommandOptions,
+): Promise<void> {
+  const { PostgresStore } = await import("../../effects/store/postgres/store.ts");
+  const reader = await readerAt(place);
+  const into = new PostgresStore({ url: place.url, isRebuilt: true });
+  let kept: string | undefined;
+  const shown = shownPlace(place);
+  try {
+    await fill(command, reader, {
+      ...{ from: place, into, shown, acceptMissing },
+      done: async () => {
+        kept = await into.takePlace();
+      },
+      undone: () => into.dropRebuilt(),
+    });
+  } finally {
+    await closedSoon(command, [reader.close()]);
+  }
+  say(command, `${shown} is made anew; the tables before are in the schema ${kept}`);
+}
+
 async function intoAnother(
   command: ConfiguredCommand,
   from: StorePlace,
-  { into = "", acceptMissing }: RebuildCommandOptions,
+  { into: url = "", acceptMissing }: RebuildCommandOptions,
 ): Promise<void> {
-  const place = storePlace({ effectsUrl: checkedUrl(into), dataDir: command.config.dataDir });
+  const place = storePlace({ effectsUrl: checkedUrl(url), dataDir: command.config.dataDir });
   const reader = await readerAt(from);
+  const shown = shownPlace(place);
   try {
-    await fill(command, reader, { from, place, acceptMissing });
+    const into = await storeAt(place);
+    await fill(command, reader, { from, into, shown, acceptMissing, isOther: true });
   } finally {
-    await reader.close();
+    await closedSoon(command, [reader.close()]);
   }
-  say(command, `${shownPlace(place)} is made; PENSTOCK_EFFECTS_URL takes it`);
+  say(command, `${shown} is made; PENSTOCK_EFFECTS_URL takes it`);
 }
 
 interface Filled {
   readonly from: StorePlace;
-  readonly place: StorePlace;
+  /** Not open yet; it is closed in the end. */
+  readonly into: EffectsStore;
+  readonly shown: string;
   readonly acceptMissing: boolean;
+  /** It may be the database of another installation. */
+  readonly isOther?: boolean;
+  /** What is done with the whole database, and what where it is not whole, before it is closed. */
+  readonly done?: () => Promise<void>;
+  readonly undone?: () => Promise<void>;
 }
 
 async function fill(
   command: ConfiguredCommand,
   reader: EffectsReader,
-  { from, place, acceptMissing }: Filled,
+  { from, into, shown, acceptMissing, isOther = false, done, undone }: Filled,
 ): Promise<void> {
   const installation = installationOf(command, from);
   await requireInstallation(reader, installation);
-  const recording = await reader.recording();
-  const into = await storeAt(place);
+  const { version } = await reader.reached([]);
+  let isDone = false;
+  let isOpen = false;
   try {
     await into.open();
-    await takeForInstallation(into, { ...installation, shown: shownPlace(place) });
-    const { subjectPrefix: prefix, effectsLargeBytesMax: largeBytesMax } = command.config;
+    isOpen = true;
+    if (isOther) await takeForInstallation(into, { ...installation, shown });
+    else await into.bindTo(installation.prefix);
+    const applied = await appliedOf(reader);
     const { messages, missing } = await atNats(command, (connection) =>
-      rebuild({
-        connection,
-        prefix,
-        recording,
-        into,
-        acceptMissing,
-        people: { largeBytesMax },
-        onProgress: progress(command),
-      }),
+      rebuild({ ...buildOptions(command, connection), applied, into, acceptMissing }),
     );
+    // An erasure may have removed people from the old database, whom the new one still has.
+    if ((await reader.reached([])).version !== version)
+      throw new RebuildError(
+        "rebuild: the database was changed meanwhile, as by an erasure: start it again",
+      );
     const gone = missing === 0 ? "" : `; ${missing} are in the streams no longer`;
     note(command, `${messages} messages applied${gone}`);
+    await done?.();
+    isDone = true;
   } finally {
-    await into.close();
+    if (isOpen && !isDone) await closedSoon(command, [undone?.()]);
+    await closedSoon(command, [into.close()]);
   }
+}
+
+type Build = Pick<RebuildOptions, "connection" | "prefix" | "people" | "signal" | "onProgress">;
+
+function buildOptions(command: ConfiguredCommand, connection: NatsConnection): Build {
+  const { subjectPrefix: prefix, effectsLargeBytesMax: largeBytesMax } = command.config;
+  const { stop: signal } = command.context;
+  return { connection, prefix, people: { largeBytesMax }, signal, onProgress: progress(command) };
+}
+
+async function erasedProjectsOf(
+  connection: NatsConnection,
+  { config }: ConfiguredCommand,
+): Promise<ReadonlySet<string>> {
+  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  return await erasedProjects(manager, streamName(config.subjectPrefix, "live", 0));
+}
+
+/** Waits for what is to be closed; where the command was interrupted, not for long. */
+async function closedSoon(
+  { context: { stop } }: ConfiguredCommand,
+  work: readonly (Promise<unknown> | undefined)[],
+): Promise<void> {
+  const all = Promise.allSettled(work);
+  if (!stop.aborted) await all;
+  else await Promise.race([all, new Promise((resolve) => setTimeout(resolve, closeMsMax))]);
 }
 
 function installationOf({ config }: ConfiguredCommand, place: StorePlace) {
@@ -215,7 +286,7 @@ async function atNats<T>(
   try {
     return await work(connection);
   } finally {
-    await connection.close();
+    await closedSoon({ config, context }, [connection.close()]);
   }
 }
 

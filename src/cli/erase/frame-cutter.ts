@@ -1,5 +1,5 @@
-// Finds the lines of a frame that are a person's, and puts the frame together without them. The
-// other lines stay byte for byte. Knows nothing of NATS.
+// Finds the lines of a frame that are a person's, and puts the frame together without the person.
+// Lines that have nothing of them stay byte for byte. Knows nothing of NATS.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../base/ascii.ts";
@@ -8,14 +8,13 @@ import { FrameLines, frameRows } from "../../effects/lines/frame-lines.ts";
 import type { LineVisitor, StoredLine } from "../../effects/lines/line.ts";
 import type { StoredFrame } from "../../reading/stored-frame.ts";
 import { createNativeScanner } from "../../scan/native.ts";
-import { mayNameIds, namedIds } from "./named-ids.ts";
+import { groupAlone, mayNameIds, namedIds, withoutNamedIds } from "./edited-line.ts";
 
 export interface CutFrame {
-  /** How many lines are the person's. */
+  /** How many lines were the person's, or named the person. */
   readonly erased: number;
-  /** How many others there are. */
+  /** How many lines there are in `data`: those of others, and what others have of the erased ones. */
   readonly kept: number;
-  /** The others; empty where there are none. */
   readonly data: Buffer;
   /** Lines that are no events, and have one of the ids in them: whose they are cannot be told. */
   readonly doubtful: number;
@@ -47,14 +46,15 @@ export class FrameCutter {
 
   cut({ data, projectId, ...name }: WholeFrame): CutFrame {
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
-    const found: number[] = [];
+    /** What stays of each line that has the person in it; undefined: nothing. */
+    const found = new Map<number, Buffer | undefined>();
     let doubtful = 0;
     const spans = new LineSpans(body);
     const mayName = mayNameIds(body);
     const visitor: LineVisitor = {
       line: (line) => {
         const isOwn = (projectId ?? line.projectId) === this.#projectId;
-        if (isOwn && this.#isOfPerson(line, mayName ? spans : undefined)) found.push(line.line);
+        if (isOwn) this.#look(line, { spans, mayName, found });
       },
       unreadable: (_, line) => {
         if (hasOneOf(spans.of(line), this.#idTexts)) doubtful++;
@@ -65,23 +65,38 @@ export class FrameCutter {
       ...{ epoch: 1, projectId: undefined, messageId: "", storedAtMs: 0, data: body },
     };
     for (const _ of this.#lines.read(frame, visitor));
-    if (found.length === 0) return { erased: 0, kept: 0, data: body, doubtful };
-    const erased = new Set(found);
-    const kept = linesOf(body).filter((line, index) => !erased.has(index) && !isBlank(line));
-    return { erased: erased.size, kept: kept.length, data: Buffer.concat(kept), doubtful };
+    if (found.size === 0) return { erased: 0, kept: 0, data: body, doubtful };
+    const kept = linesOf(body).flatMap((line, index) => {
+      const stays = found.has(index) ? found.get(index) : line;
+      return stays === undefined || isBlank(stays) ? [] : [stays];
+    });
+    return { erased: found.size, kept: kept.length, data: Buffer.concat(kept), doubtful };
   }
 
-  /** `spans`: where the frame may have events that name a second id. */
-  #isOfPerson(line: StoredLine, spans: LineSpans | undefined): boolean {
-    if (this.#ids.has(line.distinctId)) return true;
-    if (!line.isPlain) {
-      const { link } = line.effect();
-      if (link !== undefined && (this.#ids.has(link.from) || this.#ids.has(link.to))) return true;
+  /** Notes a line that has the person in it, with what others have of it. */
+  #look(line: StoredLine, { spans, mayName, found }: Looking): void {
+    const { line: at, distinctId } = line;
+    if (this.#ids.has(distinctId)) {
+      const isOnGroup = line.usageClass === "group_identify" && line.effect().group !== undefined;
+      found.set(at, isOnGroup ? groupAlone(spans.of(at)) : undefined);
+      return;
     }
-    // What makes no person links nothing, and may name one all the same.
-    const text = spans?.of(line.line);
-    return text !== undefined && mayNameIds(text) && namedIds(text).some((id) => this.#ids.has(id));
+    if (!mayName) return;
+    const text = spans.of(at);
+    const isNamed = mayNameIds(text) && namedIds(text).some(({ id }) => this.#ids.has(id));
+    if (isNamed) found.set(at, endedLine(withoutNamedIds(text, this.#ids, distinctId)));
   }
+}
+
+interface Looking {
+  readonly spans: LineSpans;
+  /** Whether the frame may have events that name a second id. */
+  readonly mayName: boolean;
+  readonly found: Map<number, Buffer | undefined>;
+}
+
+function endedLine(line: Buffer): Buffer {
+  return line.at(-1) === Ascii.LineFeed ? line : Buffer.concat([line, Buffer.from("\n")]);
 }
 
 function hasOneOf(text: Buffer, some: readonly Buffer[]): boolean {

@@ -76,15 +76,13 @@ export class EffectsMetrics {
   }
 
   /** Counted with the last part of the commit. */
-  part({ usage, runs, rejected, incidents, links, positions }: Commit, seconds: number): void {
+  part({ usage, frames, rejected, incidents, links }: Commit, seconds: number): void {
     this.#partSeconds += seconds;
     for (const { lane, class: usageClass, events, duplicates } of usage) {
       this.#add(this.#events, { lane, class: usageClass }, events);
       this.#add(this.#duplicates, { lane }, duplicates);
     }
-    const laneOf = new Map(positions.map(({ stream, lane }) => [stream, lane]));
-    for (const { stream, from, to } of runs)
-      this.#add(this.#frames, { lane: laneOf.get(stream) ?? "live" }, to - from + 1);
+    for (const lane of lanes) this.#add(this.#frames, { lane }, frames[lane]);
     for (const { reason } of rejected) this.#add(this.#rejected, { reason });
     for (const { kind } of incidents) this.#add(this.#incidents, { kind });
     for (const { outcome } of links) this.#add(this.#links, { outcome });

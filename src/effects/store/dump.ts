@@ -1,13 +1,23 @@
 // The dump: the whole state as lines of JSON text in a closed form, by which two stores, or a store
-// and its rebuild, are compared byte for byte. It has no versions, runs or positions, and no place
-// in a stream, because these depend on how frames fell together. It names tables and columns; a
-// store asks for the rows in this order.
+// and its rebuild, are compared line by line. It has no versions or positions, and no place in a
+// stream, because these depend on how frames fell together. It names tables and columns; a store
+// asks for the rows in this order.
 
 import { rowReader } from "../../base/table.ts";
 import { dumpedPersons } from "./rows/tables.ts";
 
+/**
+ * `all`: the whole state. `lasting`: what does not depend on the order in which streams took turns,
+ * and, as `refused_links`, the ids of links that were refused because of others.
+ */
+export type DumpKind = "all" | "lasting";
+
 export interface DumpSection {
+  /** What its lines are called. */
+  readonly name: string;
   readonly table: string;
+  /** Which rows; each once. Undefined: all. */
+  readonly where?: string;
   readonly columns: readonly DumpColumn[];
   /** Columns that the rows are sorted by: texts by their bytes in UTF-8, absent numbers first. */
   readonly order: readonly string[];
@@ -23,9 +33,22 @@ interface DumpColumn {
 export const dumpedPersonOf = rowReader(dumpedPersons);
 export type DumpedPerson = ReturnType<typeof dumpedPersonOf>;
 
-/** What comes after the persons, in this order. */
-export const dumpSections: readonly DumpSection[] = [
+const links: readonly DumpSection[] = [
   section("person_links", "project_id at_ms# event_uuid a b kind outcome"),
+];
+/** A link of an id with itself joins nothing. */
+const lastingLinks: readonly DumpSection[] = [
+  {
+    ...section("person_links", "project_id a b kind"),
+    where: "outcome <> 'refused_self'",
+  },
+  {
+    ...section("person_links", "project_id a b"),
+    name: "refused_links",
+    where: "outcome IN ('refused_both_known', 'refused_cap')",
+  },
+];
+const facts: readonly DumpSection[] = [
   section("groups", "project_id type key created_at_ms# updated_at_ms# properties:"),
   section("group_types", "project_id type"),
   section("group_members", "project_id type key distinct_id first_seen_at_ms#"),
@@ -35,10 +58,27 @@ export const dumpSections: readonly DumpSection[] = [
     "spikes",
     "project_id subject started_at_ms# ended_at_ms# peak_per_minute# baseline# threshold# events#",
   ),
+];
+const diagnostics: readonly DumpSection[] = [
   section("rejected", "project_id at_ms# event_uuid reason detail"),
   section("rejected_totals", "project_id total#"),
   section("incidents", "stream epoch# sequence# kind messages# detail"),
 ];
+
+/** What comes after the persons, in this order. */
+export const dumpSections: Readonly<Record<DumpKind, readonly DumpSection[]>> = {
+  all: [...links, ...facts, ...diagnostics],
+  lasting: [...lastingLinks, ...facts],
+};
+
+/** The query of a section; `nulls`: what makes absent numbers come first. */
+export function sectionSql({ table, columns, order, where }: DumpSection, nulls: string): string {
+  const names = columns.map(({ name }) => name).join(", ");
+  const which = where === undefined ? "" : `WHERE ${where}`;
+  const sorted = order.map((name) => `${name}${nulls}`).join(", ");
+  const distinct = where === undefined ? "" : "DISTINCT ";
+  return `SELECT ${distinct}${names} FROM ${table} ${which} ORDER BY ${sorted}`;
+}
 
 /** `ids`: all of them, sorted by their bytes in UTF-8; undefined: there is but the one. */
 export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
@@ -57,10 +97,10 @@ export function personLine(person: DumpedPerson, ids: readonly string[] | undefi
 
 /** `values`: a row's, in the order of the section's columns. */
 export function sectionLine(
-  { table, columns }: DumpSection,
+  { name: called, columns }: DumpSection,
   values: readonly (string | number | null)[],
 ): string {
-  let line = `{"table":"${table}"`;
+  let line = `{"table":"${called}"`;
   for (const [index, { name, type }] of columns.entries()) {
     const value = values[index] ?? null;
     line += `,"${name}":${type === "json" ? value : JSON.stringify(value)}`;
@@ -76,5 +116,5 @@ function section(table: string, names: string): DumpSection {
     return { name, type: "text" };
   });
   const order = columns.filter(({ type }) => type !== "json").map(({ name }) => name);
-  return { table, columns, order };
+  return { name: table, table, columns, order };
 }

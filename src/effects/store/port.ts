@@ -11,12 +11,12 @@ import type {
   LargePropertiesRow,
   MemberRow,
   Position,
-  Recording,
   RejectedRow,
   SpikeRow,
   StoredOutboxRow,
   UsageClass,
 } from "../types.ts";
+import type { DumpKind } from "./dump.ts";
 
 /**
  * The last commit of the store is another than this writer knows: there is a second writer, or the
@@ -136,9 +136,6 @@ export const idBytes = 200;
 /** Eleven years of all lanes and classes. */
 export const usageRowsMax = 50_000;
 
-/** Incidents of a recording. */
-export const recordedIncidentsMax = 100_000;
-
 export interface PageOf<T> {
   readonly results: readonly T[];
   readonly next: string | undefined;
@@ -209,7 +206,6 @@ export interface EffectsReader {
    * the ids; null: nobody has the id.
    */
   personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
-  recording(): Promise<Recording>;
   /** For metrics and the live page. */
   totals(): Promise<Totals>;
   /** Those of which events are applied, sorted: the first 1,000. */
@@ -217,10 +213,10 @@ export interface EffectsReader {
   /** Whether a writer has the database open now, in any process. */
   hasWriter(): Promise<boolean>;
   /**
-   * The whole state as lines of text, sorted, the same from every store and for every way in which
-   * the same frames may have been batched. Has no versions, runs or positions.
+   * The state as lines of text, sorted, the same from every store and for every way in which the
+   * same frames may have been batched. Has no versions or positions. Default: all of it.
    */
-  dump(): AsyncIterable<string>;
+  dump(kind?: DumpKind): AsyncIterable<string>;
 }
 
 export interface Totals {

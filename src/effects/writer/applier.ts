@@ -20,7 +20,6 @@ import type { Usage } from "../usage/usage.ts";
 import type { Changes } from "./changes.ts";
 import { loadRows } from "./load-rows.ts";
 import { LoopTurns } from "./loop-turns.ts";
-import { RunLog } from "./run-log.ts";
 import { countedBefore, StreamInMemory } from "./stream-in-memory.ts";
 
 interface ApplierParts {
@@ -80,7 +79,7 @@ export class Applier implements LineVisitor {
   readonly #streams = new Map<string, StreamInMemory>();
   readonly #touched = new Set<StreamInMemory>();
   #inFlight: readonly StreamInMemory[] = [];
-  readonly #runs = new RunLog();
+  #frames = { live: 0, historical: 0 };
   #incidents: IncidentRow[] = [];
   /** Incidents of the store and of this run: a stream that stays stopped is told once. */
   #told = new Set<string>();
@@ -120,7 +119,7 @@ export class Applier implements LineVisitor {
     for (const stream of before.values()) stream.close();
     this.#touched.clear();
     this.#inFlight = [];
-    this.#runs.begin();
+    this.#frames = { live: 0, historical: 0 };
     this.#incidents = [];
     this.#told = new Set(incidents.map(keyOf));
     this.#isStreamReplaced = false;
@@ -190,12 +189,13 @@ export class Applier implements LineVisitor {
     const changes: Changes = {
       ...(await this.#turns.through(people.changes())),
       positions: this.#inFlight.map((stream) => stream.position()),
-      runs: this.#runs.take(),
+      frames: this.#frames,
       ...usage.changes(),
       ...spikes.changes(),
       incidents: this.#incidents,
     };
     this.counts.rejected += changes.rejected.length;
+    this.#frames = { live: 0, historical: 0 };
     this.#touched.clear();
     this.#incidents = [];
     return changes;
@@ -216,7 +216,6 @@ export class Applier implements LineVisitor {
       stream.remember(line);
       return;
     }
-    this.#runs.see(line.projectId, line.frame.partition);
     const { people, usage, spikes } = this.#options;
     const isDuplicate = stream.isDuplicate(line);
     if (line.frame.sequence > stream.countedTo) {
@@ -278,7 +277,7 @@ export class Applier implements LineVisitor {
     stream.endFrame(frame);
     this.counts.frames++;
     this.#touched.add(stream);
-    this.#runs.add(frame);
+    this.#frames[frame.lane]++;
   }
 
   #streamOf({ stream: name, lane, partition }: StreamName): StreamInMemory {

@@ -1,262 +1,387 @@
-// Makes a database anew out of the streams: applies what another database has applied, in the order
-// in which it did, because which links are refused depends on that order. Needs all those messages
-// to be in the streams still, and says how many are not.
+// Builds a database from the streams, from their start up to where another database has applied
+// them, with the code that applies events as they come. Each stream is read in its own order; which
+// stream comes next is decided anew, so a link that was refused because of another one may not be.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../nats/api.ts";
+import type { ErasedMessages } from "../../nats/erased-messages.ts";
+import { EventStreams, type ReadPlace } from "../../reading/event-streams.ts";
 import { type Place, resume } from "../../reading/resume.ts";
-import { deletedSequences, type StreamName, storedStream } from "../../reading/stored-stream.ts";
+import {
+  type AskedStream,
+  deletedSequences,
+  type StreamName,
+  storedStream,
+} from "../../reading/stored-stream.ts";
 import { StreamErasures } from "../../reading/stream-erasures.ts";
 import type { StreamItem } from "../../reading/stream-reader.ts";
 import type { PeopleOptions } from "../people/people-options.ts";
-import type { EffectsStore } from "../store/port.ts";
-import type { IncidentRow, Position, Recording, Run } from "../types.ts";
+import type { EffectsReader, EffectsStore } from "../store/port.ts";
+import { effectsWords } from "../streams/reader-words.ts";
+import type { IncidentRow, Position } from "../types.ts";
 import type { Applier } from "./applier.ts";
 import { CommitChain } from "./commit-chain.ts";
 import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
-import { RebuildError } from "./rebuild-error.ts";
-import { RecordedFrames } from "./recorded-frames.ts";
+
+/** Why a rebuild is not possible or cannot go on. The old database is unchanged. */
+export class RebuildError extends Error {
+  override name = "RebuildError";
+}
+
+/** How far a database has applied the streams, and what went wrong with them, oldest first. */
+export interface Applied {
+  readonly positions: readonly Position[];
+  readonly incidents: readonly IncidentRow[];
+}
 
 export interface RebuildOptions {
   readonly connection: NatsConnection;
   /** What the names of the streams begin with. */
   readonly prefix: string;
-  readonly recording: Recording;
+  /** The new database is built up to here. */
+  readonly applied: Applied;
   /** Open and empty. */
   readonly into: EffectsStore;
-  /** Goes on without what the streams no longer hold. */
+  /** Builds without the messages that the streams no longer hold. */
   readonly acceptMissing?: boolean;
   readonly bytesMax?: number;
   readonly batchEventsMax?: number;
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
-  /** For how long NATS may be away. */
-  readonly patienceMs?: number;
-  /** Told now and then how many messages are applied. */
+  /** Ends the work at once. */
+  readonly signal?: AbortSignal;
+  /** Gives up when nothing was read, applied or committed for this long. Default: two minutes. */
+  readonly stillMsMax?: number;
+  /** Called after each commit with the number of messages applied. */
   readonly onProgress?: (messages: number) => void;
 }
 
-interface Rebuilt {
+export interface Rebuilt {
   readonly messages: number;
-  /** How many the streams no longer hold, of those that had been applied. */
+  /** Number of messages that had been applied and that the streams no longer hold. */
   readonly missing: number;
 }
 
 const questionMs = 5_000;
-const framesBytesDefault = 64 * 1_048_576;
-const patienceMsDefault = 120_000;
+const framesBytesDefault = 8 * 1_048_576;
+const stillMsDefault = 120_000;
+/** How often a stream that gives nothing is asked whether its end is reached. */
+const endCheckMs = 250;
+/** The newest incidents of the old database are copied. */
+const incidentsMax = 100_000;
 
-/** Rejects with a RebuildError when it is not possible. */
+export async function appliedOf(
+  reader: Pick<EffectsReader, "positions" | "incidents">,
+): Promise<Applied> {
+  const positions = await reader.positions();
+  const incidents = await reader.incidents(incidentsMax);
+  return { positions, incidents: incidents.toReversed() };
+}
+
+/** Rejects with a RebuildError when it is not possible, does not move, or was aborted. */
 export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
-  if ((await options.into.lastCommit()) !== 0)
-    throw new RebuildError("rebuild: the new database is not empty");
-  const held = await heldRuns(options).catch((error: Error) => {
-    throw new RebuildError(`rebuild: NATS does not say what it holds: ${error.message}`);
-  });
-  if (held.missing > 0 && options.acceptMissing !== true)
-    throw new RebuildError(
-      `rebuild: the streams no longer hold ${held.missing} of the messages that were applied: what came of them would be gone. Keep the old database, or accept that it is so`,
-    );
-  const messages = await new Rebuilding(options, held.runs).run();
-  return { messages, missing: messagesOf(options.recording.runs) - messages };
+  const { signal, stillMsMax = stillMsDefault } = options;
+  const building = new Building(options);
+  const ended = Promise.withResolvers<never>();
+  const abort = (): void => ended.reject(new RebuildError("rebuild: it was interrupted"));
+  if (signal?.aborted === true) abort();
+  signal?.addEventListener("abort", abort, { once: true });
+  const watchdog = setInterval(
+    () => {
+      if (performance.now() - building.movedMonotonicMs < stillMsMax) return;
+      const seconds = Math.round(stillMsMax / 1000);
+      ended.reject(
+        new RebuildError(
+          `rebuild: nothing has moved for ${seconds} s: ${building.waitsFor()}. The old database is unchanged: start it again`,
+        ),
+      );
+    },
+    Math.max(1, Math.min(1_000, stillMsMax)),
+  );
+  try {
+    return await Promise.race([building.run(), ended.promise]);
+  } finally {
+    clearInterval(watchdog);
+    signal?.removeEventListener("abort", abort);
+    building.close();
+  }
 }
 
-function messagesOf(runs: readonly Run[]): number {
-  return runs.reduce((sum, { from, to }) => sum + to - from + 1, 0);
-}
-
-interface Held {
-  readonly runs: readonly Run[];
-  /** Without those that are found to be missing when they are read. */
-  readonly missing: number;
-}
-
-/** What of a stream can be read. */
-interface Bounds {
+/** A stream, and how far it is to be applied. */
+interface Goal {
+  readonly name: StreamName;
+  readonly asked: AskedStream;
+  /** Where the reading begins. */
+  readonly begin: Place;
+  /** The last message to be applied. */
+  readonly to: number;
+  /** The position of the new database in the end. */
+  readonly end: Place;
+  /** The first message that the stream held when the work began. */
   readonly first: number;
-  last: number;
-  readonly deleted: readonly number[];
-  /** Before the first one: erased, and there in their places; the last comes first. */
-  readonly standing: readonly number[];
+  /** Messages between it and the goal that had been deleted by then. */
+  readonly deleted: ReadonlySet<number>;
+  /** Messages that the stream held when the work began, and those of them that have arrived. */
+  readonly held: number;
+  arrived: number;
+  /** The last message that has arrived, or was found to be gone. */
+  reached: number;
 }
 
-/** The parts of the runs that can be read from the streams. */
-async function heldRuns({ connection, recording }: RebuildOptions): Promise<Held> {
-  const manager = await managerOf(connection, { timeoutMs: questionMs });
-  const bounds = new Map<string, Bounds>();
-  for (const position of recording.positions) {
-    const { stream } = position;
-    const asked = storedStream(manager, stream);
-    const erasures = new StreamErasures(manager, stream);
-    const state = await erasures.stateFrom(1);
-    if (state === undefined) continue;
-    const { place } = await resume(position, asked, state, { acceptExpired: true });
-    // In a later epoch, what is behind the place has nothing to do with what was applied.
-    const isAnother = place.epoch !== position.epoch;
-    const last = isAnother ? place.sequence : state.lastSequence;
-    const erased = await erasures.learned(1, state.created);
-    const gone = await deletedSequences(manager, stream);
-    const deleted: number[] = [];
-    for (const sequence of gone)
-      if ((await erased.placeOf(sequence)) === undefined) deleted.push(sequence);
-    const standing: number[] = [];
-    for await (const sequence of erased.standing(state.firstSequence, 1)) standing.push(sequence);
-    bounds.set(stream, { first: state.firstSequence, last, deleted, standing: standing.reverse() });
-  }
-  const runs: Run[] = [];
-  let deletedInRuns = 0;
-  const later = new Map<string, Run>();
-  for (const run of recording.runs.toReversed()) {
-    const bound = bounds.get(run.stream) ?? { first: 1, last: 0, deleted: [], standing: [] };
-    const behind = later.get(run.stream);
-    // Numbers that were handed out again in a later epoch mean something else now.
-    if (behind !== undefined && behind.epoch > run.epoch)
-      bound.last = Math.min(bound.last, behind.from - 1);
-    later.set(run.stream, run);
-    const from = Math.max(run.from, bound.first);
-    const to = Math.min(run.to, bound.last);
-    if (to >= from) {
-      runs.push({ ...run, from, to });
-      deletedInRuns += countBelow(bound.deleted, to + 1) - countBelow(bound.deleted, from);
-    }
-    for (const one of bound.standing)
-      if (one >= run.from && one <= to) runs.push({ ...run, from: one, to: one });
-  }
-  const missing = messagesOf(recording.runs) - messagesOf(runs) + deletedInRuns;
-  return { runs: runs.reverse(), missing };
-}
-
-/** How many of these, which are in order, are smaller. */
-function countBelow(sequences: readonly number[], limit: number): number {
-  let [low, high] = [0, sequences.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (sequences[middle]! < limit) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-class Rebuilding {
+class Building {
+  movedMonotonicMs = performance.now();
   readonly #options: RebuildOptions;
-  readonly #runs: readonly Run[];
-  readonly #applier: Applier;
-  readonly #positions: ReadonlyMap<string, Position>;
   readonly #chain: CommitChain;
-  #step: StreamItem[] = [];
-  #stepEvents = 0;
-  #stepBytes = 0;
-  #batchEvents = 0;
+  readonly #applier: Applier;
+  readonly #goals = new Map<string, Goal>();
+  #missing = 0;
   #messages = 0;
+  #batchEvents = 0;
+  #streams: EventStreams | undefined;
+  #doing = "NATS does not say what the streams hold";
+  #isClosed = false;
 
-  constructor(options: RebuildOptions, runs: readonly Run[]) {
+  constructor(options: RebuildOptions) {
     this.#options = options;
-    this.#runs = runs;
-    const { into: store, prefix, duplicatesBytesMax, people, recording } = options;
-    this.#positions = new Map(recording.positions.map((one) => [one.stream, one]));
+    const { into: store, prefix, duplicatesBytesMax, people, applied } = options;
     this.#chain = new CommitChain(store);
     this.#applier = newApplier({
       ...{ store, prefix, duplicatesBytesMax, people },
-      streams: recording.positions,
-      writePart: async (changes) => await this.#chain.write(await changes(), true),
+      streams: applied.positions,
+      writePart: async (changes) => {
+        await this.#chain.write(await changes(), true);
+        this.#moved();
+      },
     });
   }
 
-  async run(): Promise<number> {
-    const { connection, bytesMax = framesBytesDefault, recording } = this.#options;
-    const { patienceMs = patienceMsDefault } = this.#options;
-    const manager = await managerOf(connection, { timeoutMs: questionMs });
-    const frames = new RecordedFrames({ connection, manager, bytesMax, patienceMs });
-    this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
-    try {
-      const epochs = new Map<string, number>();
-      for (const run of this.#runs) {
-        if (epochs.get(run.stream) !== run.epoch) await this.#moveTo(run, frames);
-        epochs.set(run.stream, run.epoch);
-        await this.#applyRun(run, frames);
-      }
-      this.#checkMissing();
-      // What is gone behind the last message that was applied is not to be looked for again.
-      this.#step.push(...recording.positions.map((position) => placeItem(position, position)));
-      await this.#commit(recording.incidents);
-    } finally {
-      frames.close();
-    }
-    return this.#messages;
-  }
-
-  /** Some leave while others are read, and not all that are gone can be named beforehand. */
-  #checkMissing(): void {
-    const { recording, acceptMissing } = this.#options;
-    const missing = messagesOf(recording.runs) - this.#messages;
-    if (missing === 0 || acceptMissing === true) return;
-    throw new RebuildError(
-      `rebuild: ${missing} of the messages that were applied were not in the streams when they were to be read: the new database is without them, and not to be used. Keep the old one; or accept that it is so, and begin again with an empty one`,
+  /** What it waits for, for people. */
+  waitsFor(): string {
+    const fault = this.#streams?.fault;
+    const faults = (this.#streams?.readers ?? []).flatMap((reader) =>
+      reader.fault === undefined ? [] : [`${reader.name.stream}: ${reader.fault}`],
     );
+    const left = [...this.#goals.values()]
+      .filter(({ reached, to }) => reached < to)
+      .map(({ name, reached, to }) => `${name.stream} is read up to ${reached} of ${to}`);
+    const all = [...(fault === undefined ? [] : [fault]), ...faults, ...left];
+    return [this.#doing, ...all].join("; ");
   }
 
-  /** A stream comes for the first time, or became another one. */
-  async #moveTo(run: Run, frames: RecordedFrames): Promise<void> {
-    const position = this.#positions.get(run.stream);
-    if (position === undefined)
-      throw new RebuildError(`rebuild: there is no position of the stream ${run.stream}`);
-    const { created } = position;
-    const place = { epoch: run.epoch, created, sequence: run.from - 1, trail: [] };
-    const { into } = this.#options;
-    this.#step.push(placeItem(position, place));
-    await this.#commit([]);
-    if (!this.#applier.isStreamReplaced) return;
-    const positions = await into.positions();
-    const largeProperties = await into.largeProperties();
-    this.#applier.begin({ positions, incidents: [], largeProperties });
-    for (const { stream, epoch, duplicatesFrom, sequence: to, ...rest } of positions) {
-      const name = { stream, lane: rest.lane, partition: rest.partition };
-      const again = { name, epoch, from: duplicatesFrom[0], to, isAgain: true };
-      for await (const item of frames.read(again)) await this.#applier.apply([item]);
+  close(): void {
+    this.#isClosed = true;
+    this.#streams?.close();
+  }
+
+  async run(): Promise<Rebuilt> {
+    const { into, applied, acceptMissing = false } = this.#options;
+    if ((await into.lastCommit()) !== 0)
+      throw new RebuildError("rebuild: the new database is not empty");
+    await this.#findGoals();
+    if (this.#missing > 0 && !acceptMissing)
+      throw new RebuildError(
+        `rebuild: the streams no longer hold ${this.#missing} of the messages that were applied: the new database would be without what they did. Keep the old database, or accept that (--accept-missing)`,
+      );
+    this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
+    await this.#applier.apply([...this.#goals.values()].map((goal) => placeItem(goal, goal.begin)));
+    await this.#read();
+    this.#checkArrived();
+    const ends = [...this.#goals.values()].map((goal) => placeItem(goal, goal.end));
+    await this.#applier.apply(ends);
+    await this.#commit(applied.incidents);
+    return { messages: this.#messages, missing: this.#missing };
+  }
+
+  /** Messages may leave the streams while others are read. */
+  #checkArrived(): void {
+    const { acceptMissing = false } = this.#options;
+    let lost = 0;
+    for (const { held, arrived } of this.#goals.values()) lost += Math.max(0, held - arrived);
+    this.#missing += lost;
+    if (lost > 0 && !acceptMissing)
+      throw new RebuildError(
+        `rebuild: ${lost} messages left the streams before they were read: the new database would be without what they did. Keep the old database, or accept that (--accept-missing) and start again`,
+      );
+  }
+
+  /** Compares the positions of the old database with what the streams hold. */
+  async #findGoals(): Promise<void> {
+    const { connection, applied } = this.#options;
+    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    for (const position of applied.positions) {
+      const { stream, lane, partition } = position;
+      const name = { stream, lane, partition };
+      const asked = storedStream(manager, stream);
+      const erasures = new StreamErasures(manager, stream);
+      const unread = neverRead(position, applied.incidents);
+      const before = goneWithEpochs(position, applied.incidents);
+      const [state, raw] = [await erasures.stateFrom(1), await asked.state()];
+      this.#moved();
+      if (state === undefined || raw === undefined) {
+        this.#missing += Math.max(0, position.sequence - unread) + before;
+        const none = {
+          to: 0,
+          first: 1,
+          deleted: new Set<number>(),
+          held: 0,
+          arrived: 0,
+          reached: 0,
+        };
+        this.#goals.set(stream, { name, asked, begin: position, end: position, ...none });
+        continue;
+      }
+      const { created, firstSequence: first, beginsAt } = raw;
+      const { place } = await resume(position, asked, state, { acceptExpired: true });
+      // In a later epoch, what is behind the place is not what was applied.
+      const isSame = place.epoch === position.epoch;
+      const to = isSame ? position.sequence : Math.min(position.sequence, place.sequence);
+      const end = isSame ? { ...position, created } : place;
+      const gone = await deletedSequences(manager, stream);
+      const deleted = new Set(gone.filter((sequence) => sequence >= first && sequence <= to));
+      const erased = await erasures.learned(1, created);
+      const replaced = await countReplaced(erased, deleted, { first, to });
+      const held = Math.max(0, to - first + 1) - deleted.size;
+      const all = position.sequence - (beginsAt - 1);
+      this.#missing += Math.max(0, all - held - replaced - unread) + before;
+      const begin = { epoch: end.epoch, created, sequence: 0, trail: [] };
+      const goal = { name, asked, begin, to, end, first, deleted, held, arrived: 0, reached: 0 };
+      this.#goals.set(stream, goal);
     }
   }
 
-  async #applyRun({ stream, epoch, from, to }: Run, frames: RecordedFrames): Promise<void> {
+  async #read(): Promise<void> {
+    const { connection, prefix, bytesMax = framesBytesDefault } = this.#options;
     const { batchEventsMax = batchEventsDefault } = this.#options;
-    const { lane, partition } = this.#positions.get(stream)!;
-    const name = { stream, lane, partition };
-    for await (const item of frames.read({ name, epoch, from, to, isAgain: false })) {
-      this.#step.push(item);
-      this.#stepEvents += item.events;
-      this.#stepBytes += item.frame.data.length;
-      this.#batchEvents += item.events;
-      this.#messages++;
-      const isLong = this.#stepEvents >= stepEventsMax || this.#stepBytes >= stepBytesMax;
-      if (isLong) await this.#apply();
-      if (this.#batchEvents >= batchEventsMax || this.#applier.isFull) await this.#commit([]);
+    const places = new Map<string, ReadPlace>();
+    for (const [stream, { begin }] of this.#goals) places.set(stream, begin);
+    const log = { info: () => {}, warn: () => {} };
+    const streams = new EventStreams({
+      ...{ connection, prefix, places, bytesMax, acceptExpired: true, log },
+      ...{ reader: "effects", words: effectsWords },
+    });
+    this.#streams = streams;
+    void this.#followConnection(streams);
+    try {
+      while (await this.#hasMore(streams)) {
+        this.#doing = "applying events takes too long";
+        const items = streams
+          .take(stepEventsMax, stepBytesMax)
+          .filter((item) => this.#isWanted(item));
+        await this.#applier.apply(items);
+        this.#moved();
+        if (this.#applier.isStreamReplaced) throw new RebuildError(changedMeanwhile);
+        if (this.#batchEvents >= batchEventsMax || this.#applier.isFull) await this.#commit([]);
+      }
+    } finally {
+      streams.close();
     }
   }
 
-  async #apply(): Promise<void> {
-    const step = this.#step;
-    [this.#step, this.#stepEvents, this.#stepBytes] = [[], 0, 0];
-    await this.#applier.apply(step);
+  /** Waits until something can be taken. False: all streams are read as far as they should be. */
+  async #hasMore(streams: EventStreams): Promise<boolean> {
+    for (;;) {
+      if (this.#isClosed) throw new RebuildError("rebuild: it was interrupted");
+      const left = [...this.#goals.values()].filter(({ reached, to }) => reached < to);
+      if (left.length === 0) return false;
+      if (streams.isReady) return true;
+      this.#doing = "no message arrives";
+      const timer = Promise.withResolvers<"late">();
+      const timeout = setTimeout(() => timer.resolve("late"), endCheckMs);
+      const isLate = (await Promise.race([streams.ready(), timer.promise])) === "late";
+      clearTimeout(timeout);
+      if (isLate && !streams.isReady) for (const goal of left) await this.#checkEnd(goal);
+    }
   }
 
-  /** Applies what has been read, and commits all that is applied. */
+  /** Behind the last message that is there, nothing arrives: the rest was deleted or erased. */
+  async #checkEnd(goal: Goal): Promise<void> {
+    const next = await goal.asked.messageFrom(goal.reached + 1).catch(() => "unknown" as const);
+    if (next === undefined) goal.reached = goal.to;
+  }
+
+  /** Releases what is behind the goal of its stream, and counts the rest. */
+  #isWanted(item: StreamItem): boolean {
+    if (item.kind === "place") {
+      const goal = this.#goals.get(item.name.stream);
+      if (goal === undefined) return false;
+      if (item.place.epoch !== goal.begin.epoch) throw new RebuildError(changedMeanwhile);
+      return false;
+    }
+    const { stream, sequence } = item.frame;
+    const goal = this.#goals.get(stream);
+    const isWanted = goal !== undefined && sequence <= goal.to;
+    if (goal !== undefined) goal.reached = Math.max(goal.reached, Math.min(sequence, goal.to));
+    if (!isWanted) item.release();
+    else {
+      if (sequence >= goal.first && !goal.deleted.has(sequence)) goal.arrived++;
+      this.#messages++;
+      this.#batchEvents += item.events;
+    }
+    return isWanted;
+  }
+
   async #commit(incidents: readonly IncidentRow[]): Promise<void> {
     this.#batchEvents = 0;
-    await this.#apply();
-    const { hasChanges } = this.#applier;
-    if (!hasChanges && incidents.length === 0) return;
+    if (!this.#applier.hasChanges && incidents.length === 0) return;
+    this.#doing = "the new database does not take what is written to it";
     const changes = await this.#applier.changes();
-    // What was announced then is not announced again.
+    // Spikes were announced when they happened.
     await this.#chain.write({ ...changes, incidents, outbox: [] }, false);
     this.#applier.committed();
+    this.#moved();
     this.#options.onProgress?.(this.#messages);
+  }
+
+  #moved(): void {
+    this.movedMonotonicMs = performance.now();
+  }
+
+  async #followConnection(streams: EventStreams): Promise<void> {
+    for await (const { type } of this.#options.connection.status()) {
+      if (this.#isClosed) return;
+      if (type === "disconnect" || type === "staleConnection") streams.interrupt();
+    }
   }
 }
 
-function placeItem(
-  { stream, lane, partition }: StreamName,
-  { epoch, created, sequence, trail }: Place,
-): StreamItem {
-  const name = { stream, lane, partition };
-  const place = { epoch, created, sequence, trail };
-  return { kind: "place", name, place, incidents: [] };
+const changedMeanwhile =
+  "rebuild: a stream was deleted, created again or replaced by an older copy meanwhile: start it again";
+
+function placeItem({ name }: Goal, { epoch, created, sequence, trail }: Place): StreamItem {
+  return { kind: "place", name, place: { epoch, created, sequence, trail }, incidents: [] };
+}
+
+/** Messages of this epoch that had left the stream before they could be applied. */
+function neverRead({ stream, epoch }: Position, incidents: readonly IncidentRow[]): number {
+  return incidents
+    .filter((one) => one.stream === stream && one.epoch === epoch)
+    .filter(({ kind }) => kind === "begun_late" || kind === "expired_unread")
+    .reduce((sum, { messages }) => sum + messages, 0);
+}
+
+/** Messages that were applied and went with an earlier state of the stream: at least so many. */
+function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[]): number {
+  return incidents
+    .filter((one) => one.stream === stream)
+    .filter(({ kind }) => kind === "stream_made_anew" || kind === "tail_lost")
+    .reduce((sum, { messages }) => sum + Math.max(1, messages), 0);
+}
+
+/**
+ * Messages that an erasure has removed, among those deleted and before the first one, unless what it
+ * stored instead is gone too.
+ */
+async function countReplaced(
+  erased: ErasedMessages,
+  deleted: ReadonlySet<number>,
+  { first, to }: { readonly first: number; readonly to: number },
+): Promise<number> {
+  let count = 0;
+  const add = async (sequence: number): Promise<void> => {
+    const place = await erased.placeOf(sequence);
+    if (place === 0 || (place !== undefined && place >= first)) count++;
+  };
+  for await (const sequence of erased.between(1, Math.min(first - 1, to))) await add(sequence);
+  for (const sequence of deleted) await add(sequence);
+  return count;
 }

@@ -1,44 +1,76 @@
-// Whether a database says what the streams say: makes another one out of the streams, as far as the
-// first one has applied them, and compares both line by line.
+// Whether a database says what the streams say: builds another one from the streams, as far as the
+// first one has applied them, and compares both line by line. Which of two links that exclude each
+// other is refused depends on the order in which the streams took turns, and an erasure removes
+// events that usage has counted: differences that these explain are listed apart.
 
 import type { AppliedStream, EffectsReader } from "../store/port.ts";
-import type { Recording } from "../types.ts";
-import { type RebuildOptions, rebuild } from "./rebuild.ts";
+import {
+  type Applied,
+  appliedOf,
+  RebuildError,
+  type RebuildOptions,
+  type Rebuilt,
+  rebuild,
+} from "./rebuild.ts";
 
-interface VerifyOptions extends Omit<RebuildOptions, "recording"> {
+export interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
   readonly reader: EffectsReader;
+  /** The projects of which people were erased. */
+  readonly erasedProjects?: ReadonlySet<string>;
 }
 
-interface Verified {
-  readonly messages: number;
-  readonly missing: number;
+export interface Verified extends Rebuilt {
   /** The first lines that only one of both has: `-` before those of the database, `+` otherwise. */
   readonly differences: readonly string[];
+  /** Sentences on what differs for a reason. */
+  readonly explained: readonly string[];
 }
 
 const differencesMax = 20;
 /** Lines that are remembered until their counterpart comes. */
 const apartMax = 10_000;
+/** Ids of refused links that are remembered. */
+const refusedMax = 1_000_000;
 const tries = 20;
 
 /**
  * `into` is an open and empty database for the comparison. Rejects with an Error in plain words
  * when events are applied all the while, and with a RebuildError when the streams do not hold
- * enough.
+ * enough, when nothing moves, or when the signal aborts.
  */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
-  const { recording, lines } = await snapshotOf(reader);
+  const { signal, into, erasedProjects = new Set() } = options;
+  const { applied, lines } = await snapshotOf(reader);
   try {
-    const rebuilt = await rebuild({ ...options, recording });
-    const others = options.into.reader.dump()[Symbol.asyncIterator]();
-    return { ...rebuilt, differences: await differencesOf(lines, others) };
+    const rebuilt = await rebuild({ ...options, applied });
+    const comparison = new Comparison(erasedProjects);
+    const others = into.reader.dump("lasting")[Symbol.asyncIterator]();
+    try {
+      await untilAborted(comparison.run(lines, others), signal);
+    } finally {
+      void others.return?.();
+    }
+    return { ...rebuilt, ...comparison.result() };
   } finally {
-    await lines.return?.();
+    void lines.return?.();
+  }
+}
+
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return await work;
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(new RebuildError("verify: it was interrupted"));
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
   }
 }
 
 interface Snapshot {
-  readonly recording: Recording;
+  readonly applied: Applied;
   readonly lines: AsyncIterator<string>;
 }
 
@@ -46,11 +78,11 @@ interface Snapshot {
 async function snapshotOf(reader: EffectsReader): Promise<Snapshot> {
   for (let nth = 0; nth < tries; nth++) {
     const before = await reader.applied();
-    const recording = await reader.recording();
-    const dump = reader.dump()[Symbol.asyncIterator]();
+    const applied = await appliedOf(reader);
+    const dump = reader.dump("lasting")[Symbol.asyncIterator]();
     // The dump is of the moment in which its first line is read.
     const first = await dump.next();
-    if (isSame(before, await reader.applied())) return { recording, lines: again(first, dump) };
+    if (isSame(before, await reader.applied())) return { applied, lines: again(first, dump) };
     await dump.return?.();
   }
   throw new Error(
@@ -79,25 +111,104 @@ async function* again<T>(
   }
 }
 
-/** Both have their lines in one order, so what differs comes at about the same place. */
-async function differencesOf(
-  lines: AsyncIterator<string>,
-  others: AsyncIterator<string>,
-): Promise<string[]> {
-  // In order of their coming; `-` and `+` before a line are what was seen on one side alone.
-  const apart = new Set<string>();
-  const note = ({ done, value }: IteratorResult<string, unknown>, sign: "-" | "+"): void => {
-    if (done === true) return;
-    const counterpart = `${sign === "-" ? "+" : "-"} ${value}`;
-    if (!apart.delete(counterpart)) apart.add(`${sign} ${value}`);
-  };
-  for (;;) {
-    const [line, other] = [await lines.next(), await others.next()];
-    if ((line.done === true && other.done === true) || apart.size > apartMax) break;
-    if (line.done === other.done && line.value === other.value) continue;
-    note(line, "-");
-    note(other, "+");
+type Sign = "-" | "+";
+
+/** A line of the dump, as far as it explains a difference. */
+interface DumpLine {
+  readonly table: string;
+  readonly project_id: string;
+  readonly distinct_ids?: readonly string[];
+  readonly a?: string;
+  readonly b?: string;
+}
+
+const refusedBegin = '{"table":"refused_links"';
+/** What counts events, of those too that were erased. */
+const countingTables: ReadonlySet<string> = new Set(["usage_daily", "active_ids", "spikes"]);
+
+/** Both dumps have their lines in one order, so what differs comes at about the same place. */
+class Comparison {
+  readonly #erasedProjects: ReadonlySet<string>;
+  readonly #apart = new Map<string, Sign>();
+  /** Ids with a link that was refused because of others, in either database. */
+  readonly #refused = new Set<string>();
+  #isOver = false;
+
+  constructor(erasedProjects: ReadonlySet<string>) {
+    this.#erasedProjects = erasedProjects;
   }
-  await others.return?.();
-  return [...apart].slice(0, differencesMax);
+
+  async run(lines: AsyncIterator<string>, others: AsyncIterator<string>): Promise<void> {
+    const [ours, theirs] = [
+      comparedLines(lines, this.#refused),
+      comparedLines(others, this.#refused),
+    ];
+    for (;;) {
+      const [line, other] = [await ours.next(), await theirs.next()];
+      if (line.done === true && other.done === true) return;
+      if (line.done === other.done && line.value === other.value) continue;
+      if (line.done !== true) this.#note(line.value, "-");
+      if (other.done !== true) this.#note(other.value, "+");
+    }
+  }
+
+  #note(line: string, sign: Sign): void {
+    const before = this.#apart.get(line);
+    if (before !== undefined && before !== sign) this.#apart.delete(line);
+    else if (this.#apart.size < apartMax) this.#apart.set(line, sign);
+    else this.#isOver = true;
+  }
+
+  result(): Pick<Verified, "differences" | "explained"> {
+    const differences: string[] = [];
+    let [ofLinks, ofErasures] = [0, 0];
+    for (const [line, sign] of this.#apart) {
+      const read = JSON.parse(line) as DumpLine;
+      if (this.#isOfRefused(read)) ofLinks++;
+      else if (this.#isOfErasure(read)) ofErasures++;
+      else if (differences.length < differencesMax) differences.push(`${sign} ${line}`);
+    }
+    if (this.#isOver && differences.length < differencesMax)
+      differences.push(`and more than ${apartMax} lines differ`);
+    const explained: string[] = [];
+    if (ofLinks > 0)
+      explained.push(
+        `${ofLinks} lines differ by links that exclude each other: which of them is refused depends on the order in which the streams took turns`,
+      );
+    if (ofErasures > 0)
+      explained.push(
+        `${ofErasures} lines of usage, active people and spikes differ by an erasure: what was erased had been counted`,
+      );
+    return { differences, explained };
+  }
+
+  #isOfRefused({ project_id: project, distinct_ids: ids = [], a, b }: DumpLine): boolean {
+    if (this.#refused.size === 0) return false;
+    const all = [...ids, ...(a === undefined ? [] : [a]), ...(b === undefined ? [] : [b])];
+    return all.some((id) => this.#refused.has(refusedKey(project, id)));
+  }
+
+  #isOfErasure({ table, project_id: project }: DumpLine): boolean {
+    return countingTables.has(table) && this.#erasedProjects.has(project);
+  }
+}
+
+/** All lines but those that name refused links, whose ids are remembered. */
+async function* comparedLines(
+  lines: AsyncIterator<string>,
+  refused: Set<string>,
+): AsyncGenerator<string> {
+  for (let next = await lines.next(); next.done !== true; next = await lines.next()) {
+    if (!next.value.startsWith(refusedBegin)) {
+      yield next.value;
+      continue;
+    }
+    if (refused.size >= refusedMax) continue;
+    const { project_id: project, a = "", b = "" } = JSON.parse(next.value) as DumpLine;
+    refused.add(refusedKey(project, a)).add(refusedKey(project, b));
+  }
+}
+
+function refusedKey(project: string, id: string): string {
+  return `${project}\0${id}`;
 }

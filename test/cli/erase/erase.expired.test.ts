@@ -5,7 +5,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
 import { StoreError } from "../../../src/base/store-error.ts";
-import { rebuild } from "../../../src/effects/writer/rebuild.ts";
+import { appliedOf, rebuild } from "../../../src/effects/writer/rebuild.ts";
 import { PostgresTarget } from "../../../src/sinks/postgres/postgres-target.ts";
 import type { SinkBatch, WriteOutcome } from "../../../src/sinks/sink-target.ts";
 import type { SinkWriterOptions } from "../../../src/sinks/sink-writer.ts";
@@ -111,9 +111,9 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     await untilApplied(store.reader, connection);
     await writer.close();
     await expireBefore(connection, 5);
-    const recording = await store.reader.recording();
+    const applied = await appliedOf(store.reader);
     const into = await rig.openStore();
-    const options = { connection, prefix: "penstock", recording, into, acceptMissing: true };
+    const options = { connection, prefix: "penstock", applied, into, acceptMissing: true };
     expect(await rebuild(options)).toEqual({ messages: 4, missing: 2 });
     const people = (await dumpOf(into.reader)).join();
     expect(["ann", "bob", "cid", "joe"].filter((one) => people.includes(`"${one}"`))).toEqual([

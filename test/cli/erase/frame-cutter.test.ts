@@ -28,6 +28,22 @@ test.each([
   ["by its distinct id", lineOf("ada")],
   ["by one with characters that are escaped", lineOf('é"')],
   ["by one that is escaped without need", lineOf("ada").replace('"ada"', '"\\u0061da"')],
+])("an event is the person's %s", (_, line) => {
+  const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
+  expect(cut([before, line, behind])).toEqual({
+    ...{ erased: 1, kept: 2, doubtful: 0, lines: [before, behind] },
+  });
+});
+
+/** What stays of a line of "bob" that named somebody: the value is the event's own id. */
+function withOwnId(line: string): string {
+  return line.replace(
+    /("(?:\$anon_distinct_id|(?:\\u0061|a)lias)":)(?:"(?:ada|x{300})"|\{"n":1\}|\d{20})/,
+    '$1"bob"',
+  );
+}
+
+test.each([
   ["by an identify", named("$identify", { $anon_distinct_id: "ada" })],
   ["by an alias", named("$create_alias", { alias: "ada" })],
   ["by a merge", named("$merge_dangerously", { alias: "ada" })],
@@ -58,11 +74,38 @@ test.each([
       '"ada","$anon_distinct_id":"x"',
     ),
   ],
-])("an event is the person's %s", (_, line) => {
+])("an event of another person stays without the id that it named %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
-  expect(cut([before, line, behind])).toEqual({
-    ...{ erased: 1, kept: 2, doubtful: 0, lines: [before, behind] },
+  const { lines, ...counts } = cut([before, line, behind]);
+  expect(counts).toEqual({ erased: 1, kept: 3, doubtful: 0 });
+  expect(lines).toEqual([before, withOwnId(line), behind]);
+  expect(lines[1]).not.toBe(line);
+  // So it is found no more.
+  expect(cut(lines)).toMatchObject({ erased: 0 });
+});
+
+test("of an event on a group stays what it says of the group", () => {
+  const properties = {
+    ...{
+      $group_type: "company",
+      $group_key: "acme",
+      $group_set: { plan: "x" },
+      $group_unset: ["y"],
+    },
+    ...{ $ip: "10.0.0.1", $set: { email: "ada@example.com" }, name: "Ada" },
+  };
+  const line = lineOf("ada", { event: "$groupidentify", kind: "group_identify", properties });
+  const { lines, ...counts } = cut([line, lineOf("eve")]);
+  expect(counts).toEqual({ erased: 1, kept: 2, doubtful: 0 });
+  const { uuid, received_at, timestamp } = JSON.parse(line) as Record<string, unknown>;
+  const { $group_type, $group_key, $group_set, $group_unset } = properties;
+  expect(JSON.parse(lines[0]!)).toMatchObject({
+    ...{ uuid, received_at, timestamp, project_id: project, distinct_id: "$erased" },
+    properties: { $group_type, $group_key, $group_set, $group_unset },
   });
+  expect(lines[0]).not.toMatch(/ada|Ada|10\.0/);
+  const nameless = lineOf("ada", { event: "$groupidentify", kind: "group_identify" });
+  expect(cut([nameless, lineOf("eve")])).toMatchObject({ erased: 1, kept: 1 });
 });
 
 test.each([

@@ -21,7 +21,7 @@ test("a commit counts when it is there, and one that fails does not", async () =
   const row = { projectId: project, day: "2026-11-22", class: "identify" } as const;
   const changes = commitOf(0, {
     positions: [positionRow(9)],
-    runs: [{ stream: positionRow(9).stream, partition: 0, epoch: 1, from: 5, to: 9 }],
+    frames: { live: 5, historical: 0 },
     usage: [{ ...row, lane: "live", events: 7, duplicates: 2 }],
     rejected: [rejectedRow(1)],
     links: [linkRow(1, "a", "b")],

@@ -39,7 +39,6 @@ async function answersOf(store: EffectsStore, ids: readonly string[]): Promise<u
     types: await reader.groupTypes(project),
     rejected: await reader.rejected(project, 50),
     positions: await store.positions(),
-    runs: (await reader.recording()).runs,
   };
 }
 

@@ -112,7 +112,7 @@ function rootOf(people: ReadonlyMap<string, MemberRow>, id: string): MemberRow {
 }
 
 function emptyParts() {
-  const { links, groups, groupTypes, groupMembers, usage, rejected, runs } = commitOf(0, {});
+  const { links, groups, groupTypes, groupMembers, usage, rejected } = commitOf(0, {});
   return {
     links: [...links],
     groups: [...groups],
@@ -120,20 +120,12 @@ function emptyParts() {
     groupMembers: [...groupMembers],
     usage: [...usage],
     rejected: [...rejected],
-    runs: [...runs],
   };
 }
 
 /** What a step leaves beside people's rows. */
 function note(parts: ReturnType<typeof emptyParts>, step: Step, at: number): void {
   const { what, a, b, n, json } = step;
-  parts.runs.push({
-    stream: n % 3 === 0 ? "past" : "live",
-    partition: 0,
-    epoch: 1,
-    from: Math.max(1, at - (n % 2)),
-    to: at,
-  });
   const day = `2026-11-${String(10 + (n % 9))}`;
   const usage = { projectId: project, day, lane: "live", class: "identified" } as const;
   if (what === "count") parts.usage.push({ ...usage, events: n, duplicates: n % 7 });

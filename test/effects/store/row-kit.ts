@@ -28,7 +28,7 @@ export function commitOf(after: number, parts: Partial<Commit>): Commit {
     after,
     number: after + 1,
     positions: [],
-    runs: [],
+    frames: { live: 0, historical: 0 },
     members: [],
     links: [],
     groups: [],

@@ -5,7 +5,7 @@ import {
   requireInstallation,
   takeForInstallation,
 } from "../../../src/effects/store/installation.ts";
-import type { Position, RejectedRow, Run } from "../../../src/effects/types.ts";
+import type { Position, RejectedRow } from "../../../src/effects/types.ts";
 import type { TrailEntry } from "../../../src/reading/trail.ts";
 import {
   all,
@@ -159,7 +159,6 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.rejected(undefined, 2)).toEqual([rejected[2], rejected[1]]);
     expect(await now.rig.store.reader.rejected(project, 9)).toEqual([rejected[1], rejected[0]]);
     expect(await now.rig.store.reader.incidents(1)).toEqual([incidents[1]]);
-    expect((await now.rig.store.reader.recording()).incidents).toEqual(incidents);
     expect(await now.rig.store.reader.totals()).toMatchObject({ rejected: 3, incidents: 2 });
   });
 }
@@ -190,65 +189,6 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     expect((await now.rig.store.reader.applied())[0]).toEqual(
       { stream, lane, partition, epoch, sequence, watermarkMs }, //
     );
-  });
-
-  test("a run that has become longer takes its place, and any other comes behind", async () => {
-    const [live, past] = ["PENSTOCK_LIVE_0", "PENSTOCK_HISTORICAL_0"];
-    const other = "PENSTOCK_LIVE_1";
-    function run(stream: string, from: number, to: number, epoch = 1): Run {
-      return { stream, partition: Number(stream.at(-1)), epoch, from, to };
-    }
-    await now.rig.store.commit(commitOf(0, { runs: [run(live, 1, 5), run(live, 1, 6)] }));
-    await now.rig.store.commit(
-      commitOf(1, {
-        runs: [run(other, 1, 1), run(live, 1, 9), run(past, 10, 12), run(other, 1, 3)],
-      }),
-    );
-    await now.rig.store.commit(
-      commitOf(2, {
-        runs: [run(live, 10, 11), run(other, 4, 5), run(live, 12, 13), run(live, 12, 13, 2)],
-      }),
-    );
-    expect((await now.rig.store.reader.recording()).runs).toEqual([
-      run(live, 1, 9),
-      run(other, 1, 3),
-      run(past, 10, 12),
-      run(live, 10, 11),
-      run(other, 4, 5),
-      run(live, 12, 13),
-      run(live, 12, 13, 2),
-    ]);
-  });
-
-  test("the order of many runs is forgotten, but not the runs", async () => {
-    const streams = ["PENSTOCK_LIVE_0", "PENSTOCK_HISTORICAL_0"] as const;
-    const runs = Array.from({ length: 112_000 }, (_, at): Run => {
-      const n = Math.floor(at / 2) + 1;
-      return { stream: streams[at % 2]!, partition: 0, epoch: 1, from: n, to: n };
-    });
-    await now.rig.store.commit(commitOf(0, { runs }));
-    const kept = (await now.rig.store.reader.recording()).runs;
-    expect(kept.length).toBe(100_002);
-    expect(kept.slice(0, 4)).toMatchObject([
-      { stream: streams[0], from: 1, to: 6_000 },
-      { stream: streams[1], from: 1, to: 6_000 },
-      { stream: streams[0], from: 6_001, to: 6_001 },
-      { stream: streams[1], from: 6_001, to: 6_001 },
-    ]);
-  });
-
-  test("a run goes on also where it became one with older ones meanwhile", async () => {
-    const streams = ["PENSTOCK_LIVE_0", "PENSTOCK_HISTORICAL_0"] as const;
-    const other = { stream: "PENSTOCK_LIVE_1", partition: 1, epoch: 1 };
-    const runs = Array.from({ length: 112_000 }, (_, at): Run => {
-      const n = Math.floor(at / 2) + 1;
-      return { stream: streams[at % 2]!, partition: 0, epoch: 1, from: n, to: n };
-    });
-    const before = [1, 2].map((from) => ({ ...other, from, to: from }));
-    await now.rig.store.commit(commitOf(0, { runs: [...before, ...runs] }));
-    await now.rig.store.commit(commitOf(1, { runs: [{ ...other, from: 2, to: 3 }] }));
-    const kept = (await now.rig.store.reader.recording()).runs;
-    expect(kept.filter(({ partition }) => partition === 1)).toEqual([{ ...other, from: 1, to: 3 }]);
   });
 
   test("of each project the newest rejections are kept, and all are counted", async () => {

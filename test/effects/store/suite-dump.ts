@@ -68,7 +68,6 @@ export function dumpTests(now: { readonly rig: StoreRig }): void {
       commitOf(1, {
         positions: [positionRow(3)],
         members: [{ ...survivor, person: { ...survivor.person!, version: 9 } }],
-        runs: [{ stream: "S", partition: 0, epoch: 1, from: 1, to: 2 }],
         usage: [{ ...usage, events: 2, duplicates: 1 }],
       }),
     );

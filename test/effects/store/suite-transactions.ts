@@ -106,24 +106,6 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await beside.hasWriter()).toBe(true);
   });
 
-  test("a recording is of one moment, also while commits go on", async () => {
-    const { store } = now.rig;
-    const { stream, partition, epoch } = positionRow(1);
-    let isRead = false;
-    const committing = (async () => {
-      for (let nth = 1; !isRead; nth++) {
-        const runs = [{ stream, partition, epoch, from: nth, to: nth }];
-        await store.commit(commitOf(nth - 1, { positions: [positionRow(nth)], runs }));
-      }
-    })();
-    for (let nth = 0; nth < 50; nth++) {
-      const { positions, runs } = await store.reader.recording();
-      expect(runs.at(-1)?.to).toBe(positions[0]?.sequence);
-    }
-    isRead = true;
-    await committing;
-  });
-
   test("of a commit that fails half way nothing is there, and the next one works", async () => {
     const usage = {
       projectId: project,

@@ -146,8 +146,7 @@ test("of people with large properties a few are read at a time, and written befo
   expect(new Set(written.map(({ distinctId }) => distinctId)).size).toBe(400);
   expect(Math.max(...parts.map((changes) => changes.members.length))).toBeLessThan(200);
   // What is counted, and how far it is, come at the end of the same transaction.
-  expect(parts.flatMap(({ positions, usage, runs }) => [positions, usage, runs].flat())).toEqual(
-    [],
-  );
+  expect(parts.flatMap(({ positions, usage }) => [positions, usage].flat())).toEqual([]);
   expect(rest.usage).toMatchObject([{ events: 400 }]);
+  expect(rest.frames).toEqual({ live: 1, historical: 0 });
 });

@@ -10,7 +10,14 @@ import { startNatsServer } from "../../../testkit/nats-server.ts";
 import { silent, temporaryFolder } from "../../../testkit/processes.ts";
 
 const nothing = {
-  ...{ positions: [], runs: [], members: [], links: [], groups: [], groupMembers: [] },
+  ...{
+    positions: [],
+    frames: { live: 0, historical: 0 },
+    members: [],
+    links: [],
+    groups: [],
+    groupMembers: [],
+  },
   largeProperties: [],
 };
 const emptyCommit = {

@@ -2,14 +2,12 @@
 // of the last one's. A writer that has not made or read that one writes nothing.
 
 import type { ClientBase } from "pg";
-import { pick, rowsOf, type Table, type Value } from "../../../base/table.ts";
+import { pick, type Table, type Value } from "../../../base/table.ts";
 import { arrayOf, chunksOf, columnsSql, unnestSql, upsertSql } from "../../../postgres/arrays.ts";
 import { selectRows } from "../../../postgres/select-rows.ts";
-import type { Run } from "../../types.ts";
-import { foldRunsSql, isTrimDue, rejectedKept, rowsOfProjects, runsToFold } from "../bounds.ts";
+import { isTrimDue, rejectedKept, rowsOfProjects } from "../bounds.ts";
 import { FencedError } from "../port.ts";
-import { type FlatCommit, flatRuns } from "../rows/flat-commit.ts";
-import { isSameRun, runOf } from "../rows/read-rows.ts";
+import type { FlatCommit } from "../rows/flat-commit.ts";
 import * as tables from "../rows/tables.ts";
 
 const oldest = "first_seen_at_ms = least(old.first_seen_at_ms, excluded.first_seen_at_ms)";
@@ -87,7 +85,6 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
   await upsert(tables.positions, commit.positions);
   await removeFromTrails(client, commit.trailRemoved);
   await upsert(tables.trail, commit.trailAdded);
-  await writeRuns(client, commit.runs);
   await writeRejected(client, commit.rejected);
   await append(client, tables.incidents, commit.incidents);
   await upsert(tables.outbox, commit.outbox);
@@ -170,54 +167,6 @@ async function removeFromTrails(client: ClientBase, values: readonly Value[]): P
   const sql = `DELETE FROM position_trail USING ${unnestSql(key, "gone")}
     WHERE position_trail.stream = gone.stream AND position_trail.sequence = gone.sequence`;
   for (const arrays of chunksOf(values, key.columns.length)) await client.query(sql, arrays);
-}
-
-interface LastRun {
-  /** Undefined: it comes with this commit. */
-  readonly id: number | undefined;
-  readonly run: Run;
-}
-
-async function writeRuns(client: ClientBase, values: readonly Value[]): Promise<void> {
-  if (values.length === 0) return;
-  const given = rowsOf(tables.runs, values).map(runOf);
-  const last = await lastRuns(client, [...new Set(given.map(({ partition }) => partition))]);
-  const lengthened = new Map<number, number>();
-  const added: Run[] = [];
-  for (const run of given) {
-    const { id, run: before } = last.get(run.partition) ?? {};
-    if (before === undefined || !isSameRun(before, run)) {
-      added.push(run);
-      last.set(run.partition, { id: undefined, run });
-      continue;
-    }
-    const longer = { ...before, to: run.to };
-    last.set(run.partition, { id, run: longer });
-    if (id !== undefined) lengthened.set(id, run.to);
-    else added[added.lastIndexOf(before)] = longer;
-  }
-  for (const [id, to] of lengthened)
-    await client.query("UPDATE runs SET to_sequence = $1 WHERE id = $2", [to, id]);
-  if (added.length === 0) return;
-  await insert(client, tables.runs, flatRuns(added));
-  const [[lastId = 0] = []] = await selectRows(client, "SELECT max(id) FROM runs");
-  const fold = runsToFold(lastId as number, added.length);
-  for (const sql of fold === undefined ? [] : foldRunsSql(fold)) await client.query(sql);
-}
-
-async function lastRuns(
-  client: ClientBase,
-  partitions: readonly number[],
-): Promise<Map<number, LastRun>> {
-  const rows = await selectRows(
-    client,
-    `SELECT last.* FROM unnest($1::integer[]) AS given (partition) CROSS JOIN LATERAL (
-       SELECT id, ${columnsSql(tables.runs.columns)} FROM runs
-       WHERE runs.partition = given.partition ORDER BY id DESC LIMIT 1) AS last`,
-    [arrayOf(partitions)],
-  );
-  const runs = rows.map(([id, ...row]) => ({ id: id as number, run: runOf(row) }));
-  return new Map(runs.map((one) => [one.run.partition, one]));
 }
 
 /** Keeps the newest of each project, and counts all. */

@@ -2,15 +2,16 @@
 
 import type { ClientBase } from "pg";
 import type { Value } from "../../../base/table.ts";
-import { arrayOf, columnsSql, selectSql } from "../../../postgres/arrays.ts";
+import { arrayOf, selectSql } from "../../../postgres/arrays.ts";
 import { selectRows } from "../../../postgres/select-rows.ts";
 import {
   type DumpedPerson,
-  type DumpSection,
+  type DumpKind,
   dumpedPersonOf,
   dumpSections,
   personLine,
   sectionLine,
+  sectionSql,
 } from "../dump.ts";
 import { dumpedPersons } from "../rows/tables.ts";
 import type { ReaderPool } from "./reader-pool.ts";
@@ -31,20 +32,15 @@ const idsSql = `WITH RECURSIVE tree (project_id, person, uuid) AS (
   SELECT person, json_agg(m.distinct_id ORDER BY m.distinct_id) FROM tree
   JOIN members AS m USING (project_id, uuid) GROUP BY tree.project_id, person`;
 
-export async function* dumpLines(pool: ReaderPool): AsyncGenerator<string> {
+export async function* dumpLines(pool: ReaderPool, kind: DumpKind): AsyncGenerator<string> {
   const persons = { sql: personsSql, rowsMax: personsAtOnce, itemsOf: personLines };
-  const sections = dumpSections.map((section) => ({
-    sql: sectionSql(section),
+  const sections = dumpSections[kind].map((section) => ({
+    sql: sectionSql(section, " NULLS FIRST"),
     rowsMax: rowsAtOnce,
     itemsOf: async (rows: Value[][]) =>
       rows.map((row) => sectionLine(section, row as (string | number | null)[])),
   }));
   yield* pool.batches([persons, ...sections]);
-}
-
-function sectionSql({ table, columns, order }: DumpSection): string {
-  const sorted = order.map((name) => `"${name}" NULLS FIRST`).join(", ");
-  return `SELECT ${columnsSql(columns.map(({ name }) => name))} FROM ${table} ORDER BY ${sorted}`;
 }
 
 async function personLines(rows: Value[][], client: ClientBase): Promise<string[]> {

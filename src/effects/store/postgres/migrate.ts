@@ -6,14 +6,18 @@ import { StoreError } from "../../../base/store-error.ts";
 import { schemaName, steps } from "./schema.ts";
 
 /** Only with the writer's lock. Rejects with a StoreError where a newer release was here. */
-export async function bringUpToDate(client: ClientBase, shown: string): Promise<void> {
-  const version = await versionOf(client);
+export async function bringUpToDate(
+  client: ClientBase,
+  shown: string,
+  schema = schemaName,
+): Promise<void> {
+  const version = await versionOf(client, schema);
   if (version === steps.length) return;
   if (version > steps.length) throw new StoreError(otherVersion(version, shown));
   await client.query("BEGIN");
   try {
     // Where the schema is there, nobody needs the right to make it.
-    if (!(await hasSchema(client))) await client.query(`CREATE SCHEMA ${schemaName}`);
+    if (!(await hasSchema(client, schema))) await client.query(`CREATE SCHEMA ${schema}`);
     await client.query("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)");
     for (const step of steps.slice(version)) await client.query(step);
     await client.query("DELETE FROM schema_version");
@@ -32,10 +36,10 @@ export async function requireVersion(client: ClientBase, shown: string): Promise
 }
 
 /** 0: there are no tables. */
-async function versionOf(client: ClientBase): Promise<number> {
+async function versionOf(client: ClientBase, schema = schemaName): Promise<number> {
   const table = await client.query({
     text: "SELECT to_regclass($1) IS NOT NULL",
-    values: [`${schemaName}.schema_version`],
+    values: [`${schema}.schema_version`],
     rowMode: "array",
   });
   if (table.rows[0]?.[0] !== 1) return 0;
@@ -46,10 +50,10 @@ async function versionOf(client: ClientBase): Promise<number> {
   return rows[0]?.[0] ?? 0;
 }
 
-async function hasSchema(client: ClientBase): Promise<boolean> {
+export async function hasSchema(client: ClientBase, schema: string): Promise<boolean> {
   const { rows } = await client.query<[number]>({
     text: "SELECT to_regnamespace($1) IS NOT NULL",
-    values: [schemaName],
+    values: [schema],
     rowMode: "array",
   });
   return rows[0]?.[0] === 1;

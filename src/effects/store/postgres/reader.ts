@@ -7,7 +7,8 @@ import { readAddress } from "../../../postgres/address.ts";
 import { selectSql } from "../../../postgres/arrays.ts";
 import { selectRows } from "../../../postgres/select-rows.ts";
 import { personUuid } from "../../people/person-uuid.ts";
-import type { IncidentRow, Position, Recording, RejectedRow, SpikeRow } from "../../types.ts";
+import type { IncidentRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
+import type { DumpKind } from "../dump.ts";
 import { installationSql } from "../installation.ts";
 import {
   type AppliedStream,
@@ -20,7 +21,6 @@ import {
   type Person,
   type ProjectIds,
   type ReachedStream,
-  recordedIncidentsMax,
   type StreamMessage,
   type Totals,
   type UsageDay,
@@ -33,7 +33,6 @@ import {
   appliedStreamOf,
   incidentOf,
   rejectedOf,
-  runOf,
   shownGroupOf,
   spikeOf,
   usageDayOf,
@@ -177,18 +176,8 @@ export class PostgresReader implements EffectsReader {
     return (await this.#all(holdersSql)).length > 0;
   }
 
-  recording(): Promise<Recording> {
-    const sql = `${selectSql(tables.runs)} ORDER BY id`;
-    return this.#pool.read(async (client) => {
-      const positions = await readPositions(client);
-      const runs = (await selectRows(client, sql)).map(runOf);
-      const incidents = await selectRows(client, newestIncidentsSql, [recordedIncidentsMax]);
-      return { positions, runs, incidents: incidents.reverse().map(incidentOf) };
-    });
-  }
-
-  dump(): AsyncIterable<string> {
-    return dumpLines(this.#pool);
+  dump(kind: DumpKind = "all"): AsyncIterable<string> {
+    return dumpLines(this.#pool, kind);
   }
 
   #versioned<Answer>(work: (client: ClientBase) => Promise<Answer>): Promise<Versioned<Answer>> {

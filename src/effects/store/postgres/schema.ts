@@ -4,6 +4,8 @@
 // in all tables but the largest, which has views. Texts sort by their bytes.
 
 export const schemaName = "penstock_effects";
+/** Where a rebuild builds the tables that take the place of the others. */
+export const rebuiltSchemaName = "penstock_effects_rebuilt";
 
 const text = 'text COLLATE "C"';
 
@@ -251,10 +253,14 @@ const installation = `
 const rejectedIds = `
   ALTER TABLE rejected ADD COLUMN distinct_id ${text};`;
 
+// The order in which streams took turns is no longer recorded.
+const withoutRuns = "DROP TABLE runs;";
+
 /** Step n brings a database from version n to n + 1. */
 export const steps: readonly string[] = [
   people + groups + counts + progress,
   large,
   installation,
   rejectedIds,
+  withoutRuns,
 ];

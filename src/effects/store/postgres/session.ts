@@ -38,6 +38,8 @@ const statementMsMax = 120_000;
 
 export class WriterSession {
   readonly #address: PostgresAddress;
+  readonly #schema: string;
+  #isNew: boolean;
   /** By this name an earlier connection is told from another writer's. */
   readonly #name = `penstock effects ${randomUUID().slice(0, 8)}`;
   #client: Client | undefined;
@@ -46,8 +48,11 @@ export class WriterSession {
   /** A connection that is there only now is of no use any more. */
   #isGivenUp = false;
 
-  constructor(address: PostgresAddress) {
+  /** `isNew`: what an earlier session has left in the schema is dropped first. */
+  constructor(address: PostgresAddress, { schema = schemaName, isNew = false } = {}) {
     this.#address = address;
+    this.#schema = schema;
+    this.#isNew = isNew;
   }
 
   /**
@@ -107,7 +112,7 @@ export class WriterSession {
 
   async #newClient(): Promise<Client> {
     const client = await connect(this.#address, {
-      ...{ name: this.#name, statementMsMax, schema: schemaName },
+      ...{ name: this.#name, statementMsMax, schema: this.#schema },
     });
     client.on("error", () => {
       if (this.#client === client) this.#letGo();
@@ -116,7 +121,9 @@ export class WriterSession {
       await requireUtf8(client, this.#address.shown);
       await selectRows(client, checkSql);
       await this.#takeLock(client);
-      await bringUpToDate(client, this.#address.shown);
+      if (this.#isNew) await client.query(`DROP SCHEMA IF EXISTS ${this.#schema} CASCADE`);
+      await bringUpToDate(client, this.#address.shown, this.#schema);
+      this.#isNew = false;
       return client;
     } catch (error) {
       destroy(client);

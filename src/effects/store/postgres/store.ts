@@ -37,8 +37,10 @@ import {
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
 import { removePublished, writeCommit } from "./commit.ts";
+import { hasSchema } from "./migrate.ts";
 import { readPositions } from "./positions.ts";
 import { PostgresReader } from "./reader.ts";
+import { rebuiltSchemaName, schemaName } from "./schema.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
 /** Rows of a kind that one statement has: those of some milliseconds. */
@@ -58,11 +60,44 @@ export class PostgresStore implements EffectsStore {
     | { readonly of: ClientBase; readonly byStream: Map<string, Position["trail"]> }
     | undefined;
 
-  /** `url`: `postgres://…`. Throws a StoreError where it is none. Connects with the first call. */
-  constructor({ url }: { readonly url: string }) {
+  /**
+   * `url`: `postgres://…`. Throws a StoreError where it is none. Connects with the first call.
+   * `isRebuilt`: in a new schema of its own, until `takePlace`. The lock is that of the database.
+   */
+  constructor({ url, isRebuilt = false }: { readonly url: string; readonly isRebuilt?: boolean }) {
     this.#address = readAddress(url);
-    this.#session = new WriterSession(this.#address);
+    const schema = isRebuilt ? rebuiltSchemaName : schemaName;
+    this.#session = new WriterSession(this.#address, { schema, isNew: isRebuilt });
     this.reader = new PostgresReader({ url });
+  }
+
+  /**
+   * Gives the rebuilt tables the name of the others, all or nothing, and returns the name that those
+   * have from then on.
+   */
+  takePlace(): Promise<string> {
+    return this.#session.run("replace the schema", async (client) => {
+      let kept = `${schemaName}_before_rebuild`;
+      for (let nth = 2; await hasSchema(client, kept); nth++)
+        kept = `${schemaName}_before_rebuild_${nth}`;
+      await client.query("BEGIN");
+      try {
+        await client.query(`ALTER SCHEMA ${schemaName} RENAME TO ${kept}`);
+        await client.query(`ALTER SCHEMA ${rebuiltSchemaName} RENAME TO ${schemaName}`);
+        await client.query("COMMIT");
+      } catch (error) {
+        await client.query("ROLLBACK").catch(() => {});
+        throw error;
+      }
+      return kept;
+    });
+  }
+
+  /** Drops what was rebuilt and does not take the place. */
+  dropRebuilt(): Promise<void> {
+    return this.#session.run("drop the rebuilt schema", async (client) => {
+      await client.query(`DROP SCHEMA IF EXISTS ${rebuiltSchemaName} CASCADE`);
+    });
   }
 
   async open(): Promise<void> {

@@ -11,7 +11,6 @@ import type {
   MemberRow,
   PersonState,
   Position,
-  Run,
   Stamp,
 } from "../../types.ts";
 import { trailChanges } from "../trail-changes.ts";
@@ -27,7 +26,6 @@ export interface FlatCommit {
   /** Entries of trails that go (stream, sequence), and that come. */
   readonly trailRemoved: Value[];
   readonly trailAdded: Value[];
-  readonly runs: Value[];
   /** Persons who are written for the first time, and of whom nothing is known but when. */
   readonly barePersons: Value[];
   /** Other persons who are written for the first time, so hardly one is in the store already. */
@@ -58,7 +56,6 @@ const writeLargeProperties = rowWriter(tables.largeProperties);
 const writeOutbox = rowWriter(tables.outbox);
 const writePosition = rowWriter(tables.positions);
 const writeRejected = rowWriter(tables.rejected);
-const writeRun = rowWriter(tables.runs);
 const writeSpike = rowWriter(tables.spikes);
 const writeTrail = rowWriter(tables.trail);
 const writeUsage = rowWriter(tables.usage);
@@ -73,7 +70,6 @@ export function flatCommit(
     number: commit.number,
     positions: flat(commit.positions, pushPosition),
     ...flatTrails(commit.positions, before),
-    runs: flatRuns(commit.runs),
     ...flatMembers(commit.members),
     links: flat(commit.links, pushLink),
     groups: flat(commit.groups, pushGroup),
@@ -96,12 +92,6 @@ function flat<One>(rows: readonly One[], push: (row: One, values: Value[]) => vo
   const values: Value[] = [];
   for (const row of rows) push(row, values);
   return values;
-}
-
-export function flatRuns(runs: readonly Run[]): Value[] {
-  return flat(runs, ({ from, to, ...run }, values) =>
-    writeRun({ ...run, fromSequence: from, toSequence: to }, values),
-  );
 }
 
 function flatTrails(

@@ -8,7 +8,14 @@ import { inOrderOfUuids } from "./flat-commit.ts";
 const pieceCharsMax = 2_097_152;
 
 export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
-  ...{ positions: [], runs: [], members: [], links: [], groups: [], groupTypes: [] },
+  ...{
+    positions: [],
+    frames: { live: 0, historical: 0 },
+    members: [],
+    links: [],
+    groups: [],
+    groupTypes: [],
+  },
   ...{
     groupMembers: [],
     largeProperties: [],

@@ -11,7 +11,6 @@ import type {
   PersonState,
   Position,
   RejectedRow,
-  Run,
   Stamp,
   StoredOutboxRow,
 } from "../../types.ts";
@@ -36,7 +35,6 @@ const outboxOf = rowReader(tables.outbox);
 const readGroup = rowReader(tables.groups);
 const readPosition = rowReader(tables.positions);
 const readRejected = rowReader(tables.rejected);
-const readRun = rowReader(tables.runs);
 const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
@@ -138,16 +136,6 @@ export function rejectedOf(row: Row): RejectedRow {
   const { lane, partition, epoch, sequence, line, ...rest } = readRejected(row);
   const place: LinePlace = { lane, partition, epoch, sequence, line };
   return { ...rest, place };
-}
-
-export function runOf(row: Row): Run {
-  const { stream, partition, epoch, fromSequence, toSequence } = readRun(row);
-  return { stream, partition, epoch, from: fromSequence, to: toSequence };
-}
-
-/** Whether a run is the last one of its partition, which may have become longer meanwhile. */
-export function isSameRun(last: Run | undefined, { stream, epoch, from }: Run): boolean {
-  return last?.stream === stream && last.epoch === epoch && from <= last.to;
 }
 
 /** `trail`: of all streams, sorted by stream and sequence. */

@@ -213,12 +213,7 @@ export const trail = table(
 
 export const outbox = table("outbox", { message_id: text }, { subject: text, json: text });
 
-/** Rows of these three are appended, so their keys are none. */
-export const runs = table(
-  "runs",
-  { stream: text },
-  { partition: integer, epoch: integer, from_sequence: integer, to_sequence: integer },
-);
+/** Rows of these two are appended, so their keys are none. */
 export const rejected = table(
   "rejected",
   { project_id: text },

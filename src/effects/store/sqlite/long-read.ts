@@ -1,7 +1,14 @@
 // The read that takes long, the dump: in a thread and a transaction of its own, given out batch by
 // batch. While one is under way, the database's log cannot be cut short.
 
-import { dumpedPersonOf, dumpSections, personLine, sectionLine } from "../dump.ts";
+import {
+  type DumpKind,
+  dumpedPersonOf,
+  dumpSections,
+  personLine,
+  sectionLine,
+  sectionSql,
+} from "../dump.ts";
 import { dumpedPersons } from "../rows/tables.ts";
 import { Database } from "./database.ts";
 import { selectSql } from "./statements.ts";
@@ -25,8 +32,8 @@ export class SqliteLongRead {
   }
 
   /** The next lines of the dump; none at its end. */
-  dump(): string[] {
-    this.#lines ??= dumpLines(this.#database);
+  dump(kind: DumpKind): string[] {
+    this.#lines ??= dumpLines(this.#database, kind);
     return batchOf(this.#lines, (line) => line.length);
   }
 }
@@ -43,12 +50,10 @@ function batchOf<Item>(items: Iterator<Item>, charactersOf: (item: Item) => numb
   return batch;
 }
 
-function* dumpLines(database: Database): Generator<string> {
+function* dumpLines(database: Database, kind: DumpKind): Generator<string> {
   yield* personLines(database);
-  for (const section of dumpSections) {
-    const columns = section.columns.map(({ name }) => name).join(", ");
-    const sql = `SELECT ${columns} FROM ${section.table} ORDER BY ${section.order.join(", ")}`;
-    for (const row of database.prepare(sql).iterate())
+  for (const section of dumpSections[kind]) {
+    for (const row of database.prepare(sectionSql(section, "")).iterate())
       yield sectionLine(section, row as (string | number | null)[]);
   }
 }

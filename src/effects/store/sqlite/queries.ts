@@ -18,7 +18,6 @@ import {
   type Person,
   type ProjectIds,
   type ReachedStream,
-  recordedIncidentsMax,
   type StreamMessage,
   type Totals,
   type UsageDay,
@@ -172,14 +171,6 @@ export class SqliteQueries extends ReadingSide {
 
   positions(): { rows: Value[][]; trail: Value[][] } {
     return this.read(() => this.#positions());
-  }
-
-  recording(): { rows: Value[][]; trail: Value[][]; runs: Value[][]; incidents: Value[][] } {
-    return this.read(() => ({
-      ...this.#positions(),
-      runs: this.prepared(`${selectSql(tables.runs)} ORDER BY id`).all(),
-      incidents: this.prepared(newestIncidentsSql).all(recordedIncidentsMax).reverse(),
-    }));
   }
 
   installation(): string | undefined {

@@ -1,7 +1,8 @@
 // The port's reader on SQLite. Also for a process beside the writer's, such as a command: it opens
 // the file read-only, so it neither takes the writer's lock nor waits for it.
 
-import type { IncidentRow, Position, Recording, RejectedRow, SpikeRow } from "../../types.ts";
+import type { IncidentRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
+import type { DumpKind } from "../dump.ts";
 import type {
   AppliedStream,
   EffectsReader,
@@ -18,7 +19,7 @@ import type {
   UsageDay,
   Versioned,
 } from "../port.ts";
-import { incidentOf, positionsOf, rejectedOf, runOf, spikeOf } from "../rows/read-rows.ts";
+import { incidentOf, positionsOf, rejectedOf, spikeOf } from "../rows/read-rows.ts";
 import { spikePage } from "../spike-page.ts";
 import type { SqliteLongRead } from "./long-read.ts";
 import type { SqliteQueries } from "./queries.ts";
@@ -128,17 +129,8 @@ export class SqliteReader implements EffectsReader {
     return this.#thread.call("hasWriter");
   }
 
-  async recording(): Promise<Recording> {
-    const { runs, incidents, ...positions } = await this.#thread.call("recording");
-    return {
-      positions: positionsOf(positions),
-      runs: runs.map(runOf),
-      incidents: incidents.map(incidentOf),
-    };
-  }
-
-  dump(): AsyncIterable<string> {
-    return this.#long((thread) => thread.call("dump"));
+  dump(kind: DumpKind = "all"): AsyncIterable<string> {
+    return this.#long((thread) => thread.call("dump", kind));
   }
 
   async *#long<Item>(

@@ -258,10 +258,14 @@ const installation = `
 const rejectedIds = `
   ALTER TABLE rejected ADD COLUMN distinct_id TEXT;`;
 
+// The order in which streams took turns is no longer recorded.
+const withoutRuns = "DROP TABLE runs;";
+
 /** Step n brings a database from version n to n + 1. */
 export const steps: readonly string[] = [
   people + groups + counts + progress,
   large,
   installation,
   rejectedIds,
+  withoutRuns,
 ];

@@ -3,19 +3,11 @@
 // commit's number.
 
 import type { FileLock } from "../../../base/file-lock.ts";
-import { rowsOf, type Table, type Value } from "../../../base/table.ts";
-import {
-  foldRunsSql,
-  isTrimDue,
-  rejectedKept,
-  rowsOfProjects,
-  runsToFold,
-  trimOutboxSql,
-} from "../bounds.ts";
+import type { Table, Value } from "../../../base/table.ts";
+import { isTrimDue, rejectedKept, rowsOfProjects, trimOutboxSql } from "../bounds.ts";
 import { bindSql } from "../installation.ts";
 import { FencedError, type GroupName } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
-import { isSameRun, runOf } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
 import { Database, type Part, type Statement } from "./database.ts";
 import { SqliteLookups } from "./lookups.ts";
@@ -88,7 +80,6 @@ export class SqliteWriter {
       const removed = "DELETE FROM position_trail WHERE stream = ? AND sequence = ?";
       this.#each(this.#prepared(removed), 2, commit.trailRemoved);
       this.#upsert(tables.trail, commit.trailAdded);
-      this.#writeRuns(commit.runs);
       this.#writeRejected(commit.rejected);
       this.#insert(tables.incidents, commit.incidents);
       this.#upsert(tables.outbox, commit.outbox);
@@ -223,26 +214,6 @@ export class SqliteWriter {
       added++;
     }
     return added;
-  }
-
-  #writeRuns(values: readonly Value[]): void {
-    const last = this.#prepared(
-      `SELECT id, ${tables.runs.columns.join(", ")} FROM runs WHERE partition = ?
-       ORDER BY id DESC LIMIT 1`,
-    );
-    const lengthen = this.#prepared("UPDATE runs SET to_sequence = ? WHERE id = ?");
-    const insert = this.#prepared(insertSql(tables.runs));
-    let added = 0;
-    for (const row of rowsOf(tables.runs, values)) {
-      const run = runOf(row);
-      const [id, ...before] = last.get(run.partition) ?? [];
-      if (id !== undefined && isSameRun(runOf(before), run)) lengthen.run(run.to, id);
-      else added += insert.run(...row);
-    }
-    if (added === 0) return;
-    const lastId = this.#prepared("SELECT max(id) FROM runs").get()?.[0] as number;
-    const fold = runsToFold(lastId, added);
-    for (const sql of fold === undefined ? [] : foldRunsSql(fold)) this.#open().exec(sql);
   }
 
   #writeRejected(values: readonly Value[]): void {
