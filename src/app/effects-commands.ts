@@ -70,7 +70,7 @@ function addRebuilding(effects: Command, context: CommandContext): void {
     withSettings(
       effects
         .command("rebuild")
-        .description("make the database anew out of the streams, while `penstock effects` is down"),
+        .description("build the database again from the streams, while `penstock effects` is down"),
       databaseAndNats,
     ),
   )
@@ -83,7 +83,7 @@ function addRebuilding(effects: Command, context: CommandContext): void {
     withDatabase(
       effects
         .command("verify")
-        .description("whether the database is what the streams make; changes nothing"),
+        .description("compare the database with one built from the streams; changes nothing"),
     ),
   ).action(async (options: { json: boolean; acceptMissing: boolean }, command: Command) => {
     const { verifyEffects } = await import("../cli/effects/rebuild.ts");

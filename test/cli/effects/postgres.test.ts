@@ -1,11 +1,16 @@
 // The commands on a database in PostgreSQL, named by its URL: the same answers, a plain message
 // where nothing has been written yet, and no password in any.
 
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
+import { serveEffects } from "../../../src/app/effects.ts";
+import { StoreError } from "../../../src/base/store-error.ts";
 import { PostgresStore } from "../../../src/effects/store/postgres/store.ts";
 import { commandWorld } from "../../../testkit/command-context.ts";
-import { postgresForFile } from "../../../testkit/for-file.ts";
+import { gatewayForFile, postgresForFile } from "../../../testkit/for-file.ts";
+import { asked } from "../../../testkit/postgres-rows.ts";
+import { silent } from "../../../testkit/processes.ts";
+import { newDatabase } from "../../effects/store/postgres-rig.ts";
 import {
   commitOf,
   linkRow,
@@ -17,6 +22,7 @@ import {
 } from "../../effects/store/row-kit.ts";
 
 const server = await postgresForFile();
+const gateway = await gatewayForFile();
 
 async function run(url: string, ...args: string[]): Promise<string> {
   const { context, said } = commandWorld({ PENSTOCK_EFFECTS_URL: url });
@@ -45,6 +51,60 @@ test("a person is read from PostgreSQL, once there is something to read", async 
   expect(json).toContain('"as_of":{"PENSTOCK_LIVE_0":3}');
   expect(await run(url, "person", project, "ada", "links")).toContain("merged");
   expect(await run(url, "effects", "status")).toContain("1 person,");
+});
+
+test("a rebuild takes the place of the tables, which are kept, and leaves them where it fails", async () => {
+  const { id, key } = await gateway.project();
+  const url = await newDatabase(server);
+  const at = ["--effects-url", url, "--nats-url", gateway.nats.url];
+  const early = run(url, "effects", "rebuild", ...at);
+  await expect(early).rejects.toThrow("the tables are not there");
+  const event = { api_key: key, event: "e", distinct_id: "me", properties: { $set: { n: 1 } } };
+  expect((await gateway.post("/capture/", event)).status).toBe(200);
+  const stop = new AbortController();
+  const served = serveEffects(
+    { ...gateway.config, natsUrl: gateway.nats.url, effectsUrl: url, effectsPort: 0 },
+    { host: process, log: silent, signal: stop.signal, acceptExpired: false, isBeside: false },
+  );
+  const person = () => run(url, "person", id, "me").catch(({ message }: Error) => message);
+  await expect.poll(person, { timeout: 20_000 }).toContain("main id");
+  await expect(run(url, "effects", "rebuild", ...at)).rejects.toThrow(
+    "another `penstock effects` writes to it",
+  );
+  stop.abort();
+  await served;
+
+  const schemas = async () =>
+    (
+      await asked(url, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'penstock%' ORDER BY 1")
+    ).map((row) => row["nspname"]);
+  // One that was killed has left its tables; a person was erased while another one was at work.
+  await asked(
+    url,
+    "CREATE SCHEMA penstock_effects_rebuilt; CREATE TABLE penstock_effects_rebuilt.x ()",
+  );
+  const takePlace = vi.spyOn(PostgresStore.prototype, "takePlace");
+  takePlace.mockRejectedValueOnce(new StoreError("no space left on device"));
+  await expect(run(url, "effects", "rebuild", ...at)).rejects.toThrow("no space left on device");
+  expect(await schemas()).toEqual(["penstock_effects"]);
+  expect(await person()).toContain("main id");
+
+  const bindTo = vi.spyOn(PostgresStore.prototype, "bindTo");
+  bindTo.mockImplementationOnce(async () => {
+    await asked(url, "UPDATE penstock_effects.writer SET last_commit = -1");
+  });
+  await expect(run(url, "effects", "rebuild", ...at)).rejects.toThrow("changed meanwhile");
+
+  await asked(url, "DELETE FROM penstock_effects.members");
+  for (const kept of ["penstock_effects_before_rebuild", "penstock_effects_before_rebuild_2"])
+    expect(await run(url, "effects", "rebuild", ...at)).toContain(`in the schema ${kept}\n`);
+  expect(await schemas()).toEqual([
+    "penstock_effects",
+    "penstock_effects_before_rebuild",
+    "penstock_effects_before_rebuild_2",
+  ]);
+  expect(await person()).toContain("main id");
+  expect(await run(url, "effects", "verify", ...at)).toContain("the database is what");
 });
 
 test("a server that is away is told without its password", async () => {

@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { appliedOf, rebuild } from "../../../src/effects/writer/rebuild.ts";
+import { verify } from "../../../src/effects/writer/verify.ts";
 import { apart, dumpOf, untilApplied } from "../../../testkit/effects-dumps.ts";
 import { makeStreams, storeFrames, type TestFrame } from "../../../testkit/stored-events.ts";
 import { deleteStreams, describeWriter, type WriterRig } from "../../effects/writer/writer-kit.ts";
@@ -81,6 +82,61 @@ function tests(rig: WriterRig): void {
     expect(usage.reduce((sum, one) => sum + one.duplicates, 0)).toBe(0);
     await writer.close();
     expect(JSON.parse(readFileSync(told.receipt, "utf8"))).toMatchObject({ project });
+  });
+
+  test("what others have of the person's events is the same in streams and database", async () => {
+    await addProjects(connection);
+    const link = { event: "$identify", kind: "identify" } as const;
+    const identify = (distinctId: string, anonymous: string, more = {}) =>
+      eventOf(distinctId, { ...link, properties: { $anon_distinct_id: anonymous }, ...more });
+    const group = { $group_type: "company", $group_key: "acme" };
+    const grouped = (distinctId: string, $group_set: object) =>
+      eventOf(distinctId, {
+        ...{ event: "$groupidentify", kind: "group_identify" },
+        properties: { ...group, $group_set },
+      });
+    const frames = [
+      frameOf([identify(secret, `anon-${secret}`), grouped(secret, { plan: "enterprise" })]),
+      frameOf([grouped("cid", { seats: 3 }), identify("dan", "anon-dan")]),
+      // A device that the person had used: refused, and it says that "bob" is known.
+      frameOf([identify("bob", secret, { set: { bobs_plan: "pro" } })]),
+      frameOf([
+        eventOf("dan", {
+          event: "$create_alias",
+          kind: "alias",
+          properties: { alias: secret },
+          set: { n: 1 },
+        }),
+      ]),
+      frameOf([eventOf(secret, { properties: { $groups: { company: "acme" } } })]),
+    ];
+    await storeFrames(connection, frames);
+    const place = await databases.newDatabase();
+    const store = await rig.openStore(place);
+    const writer = rig.startWriter({ store });
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    await erased({ natsUrl: nats.url, ids: [secret], place });
+
+    const lines = (await messagesIn(connection, live)).flatMap((message) => message.lines);
+    expect(lines.join()).not.toContain(secret);
+    const into = await rig.openStore();
+    const verified = await verify({
+      ...{ connection, prefix: "penstock", reader: store.reader, into },
+      erasedProjects: new Set([project]),
+    });
+    expect(verified).toMatchObject({ missing: 0, differences: [] });
+    expect(verified.explained.join()).toContain("differ by an erasure");
+    const rebuilt = into.reader;
+    expect(await rebuilt.group({ projectId: project, type: "company", key: "acme" })).toMatchObject(
+      {
+        propertiesJson: '{"plan":"enterprise","seats":3}',
+      },
+    );
+    const bob = await rebuilt.personByDistinctId(project, "bob");
+    expect(bob).toMatchObject({ known: true, propertiesJson: '{"bobs_plan":"pro"}' });
+    expect(await rebuilt.personByDistinctId(project, "dan")).toMatchObject({ known: true });
+    expect((await dumpOf(rebuilt)).join()).not.toContain(secret);
   });
 
   test("it is as if the person had never been, for whoever reads later or was behind", async () => {

@@ -283,6 +283,65 @@ export function streamTests(rig: WriterRig): void {
       await writer.close();
     });
 
+    test("a rebuild ends at once when it is interrupted, and when nothing moves", async () => {
+      const store = await rig.openStore();
+      const writer = rig.startWriter({ store });
+      await storeFrames(connection, randomFrames(numbersFrom(23), { count: 20 }));
+      await untilApplied(store.reader, connection);
+      await writer.close();
+      const applied = await appliedOf(store.reader);
+      const common = { connection, prefix: "penstock", applied, batchEventsMax: 1, bytesMax: 1 };
+      const stop = new AbortController();
+      let stoppedMs = 0;
+      const onProgress = (): void => {
+        stoppedMs ||= performance.now();
+        stop.abort();
+      };
+      const stopped = { into: await rig.openStore(), signal: stop.signal, onProgress };
+      await expect(rebuild({ ...common, ...stopped })).rejects.toThrow(
+        "rebuild: it was interrupted",
+      );
+      expect(performance.now() - stoppedMs).toBeLessThan(1_000);
+      const into = await rig.openStore();
+      const stuck = {
+        ...countedStore(into, { part() {}, committed() {}, failed() {}, undone() {} }),
+        commit: () => new Promise<void>(() => {}),
+      };
+      await expect(rebuild({ ...common, into: stuck, stillMsMax: 1_000 })).rejects.toThrow(
+        "rebuild: nothing has moved for 1 s: the new database does not take what is written to it",
+      );
+      const full = { ...stuck, commit: () => Promise.reject(new Error("the disk is full")) };
+      await expect(rebuild({ ...common, into: full })).rejects.toThrow("the disk is full");
+    });
+
+    test("with many large frames in two partitions, a rebuild ends", async () => {
+      await makeStreams(connection, 2);
+      const store = await rig.openStore();
+      const writer = rig.startWriter({ store });
+      const text = "x".repeat(900_000);
+      const frames = Array.from({ length: 24 }, (_, nth): TestFrame => {
+        const uuid = `00000000-0000-4000-8000-${String(nth).padStart(12, "0")}`;
+        const event = {
+          uuid,
+          distinctId: "d",
+          receivedAtMs: 1_800_000_000_000,
+          properties: { text },
+        };
+        const lane = nth % 3 === 0 ? "historical" : "live";
+        return {
+          ...{ lane, partition: nth % 2, projectId: `p${nth % 2}` },
+          ...{ messageId: `large-${nth}`, events: [event] },
+        };
+      });
+      await storeFrames(connection, frames);
+      await untilApplied(store.reader, connection);
+      await writer.close();
+      const into = await rig.openStore();
+      const options = { connection, prefix: "penstock", reader: store.reader, into };
+      const verified = await verify({ ...options, bytesMax: 2_097_152, stillMsMax: 20_000 });
+      expect(verified).toEqual({ messages: 24, missing: 0, differences: [], explained: [] });
+    });
+
     test("a rebuild goes on when NATS is back, and says so where it stays away", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });

@@ -1,4 +1,4 @@
-// Puts a database that was made anew in the place of the one there is, so that whenever the process
+// Puts a database that was rebuilt in the place of the one there is, so that whenever the process
 // ends, one of both has the name, in whole. Whoever calls has the writer's lock on that name.
 
 import {

@@ -259,7 +259,7 @@ const rejectedIds = `
   ALTER TABLE rejected ADD COLUMN distinct_id TEXT;`;
 
 // The order in which streams took turns is no longer recorded.
-const withoutRuns = "DROP TABLE runs;";
+const withoutRuns = "DROP TABLE IF EXISTS runs;";
 
 /** Step n brings a database from version n to n + 1. */
 export const steps: readonly string[] = [
