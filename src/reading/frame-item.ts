@@ -74,12 +74,6 @@ export function releasing(item: FrameItem, released: () => void): FrameItem {
   return { ...item, release };
 }
 
-/** In the place of an erased message of which nothing is left. */
-export function erasedItem(sequence: number, { name, epoch, isAgain }: FrameOrigin): FrameItem {
-  const frame = { ...name, epoch, sequence, projectId: undefined, messageId: "", storedAtMs: 0 };
-  return { kind: "frame", frame: { ...frame, data: noLines }, events: 0, isAgain, release() {} };
-}
-
 const noLines = new Uint8Array(0);
 
 function itemOf(

@@ -12,7 +12,7 @@ import { dumpedPersons } from "./rows/tables.ts";
  */
 export type DumpKind = "all" | "lasting";
 
-export interface DumpSection {
+interface DumpSection {
   /** What its lines are called. */
   readonly name: string;
   readonly table: string;

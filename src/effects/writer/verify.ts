@@ -13,7 +13,7 @@ import {
   rebuild,
 } from "./rebuild.ts";
 
-export interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
+interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
   readonly reader: EffectsReader;
   /** The projects of which people were erased. */
   readonly erasedProjects?: ReadonlySet<string>;
