@@ -77,6 +77,22 @@ export function inPidNamespace(...args: string[]): SpeakingProcess {
   return speaking([...unshare, "--mount-proc", process.execPath, mainFile, ...args], {});
 }
 
+/**
+ * As penstock, with an empty file system of its own, in memory, at the folder. Its files are seen
+ * from here below `/proc/<pid>/root`.
+ */
+export function onSmallDisk(
+  folder: string,
+  mountOptions: string,
+  variables: Readonly<Record<string, string>>,
+  ...args: string[]
+): SpeakingProcess {
+  const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
+  const script = 'mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@"';
+  const command = [...unshare, "sh", "-c", script, "sh", mountOptions, folder];
+  return speaking([...command, process.execPath, mainFile, ...args], variables);
+}
+
 function speaking(
   command: readonly string[],
   variables: Readonly<Record<string, string | undefined>>,

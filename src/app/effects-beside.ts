@@ -109,7 +109,14 @@ export async function runBeside(context: CommandContext): Promise<void> {
   const noted = { dataDir: config.dataDir, host };
   await serveEffects(config, {
     ...{ host, log, signal, acceptExpired: false, isBeside: true },
-    listening: (port) => writePortNote(noted, port),
+    listening(port) {
+      try {
+        writePortNote(noted, port);
+      } catch (error) {
+        const { message: reason } = error as Error;
+        log.warn({ reason }, "the port of the effects cannot be noted: doctor does not find it");
+      }
+    },
   });
   removePortNote(noted);
 }

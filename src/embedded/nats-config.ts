@@ -2,6 +2,7 @@
 // listens. Both hold the token, so only their owner can read them. A file beside the store says
 // which version wrote the store.
 
+import { createHash } from "node:crypto";
 import {
   accessSync,
   constants,
@@ -72,6 +73,9 @@ export function writeNatsConfig({
   const text = `${firstWords} For nats-server ${version}.
 server_name: "penstock-embedded"
 listen: "127.0.0.1:${port}"
+# Penstock alone asks it for /healthz: nobody else knows the path.
+http: "127.0.0.1:-1"
+http_base_path: "${monitoringPath(token)}"
 authorization { token: ${JSON.stringify(token)} }
 max_payload: ${messageBytesMax}
 ports_file_dir: ${JSON.stringify(natsFolder(dataDir))}
@@ -90,6 +94,11 @@ jetstream {
   writePrivately(file, text);
   if (isVersion(version)) writePrivately(storeVersionFile(dataDir), `${version}\n`);
   return file;
+}
+
+/** Where the monitoring port answers: as secret as the token, which it does not reveal. */
+export function monitoringPath(token: string): string {
+  return `/${createHash("sha256").update(`monitoring ${token}`).digest("hex")}`;
 }
 
 export interface WrittenNatsConfig {

@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
 import { makeFolder } from "../base/make-folder.ts";
-import { processPauses, restartLoop } from "../base/retry.ts";
+import { pauseUntilAborted, processPauses, restartLoop } from "../base/retry.ts";
 import { type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
 import type { NatsServerBinary } from "./find-nats-server.ts";
 import { folderFault } from "./folder-fault.ts";
@@ -15,6 +15,7 @@ import { accessOf, type EmbeddedAccess } from "./kept-access.ts";
 import { type LeashedServer, startOnLeash } from "./leash.ts";
 import {
   logFileOf,
+  monitoringPath,
   natsFolder,
   readConnectionNote,
   removeConnectionNote,
@@ -28,6 +29,7 @@ import {
   type ProcessIdentity,
   untilGone,
 } from "./process-identity.ts";
+import { noRoomFault, roomIn, watchStore } from "./store-watch.ts";
 
 interface EmbeddedNatsOptions {
   readonly dataDir: string;
@@ -50,11 +52,17 @@ const stopGraceSeconds = 10;
 const orphanWaitMs = (stopGraceSeconds + 2) * 1_000;
 const pollMs = 15;
 const slowStartLogMs = 5_000;
+const roomCheckMs = 1_000;
 
 /** Throws an EmbeddedError when it cannot start for a reason the user can do something about. */
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
   const dataDir = resolve(options.dataDir);
   const { host, log, port, token, signal } = options;
+  if (roomIn(dataDir) === "none") {
+    throw new EmbeddedError(
+      `start on ${dataDir}: its disk has no room left: make room on it, or name a folder on another disk in PENSTOCK_DATA_DIR`,
+    );
+  }
   const lock = await lockDataDir(dataDir, host, signal);
   try {
     if (lock.fds.length === 0) {
@@ -94,6 +102,10 @@ export class EmbeddedNats {
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;
+  /** Undefined while no server listens. */
+  #healthUrl: string | undefined;
+  /** The server ends because it is to be started again. */
+  #isRestarting = false;
   #kept: Promise<void> = Promise.resolve();
 
   constructor(options: ServerOptions) {
@@ -126,6 +138,13 @@ export class EmbeddedNats {
     const started = { version: binary.version, pid: this.#pid, port: this.#port, dataDir };
     log.info(started, "embedded nats-server started");
     this.#kept = this.#keepRunning();
+    void watchStore({
+      dataDir,
+      healthUrl: () => this.#healthUrl,
+      restart: (reason) => this.#restart(reason),
+      signal: this.#closing.signal,
+      log,
+    });
   }
 
   /** Stops the server, waits until it is gone, and releases the folder. */
@@ -145,6 +164,7 @@ export class EmbeddedNats {
     const { version } = binary;
     const { token } = this;
     this.#identity = undefined;
+    this.#healthUrl = undefined;
     removePortsFiles(dataDir);
     const config = writeNatsConfig({ dataDir, port: this.#port, token, storeBytesMax, version });
     const server = startOnLeash([binary.file, "-c", config], stopGraceSeconds, lock.fds);
@@ -155,7 +175,9 @@ export class EmbeddedNats {
       // The note is written before the server listens: if this gateway dies now, the next one on
       // the folder has to know of the server.
       this.#note("");
-      this.#port = await portOf(this.#pid, { server, dataDir, log, stop });
+      const ports = await portsOf(this.#pid, { server, dataDir, log, stop });
+      this.#port = ports.nats;
+      this.#healthUrl = `http://127.0.0.1:${ports.monitoring}${monitoringPath(token)}/healthz`;
       this.#note(this.url);
     } catch (error) {
       await this.#end();
@@ -184,12 +206,16 @@ export class EmbeddedNats {
       if (!isFirst) await this.#launchAgain();
       isFirst = false;
       const last = { ...(await this.#server?.ended) };
+      this.#healthUrl = undefined;
       if (signal.aborted) return;
-      this.#restarts += 1;
-      log.error(
-        { ...last, restarts: this.#restarts, log: logFileOf(dataDir) },
-        "the embedded nats-server died",
-      );
+      if (!this.#isRestarting) {
+        this.#restarts += 1;
+        log.error(
+          { ...last, restarts: this.#restarts, log: logFileOf(dataDir) },
+          "the embedded nats-server died",
+        );
+      }
+      this.#isRestarting = false;
       await this.#end();
     };
     await restartLoop(run, {
@@ -205,11 +231,32 @@ export class EmbeddedNats {
     });
   }
 
-  async #launchAgain(): Promise<void> {
-    await this.#launch(this.#closing.signal);
-    const running = { pid: this.#pid, port: this.#port, restarts: this.#restarts };
-    this.#options.log.info(running, "the embedded nats-server runs again");
+  #restart(reason: string): void {
+    const { log } = this.#options;
+    log.warn({ reason }, "the embedded nats-server stores nothing: it is started again");
+    this.#isRestarting = true;
+    this.#healthUrl = undefined;
+    this.#server?.letGo();
   }
+
+  /** On a full disk nats-server cannot say on which port it listens. */
+  async #launchAgain(): Promise<void> {
+    const { signal } = this.#closing;
+    const { dataDir, log } = this.#options;
+    if (roomIn(dataDir) === "none") log.error({ dataDir }, noRoomFault);
+    while (roomIn(dataDir) === "none") {
+      await pauseUntilAborted(roomCheckMs, signal);
+      signal.throwIfAborted();
+    }
+    await this.#launch(signal);
+    const running = { pid: this.#pid, port: this.#port, restarts: this.#restarts };
+    log.info(running, "the embedded nats-server runs again");
+  }
+}
+
+interface Ports {
+  readonly nats: number;
+  readonly monitoring: number;
 }
 
 interface PortWait {
@@ -220,10 +267,10 @@ interface PortWait {
 }
 
 /**
- * The port that the server listens on. Waits as long as the server lives: it listens only after it
+ * The ports that the server listens on. Waits as long as the server lives: it listens only after it
  * has read its store, and a large one takes its time.
  */
-async function portOf(pid: number, { server, dataDir, log, stop }: PortWait): Promise<number> {
+async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait): Promise<Ports> {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
   // `ended` never rejects.
@@ -232,8 +279,10 @@ async function portOf(pid: number, { server, dataDir, log, stop }: PortWait): Pr
   });
   for (let sinceMs = performance.now(); ; ) {
     const text = existsSync(file) ? readFileSync(file, "utf8") : "";
-    const port = Number(/nats:\/\/[^"]*:(\d+)/.exec(text)?.[1] ?? 0);
-    if (port > 0) return port;
+    const portIn = (scheme: string) =>
+      Number(new RegExp(`"${scheme}://[^"]*:(\\d+)`).exec(text)?.[1] ?? 0);
+    const ports = { nats: portIn("nats"), monitoring: portIn("http") };
+    if (ports.nats > 0 && ports.monitoring > 0) return ports;
     if (died !== undefined)
       throw new EmbeddedError(`start nats-server: it ended: ${died || lastWords(dataDir)}`);
     stop?.throwIfAborted();

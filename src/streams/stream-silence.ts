@@ -91,7 +91,8 @@ export function hasQuorum({ cluster }: StreamInfo): boolean {
 function silenceOf(stream: string): string {
   return (
     `stream ${stream} answers questions, and acknowledges nothing: after a failed write nats-server 2.14 and newer ` +
-    "store nothing until they are restarted: see its log and its /healthz, see to the disk, and restart nats-server"
+    "store nothing until they are restarted: see its log, and make room on its disk. " +
+    "Penstock restarts an embedded nats-server; if it is your own, restart nats-server"
   );
 }
 

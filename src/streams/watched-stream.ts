@@ -50,7 +50,7 @@ interface Asked extends Before {
 const missingMsMax = 1_000;
 const givesTwice =
   "it gave sequences twice under a server that went on running, as nats-server 2.10 does on a full disk, and then keeps nothing: " +
-  "see to the disk, and restart nats-server";
+  "make room on the disk. Penstock restarts an embedded nats-server; if it is your own, restart nats-server";
 
 export class WatchedStream {
   readonly #options: WatchedStreamOptions;

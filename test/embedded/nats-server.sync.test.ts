@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
+import { monitoringPath } from "../../src/embedded/nats-config.ts";
 import { binary, embeddedOn, temporaryFolder } from "../../testkit/processes.ts";
 
 describe("what is acknowledged is on disk", () => {
@@ -40,9 +41,20 @@ describe("what is acknowledged is on disk", () => {
   test("it listens on loopback and nowhere else, and wants the token", async () => {
     const { url, token, pid } = await embeddedOn(temporaryFolder());
     expect(new URL(url).hostname).toBe("127.0.0.1");
-    expect(listenersOf(pid)).toEqual([
-      `0100007F:${Number(new URL(url).port).toString(16).toUpperCase().padStart(4, "0")}`,
-    ]);
+    const listeners = listenersOf(pid);
+    expect(listeners).toHaveLength(2);
+    const ports = listeners.map((listener) => {
+      const [host, port = ""] = listener.split(":");
+      expect(host).toBe("0100007F");
+      return Number.parseInt(port, 16);
+    });
+    expect(ports).toContain(Number(new URL(url).port));
+    // The other one is for monitoring, below a path that takes the token to know.
+    const monitoring = `http://127.0.0.1:${ports.find((port) => port !== Number(new URL(url).port))}`;
+    const known = await fetch(`${monitoring}${monitoringPath(token)}/healthz`);
+    expect(await known.json()).toEqual({ status: "ok" });
+    for (const path of ["", "/", "/varz", "/healthz", "/connz"])
+      expect((await fetch(`${monitoring}${path}`)).status).toBe(404);
     for (const wrong of [undefined, `${token}x`]) {
       const options = {
         servers: url,

@@ -8,13 +8,15 @@ import { type ConnectionNote, readConnectionNote } from "../../src/embedded/nats
 import { identify, isRunning, untilGone } from "../../src/embedded/process-identity.ts";
 import type { TestNatsServer } from "../../testkit/nats-server.ts";
 import type { Store } from "./scenario.ts";
+import { mountSmallDisk } from "./small-disk.ts";
 
 /**
- * The store of a gateway that is started with PENSTOCK_DATA_DIR=`dataDir`. Reading from the store
+ * On a disk of `diskBytes` if that is given and this process may mount one: the store of a gateway that is started with PENSTOCK_DATA_DIR=`dataDir`. Reading from the store
  * before that start throws.
  */
-export function createEmbeddedStore(): Store & { readonly dataDir: string } {
-  const dataDir = mkdtempSync(path.join(tmpdir(), "penstock-faults-data-"));
+export function createEmbeddedStore(diskBytes?: number): Store & { readonly dataDir: string } {
+  const disk = diskBytes === undefined ? undefined : mountSmallDisk(diskBytes);
+  const dataDir = mkdtempSync(path.join(disk?.folder ?? tmpdir(), "penstock-faults-data-"));
   const removeFolder = (): void =>
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
   // This process may end early. The gateway ends with it; what it embeds notices that too late for
@@ -74,10 +76,12 @@ export function createEmbeddedStore(): Store & { readonly dataDir: string } {
     },
     replicas: 1,
     nodes: [node],
+    ...(disk === undefined ? {} : { disk }),
     leaderOf: async () => node,
     async remove() {
       process.removeListener("exit", endWithProcess);
       removeFolder();
+      disk?.unmount();
     },
   };
 }

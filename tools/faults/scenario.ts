@@ -153,7 +153,7 @@ export interface Scenario {
   readonly env?: Readonly<Record<string, string>>;
   /** Milliseconds of fault: in `npm test`, and in `npm run faults`. */
   readonly faultMs: { readonly short: number; readonly full: number };
-  /** The store lies on a disk of this size. Topology `single` only. */
+  /** The store is on a disk of this size. Topologies `single` and `embedded` only. */
   readonly diskBytes?: number;
   /** What JetStream may keep on disk in all. Topology `single` only. */
   readonly fileStoreBytesMax?: number;

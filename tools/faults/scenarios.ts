@@ -28,6 +28,7 @@ import { connectionCut } from "./scenarios/connection-cut.ts";
 import { connectionSlow } from "./scenarios/connection-slow.ts";
 import { connectionStalled } from "./scenarios/connection-stalled.ts";
 import { diskFull } from "./scenarios/disk-full.ts";
+import { embeddedDiskFull } from "./scenarios/embedded-disk-full.ts";
 import { embeddedNatsKilled } from "./scenarios/embedded-nats-killed.ts";
 import { everythingKilled } from "./scenarios/everything-killed.ts";
 import { gatewayKilled } from "./scenarios/gateway-killed.ts";
@@ -65,6 +66,7 @@ export const scenarios: readonly Scenario[] = [
   everythingKilled,
   workerKilled,
   embeddedNatsKilled,
+  embeddedDiskFull,
   clientsAbort,
   clockSteps,
   acksLost,

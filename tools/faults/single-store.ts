@@ -2,12 +2,9 @@
 // scenario asks for a small disk it gets a real one, if this process may mount; else the server's
 // own limit stands for it.
 
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { startNatsServer } from "../../testkit/nats-server.ts";
-import type { SmallDisk, Store } from "./scenario.ts";
+import type { Store } from "./scenario.ts";
+import { mountSmallDisk } from "./small-disk.ts";
 
 interface SingleStoreOptions {
   /** Default: what the tests run against. */
@@ -44,47 +41,6 @@ export async function createSingleStore(options: SingleStoreOptions = {}): Promi
     async remove() {
       await node.remove();
       disk?.unmount();
-    },
-  };
-}
-
-/**
- * A disk in memory. Undefined where it cannot be mounted: not root, not Linux, or a container
- * without the right.
- */
-function mountSmallDisk(
-  bytes: number,
-): (SmallDisk & { folder: string; unmount(): void }) | undefined {
-  const folder = mkdtempSync(path.join(tmpdir(), "penstock-faults-disk-"));
-  const filler = path.join(folder, "filler");
-  try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${bytes}`, "tmpfs", folder], {
-      stdio: "ignore",
-    });
-  } catch {
-    rmSync(folder, { recursive: true });
-    return undefined;
-  }
-  const unmount = (): void => {
-    execFileSync("umount", ["-l", folder]);
-    rmSync(folder, { recursive: true, force: true });
-  };
-  // A mount outlives the process that made it.
-  process.once("exit", unmount);
-  return {
-    folder,
-    fill() {
-      try {
-        writeFileSync(filler, Buffer.alloc(bytes));
-      } catch (error) {
-        // As much as there is room for has been written.
-        if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
-      }
-    },
-    free: () => rmSync(filler, { force: true }),
-    unmount() {
-      process.removeListener("exit", unmount);
-      unmount();
     },
   };
 }

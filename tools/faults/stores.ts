@@ -100,8 +100,11 @@ async function tryStore(
   return await createSingleStore({ ...server, diskBytes, fileStoreBytesMax });
 }
 
-async function createEmbeddedSite({ env }: SiteOptions, { binary }: SiteMeans): Promise<Site> {
-  const store = createEmbeddedStore();
+async function createEmbeddedSite(
+  { env, diskBytes }: SiteOptions,
+  { binary }: SiteMeans,
+): Promise<Site> {
+  const store = createEmbeddedStore(diskBytes);
   const own = {
     PENSTOCK_DATA_DIR: store.dataDir,
     PENSTOCK_NATS_SERVER: binary,

@@ -148,6 +148,12 @@ export const singleRuns: readonly ShortRun[] = [
     answers: { "200": "over 100" },
   },
   {
+    scenario: "embedded-disk-full",
+    shows: "the gateway restarts an embedded nats-server once its full disk has room",
+    answers: { "200": "over 100" },
+    notes: 1,
+  },
+  {
     scenario: "clients-abort",
     shows: "clients that go at every stage of a request cost the others nothing",
     answers: { "503": "none", error: "none" },

@@ -1,0 +1,91 @@
+// Finds out when the embedded nats-server must be started again because its disk was full. From
+// 2.14 on nats-server stores nothing more in a stream after a failed write; older ones may switch
+// JetStream off, or give a sequence twice. All of that ends with a restart, once there is room.
+
+import { statfsSync } from "node:fs";
+import type { Log } from "../base/log.ts";
+import { pauseUntilAborted } from "../base/retry.ts";
+
+interface StoreWatchOptions {
+  readonly dataDir: string;
+  /** The /healthz of the server that runs now, another one after each start; undefined: none runs. */
+  readonly healthUrl: () => string | undefined;
+  /** Ends the server, which is then started again. */
+  readonly restart: (reason: string) => void;
+  readonly signal: AbortSignal;
+  readonly log: Pick<Log, "error">;
+}
+
+const checkEveryMs = 1_000;
+const healthMsMax = 1_000;
+/** Between two restarts; doubles with each, until the server was well for `wellMs`. */
+const pauseMsMin = 5_000;
+const pauseMsMax = 60_000;
+const wellMs = 60_000;
+/** With less, nats-server fails to write. */
+const noRoomBytes = 65_536;
+/** What nats-server needs to start and to store a first message. */
+const enoughBytes = 4_194_304;
+const enoughFiles = 16;
+
+/** Watches until the signal aborts. Never rejects. */
+export async function watchStore(options: StoreWatchOptions): Promise<void> {
+  const { dataDir, healthUrl, restart, signal, log } = options;
+  let watched: string | undefined;
+  let reason: string | undefined;
+  let isLogged = false;
+  let pauseMs = pauseMsMin;
+  let restartedMonotonicMs = Number.NEGATIVE_INFINITY;
+  while (!signal.aborted) {
+    await pauseUntilAborted(checkEveryMs, signal, { ref: false });
+    const url = healthUrl();
+    if (url === undefined) continue;
+    if (url !== watched) reason = undefined;
+    watched = url;
+    const room = roomIn(dataDir);
+    if (room === "none") reason ??= "its disk had no room left";
+    else reason ??= await writeError(url);
+    if (signal.aborted) return;
+    const sinceMs = performance.now() - restartedMonotonicMs;
+    if (reason === undefined) {
+      isLogged = false;
+      if (sinceMs > wellMs) pauseMs = pauseMsMin;
+    } else if (room !== "enough") {
+      if (!isLogged) log.error({ dataDir }, noRoomFault);
+      isLogged = true;
+    } else if (sinceMs > pauseMs) {
+      if (restartedMonotonicMs > 0) pauseMs = Math.min(2 * pauseMs, pauseMsMax);
+      restartedMonotonicMs = performance.now();
+      restart(reason);
+    }
+  }
+}
+
+export const noRoomFault =
+  "the disk of the data folder is full: make room on it; Penstock then starts its nats-server again";
+
+/** `little` is between none and what nats-server needs to start. */
+export function roomIn(folder: string): "enough" | "little" | "none" {
+  try {
+    const { bavail, bsize, files, ffree } = statfsSync(folder);
+    const bytes = bavail * bsize;
+    // Some file systems have no limit of files, and report 0.
+    const filesFree = files === 0 ? enoughFiles : ffree;
+    if (bytes < noRoomBytes || filesFree === 0) return "none";
+    return bytes < enoughBytes || filesFree < enoughFiles ? "little" : "enough";
+  } catch {
+    // Why the folder cannot be looked at is not a matter of room.
+    return "enough";
+  }
+}
+
+/** The failed write that nats-server reports; undefined without one, and if it does not answer. */
+async function writeError(healthUrl: string): Promise<string | undefined> {
+  try {
+    const answer = await fetch(healthUrl, { signal: AbortSignal.timeout(healthMsMax) });
+    const { error = "" } = (await answer.json()) as { readonly error?: string };
+    return /write error/i.test(error) ? error : undefined;
+  } catch {
+    return undefined;
+  }
+}
