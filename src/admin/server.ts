@@ -33,6 +33,8 @@ interface AdminServerOptions {
    * the path is not one of its own.
    */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** The installation of this process. */
+  readonly instance?: object;
   /** The port that takes events; undefined until it is known. */
   readonly publicPort?: () => number | undefined;
   readonly log: Pick<Log, "error">;
@@ -58,7 +60,7 @@ export class AdminServer {
   readonly #port: HttpPort;
   readonly #pages: Readonly<Record<string, () => Promise<Answer>>> = {
     "/metrics": () => this.#scrape(),
-    "/livez": async () => json(200, { status: "alive" }),
+    "/livez": async () => this.#alive(),
     "/readyz": () => this.#ready(),
   };
   #readiness: ReadinessCheck;
@@ -114,6 +116,16 @@ export class AdminServer {
         response.writeHead(503).end();
       }
     }
+  }
+
+  #alive(): Answer {
+    const { instance, publicPort } = this.#options;
+    const port = publicPort?.();
+    return json(200, {
+      status: "alive",
+      ...(instance === undefined ? {} : { instance }),
+      ...(port === undefined ? {} : { public_port: port }),
+    });
   }
 
   async #scrape(): Promise<Answer> {

@@ -15,6 +15,7 @@ import type { EffectsReader, EffectsStore } from "../effects/store/port.ts";
 import { FencedError } from "../effects/store/port.ts";
 import { EffectsWriter } from "../effects/writer/effects-writer.ts";
 import { shownUrls } from "../nats/access.ts";
+import { instanceOf } from "../nats/instance.ts";
 import { connectNats } from "../nats/link.ts";
 import type { Config } from "../settings/config.ts";
 import { readyFolder } from "./effects-folder.ts";
@@ -55,6 +56,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
   const http = new EffectsHttp({
     host: config.effectsHost,
     reader: () => parts.reader,
+    instance: instanceOf(config),
     status: async () => parts.status(),
     written: (wanted, signal) => parts.writer?.positionsReached(wanted, signal),
     metrics,

@@ -6,6 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../admin/metrics/client-warnings.ts";
 import type { Metrics } from "../admin/metrics/metrics.ts";
 import { AdminServer } from "../admin/server.ts";
+import { instanceOf } from "../nats/instance.ts";
 import type { Config } from "../settings/config.ts";
 import { connectionAddon, type DataPath, openDataPath } from "./data-path.ts";
 import { type GatewayBase, type GatewayDependencies, gatewayBase } from "./gateway-base.ts";
@@ -96,6 +97,7 @@ async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
     readiness: () => status.readiness(),
     warnings: async () => status.warnings(),
     publicPort: () => status.publicPort,
+    instance: instanceOf(config),
     live: (request, response) => live.answer(request, response),
   });
   const port = await admin.listen(config.adminHost, config.adminPort);

@@ -5,6 +5,7 @@ import { scrapeContentType, scrapeText, watchProcess } from "../admin/metrics/sn
 import { AdminServer } from "../admin/server.ts";
 import type { Log } from "../base/log.ts";
 import type { CommandContext } from "../cli/context.ts";
+import { instanceOf } from "../nats/instance.ts";
 import type { Config } from "../settings/config.ts";
 import { Supervisor } from "../workers/supervisor.ts";
 import { workerCommand } from "../workers/worker-process.ts";
@@ -42,6 +43,7 @@ export async function startWorkers(
     readiness: () => supervisor.readiness(),
     warnings: () => supervisor.warnings(),
     publicPort: () => publicPort,
+    instance: instanceOf(config),
     live: (request, response) => live.answer(request, response),
     log,
     monotonicMs: () => performance.now(),

@@ -5,12 +5,14 @@
 import { folderFix, unusableFolder } from "../../embedded/folder-fault.ts";
 import { loadConnectionId } from "../../http/client/connection-id.ts";
 import { readStaticFiles } from "../../http/pages/static-files.ts";
+import { instanceOf } from "../../nats/instance.ts";
 import { loadAddon } from "../../scan/native.ts";
 import { type Config, variableOf } from "../../settings/config.ts";
 import type { ConfigResult } from "../../settings/read-config.ts";
 import { wantedConfigs } from "../../streams/desired.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { readPortNote } from "../effects-port-note.ts";
+import { findNats } from "../nats.ts";
 import { forTerminal } from "../terminal.ts";
 import { checkEffects } from "./effects.ts";
 import { checkEffectsPort } from "./effects-port.ts";
@@ -71,14 +73,7 @@ async function checkAll(
   urls: readonly string[],
   context: CommandContext,
 ): Promise<Finding[]> {
-  const ports = Promise.all([
-    checkPublicPort({ ...config, isTls: config.tlsCert !== undefined, timeoutMs: portTimeoutMs }),
-    checkAdminPort({ host: config.adminHost, port: config.adminPort, timeoutMs: portTimeoutMs }),
-    checkEffectsPort(
-      { host: config.effectsHost, port: config.effectsPort, timeoutMs: portTimeoutMs },
-      readPortNote({ dataDir: config.dataDir, host: context.host }),
-    ),
-  ]);
+  const ports = checkPorts(config, context);
   const effects = checkEffects(config, context);
   const upstream = checkUpstream({ url: config.upstreamUrl, timeoutMs: portTimeoutMs });
   const uws = await import("../../http/uws.ts").catch((error: unknown) => error);
@@ -91,6 +86,30 @@ async function checkAll(
     ...(await upstream),
     ...(await ports),
   ];
+}
+
+async function checkPorts(config: Config, { host }: CommandContext): Promise<Finding[]> {
+  const timeoutMs = portTimeoutMs;
+  const mine = instanceOf({ ...config, natsUrl: config.natsUrl ?? embeddedUrl(config, host) });
+  const effects = checkEffectsPort(
+    { host: config.effectsHost, port: config.effectsPort, timeoutMs },
+    mine,
+    readPortNote({ dataDir: config.dataDir, host }),
+  );
+  const asked = { host: config.adminHost, port: config.adminPort, timeoutMs };
+  const admin = await checkAdminPort(asked, mine);
+  const isTls = config.tlsCert !== undefined;
+  const open = await checkPublicPort({ ...config, isTls, timeoutMs }, admin);
+  return [open, admin.finding, await effects];
+}
+
+/** Where the embedded nats-server of the data folder listens; undefined while none runs. */
+function embeddedUrl(config: Config, host: CommandContext["host"]): string | undefined {
+  try {
+    return findNats(config, host).natsUrl;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A monitoring URL may hold a password, so the error does not show the one that is wrong. */

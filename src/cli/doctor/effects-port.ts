@@ -2,9 +2,19 @@
 // needed, so a port that is free is well. What the database says is another check's.
 
 import { totalLag } from "../../effects/streams/lag.ts";
+import type { Instance } from "../../nats/instance.ts";
 import { counted } from "../terminal.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
-import { fieldOf, get, type PortCheck, type PortQuestion, taken, unusedPort } from "./ports.ts";
+import {
+  fieldOf,
+  get,
+  otherOne,
+  otherThan,
+  type PortCheck,
+  type PortQuestion,
+  taken,
+  unusedPort,
+} from "./ports.ts";
 
 const effectsPort: PortCheck = {
   ...{ name: "effects port", portSetting: "PENSTOCK_EFFECTS_PORT" },
@@ -17,7 +27,11 @@ export const lagSecondsMax = 60;
  * `noted`: where the effects of the `up` that runs on the data folder answer. That is another port
  * than the one of the settings where that one was taken.
  */
-export async function checkEffectsPort(asked: PortQuestion, noted?: number): Promise<Finding> {
+export async function checkEffectsPort(
+  asked: PortQuestion,
+  mine: Instance,
+  noted?: number,
+): Promise<Finding> {
   const check = checkOf(effectsPort.name);
   const isMoved = noted !== undefined && noted !== asked.port;
   const question = isMoved ? { ...asked, port: noted } : asked;
@@ -27,6 +41,8 @@ export async function checkEffectsPort(asked: PortQuestion, noted?: number): Pro
   const ask = (path: string) => get({ ...question, path, isTls: false });
   const live = await ask("/livez");
   if (fieldOf(live?.body, "status") !== "alive") return taken(effectsPort, port, live);
+  const other = otherThan(mine, live?.body);
+  if (other !== undefined) return otherOne(effectsPort, port, other);
   const ready = await ask("/readyz");
   const instead = asked.port === 0 ? "" : ` in place of ${asked.port}`;
   const moved = isMoved ? `, where \`up\` has put it${instead}` : "";

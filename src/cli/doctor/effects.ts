@@ -17,6 +17,7 @@ import type { Totals } from "../../effects/store/port.ts";
 import { isAbsent } from "../../effects/store/sqlite/file-access.ts";
 import { lagOf, type StreamStatus, streamStatuses } from "../../effects/streams/lag.ts";
 import type { Position } from "../../effects/types.ts";
+import { managerOf, streamInfoOf } from "../../nats/api.ts";
 import type { Config } from "../../settings/config.ts";
 import type { CommandContext } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
@@ -66,6 +67,15 @@ async function checkDatabase(
   const [totals, applied] = answer;
   const fault = place.kind === "sqlite" ? unwritable(place.file) : undefined;
   const { persons, groups } = totals;
+  const foreign = await foreignStreams(applied, config, context);
+  if (foreign.length > 0)
+    return [
+      check.warn(
+        `${shownPlace(place)} was filled from other streams than those of this NATS, or they were made again since: ${foreign.join(", ")}`,
+        "name the database of this NATS in PENSTOCK_EFFECTS_URL (or its PENSTOCK_DATA_DIR)",
+      ),
+      ...checkTrouble(totals),
+    ];
   return [
     fault === undefined
       ? check.ok(`${shownPlace(place)}: ${counted(persons, "person")}, ${counted(groups, "group")}`)
@@ -85,6 +95,36 @@ function unwritable(file: string): string | undefined {
       return true;
     }
   });
+}
+
+/**
+ * The streams from which the database was filled and which are not at this NATS as they were then.
+ * Empty also if NATS cannot be asked: its own checks tell that.
+ */
+async function foreignStreams(
+  applied: readonly Position[],
+  config: Config,
+  context: CommandContext,
+): Promise<string[]> {
+  try {
+    const connection = await openNats(findNats(config, context.host));
+    try {
+      const manager = await managerOf(connection, { timeoutMs: databaseTimeoutMs });
+      const found = await Promise.all(
+        applied.map(async ({ stream, created, sequence }) => {
+          const info = sequence === 0 ? undefined : await streamInfoOf(manager, stream);
+          return sequence === 0 || Date.parse(info?.created ?? "") === Date.parse(created)
+            ? []
+            : [stream];
+        }),
+      );
+      return found.flat();
+    } finally {
+      await connection.close();
+    }
+  } catch {
+    return [];
+  }
 }
 
 async function checkLag(

@@ -5,6 +5,7 @@
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect, createServer } from "node:net";
+import { type Instance, instanceIn, isSameInstance, shownInstance } from "../../nats/instance.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 
 export interface PortQuestion {
@@ -36,8 +37,13 @@ type Reach = "open" | "closed" | "silent";
 const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
 const unprivilegedLeast = 1_024;
 
+/**
+ * `admin` is what answers on the admin port: the public port itself does not say to whom it
+ * belongs.
+ */
 export async function checkPublicPort(
   question: PortQuestion & { isTls: boolean },
+  admin: AdminPort,
 ): Promise<Finding> {
   const check = checkOf(publicPort.name);
   const unused = await unusedPort(question, publicPort);
@@ -46,18 +52,57 @@ export async function checkPublicPort(
   // A gateway answers a path that it does not serve with a problem document, whose code comes from
   // a closed table.
   const answer = await get({ ...question, path: "/livez" });
-  if (answer?.status === 404 && codeOf(answer.body) === "not_found")
-    return check.ok(`a Penstock answers on ${port} already`);
-  return taken(publicPort, port, answer);
+  if (answer?.status !== 404 || codeOf(answer.body) !== "not_found")
+    return taken(publicPort, port, answer);
+  const who = `a Penstock answers on ${port} already`;
+  if (admin.publicPort === port)
+    return admin.other === undefined ? check.ok(who) : otherOne(publicPort, port, admin.other);
+  return check.warn(
+    `${who}, and nothing shows that it is the one of these settings: the admin port does not name ${port}`,
+    `set PENSTOCK_ADMIN_PORT to that of the gateway on ${port}, or PENSTOCK_PORT to another port`,
+  );
 }
 
-export async function checkAdminPort(question: PortQuestion): Promise<Finding> {
-  const check = checkOf(adminPort.name);
+/** What answers on the admin port. */
+export interface AdminPort {
+  readonly publicPort: number | undefined;
+  /** Set if it is another installation. */
+  readonly other: string | undefined;
+  readonly finding: Finding;
+}
+
+export async function checkAdminPort(question: PortQuestion, mine: Instance): Promise<AdminPort> {
+  const nobody = { publicPort: undefined, other: undefined };
   const unused = await unusedPort(question, adminPort);
-  if (unused !== undefined) return unused;
+  if (unused !== undefined) return { ...nobody, finding: unused };
   const { port } = question;
   const live = await get({ ...question, path: "/livez", isTls: false });
-  if (fieldOf(live?.body, "status") !== "alive") return taken(adminPort, port, live);
+  if (fieldOf(live?.body, "status") !== "alive")
+    return { ...nobody, finding: taken(adminPort, port, live) };
+  const publicPort = Number(fieldOf(live?.body, "public_port"));
+  const other = otherThan(mine, live?.body);
+  const finding =
+    other === undefined ? await readiness(question) : otherOne(adminPort, port, other);
+  return { publicPort, other, finding };
+}
+
+/** The installation that an answer of /livez names, if it is not this one; undefined if it is. */
+export function otherThan(mine: Instance, body: string | undefined): string | undefined {
+  const found = instanceIn(fieldOf(body, "instance"));
+  if (found === undefined) return "it does not say which";
+  return isSameInstance(mine, found) ? undefined : shownInstance(found);
+}
+
+export function otherOne({ name, portSetting }: PortCheck, port: number, other: string): Finding {
+  return checkOf(name).fail(
+    `${port} is taken by a Penstock of another installation: ${other}`,
+    `set ${portSetting} to another port, or run doctor with the settings of that one`,
+  );
+}
+
+async function readiness(question: PortQuestion): Promise<Finding> {
+  const check = checkOf(adminPort.name);
+  const { port } = question;
   const ready = await get({ ...question, path: "/readyz", isTls: false });
   if (ready?.status === 200) return check.ok(`a Penstock answers on ${port} already, and is ready`);
   const reasons = fieldOf(ready?.body, "reasons");

@@ -24,6 +24,8 @@ import { Turns } from "./turns.ts";
 import { Waits, type Written, wantedFrom } from "./waits.ts";
 
 export interface EffectsHttpOptions {
+  /** The installation of this process. */
+  readonly instance?: object;
   /** The address or name that is listened on. */
   readonly host: string;
   /** Undefined until the database is open. */
@@ -155,7 +157,7 @@ export class EffectsHttp {
     const isRead = request.method === "GET" || request.method === "HEAD";
     if (!isRead)
       return problemAnswer(problem("method_not_allowed", "nothing can be written over this port"));
-    if (path === "/livez") return json(200, { status: "alive" });
+    if (path === "/livez") return json(200, { status: "alive", instance: this.#options.instance });
     if (path === "/readyz") return await this.#ready();
     if (this.#spare.has(request.socket))
       return problemAnswer(problem("overloaded", `${connectionsMax} connections are open`));

@@ -15,12 +15,15 @@ import { applied, effectsHttp, readerOf } from "../../effects/http/reader-kit.ts
 const totals = { persons: 3, groups: 1, openSpikes: 0, rejected: 2, incidents: 1 };
 const reader = readerOf({ totals: async () => totals });
 
+const mine = { nats: "nats://127.0.0.1:1", subject_prefix: "penstock", data_folder: "/mine" };
+
 async function found(status: Partial<ProcessStatus>, of = reader): Promise<Finding> {
   const whole = { state: "applying", reasons: [], streams: [], ...status };
-  const base = await effectsHttp(of, { status: async () => whole });
-  return await checkEffectsPort({
-    ...{ host: "127.0.0.1", port: Number(new URL(base).port), timeoutMs: 1_500 },
-  });
+  const base = await effectsHttp(of, { status: async () => whole, instance: mine });
+  return await checkEffectsPort(
+    { host: "127.0.0.1", port: Number(new URL(base).port), timeoutMs: 1_500 },
+    mine,
+  );
 }
 
 function behind(lastSequence: number | undefined, lagSeconds: number | undefined) {
@@ -50,19 +53,39 @@ test("one that is not ready fails with its reasons", async () => {
   });
 });
 
+test("one of another installation fails, and is named", async () => {
+  const others = [
+    { ...mine, nats: "nats://127.0.0.1:2", data_folder: "/other" },
+    { ...mine, subject_prefix: "staging" },
+    { ...mine, nats: null, data_folder: "/other" },
+  ];
+  for (const instance of others) {
+    const base = await effectsHttp(reader, { instance });
+    const question = { host: "127.0.0.1", port: Number(new URL(base).port), timeoutMs: 1_500 };
+    const { level, found, fix } = await checkEffectsPort(question, mine);
+    expect(level).toBe("fail");
+    expect(found).toContain("another installation");
+    expect(found).toContain(instance.data_folder);
+    expect(fix).toContain("PENSTOCK_EFFECTS_PORT");
+  }
+});
+
 test("a port that is free is well, and one that a stranger has fails with its setting", async () => {
   const stranger = createServer((_, answer) => answer.end("hello")).listen(0, "127.0.0.1");
   await once(stranger, "listening");
   onTestFinished(() => void stranger.close());
   const { port } = stranger.address() as AddressInfo;
   const question = { host: "127.0.0.1", port, timeoutMs: 1_500 };
-  expect(await checkEffectsPort(question)).toMatchObject({
+  expect(await checkEffectsPort(question, mine)).toMatchObject({
     ...{ level: "fail", fix: expect.stringContaining("PENSTOCK_EFFECTS_PORT") },
   });
   stranger.close();
   stranger.closeAllConnections();
   await once(stranger, "close");
-  expect(await checkEffectsPort(question)).toMatchObject({ level: "ok", found: `${port} is free` });
+  expect(await checkEffectsPort(question, mine)).toMatchObject({
+    level: "ok",
+    found: `${port} is free`,
+  });
 });
 
 test("one that `up` has put on another port is found there, and the port is told", async () => {
@@ -71,11 +94,11 @@ test("one that `up` has put on another port is found there, and the port is told
   onTestFinished(() => void stranger.close());
   const { port } = stranger.address() as AddressInfo;
   const status = async () => ({ state: "applying", reasons: [], streams: [] });
-  const moved = Number(new URL(await effectsHttp(reader, { status })).port);
+  const moved = Number(new URL(await effectsHttp(reader, { status, instance: mine })).port);
   const question = { host: "127.0.0.1", port, timeoutMs: 1_500 };
   const noted = { dataDir: temporaryFolder(), host: process };
   writePortNote(noted, moved);
-  expect(await checkEffectsPort(question, readPortNote(noted))).toMatchObject({
+  expect(await checkEffectsPort(question, mine, readPortNote(noted))).toMatchObject({
     level: "ok",
     found: expect.stringContaining(
       `answers on ${moved}, where \`up\` has put it in place of ${port}: applying`,

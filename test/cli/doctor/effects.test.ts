@@ -3,7 +3,9 @@
 
 import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { expect, test } from "vitest";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { expect, onTestFinished, test } from "vitest";
 import { SqliteStore } from "../../../src/effects/store/sqlite/store.ts";
 import { temporaryFolder } from "../../../testkit/processes.ts";
 import { commitOf, personRow, positionRow, rejectedRow } from "../../effects/store/row-kit.ts";
@@ -19,12 +21,18 @@ test("where there is no database, that is well, and none is made", async () => {
 });
 
 test("a database is described with what could not be applied, and beside its streams", async () => {
+  const server = await serverWith({});
+  const connection = await connect({ servers: server.url });
+  onTestFinished(() => connection.close());
+  const manager = await jetstreamManager(connection);
+  const made = { name: "PENSTOCK_LIVE_0", subjects: ["penstock.live.0.>"] };
+  const { created } = await manager.streams.add(made);
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
   await store.open();
   await store.commit(
     commitOf(0, {
-      positions: [positionRow(3)],
+      positions: [{ ...positionRow(3), created }],
       members: [personRow("ada")],
       rejected: [rejectedRow(1)],
       incidents: [
@@ -36,11 +44,24 @@ test("a database is described with what could not be applied, and beside its str
     }),
   );
   await store.close();
-  const run = await doctorAt(await serverWith({}), { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  const run = await doctorAt(server, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
   expect(expectOne(run, "effects", "ok").found).toBe(`${file}: 1 person, 0 groups`);
   expect(expectOne(run, "effects lag", "ok").found).toBe("all is applied");
   expect(expectOne(run, "effects loss", "warn").found).toBe("1 incident with streams");
   expect(expectOne(run, "rejected", "warn").found).toBe("1 part of events could not be applied");
+});
+
+test("a database of another NATS is not shown as that of this one", async () => {
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  const store = new SqliteStore({ file });
+  await store.open();
+  await store.commit(commitOf(0, { positions: [positionRow(3)], members: [personRow("ada")] }));
+  await store.close();
+  const run = await doctorAt(await serverWith({}), { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  const { found } = expectOne(run, "effects", "warn");
+  expect(found).toContain("other streams than those of this NATS");
+  expect(found).toContain("PENSTOCK_LIVE_0");
+  expect(run.of("effects lag")).toEqual([]);
 });
 
 test("a file that is no database fails, and so does a server that is away, without its password", async () => {
