@@ -64,7 +64,7 @@ export async function checkPublicPort(
 }
 
 /** What answers on the admin port. */
-export interface AdminPort {
+interface AdminPort {
   readonly publicPort: number | undefined;
   /** Set if it is another installation. */
   readonly other: string | undefined;
