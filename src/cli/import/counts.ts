@@ -17,13 +17,16 @@ export interface CountsText {
 /** Left out on purpose, as PostHog's own import and capture leave them out. */
 const leftOutOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
 
+/** Warnings of something that stands for nothing, or is made again. */
+const costsNothing: ReadonlySet<string> = new Set(["invalid_uuid", "zero_timestamp"]);
+
 /**
  * Whether a line with this note has something that is stored nowhere. A warning that something is
  * missing, or that the event has a new uuid, costs nothing that the line has.
  */
 export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">): boolean {
   if (!isStored) return !leftOutOnPurpose.has(code);
-  return !code.startsWith("missing_") && code !== "invalid_uuid";
+  return !code.startsWith("missing_") && !costsNothing.has(code);
 }
 
 export class Counts {

@@ -192,10 +192,11 @@ describe("what is lost is counted, and fails the import", () => {
       amplitude,
       { ...amplitude, event_type: "session_start" },
       { ...amplitude, event_time: null },
+      { ...amplitude, event_time: "0001-01-01 00:00:00" },
     ];
     const file = fileWith(lines.map((line) => `${text(line)}\n`).join(""));
     const { out, error } = await runImport(["--dry-run", file]);
-    expect([error, out]).toEqual([undefined, expect.stringContaining("2 events would be stored")]);
+    expect([error, out]).toEqual([undefined, expect.stringContaining("3 events would be stored")]);
   });
 
   test("bytes that are not UTF-8 are noted in a line that is converted, too", async () => {
