@@ -26,7 +26,7 @@ describe("usage adds up over gateways", () => {
   test("two gateways, accepted, dropped and refused", async () => {
     const project = await first.project();
     const good = { event: "e", distinct_id: "u" };
-    const bad = { ...good, $set: 1 };
+    const bad = { ...good, properties: 1 };
     const post = (gateway: TestGateway, batch: object[], more = {}) =>
       gateway.post("/batch/", { api_key: project.key, batch, ...more });
     await until(async () => (await post(second, [])).status === 200);
