@@ -76,9 +76,9 @@ export class PlainForm {
     const { body, table, row } = item;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (end - start > slowItemBytesMax) {
-      // It is not plain only because its distinct id is an object or array. Only the beginning of
-      // a distinct id is read in any case, so the item need not be normalised.
-      if (flags === 0) return item;
+      // It is not plain only because its distinct id is an object or array, of which only the
+      // beginning is read in any case, or because of names that mean the same as they are.
+      if ((flags & ~(ItemFlag.EscapedInnerKey | ItemFlag.DuplicateKey)) === 0) return item;
       const detail = `Not in plain form, and larger than the ${slowItemBytesMax} bytes that are normalised`;
       return refuse(verdict, "event_too_large", detail);
     }

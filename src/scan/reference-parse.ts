@@ -32,6 +32,10 @@ export interface JsonTree {
   readonly replaced: readonly number[];
   /** Offsets of the numbers with too many digits, ascending. */
   readonly longNumbers: readonly number[];
+  /** Offsets of the keys without escapes that stand a second time in their object, ascending. */
+  readonly doubledKeys: readonly number[];
+  /** Offsets of the keys that are written with escapes, ascending. */
+  readonly escapedKeys: readonly number[];
   /** The objects and arrays that are too deep even for an item that is the root, ascending. */
   readonly deep: readonly { readonly offset: number; readonly depth: number }[];
 }
@@ -73,6 +77,10 @@ class TreeReader {
   readonly #replaced: number[] = [];
   readonly #longNumbers: number[] = [];
   readonly #deep: { offset: number; depth: number }[] = [];
+  readonly #doubledKeys: number[] = [];
+  readonly #escapedKeys: number[] = [];
+  /** For each object of `#open`, its keys so far. */
+  readonly #keys: Set<string>[] = [];
   /** A made-up array around the root. */
   readonly #top: JsonNode = { type: TokenType.Array, start: 0, end: 0, children: [] };
   /** The objects and arrays whose end is not reached yet, the outermost first. */
@@ -101,6 +109,8 @@ class TreeReader {
       replaced: this.#replaced,
       longNumbers: this.#longNumbers,
       deep: this.#deep,
+      doubledKeys: this.#doubledKeys,
+      escapedKeys: this.#escapedKeys,
     };
   }
 
@@ -134,6 +144,7 @@ class TreeReader {
     this.#skipWhiteSpace();
     if (this.#take(isObject ? "}" : "]")) return false;
     this.#open.push(node);
+    if (isObject) this.#keys.push(new Set());
     return !isObject || this.#takeKey() ? true : undefined;
   }
 
@@ -151,6 +162,7 @@ class TreeReader {
       if (!this.#take(isObject ? "}" : "]")) return undefined;
       container.end = this.#at;
       this.#open.pop();
+      if (isObject) this.#keys.pop();
     }
   }
 
@@ -257,6 +269,10 @@ class TreeReader {
     const start = this.#at;
     if (!this.#takeString()) return false;
     this.#key = this.#body.toString("utf8", start + 1, this.#at - 1);
+    const keys = this.#keys.at(-1)!;
+    if (this.#key.includes("\\")) this.#escapedKeys.push(start);
+    else if (keys.has(this.#key)) this.#doubledKeys.push(start);
+    else keys.add(this.#key);
     this.#skipWhiteSpace();
     return this.#take(":");
   }

@@ -61,15 +61,8 @@ const propertyPlaces = new Map<string, { readonly word: number; readonly shift: 
   ["$ignore_sent_at", { word: Row.MoreTypes, shift: MoreShift.IgnoreSentAt }],
 ]);
 
-/** The names that may stand only once in `properties` if an item is to be plain. */
-const reservedProperties = new Set([
-  ...propertyPlaces.keys(),
-  ...extraPropertyPlaces.keys(),
-  ...["distinct_id", "$distinct_id"],
-]);
-
 function hasEscapedKey(node: JsonNode): boolean {
-  return node.children.some(({ key }) => key.includes("\\"));
+  return escapedKeys(node) > 0;
 }
 
 /**
@@ -81,11 +74,26 @@ function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
   return new Map(node.children.map(({ key, node: value }) => [key, value]));
 }
 
-function hasDuplicateProperty(properties: JsonNode): boolean {
-  const reserved = properties.children
-    .map(({ key }) => key)
-    .filter((key) => reservedProperties.has(key));
-  return new Set(reserved).size < reserved.length;
+function escapedKeys(node: JsonNode): number {
+  return node.children.filter(({ key }) => key.includes("\\")).length;
+}
+
+/** Whether a key that is not the item's own stands twice in its object. */
+function hasDoubledInnerKey(item: JsonNode, offsets: readonly number[]): boolean {
+  const all = offsets.filter((offset) => offset > item.start && offset < item.end).length;
+  if (item.type !== TokenType.Object) return all > 0;
+  const own = item.children.map(({ key }) => key).filter((key) => !key.includes("\\"));
+  return all > own.length - new Set(own).size;
+}
+
+/** Whether a key is escaped that is neither the item's own nor one of its `properties`. */
+function hasEscapedInnerKey(item: JsonNode, offsets: readonly number[]): boolean {
+  const all = offsets.filter((offset) => offset > item.start && offset < item.end).length;
+  if (item.type !== TokenType.Object) return all > 0;
+  const inProperties = item.children
+    .filter(({ key, node }) => key === "properties" && node.type === TokenType.Object)
+    .map(({ node }) => escapedKeys(node));
+  return all > [escapedKeys(item), ...inProperties].reduce((sum, count) => sum + count, 0);
 }
 
 function hasOffsetWithin(offsets: readonly number[], node: JsonNode): boolean {
@@ -147,10 +155,7 @@ function fillProperties(words: ItemWords, properties: JsonNode): number {
     shift: FieldShift.PropertiesDistinctId,
   });
   fillExtra(words, members, extraPropertyPlaces);
-  return (
-    (hasEscapedKey(properties) ? ItemFlag.EscapedKey : 0) |
-    (hasDuplicateProperty(properties) ? ItemFlag.DuplicateKey : 0)
-  );
+  return hasEscapedKey(properties) ? ItemFlag.EscapedKey : 0;
 }
 
 function fillField(
@@ -180,6 +185,8 @@ export function fillItem(words: ItemWords, item: JsonNode, tree: JsonTree, depth
   row[Row.ItemStart] = item.start;
   row[Row.ItemEnd] = item.end;
   let flags = hasOffsetWithin(tree.replaced, item) ? ItemFlag.ReplacedCharacter : 0;
+  if (hasDoubledInnerKey(item, tree.doubledKeys)) flags |= ItemFlag.DuplicateKey;
+  if (hasEscapedInnerKey(item, tree.escapedKeys)) flags |= ItemFlag.EscapedInnerKey;
   if (hasOffsetWithin(tree.longNumbers, item)) flags |= ItemFlag.LongNumber;
   if (isTooDeep(tree, item, depth)) flags |= ItemFlag.TooDeep;
   if (item.type === TokenType.Object) {

@@ -223,13 +223,16 @@ export const ExtraShift = {
 } as const;
 
 /**
- * Why an item is not plain. EscapedKey, DuplicateKey and ReplacedCharacter send it the slow way, to
- * be normalised; TooDeep and LongNumber make it an error. Bits at MoreShift.Flags.
+ * Why an item is not plain. EscapedKey, DuplicateKey, EscapedInnerKey and ReplacedCharacter send it
+ * the slow way, to be normalised; TooDeep and LongNumber make it an error. Bits at MoreShift.Flags.
  */
 export const ItemFlag = {
   /** A key of the item or of its `properties` is written with an escape. */
   EscapedKey: 1,
-  /** A reserved key stands twice inside `properties`. */
+  /**
+   * A key that is written without escapes stands twice in one object: in `properties`, or further
+   * in. Of the item's own keys each field of the table is the last, so those do not count.
+   */
   DuplicateKey: 2,
   /**
    * A string anywhere in the item, key or value, holds \u0000 or an escaped surrogate without its
@@ -240,6 +243,8 @@ export const ItemFlag = {
   TooDeep: 8,
   /** A number has more than `numberDigitsMax` digits. */
   LongNumber: 16,
+  /** A key of an object further in than `properties` is written with an escape. */
+  EscapedInnerKey: 32,
 } as const;
 
 /**

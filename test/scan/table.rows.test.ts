@@ -90,7 +90,13 @@ describe("rows hold the parts of events", () => {
         rowsOf(
           '{"event":"a","event":2,"properties":{"alias":"x","alias":1},"properties":{"plan":0}}',
         ),
-      ).toEqual([expect.objectContaining({ event: "Number 2", properties: 'Object {"plan":0}' })]);
+      ).toEqual([
+        expect.objectContaining({
+          event: "Number 2",
+          properties: 'Object {"plan":0}',
+          flags: ["DuplicateKey"],
+        }),
+      ]);
       expect(rowsOf('{"properties":{"alias":"x","alias":1}}')[0]).toEqual({
         item: 'Object {"properties":{"alias":"x","alias":1}}',
         properties: 'Object {"alias":"x","alias":1}',
@@ -108,9 +114,24 @@ describe("rows hold the parts of events", () => {
       const rows = rowsOf('{"\\u0061":1,"batch":[{},{"\\u0061":1},{"properties":{"\\u0061":1}}]}');
       expect(rows.map((row) => row["flags"])).toEqual([undefined, ["EscapedKey"], ["EscapedKey"]]);
       expect(rowsOf('{"\\u0061":1}')[0]!["flags"]).toEqual(["EscapedKey"]);
-      expect(
-        rowsOf('{"properties":{"a":{"\\u0061":1}},"$set":{"\\u0061":1}}')[0]!["flags"],
-      ).toBeUndefined();
+      for (const inner of ['"properties":{"a":{"\\u0061":1}}', '"$set":[{"\\u0061":1}]'])
+        expect(rowsOf(`{${inner}}`)[0]!["flags"]).toEqual(["EscapedInnerKey"]);
+    });
+
+    test(`${name}: a key that stands twice in one object, further in than the item, flags it`, () => {
+      for (const inner of [
+        '"properties":{"a":1,"b":2,"a":3}',
+        '"properties":{"a":{"b":[{"c":1,"c":1}]}}',
+        '"$set":{"":1,"":2}',
+        '"other":[[{"é":1,"x":{"é":1},"é":2}]]',
+      ])
+        expect(rowsOf(`{"event":"e",${inner}}`)[0]!["flags"]).toEqual(["DuplicateKey"]);
+      for (const inner of [
+        '"x":1,"x":2',
+        '"properties":{"a":1,"A":2,"a ":{"a":1},"b":[{"a":1},{"a":1}]},"a":{"a":1}',
+        '"properties":{"a":{"b":1,"c":1},"b":{"b":1,"c":1},"c":1}',
+      ])
+        expect(rowsOf(`{"event":"e",${inner}}`)[0]!["flags"]).toBeUndefined();
     });
 
     test(`${name}: the envelope's keys are known however they are written`, () => {

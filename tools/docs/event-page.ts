@@ -212,14 +212,14 @@ function whole(): readonly Row[] {
       `error ${code("event_too_large")}, with both numbers`,
     ],
     [
-      "the event, where it has escaped names, doubled names of this page, U+0000 or lone surrogates",
+      "the event, where it has escaped names in itself or its `properties`, U+0000 or lone surrogates",
       slow,
       `error ${code("event_too_large")}`,
     ],
     [
       "escaped names, and names that stand twice",
       "",
-      "normalised: an escaped name is the name it stands for, and of doubled names the last counts. An event with an escaped name, with a doubled name of this page, or with U+0000 or a lone surrogate is stored with each name once, everywhere in it; in other events doubled names that mean nothing to the gateway are stored as they came",
+      `normalised: an escaped name is the name it stands for, and of names that stand twice in one object, at any depth, the last counts and is stored. In an event of more than ${slow} names that stand twice stay as they came`,
     ],
     [
       "U+0000 (`\\u0000`) and lone surrogates, in any name or value",

@@ -83,7 +83,9 @@ export const plantedBugs = [
   ],
   // Items and keys.
   ["item_reader.cc", "!is_nothing(type) && type != kEmptyString", "!is_nothing(type)"],
-  ["item_reader.cc", "if ((types >> shift & 15) != 0) flags |= kItemDuplicateKey;", ""],
+  ["item_reader.cc", "    walk.note_name(key.name, key.length);\n", ""],
+  ["json_walk.cc", "if (in_object) names_.close();", ""],
+  ["seen_names.h", "text[first + length] == '\"' &&", ""],
   ["item_reader.cc", "types = (types & ~(uint64_t{15} << shift)) |", "types = types |"],
   ["item_reader.cc", "walk.depth--;", ""],
   ["item_reader.cc", "if (name == kUuid) return field_value(walk_, kUuid, value);", ""],

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "json_text.h"
@@ -61,9 +63,6 @@ uint32_t put_properties(const Item& item, Value properties) {
     return member == nullptr ? uint32_t{penstock::kAbsent} : item.text.type(member->value);
   };
   for (uint32_t i = 0; i < std::size(kPropertyNames); i++) {
-    const auto is_same = [&](const Member& other) { return other.key == kPropertyNames[i]; };
-    if (std::count_if(members.begin(), members.end(), is_same) > 1)
-      flags |= penstock::kItemDuplicateKey;
     if (i < 8) item.row[penstock::kPropertyTypes] |= type_of(kPropertyNames[i]) << 4 * i;
   }
   item.row[penstock::kMoreTypes] |= type_of("$current_url") | type_of("$screen_name") << 4 |
@@ -71,6 +70,32 @@ uint32_t put_properties(const Item& item, Value properties) {
   item.put_field(penstock::kPropertiesDistinctId, distinct_id_in(item.text, members));
   for (uint32_t i = 0; i < std::size(kExtraProperties); i++)
     item.put_extra(i, last_named(members, kExtraProperties[i]));
+  return flags;
+}
+
+enum class Level { kItem, kProperties, kInner };
+
+// The flags for names in the value, which is the item, its `properties`, or anything further in.
+uint32_t name_flags(const Text& text, Value value, Level level) {
+  const uint32_t type = text.type(value);
+  if (type != penstock::kObject && type != penstock::kArray) return 0;
+  uint32_t flags = 0;
+  std::set<std::string> seen;
+  for (const Member& member : text.children(value)) {
+    Level inner = Level::kInner;
+    if (type == penstock::kObject) {
+      if (is_escaped(member)) {
+        if (level == Level::kInner) flags |= penstock::kItemEscapedInnerKey;
+      } else if (!seen.insert(member.key).second && level != Level::kItem) {
+        flags |= penstock::kItemDuplicateKey;
+      }
+      const bool is_properties = member.key == "properties";
+      if (level == Level::kItem && is_properties &&
+          text.type(member.value) == penstock::kObject)
+        inner = Level::kProperties;
+    }
+    flags |= name_flags(text, member.value, inner);
+  }
   return flags;
 }
 
@@ -85,6 +110,7 @@ std::vector<uint32_t> expected_item(const Text& text, Value value) {
   if (lexed.depth > penstock::kDepthMax) flags |= penstock::kItemTooDeep;
   if (lexed.digits > penstock::kNumberDigitsMax) flags |= penstock::kItemLongNumber;
   const uint32_t type = text.type(value);
+  flags |= name_flags(text, value, type == penstock::kObject ? Level::kItem : Level::kInner);
   if (type == penstock::kObject) {
     const auto members = text.children(value);
     if (std::any_of(members.begin(), members.end(), is_escaped)) flags |= penstock::kItemEscapedKey;

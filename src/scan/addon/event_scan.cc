@@ -81,6 +81,7 @@ Batch batch_in(uint32_t* table, size_t row_capacity) {
 struct EventScanner::State {
   TokenIndex index;
   BitStack open;
+  SeenNames names;
   uint32_t resume = 0;
   uint32_t rows_delivered = 0;
 
@@ -109,7 +110,7 @@ ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* hea
   const Cursor first = index.first();
   const uint8_t opener = text[*first];
   const uint32_t text_length = static_cast<uint32_t>(length);
-  Walk walk(text, text_length, 0, index, open);
+  Walk walk(text, text_length, 0, index, open, names);
   if (opener != '{' && opener != '[') {
     if (find_json_fault(text, length, Words::kOfJson) != kNoFault) return ScanStatus::kInvalidJson;
     header[kRootType] = type_of_scalar(text, *first, length);
@@ -175,7 +176,8 @@ void EventScanner::scan_more(const uint8_t* text, uint32_t* table, size_t row_ca
   if (state.resume == 0) return;
   Batch batch = batch_in(table, row_capacity);
   batch.resume = state.resume;
-  Walk walk(text, static_cast<uint32_t>(last_length_), batch.resume, state.index, state.open);
+  Walk walk(text, static_cast<uint32_t>(last_length_), batch.resume, state.index, state.open,
+            state.names);
   walk_rest_of_items(walk, batch);
   table[kRowCount] = batch.row_count;
   state.rows_delivered += batch.row_count;

@@ -144,6 +144,7 @@ enum ItemFlag : uint32_t {
   kItemReplacedCharacter = 4,
   kItemTooDeep = 8,
   kItemLongNumber = 16,
+  kItemEscapedInnerKey = 32,
 };
 
 // The fuzz target makes these small, so that short texts go past them.

@@ -55,11 +55,13 @@ Cursor ItemReader::properties_value(Cursor cursor) {
   uint32_t flags = 0;
   set_type(key_types_, kPropertiesToken, kAbsent);
   walk.depth++;
+  walk.open_names();
   cursor = walk.members(cursor, [&](const Key& key, Cursor value) PENSTOCK_LAMBDA_INLINE {
     if (PENSTOCK_UNLIKELY(key.escaped)) {
       flags |= kItemEscapedKey;
       return escaped_property(key, value);
     }
+    walk.note_name(key.name, key.length);
     const uint32_t property = property_of(key);
     if (property == kNoName) return walk.skip(value);
     if (property == kPropertyToken)
@@ -67,11 +69,11 @@ Cursor ItemReader::properties_value(Cursor cursor) {
     Token token{};
     const Cursor after = walk.read(value, token);
     const uint32_t shift = 4 * property;
-    if ((types >> shift & 15) != 0) flags |= kItemDuplicateKey;
     types = (types & ~(uint64_t{15} << shift)) | static_cast<uint64_t>(token.type) << shift;
     keep_property(property, token);
     return after;
   });
+  walk.close_names();
   walk.depth--;
   property_types_ = types;
   properties_flags_ = flags;
@@ -106,12 +108,18 @@ Cursor ItemReader::escaped_properties(Cursor value) {
   set_type(key_types_, kPropertiesToken, kAbsent);
   if (walk_.at(value) != '{') return walk_.skip(value);
   walk_.depth++;
+  walk_.open_names();
   const Cursor after =
       walk_.members(value, [&](const Key& key, Cursor inner) PENSTOCK_LAMBDA_INLINE {
-        if (key.escaped) return escaped_property(key, inner);
+        if (key.escaped) {
+          walk_.flags |= kItemEscapedInnerKey;
+          return escaped_property(key, inner);
+        }
+        walk_.note_name(key.name, key.length);
         return property_of(key) == kPropertyToken ? key_value(kPropertiesToken, inner)
                                                   : walk_.skip(inner);
       });
+  walk_.close_names();
   walk_.depth--;
   return after;
 }

@@ -49,11 +49,18 @@ opened:
     return nullptr;
   }
   if (!in_object) goto value;
+  names_.open();
 
 member:
   if (PENSTOCK_UNLIKELY(at(cursor) != '"' || at(cursor + 1) != ':')) return nullptr;
-  if (PENSTOCK_UNLIKELY(cursor[1] > clear_) && pass_escapes(cursor[1]) == Escapes::kInvalid)
-    return nullptr;
+  if (PENSTOCK_UNLIKELY(cursor[1] > clear_)) {
+    const Escapes escapes = pass_escapes(cursor[1]);
+    if (escapes == Escapes::kInvalid) return nullptr;
+    if (escapes == Escapes::kSome) flags |= kItemEscapedInnerKey;
+    else note_name(text_ + *cursor + 1, string_end(cursor) - *cursor - 2);
+  } else {
+    note_name(text_ + *cursor + 1, string_end(cursor) - *cursor - 2);
+  }
   cursor += 2;
 
 value:
@@ -78,6 +85,7 @@ after_value:
     goto value;
   }
   if (PENSTOCK_UNLIKELY(at(cursor) != (in_object ? '}' : ']'))) return nullptr;
+  if (in_object) names_.close();
   open_.pop();
 
 closed:

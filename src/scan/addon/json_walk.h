@@ -28,6 +28,7 @@
 
 #include "bit_stack.h"
 #include "event_scan.h"
+#include "seen_names.h"
 #include "token_index.h"
 
 #if defined(_MSC_VER)
@@ -64,8 +65,8 @@ uint32_t four_hex_digits(const uint8_t* p) noexcept;
 
 class Walk {
  public:
-  Walk(const uint8_t* text, uint32_t length, uint32_t from, TokenIndex& index,
-       BitStack& open) noexcept
+  Walk(const uint8_t* text, uint32_t length, uint32_t from, TokenIndex& index, BitStack& open,
+       SeenNames& names) noexcept
       : index_(index),
         mark_(index.mark()),
         text_(text),
@@ -73,11 +74,14 @@ class Walk {
         clear_(from),
         window_end_(from),
         line_break_(length),
-        open_(open) {}
+        open_(open),
+        names_(names) {
+    names_.begin();
+  }
 
   /**
-   * ItemFlag bits of what was passed: U+0000 and lone surrogates in escapes, long numbers, depth.
-   * The caller clears them.
+   * ItemFlag bits of what was passed: U+0000 and lone surrogates in escapes, long numbers, depth,
+   * doubled names. The caller clears them.
    */
   uint32_t flags = 0;
   /** Containers of the item around the value that is read or skipped next. Set by the caller. */
@@ -184,6 +188,14 @@ class Walk {
 
   Cursor skip_container(Cursor cursor) noexcept;
 
+  /** Around the members of an object of which each name without escapes is noted. */
+  PENSTOCK_INLINE void open_names() noexcept { names_.open(); }
+  PENSTOCK_INLINE void close_names() noexcept { names_.close(); }
+  PENSTOCK_INLINE void note_name(const uint8_t* name, uint32_t length) noexcept {
+    if (PENSTOCK_UNLIKELY(names_.is_second(text_, static_cast<uint32_t>(name - text_), length)))
+      flags |= kItemDuplicateKey;
+  }
+
  private:
   enum class Escapes { kNone, kSome, kInvalid };
 
@@ -269,6 +281,7 @@ class Walk {
   uint32_t line_break_;
   bool out_of_memory_ = false;
   BitStack& open_;
+  SeenNames& names_;
 };
 
 }  // namespace penstock

@@ -128,6 +128,7 @@ constexpr LayoutNumber kLayout[] = {
     {"ItemFlag.ReplacedCharacter", kItemReplacedCharacter},
     {"ItemFlag.TooDeep", kItemTooDeep},
     {"ItemFlag.LongNumber", kItemLongNumber},
+    {"ItemFlag.EscapedInnerKey", kItemEscapedInnerKey},
     {"Line.Flags", kLineFlags},
     {"Line.UuidAt", kLineUuidAt},
     {"Line.ProjectStart", kLineProjectStart},
