@@ -2,7 +2,7 @@
 // second, and has a new pair put into use once it is whole. Never gives up a pair that works for
 // one that does not. The listener serves the certificate.
 
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, sign, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import type { Log } from "../base/log.ts";
@@ -15,6 +15,30 @@ const checkEveryMs = 1_000;
  * was in the way may have passed.
  */
 const checksBetweenTries = 60;
+
+/** A handshake with a longer RSA key takes several times as long: 4,096 bits seven times. */
+const rsaBitsMax = 2_048;
+const signatures = 3;
+
+/**
+ * Returns the milliseconds that a signature with the key takes, which is most of what a handshake
+ * does. Infinity for a key that cannot be read: what needs the key says so.
+ */
+export function signatureMs(keyFile: string): number {
+  try {
+    const key = createPrivateKey(readFileSync(keyFile));
+    const digest = key.asymmetricKeyType?.startsWith("ed") ? null : "sha256";
+    let ms = Number.POSITIVE_INFINITY;
+    for (let count = 0; count < signatures; count++) {
+      const startedMs = performance.now();
+      sign(digest, Buffer.alloc(32), key);
+      ms = Math.min(ms, performance.now() - startedMs);
+    }
+    return ms;
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
 
 interface CertificateWatchOptions {
   readonly files: CertificateFiles;
@@ -31,6 +55,8 @@ interface Certificate {
   readonly text: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
+  /** The length of its RSA key; undefined for another kind of key. */
+  readonly rsaBits: number | undefined;
 }
 
 /** Watches the files of a pair that is already in use. Throws when they do not hold one. */
@@ -63,7 +89,7 @@ export class CertificateWatch {
     this.#stateSeen = state;
     this.#stateSettled = state;
     this.#timer = this.#later();
-    this.#warnIfInvalidNow();
+    this.#warnIfUnfit();
   }
 
   /** When the certificate in use ends, in seconds since the epoch. */
@@ -117,18 +143,23 @@ export class CertificateWatch {
       { ...files, expires: new Date(next.notAfterMs).toISOString() },
       "the certificate was renewed",
     );
-    this.#warnIfInvalidNow();
+    this.#warnIfUnfit();
   }
 
-  #warnIfInvalidNow(): void {
+  #warnIfUnfit(): void {
     const { files, log } = this.#options;
-    const { notBeforeMs, notAfterMs } = this.#inUse;
+    const { notBeforeMs, notAfterMs, rsaBits = 0 } = this.#inUse;
     const nowMs = this.#options.nowMs();
     const expires = new Date(notAfterMs).toISOString();
     if (nowMs > notAfterMs)
       log.warn({ ...files, expires }, "the certificate has expired: clients will refuse it");
     else if (nowMs < notBeforeMs)
       log.warn({ ...files }, "the certificate is not valid yet: clients will refuse it");
+    if (rsaBits > rsaBitsMax)
+      log.warn(
+        { ...files, rsaBits },
+        `the certificate has an RSA key of ${rsaBits} bits: handshakes take several times as long as with ${rsaBitsMax}; use an ECDSA key (P-256)`,
+      );
   }
 }
 
@@ -138,8 +169,13 @@ function readCertificate({ cert, key }: CertificateFiles): Certificate {
   keyFile(key);
   if (!isPair(cert, key)) throw new Error(`${key} is not the key of the certificate in ${cert}`);
   const text = readFileSync(cert, "utf8");
-  const { validFromDate, validToDate } = new X509Certificate(text);
-  return { text, notBeforeMs: validFromDate.getTime(), notAfterMs: validToDate.getTime() };
+  const { validFromDate, validToDate, publicKey } = new X509Certificate(text);
+  return {
+    text,
+    notBeforeMs: validFromDate.getTime(),
+    notAfterMs: validToDate.getTime(),
+    rsaBits: publicKey.asymmetricKeyDetails?.modulusLength,
+  };
 }
 
 /** Returns a text that changes whenever one of the files is written, replaced or removed. */

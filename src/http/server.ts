@@ -15,9 +15,11 @@ import { ChunkTurns } from "./body/chunk-turns.ts";
 import { GrowingBodies } from "./body/growing-bodies.ts";
 import { Layer } from "./body/payload-form.ts";
 import type { QuickInflater } from "./body/quick-inflation.ts";
+import { signatureMs } from "./certificate.ts";
 import { AddressSource, type AddressSourceConfig } from "./client/address-source.ts";
 import type { ConnectionAddon } from "./client/connection-id.ts";
 import type { ConnectionLimits } from "./client/connection-limits.ts";
+import { handshakesPerTurn } from "./client/new-connections.ts";
 import { UnreadAnswers } from "./client/unread-answers.ts";
 import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "./exchange.ts";
 import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
@@ -121,6 +123,7 @@ export class HttpServer {
     const { connectionId } = connection ?? {};
     this.#clients = new AddressSource(config, { connectionId, unread: this.unread, log });
     this.connections = this.#clients.limits;
+    this.#measureHandshakes();
     const { passThrough } = options;
     const begin = (response: HttpResponse, request: HttpRequest, routed: Routed) =>
       this.#begin(response, request, routed);
@@ -160,6 +163,7 @@ export class HttpServer {
    */
   renewCertificate(): void {
     this.#listener.renewCertificate();
+    this.#measureHandshakes();
   }
 
   /**
@@ -185,6 +189,12 @@ export class HttpServer {
       });
     clearTimeout(timer);
     return shared.inflight;
+  }
+
+  #measureHandshakes(): void {
+    const { certificate } = this.#options;
+    if (certificate !== undefined)
+      this.#clients.opening.perTurn = handshakesPerTurn(signatureMs(certificate.key));
   }
 
   async #linger(msMax: number): Promise<void> {

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { connect, type TLSSocket } from "node:tls";
+import { generate } from "selfsigned";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type CertificateWatch, watchCertificate } from "../../src/http/certificate.ts";
 import { createAuthority, type PemPair } from "../../testkit/certificates.ts";
@@ -184,6 +185,31 @@ describe("certificates are renewed while serving", () => {
     expect(renewing.said("warn")).toEqual([expect.stringContaining(what)]);
     expect(renewing.watch.expirySeconds).toBe(Math.floor(dates.notAfter.getTime() / 1_000));
     await expect(secure(renewing)).rejects.toThrow(/expired|not yet valid/);
+  });
+
+  test.each([
+    [2_048, []],
+    [3_072, [expect.stringMatching(/RSA key of 3072 bits: .* use an ECDSA key \(P-256\)$/)]],
+  ])("an RSA key of %i bits is served, and a long one warned about", async (keySize, warnings) => {
+    const folder = mkdtempSync(path.join(authority.folder, "rsa-"));
+    const { cert, private: key } = await generate([{ name: "commonName", value: "rsa" }], {
+      keySize,
+      algorithm: "sha256",
+      extensions: [],
+    });
+    const [certFile, keyFile] = [path.join(folder, "cert.pem"), path.join(folder, "key.pem")];
+    writeFileSync(certFile, cert);
+    writeFileSync(keyFile, key);
+    const renewing = await startOn(certFile, keyFile);
+    expect(renewing.said("warn")).toEqual(warnings);
+    const socket = connect({
+      host: "127.0.0.1",
+      port: renewing.server.port,
+      rejectUnauthorized: false,
+    });
+    onTestFinished(() => void socket.destroy());
+    await once(socket, "secureConnect");
+    expect(await answerTo(socket)).toMatch(/^HTTP\/1.1 200 OK/);
   });
 });
 

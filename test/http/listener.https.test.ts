@@ -2,7 +2,7 @@
 // nothing is cut off in time.
 
 import { once } from "node:events";
-import { createConnection, type Socket } from "node:net";
+import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { loadConnectionId } from "../../src/http/client/connection-id.ts";
@@ -49,6 +49,30 @@ describe("HTTPS is spoken with a certificate", () => {
     const answer = await answerTo(socket, head({ "Content-Length": "2", Expect }));
     expect(answer).toBe("HTTP/1.1 100 Continue\r\n\r\n");
     expect(await answerTo(socket, Buffer.from("{}"))).toMatch(/^HTTP\/1.1 200 OK/);
+  });
+
+  test("a flood of handshakes from one address does not hold up those of another", async () => {
+    const server = await start();
+    const hello = await clientHello();
+    let isOver = false;
+    const flood = (): void => {
+      const socket = createConnection({
+        ...{ host: "127.0.0.1", port: server.port, localAddress: "127.0.0.2" },
+      });
+      socket.on("error", () => {});
+      socket.on("data", () => socket.destroy());
+      socket.on("close", () => {
+        if (!isOver) flood();
+      });
+      socket.write(hello);
+    };
+    for (let count = 0; count < 300; count++) flood();
+    for (let round = 0; round < 10; round++) {
+      const socket = await secure(server, { ca: authority.ca });
+      expect(await answerTo(socket, post("{}"))).toMatch(/^HTTP\/1.1 200 OK/);
+      socket.destroy();
+    }
+    isOver = true;
   });
 
   test("a long answer arrives whole, and ends its connection", async () => {
@@ -158,6 +182,20 @@ async function secure(server: TestServer, options: ConnectionOptions): Promise<T
   await once(socket, "secureConnect");
   socket.on("error", () => {});
   return socket;
+}
+
+/** The first bytes that a TLS client sends. */
+async function clientHello(): Promise<Buffer> {
+  const listener = createServer();
+  onTestFinished(() => void listener.close());
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const { port } = listener.address() as AddressInfo;
+  connect({ host: "127.0.0.1", port }).on("error", () => {});
+  const [socket] = (await once(listener, "connection")) as [Socket];
+  const [hello] = (await once(socket, "data")) as [Buffer];
+  socket.destroy();
+  return hello;
 }
 
 function plain(server: TestServer): Socket {

@@ -56,6 +56,7 @@ interface AddressSourceParts {
 
 export class AddressSource {
   readonly limits: ConnectionLimits;
+  readonly opening = new NewConnections<HttpResponse>(setImmediate);
   readonly #peers: Peers;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
@@ -78,6 +79,7 @@ export class AddressSource {
     });
     const peers = peersOf(parts, {
       limits: this.limits,
+      opening: this.opening,
       trusts: proxyProtocol && hasProxies ? trusts : undefined,
     });
     this.#peers = peers;
@@ -147,12 +149,13 @@ export class AddressSource {
 
 interface PeersOptions {
   readonly limits: ConnectionLimits;
+  readonly opening: NewConnections<HttpResponse>;
   /** With it the PROXY header of a connection's first request is read, if its peer is trusted. */
   readonly trusts: ((address: string) => boolean) | undefined;
 }
 
 function peersOf({ connectionId, log }: AddressSourceParts, options: PeersOptions): Peers {
-  const { limits, trusts } = options;
+  const { limits, opening, trusts } = options;
   const text = createAddressReader();
   const read = (response: HttpResponse) => text(response.getRemoteAddress());
   if (connectionId === undefined) return countedOnly(read, limits);
@@ -168,7 +171,7 @@ function peersOf({ connectionId, log }: AddressSourceParts, options: PeersOption
         "tell connections apart: two had one id, their addresses are not held any more",
       ),
     limits,
-    opening: new NewConnections(setImmediate),
+    opening,
   });
 }
 

@@ -3,7 +3,7 @@
 // more than its routing. Closes connections over a limit. Knows nothing of requests.
 
 import type { ConnectionId } from "./connection-id.ts";
-import { ConnectionLimits, type OpenConnection } from "./connection-limits.ts";
+import { ConnectionLimits, type OpenConnection, siteOf } from "./connection-limits.ts";
 import type { NewConnection, NewConnections } from "./new-connections.ts";
 
 interface ConnectionAddressesOptions<Response extends NewConnection> {
@@ -126,7 +126,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
     // `close` calls `follow` again, for the connection that it closes.
     if (limits.opened(connection) !== undefined) response.close();
     else if (connection !== undefined)
-      opening?.opened(response, { id, address: connection.address });
+      opening?.opened(response, { id, address: siteOf(connection.address) });
   }
 
   /**

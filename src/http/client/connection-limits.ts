@@ -35,6 +35,11 @@ const oldestAtATime = 64;
 const siteBytes = 6;
 const hostBytes = 8;
 
+/** Returns the address, of IPv6 the /48 around it. */
+export function siteOf(address: string): string {
+  return networkPrefixOf(address, siteBytes);
+}
+
 interface ConnectionOfRequest {
   /** The body of its request has not arrived whole. */
   readonly isReceiving: boolean;
@@ -269,7 +274,7 @@ export class ConnectionLimits {
   }
 
   #siteOf(address: string): Site {
-    const key = networkPrefixOf(address, siteBytes);
+    const key = siteOf(address);
     const site = this.#sites.get(key) ?? new Site(key);
     this.#sites.set(key, site);
     return site;

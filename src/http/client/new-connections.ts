@@ -16,6 +16,18 @@ export interface NewConnection {
  * much as the kernel takes before anybody reads.
  */
 export const readPerTurnMax = 16;
+/**
+ * uSockets begins at most five TLS handshakes in one turn, and serves what waits newest first: a
+ * flood would keep everybody else waiting. So no more of them begin to be read than it handles.
+ */
+const handshakesPerTurnMax = 5;
+/** The handshakes of one turn may take about so long. One that takes longer gets several turns. */
+const handshakeMsPerTurn = 2.5;
+
+/** How many new TLS connections may be read in a turn, by what one signature with the key takes. */
+export function handshakesPerTurn(signatureMs: number): number {
+  return Math.min(handshakesPerTurnMax, handshakeMsPerTurn / Math.max(signatureMs, 0.01));
+}
 
 /** A paused connection, between those of its address that were opened before and after it. */
 interface Paused<Connection> {
@@ -39,11 +51,18 @@ export class NewConnections<Connection extends NewConnection> {
   /** The address that has waited longest for its turn is first. */
   readonly #lines = new Map<string, Line<Connection>>();
   readonly #paused = new Map<number, Paused<Connection>>();
+  #perTurn = readPerTurnMax;
   #left = readPerTurnMax;
   #isTurnAwaited = false;
 
   constructor(nextTurn: (run: () => void) => void) {
     this.#nextTurn = nextTurn;
+  }
+
+  /** Has so many be read in a turn from here on: with less than 1, one in several turns. */
+  set perTurn(count: number) {
+    this.#perTurn = count;
+    this.#left = Math.min(this.#left, this.#leftMax);
   }
 
   /** How many new connections are paused, and not read yet. */
@@ -56,7 +75,7 @@ export class NewConnections<Connection extends NewConnection> {
    */
   opened(connection: Connection, { id, address }: { id: number; address: string }): void {
     this.#awaitTurn();
-    if (this.#left > 0) {
+    if (this.#left >= 1) {
       this.#left--;
       return;
     }
@@ -101,9 +120,14 @@ export class NewConnections<Connection extends NewConnection> {
     this.#nextTurn(() => this.#turn());
   }
 
+  get #leftMax(): number {
+    return Math.max(this.#perTurn, 1);
+  }
+
   #turn(): void {
     this.#isTurnAwaited = false;
-    for (this.#left = readPerTurnMax; this.#left > 0 && this.#lines.size > 0; this.#left--) {
+    this.#left = Math.min(this.#left + this.#perTurn, this.#leftMax);
+    for (; this.#left >= 1 && this.#lines.size > 0; this.#left--) {
       const line = this.#lines.values().next().value!;
       const { connection, id } = line.isNewestNext ? line.newest! : line.oldest!;
       line.isNewestNext = !line.isNewestNext;
@@ -111,7 +135,7 @@ export class NewConnections<Connection extends NewConnection> {
       if (this.#lines.delete(line.address)) this.#lines.set(line.address, line);
       connection.resume();
     }
-    if (this.#left < readPerTurnMax) this.#awaitTurn();
+    if (this.#left < this.#leftMax) this.#awaitTurn();
   }
 }
 

@@ -4,6 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { loadConnectionId } from "../../../src/http/client/connection-id.ts";
 import {
+  handshakesPerTurn,
   type NewConnection,
   NewConnections,
   readPerTurnMax,
@@ -76,6 +77,28 @@ describe("new connections are read in turn", () => {
     const next = kit.turn();
     expect(next).toHaveLength(readPerTurnMax);
     expect(next.slice(0, 5).filter((id) => id > 9_000)).toEqual([9_001, 9_002]);
+  });
+
+  test("with TLS as many begin in a turn as its signatures take time, at most five", () => {
+    expect(handshakesPerTurn(0.05)).toBe(5);
+    expect(handshakesPerTurn(0)).toBe(5);
+    expect(handshakesPerTurn(1.25)).toBe(2);
+    expect(handshakesPerTurn(5)).toBe(0.5);
+    const kit = new Kit();
+    kit.connections.perTurn = handshakesPerTurn(5);
+    for (const id of range(0, 8)) kit.open(id);
+    kit.open(9_001, "192.0.2.2");
+    expect(kit.paused).toEqual([...range(1, 8), 9_001]);
+    expect(Array.from({ length: 8 }, () => kit.turn())).toEqual([
+      [],
+      [1],
+      [],
+      [9_001],
+      [],
+      [7],
+      [],
+      [2],
+    ]);
   });
 
   test("one that closes while it waits is never touched again", () => {
