@@ -10,7 +10,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, describe, expect, test } from "vitest";
 import { AdminServer } from "../src/admin/server.ts";
 import { type ErrorCode, errorTable } from "../src/base/errors.ts";
-import { endpoints } from "../src/http/endpoints.ts";
+import { conversionAt, endpoints } from "../src/http/endpoints.ts";
 import { sdkPaths } from "../src/http/sdk-requests.ts";
 import { gatewayForFile } from "../testkit/for-file.ts";
 import { startTestGateway, until } from "../testkit/gateway.ts";
@@ -27,6 +27,7 @@ import {
   Observed,
   operationAt,
 } from "../testkit/openapi.ts";
+import { otlpJson } from "../testkit/otlp-spans.ts";
 import { v1Body, v1Event, v1Headers } from "../testkit/v1-requests.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "posthog-js-"));
@@ -68,7 +69,10 @@ describe("openapi says what is answered", () => {
     );
   });
 
-  const eventPaths = endpoints.filter(([, route]) => route !== "v1").map(([at]) => at);
+  const convertedPaths = endpoints.map(([at]) => at).filter((at) => conversionAt(at) !== undefined);
+  const eventPaths = endpoints
+    .filter(([at, route]) => route !== "v1" && conversionAt(at) === undefined)
+    .map(([at]) => at);
   /** Those of the newer protocol. */
   const v1Paths = endpoints.filter(([, route]) => route === "v1").map(([at]) => at);
   const adminPaths = ["/", "/live", "/metrics", "/livez", "/readyz"];
@@ -77,7 +81,9 @@ describe("openapi says what is answered", () => {
     const known = Object.keys(api.paths).filter((template) => template !== "/{other}");
     const eitherWay = sdkPaths.flatMap((one) => (one === "/" ? [one] : [one, `${one}/`]));
     expect(known.toSorted()).toEqual(
-      [...new Set([...eventPaths, ...v1Paths, ...eitherWay, ...adminPaths])].toSorted(),
+      [
+        ...new Set([...eventPaths, ...v1Paths, ...convertedPaths, ...eitherWay, ...adminPaths]),
+      ].toSorted(),
     );
     expect(known.filter(isOnAdminPort).toSorted()).toEqual(adminPaths.toSorted());
   });
@@ -232,6 +238,40 @@ describe("openapi says what is answered", () => {
     }
   });
 
+  /** A request of so many events at a path that converts bodies. */
+  function convertible(at: string, count = 1, key = project.key): Asked {
+    const headers = { Authorization: `Bearer ${key}` };
+    if (conversionAt(at) === "otlp") {
+      const span = { attributes: { "gen_ai.system": "openai" } };
+      const body = otlpJson([{ spans: Array.from({ length: count }, () => span) }]);
+      return { method: "POST", body, headers: { ...headers, "Content-Type": "application/json" } };
+    }
+    const part = 'Content-Disposition: form-data; name="event"';
+    const body = `--b\r\n${part}\r\n\r\n${JSON.stringify(single)}\r\n--b--`;
+    const type = { "Content-Type": "multipart/form-data; boundary=b" };
+    return { method: "POST", body, headers: { ...headers, ...type } };
+  }
+
+  test("bodies in other forms", async () => {
+    for (const at of convertedPaths) {
+      const asked = convertible(at);
+      expect(await answered(at, asked)).toBe(200);
+      expect(await answered(at, { ...asked, body: "" })).toBe(400);
+      expect(await answered(at, { ...asked, body: "{" })).toBe(400);
+      expect(await answered(at, { ...asked, headers: {} })).toBe(401);
+      expect(await answered(at, convertible(at, 1, "phc_nobody"))).toBe(401);
+      expect(await answered(at, { ...asked, body: longBody })).toBe(413);
+      const headers = { ...asked.headers, "Content-Encoding": "rot13" };
+      expect(await answered(at, { ...asked, body: "\x00", headers })).toBe(415);
+    }
+    const protobuf = {
+      Authorization: `Bearer ${project.key}`,
+      "Content-Type": "application/x-protobuf",
+    };
+    const asked = { method: "POST", body: "\n\x00", headers: protobuf };
+    expect(await answered("/i/v0/ai/otel", asked)).toBe(200);
+  });
+
   test("events in the query, and beacons", async () => {
     const data = encodeURIComponent(JSON.stringify({ api_key: project.key, ...single }));
     for (const at of eventPaths) {
@@ -306,6 +346,7 @@ describe("openapi says what is answered", () => {
         headers: v1Headers(project.key),
       };
       for (const at of v1Paths) expect(await answered(at, { method: "POST", ...v1 })).toBe(429);
+      for (const at of convertedPaths) expect(await answered(at, convertible(at, 90))).toBe(429);
     } finally {
       await gateway.limit(project, undefined);
     }
@@ -326,8 +367,8 @@ describe("openapi says what is answered", () => {
       for (const at of v1Paths) expect(await answered(at, v1)).toBe(503);
       await own.nats.kill();
       expect(await answered("/batch/", { method: "POST", body: many([single]) })).toBe(503);
-      for (const at of [...eventPaths, ...v1Paths]) {
-        const isV1 = v1Paths.includes(at);
+      for (const at of [...eventPaths, ...v1Paths, ...convertedPaths]) {
+        const isV1 = !eventPaths.includes(at);
         const expected = {
           get: isV1 ? 405 : 400,
           head: 405,

@@ -1,8 +1,9 @@
-// The paths that take events, and the label of each in metrics. Bodies are treated alike on all of
-// them but two: see Exchange.isEngage and Exchange.v1.
+// The paths that take events, and the label of each in metrics. They treat bodies alike, with three
+// exceptions: see Exchange.isEngage, Exchange.v1 and `conversions`.
 
 import { Ascii } from "../base/ascii.ts";
 import type { Route } from "../base/types.ts";
+import type { ConversionKind } from "./conversion/converter.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";
 
 /** The path as a bounded label: `other` stands for every path at which there is nothing. */
@@ -16,10 +17,25 @@ const labels = {
   "/track": "track",
   "/engage": "engage",
   "/i/v1/analytics/events": "v1",
+  "/i/v1/ai/events": "v1",
   // Batches of events about language models. SDKs send them to a path of their own, but they are
   // events like others.
   "/i/v0/ai/batch": "batch",
+  "/i/v0/ai": "batch",
+  "/i/v0/ai/otel": "batch",
+  "/i/v0/ai/otel/v1/traces": "batch",
 } as const satisfies Record<string, Route>;
+
+/** The paths whose bodies are in another form. Exporters append /v1/traces to the path they know. */
+const conversions: ReadonlyMap<string, ConversionKind> = new Map([
+  ["/i/v0/ai", "multipart"],
+  ["/i/v0/ai/otel", "otlp"],
+  ["/i/v0/ai/otel/v1/traces", "otlp"],
+]);
+
+export function conversionAt(path: string): ConversionKind | undefined {
+  return conversions.get(path.endsWith("/") ? path.slice(0, -1) : path);
+}
 
 /** Every path of `labels`, once without a slash at its end and once with one. */
 export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(

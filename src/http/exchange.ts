@@ -170,6 +170,12 @@ export class HttpExchange implements Exchange {
   }
 
   answerStored(report: IntakeReport): void {
+    const converted = this.body.conversion?.answer(report);
+    if (converted !== undefined) {
+      if ("code" in converted) this.answerProblem(converted);
+      else this.answerFixed(converted);
+      return;
+    }
     if (this.#mustWait()) {
       this.#putOff(() => this.answerStored(report));
       return;

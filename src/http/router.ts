@@ -3,7 +3,8 @@
 
 import type { Problem } from "../base/errors.ts";
 import type { Route } from "../base/types.ts";
-import { endpoints, type RouteLabel, withOneSlash } from "./endpoints.ts";
+import type { ConversionKind } from "./conversion/converter.ts";
+import { conversionAt, endpoints, type RouteLabel, withOneSlash } from "./endpoints.ts";
 import { namedPath } from "./named-path.ts";
 import { NearPaths } from "./near-path.ts";
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
@@ -24,6 +25,8 @@ export interface Routed {
    * of a path that takes no events. It depends neither on the body nor on the store.
    */
   readonly verdict?: Problem | FixedAnswer;
+  /** The body is in another form than those of most paths. */
+  readonly conversion?: ConversionKind;
   /** The request is a GET: its events can only be in the query. */
   readonly isGet?: boolean;
   /** The request is a HEAD: its answer has no body. */
@@ -90,14 +93,15 @@ export class Router {
   prepare(app: TemplatedApp): void {
     const { begin, preflight } = this.#options;
     for (const [path, label] of endpoints) {
-      const posted: Routed = { label, path };
+      const posted = postedTo(label, path);
       const got: Routed = { label, path, isGet: true };
-      const asked = { label, path, allow: methodsAt(label === "v1") };
+      const isPostAlone = takesPostAlone(posted);
+      const asked = { label, path, allow: methodsAt(isPostAlone) };
       app.post(path, (response, request) => begin(response, request, posted));
-      if (label !== "v1") app.get(path, (response, request) => begin(response, request, got));
+      if (!isPostAlone) app.get(path, (response, request) => begin(response, request, got));
       app.options(path, (response, request) => preflight(response, request, asked));
       app.any(path, (response, request) =>
-        begin(response, request, refusedMethod(request, { label, path })),
+        begin(response, request, refusedMethod(request, posted)),
       );
     }
     app.any("/*", (response, request) => this.#elsewhere(response, request));
@@ -163,11 +167,14 @@ export class Router {
     const { begin, preflight } = this.#options;
     const method = request.getMethod();
     const { label, path } = at;
-    const isV1 = label === "v1";
-    if (method === "options") preflight(response, request, { label, path, allow: methodsAt(isV1) });
-    else if (method === "post") begin(response, request, at);
-    else if (method === "get" && !isV1) begin(response, request, { label, path, isGet: true });
-    else begin(response, request, refusedMethod(request, at));
+    const posted = postedTo(label, path);
+    const isPostAlone = takesPostAlone(posted);
+    const allow = methodsAt(isPostAlone);
+    if (method === "options") preflight(response, request, { label, path, allow });
+    else if (method === "post") begin(response, request, posted);
+    else if (method === "get" && !isPostAlone)
+      begin(response, request, { label, path, isGet: true });
+    else begin(response, request, refusedMethod(request, posted));
   }
 
   /** `named` is `path` as it may be shown. */
@@ -185,10 +192,19 @@ export class Router {
   }
 }
 
-function refusedMethod(
-  request: HttpRequest,
-  { label, path }: Pick<Routed, "label" | "path">,
-): Routed {
+function postedTo(label: Route, path: string): Routed {
+  const conversion = conversionAt(path);
+  return conversion === undefined ? { label, path } : { label, path, conversion };
+}
+
+/** The newer protocol and converted bodies cannot come in a query. */
+function takesPostAlone({ label, conversion }: Routed): boolean {
+  return label === "v1" || conversion !== undefined;
+}
+
+function refusedMethod(request: HttpRequest, posted: Routed): Routed {
+  const { label, path } = posted;
   const headOnly = request.getMethod() === "head";
-  return { label, path, verdict: METHOD_NOT_ALLOWED, headOnly };
+  const allow = methodsAt(takesPostAlone(posted));
+  return { label, path, verdict: { ...METHOD_NOT_ALLOWED, allow }, headOnly };
 }

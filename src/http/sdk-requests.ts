@@ -48,6 +48,8 @@ interface Entry {
 const errors = errorsPage();
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];
+/** An empty page of a list, as PostHog's API answers. */
+const emptyPage = '{"count":0,"next":null,"previous":null,"results":[]}';
 
 /**
  * The answers by path. A slash at the end of a request's path is left out before it is looked up.
@@ -67,6 +69,7 @@ const entries: Readonly<Record<string, Entry>> = {
   "/api/feature_flag/local_evaluation": feature(
     '{"flags":[],"group_type_mapping":{},"cohorts":{}}',
   ),
+  "/api/feature_flag": feature(emptyPage),
   "/api/surveys": feature('{"surveys":[],"survey_config":null}'),
   "/api/early_access_features": feature('{"earlyAccessFeatures":[]}'),
   "/api/web_experiments": feature('{"experiments":[]}'),
@@ -75,7 +78,8 @@ const entries: Readonly<Record<string, Entry>> = {
   "/i/v1/logs": dropped("logs", "{}"),
   "/i/v1/traces": dropped("logs", "{}"),
   "/i/v1/metrics": dropped("logs", "{}"),
-  "/i/v0/ai/otel": dropped("logs", "{}"),
+  "/i/v0/ai/otel/v1/logs": dropped("logs", "{}"),
+  "/i/v0/ai/otel/v1/metrics": dropped("logs", "{}"),
   "/report": dropped("logs", "{}"),
   "/": { label: "page", methods: read, answer: () => frontPage },
   [errorsPath]: { label: "page", methods: read, answer: () => errors },
@@ -86,6 +90,7 @@ const entries: Readonly<Record<string, Entry>> = {
 /** The paths of `entries`, and those with a part that differs, for which a placeholder stands. */
 export const sdkPaths: readonly string[] = [
   ...Object.keys(entries),
+  "/api/projects/{project}/feature_flags",
   "/api/projects/{project}/feature_flags/{flag}/remote_config",
   "/array/{key}/config",
   "/array/{key}/config.js",
@@ -95,6 +100,7 @@ export const sdkPaths: readonly string[] = [
 ];
 
 const noPayload = feature("null");
+const noFlags = feature(emptyPage);
 
 /** Matches the paths that hold a key. Each character of it may be percent-encoded. */
 const ofKey =
@@ -106,6 +112,7 @@ const isKey = /^[!-~]{1,200}$/;
  * body as the payload, whatever its status.
  */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
+const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
 interface SdkRequestsOptions {
@@ -124,6 +131,7 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
     const entry = Object.hasOwn(entries, path) ? entries[path] : undefined;
     if (entry !== undefined) return routed(entry, url);
     if (ofPayload.test(path)) return routed(noPayload, namedPath(url));
+    if (ofFlags.test(path)) return routed(noFlags, namedPath(url));
     const [, segment, asked] = ofKey.exec(path) ?? [];
     const key = segment === undefined ? undefined : keyIn(segment);
     if (key !== undefined && asked === "config")

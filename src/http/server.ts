@@ -21,6 +21,7 @@ import type { ConnectionAddon } from "./client/connection-id.ts";
 import type { ConnectionLimits } from "./client/connection-limits.ts";
 import { handshakesPerTurn } from "./client/new-connections.ts";
 import { UnreadAnswers } from "./client/unread-answers.ts";
+import { conversionOf } from "./conversion/converter.ts";
 import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "./exchange.ts";
 import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
 import { framingOf } from "./framing.ts";
@@ -230,7 +231,10 @@ export class HttpServer {
     });
     exchange.headOnly = routed.headOnly ?? false;
     if (exchange.isV1) beginV1(exchange, request);
-    else {
+    else if (routed.conversion !== undefined) {
+      exchange.body.conversion = conversionOf(routed.conversion, request);
+      exchange.body.layers |= Layer.Form | Layer.Base64;
+    } else {
       const query = request.getQuery();
       if (query !== "" && query !== undefined) readQuery(query, exchange);
     }

@@ -10,6 +10,7 @@ const runMsMax = 60_000;
 
 interface Found {
   readonly version: string;
+  readonly exporterVersion: string;
   readonly python?: string;
   readonly why?: string;
 }

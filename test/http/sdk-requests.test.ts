@@ -197,6 +197,8 @@ describe("SDKs get what they ask for", () => {
       "/api/feature_flag/local_evaluation/?token=phc_a",
       { flags: [], group_type_mapping: {}, cohorts: {} },
     ],
+    ["/api/feature_flag/?token=phc_a", { count: 0, next: null, previous: null, results: [] }],
+    ["/api/projects/12/feature_flags/", { count: 0, next: null, previous: null, results: [] }],
     ["/api/surveys/?token=phc_a", { surveys: [], survey_config: null }],
     ["/api/early_access_features/?token=phc_a", { earlyAccessFeatures: [] }],
     ["/api/web_experiments/?token=phc_a", { experiments: [] }],
@@ -216,7 +218,7 @@ describe("SDKs get what they ask for", () => {
     ["/i/v1/logs?token=phc_a", "logs"],
     ["/i/v1/traces/", "logs"],
     ["/i/v1/metrics", "logs"],
-    ["/i/v0/ai/otel", "logs"],
+    ["/i/v0/ai/otel/v1/logs", "logs"],
     ["/report/?token=phc_a", "logs"],
   ])("what comes to %s is dropped and counted", async (path, label) => {
     const server = await startTestServer();

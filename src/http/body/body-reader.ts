@@ -8,6 +8,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Problem } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Intake, WholeBody } from "../../base/types.ts";
+import { Converter } from "../conversion/converter.ts";
 import type { HttpExchange } from "../exchange.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
@@ -74,11 +75,13 @@ export class BodyReader {
   readonly #options: BodyReaderOptions;
   readonly #memory = new BodyMemory();
   readonly #unpacker: Unpacker;
+  readonly #converter: Converter;
   #slowCheck: NodeJS.Timeout | undefined;
 
   constructor(options: BodyReaderOptions) {
     const { inflatedBytesMax, inflater, monotonicMs } = options;
     this.#options = options;
+    this.#converter = new Converter(options);
     this.#unpacker = new Unpacker({
       inflatedBytesMax,
       inflater,
@@ -329,7 +332,11 @@ export class BodyReader {
   #hand(body: RequestBody, whole: WholeBody): Promise<void> | undefined {
     body.handOver();
     try {
-      const work = (body.taker ?? this.#options.intake)(body.request, whole);
+      const { conversion } = body;
+      const work =
+        conversion === undefined
+          ? (body.taker ?? this.#options.intake)(body.request, whole)
+          : this.#converter.take(body, whole, conversion);
       return work?.catch((error: unknown) => this.#intakeFailed(body, error));
     } catch (error) {
       this.#intakeFailed(body, error);

@@ -9,6 +9,7 @@
 
 import type { Problem } from "../../base/errors.ts";
 import type { Admission, BodyHint, Exchange, Intake, Peek } from "../../base/types.ts";
+import type { Conversion } from "../conversion/conversion.ts";
 import type { FixedAnswer } from "../pages/fixed-answer.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { noRoom } from "./body-problems.ts";
@@ -106,6 +107,8 @@ export class RequestBody {
   hint: BodyHint | undefined = undefined;
   /** Takes the body as it came, in place of the intake: it holds no events. */
   taker: Intake | undefined = undefined;
+  /** Makes events of the body before the intake takes it. */
+  conversion: Conversion | undefined = undefined;
   /** How much of the body had come when it was last peeked into for its key. */
   bytesPeeked = 0;
   /** How much of the body had come when it was last checked for being slow. */
@@ -180,7 +183,8 @@ export class RequestBody {
     const { hint } = this;
     if (this.taker !== undefined) return;
     if (hint?.projectId !== undefined && (!isWhole || hint.lane !== undefined)) return;
-    this.hint = this.#peek?.(bytes, isWhole, this.request.v1?.apiKey);
+    const apiKey = this.request.v1?.apiKey ?? this.conversion?.apiKey;
+    this.hint = this.#peek?.(bytes, isWhole, apiKey);
   }
 
   /**

@@ -17,7 +17,10 @@ const rules: readonly (readonly [PassedKind, RegExp])[] = [
   ],
   ["features", /^\/api\/projects\/[^/]+\/feature_flags\/[^/]+\/remote_config\/?$/],
   ["recordings", /^\/s\/?$/],
-  ["logs", /^\/(?:i\/v1\/(?:logs|traces|metrics)|i\/v0\/ai\/otel|report)\/?$/],
+  [
+    "logs",
+    /^\/(?:i\/v1\/(?:logs|traces|metrics)|i\/v0\/ai\/otel\/v1\/(?:logs|metrics)|report)\/?$/,
+  ],
 ];
 const charsMax = 4_096;
 /** Characters of a path (RFC 3986, section 3.3), and percent-encoded ones. */
