@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { type Attributes, noAttributes, type OtlpSpan, type SpanEvent } from "./otlp.ts";
 
-export interface AiEvent {
+interface AiEvent {
   readonly event: string;
   readonly distinct_id: string;
   readonly uuid?: string;

@@ -29,9 +29,9 @@ export type ReadSpan =
   | { readonly rejected: string };
 
 /** Values in the attributes of one span or resource, those within arrays and maps included. */
-export const valuesMax = 10_000;
+const valuesMax = 10_000;
 /** Arrays and maps within each other. An event may be 100 deep, with what is around its values. */
-export const valueDepthMax = 90;
+const valueDepthMax = 90;
 /** No record of the store is larger. */
 export const spanBytesMax = 1_048_576;
 
