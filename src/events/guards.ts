@@ -26,7 +26,7 @@ import {
   typeAt,
 } from "./item-view.ts";
 import { hasPersonFields } from "./person-fields.ts";
-import { checkProperties, isEmptyArray } from "./property-check.ts";
+import { checkProperties, isEmptyArray, mayHaveLongGroups } from "./property-check.ts";
 import { isBlankUuid, UuidForm, unescapedUuid, uuidForm } from "./uuid.ts";
 import {
   Kind,
@@ -163,7 +163,8 @@ function judgeObjects(item: ItemView, verdict: Verdict): void {
     !isObjectOrNothing(typeAt(properties, PropertyShift.GroupSet)) ||
     !isObjectOrNothing(typeAt(properties, PropertyShift.Groups)) ||
     !isObjectOrNothing(typeAt(extras, ExtraShift.PropertiesSetOnce)) ||
-    !isListOrNothing(typeAt(extras, ExtraShift.PropertiesUnset))
+    !isListOrNothing(typeAt(extras, ExtraShift.PropertiesUnset)) ||
+    (typeAt(properties, PropertyShift.Groups) === TokenType.Object && mayHaveLongGroups(item))
   ) {
     checkProperties(item, verdict);
   }
@@ -218,6 +219,11 @@ function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict
       if (!isInProperties(item, traceIdName)) verdict.warnings |= warningBit.missing_trace_id;
       return;
     case Kind.Identify:
+      if (
+        table[row + Row.PropertiesEnd]! - table[row + Row.PropertiesStart]! >
+        distinctIdCharactersMax
+      )
+        checkProperties(item, verdict);
       if (
         isNothing(typeAt(fields, FieldShift.Set)) &&
         isNothing(typeAt(properties, PropertyShift.Set))

@@ -8,13 +8,13 @@ import { Buffer } from "node:buffer";
 import { Ascii } from "../base/ascii.ts";
 import { JsonMembers } from "../scan/json-members.ts";
 import { FieldShift, Row, TokenType } from "../scan/table.ts";
-import { distinctIdText } from "./distinct-id.ts";
+import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
 import { type ItemView, isNothing, typeAt } from "./item-view.ts";
 import { keepReplaced, type Verdict, warningBit } from "./verdict.ts";
 
 const objectNames = ["$set", "$set_once", "$group_set", "$groups"] as const;
 const listNames = ["$unset", "$group_unset"] as const;
-const idNames = ["alias", "$group_type", "$group_key"] as const;
+const idNames = ["alias", "$anon_distinct_id", "$group_type", "$group_key"] as const;
 type IdName = (typeof idNames)[number];
 
 const objects: ReadonlySet<string> = new Set(objectNames);
@@ -25,6 +25,8 @@ const nameBytesMax = Math.max(
 );
 
 const members = new JsonMembers(Buffer.alloc(0));
+const groups = new JsonMembers(Buffer.alloc(0));
+const groupsName = Buffer.from('"$groups"');
 
 /**
  * Repairs the members of a plain item's `properties` in place, and notes their warnings. Returns
@@ -43,9 +45,9 @@ export function checkProperties(
     if (nameEnd - nameStart > nameBytesMax || isNothing(type)) continue;
     const name = body.toString("latin1", nameStart, nameEnd);
     if (ids.has(name)) {
-      const isNamed =
-        type !== TokenType.EmptyString && !isBlankToken(body, valueStart, valueEnd, type);
-      if (isNamed) found.add(name as IdName);
+      if (hasIdText(body, valueStart, valueEnd, type, verdict)) found.add(name as IdName);
+    } else if (name === "$groups" && type === TokenType.Object) {
+      checkGroups(body, valueStart, valueEnd, verdict);
     } else if (objects.has(name) && type !== TokenType.Object) {
       if (isEmptyArray(body, valueStart, valueEnd)) {
         body[valueStart] = Ascii.OpenBrace;
@@ -64,8 +66,34 @@ export function checkProperties(
   return found;
 }
 
-function isBlankToken(body: Buffer, start: number, end: number, type: TokenType): boolean {
-  return distinctIdText(body, start, end, type).text === "";
+/** Whether the token names something. Notes an id that is too long to be kept whole. */
+function hasIdText(
+  body: Buffer,
+  start: number,
+  end: number,
+  type: TokenType,
+  verdict: Verdict,
+): boolean {
+  if (isNothing(type) || type === TokenType.EmptyString) return false;
+  const { text, cut } = distinctIdText(body, start, end, type);
+  if (cut) verdict.warnings |= warningBit.id_shortened;
+  return text !== "";
+}
+
+function checkGroups(body: Buffer, start: number, end: number, verdict: Verdict): void {
+  groups.begin(body, start, end);
+  while (groups.next()) {
+    const { nameStart, nameEnd, valueStart, valueEnd } = groups;
+    const nameType = groups.nameHasEscape ? TokenType.EscapedString : TokenType.PlainString;
+    if (nameEnd > nameStart) hasIdText(body, nameStart - 1, nameEnd + 1, nameType, verdict);
+    hasIdText(body, valueStart, valueEnd, groups.valueType, verdict);
+  }
+}
+
+/** Whether an id in `$groups`, which the item has as an object, may be too long. */
+export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
+  const at = body.indexOf(groupsName, table[row + Row.PropertiesStart]!);
+  return body.indexOf(Ascii.CloseBrace, at) - at > distinctIdCharactersMax;
 }
 
 /** Whether the token body[start, end) is an array without elements. */

@@ -30,6 +30,33 @@ const cases: Case[] = [
     { event: "$create_alias", distinct_id: "u", properties: { alias: 1 } },
     { stored: { kind: "alias", properties: { alias: 1 } } },
   ],
+  ...(
+    [
+      ["$create_alias", { alias: "x".repeat(401) }],
+      ["$identify", { $anon_distinct_id: "x".repeat(401), $set: {} }],
+      ["$groupidentify", { $group_type: "t", $group_key: "k".repeat(401), $group_set: {} }],
+      ["custom", { $groups: { company: "é".repeat(401) } }],
+      ["custom", { $groups: { a: "b", ["t".repeat(401)]: 1 } }],
+    ] as const
+  ).map(
+    ([event, properties]): Case => [
+      `${event} with a long id`,
+      { event, distinct_id: "u", properties },
+      { stored: { properties }, warnings: ["id_shortened"] },
+    ],
+  ),
+  ...(
+    [
+      ["$create_alias", { alias: "x".repeat(400) }],
+      ["custom", { $groups: { company: "é".repeat(400), other: "x".repeat(400) } }],
+    ] as const
+  ).map(
+    ([event, properties]): Case => [
+      `${event} with an id of 400 characters`,
+      { event, distinct_id: "u", properties },
+      { stored: { properties } },
+    ],
+  ),
   ...[true, -1.5, { id: 1 }, ["a"]].map((alias): Case => {
     const item = { event: "$create_alias", distinct_id: "u", properties: { alias } };
     return [`alias ${JSON.stringify(alias)}`, item, { stored: { properties: { alias } } }];
