@@ -3,6 +3,7 @@
 // parsed and converted.
 
 import { isUtf8 } from "node:buffer";
+import { warningTable } from "../../base/warnings.ts";
 import { extraTypes, typeAt } from "../../events/item-view.ts";
 import { isBlankUuid, UuidForm, unescapedUuid, uuidForm } from "../../events/uuid.ts";
 import {
@@ -11,6 +12,7 @@ import {
   Header,
   MoreShift,
   PropertyShift,
+  type Repair,
   Row,
   type Scanner,
   ScanStatus,
@@ -122,16 +124,13 @@ export class BatchMaker {
   #scansAlone(work: BlockWork, index: number): boolean {
     const { buffer, starts, ends } = work.block;
     const line = buffer.subarray(starts[index]!, ends[index]!);
-    let body = Buffer.concat([lineHead, line, bodyTail]);
+    let body: Buffer = Buffer.concat([lineHead, line, bodyTail]);
     const { table } = this.#lineScanner;
     let status = this.#lineScanner.scan(body);
-    if (status === ScanStatus.InvalidUtf8) {
-      // As the gateway does it: U+FFFD stands for what is malformed.
-      body = Buffer.concat([lineHead, Buffer.from(line.toString("utf8")), bodyTail]);
-      status = this.#lineScanner.scan(body);
-      if (status === ScanStatus.Ok) {
-        work.note(index, "invalid_utf8", invalidUtf8);
-      }
+    const repair = this.#repaired(body);
+    if (repair !== undefined) {
+      body = repair.text;
+      status = ScanStatus.Ok;
     }
     const end = body.length - bodyTail.length;
     const row = Header.Words;
@@ -141,12 +140,32 @@ export class BatchMaker {
       table[row + Row.ItemStart] === lineHead.length &&
       table[row + Row.ItemEnd] === end;
     if (isOne) {
+      if (repair !== undefined) noteRepair(work, index, repair);
       Object.assign(this.#item, { body, table, row, start: lineHead.length, end });
       return true;
     }
     // Perhaps several values, which are events by themselves.
     this.#convert(work, index);
     return false;
+  }
+
+  /**
+   * The repair of a body that the line scanner has just refused, as the gateway does it: U+FFFD for
+   * malformed bytes, null for NaN and Infinity. Undefined if there is nothing to repair, or if that
+   * is not enough.
+   */
+  #repaired(body: Buffer): Repair | undefined {
+    const scanner = this.#lineScanner;
+    const { table } = scanner;
+    if (table[Header.RepairedBytes] === 0) return undefined;
+    const repair = {
+      text: Buffer.allocUnsafe(table[Header.RepairedBytes]!),
+      malformed: new Uint32Array(table[Header.Malformed]!),
+      nonFinite: new Uint32Array(table[Header.NonFinite]!),
+      progress: new Uint32Array(5),
+    };
+    scanner.repair(body, body.length, repair);
+    return scanner.scan(repair.text) === ScanStatus.Ok ? repair : undefined;
   }
 
   /** Sends the item as it stands, or with a uuid where it has none. */
@@ -188,9 +207,7 @@ export class BatchMaker {
     };
     try {
       const line = buffer.subarray(starts[index]!, ends[index]!);
-      const text = line.toString("utf8");
-      const { values, fault } = valuesOf(text);
-      if (text.includes("\ufffd") && !isUtf8(line)) work.note(index, "invalid_utf8", invalidUtf8);
+      const { values, fault } = this.#valuesOf(work, index, line);
       for (const [nth, value] of values.entries()) {
         try {
           this.#convertOrThrow(work, index, { value, nth });
@@ -202,6 +219,23 @@ export class BatchMaker {
     } catch (error) {
       left(error as Error);
     }
+  }
+
+  #valuesOf(work: BlockWork, index: number, line: Buffer): ReturnType<typeof valuesOf> {
+    const text = line.toString("utf8");
+    const isMalformed = text.includes("\ufffd") && !isUtf8(line);
+    const read = valuesOf(text);
+    if (read.fault === undefined && !isMalformed) return read;
+    const body = Buffer.concat([lineHead, line, bodyTail]);
+    this.#lineScanner.scan(body);
+    const repair = this.#repaired(body);
+    if (repair !== undefined) {
+      noteRepair(work, index, repair);
+      const end = repair.text.length - bodyTail.length;
+      return valuesOf(repair.text.toString("utf8", lineHead.length, end));
+    }
+    if (isMalformed) work.note(index, "invalid_utf8", invalidUtf8);
+    return read;
   }
 
   /** Where it throws, nothing of the value is written. `nth`: that of the line, from 0 on. */
@@ -301,6 +335,12 @@ const invalidUtf8 = {
   detail: "bytes that are not UTF-8: stored with U+FFFD in their place",
   isStored: true,
 } as const;
+const nonFiniteNumber = { detail: warningTable.non_finite_number.detail, isStored: true };
+
+function noteRepair(work: BlockWork, index: number, { malformed, nonFinite }: Repair): void {
+  if (malformed.length > 0) work.note(index, "invalid_utf8", invalidUtf8);
+  if (nonFinite.length > 0) work.note(index, "non_finite_number", nonFiniteNumber);
+}
 
 const invalidUuid = {
   detail: "uuid is not a UUID, or is the nil or the max UUID: stored with one made of the line",

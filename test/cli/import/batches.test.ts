@@ -192,6 +192,22 @@ describe("a line that cannot be sent is told, and its neighbours are sent", () =
     expect(JSON.parse(bodies[0]!).batch[0].n).toBe("\ufffd");
   });
 
+  test.each(["posthog", "mixpanel", "segment", "amplitude"])(
+    "NaN and Infinity are null, as the gateway stores them: %s",
+    async (name) => {
+      const event = { type: "track", event: "e", userId: "u", time: 1, event_type: "e" };
+      const properties = { time: 1, n: 0 };
+      const text = JSON.stringify({ ...event, distinct_id: "u", user_id: "u", properties });
+      const bad = text.replace('"n":0', '"n":[NaN,-Infinity,"NaN"]');
+      const { bodies, notes } = await bodiesOf([`${text}\n${bad}\n${text}\n`], {
+        format: formatNamed(name),
+      });
+      expect(notes.filter(({ code }) => code === "non_finite_number")).toMatchObject([{ line: 2 }]);
+      expect(JSON.parse(bodies[0]!).batch).toHaveLength(3);
+      expect(bodies[0]).not.toMatch(/[^"]NaN/);
+    },
+  );
+
   test("a byte order mark and blank lines are passed over", async () => {
     const { lines, notes } = await bodiesOf([`\ufeff${line()}\n  \n${line().trim()}`]);
     expect([lines, notes]).toEqual([[[1, 4]], []]);
