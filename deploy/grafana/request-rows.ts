@@ -175,7 +175,7 @@ export const requestRows: readonly Row[] = [
       timeSeries({
         title: "Connections",
         description:
-          "Open on the public port, and how many may be. Refused: closed as they opened, a second.",
+          "Open on the public port, and their maximum. Per second: refused as they opened, closed early, reset.",
         unit: "short",
         queries: [
           { expr: of("penstock_connections"), legend: "{{instance}}" },
@@ -184,7 +184,21 @@ export const requestRows: readonly Row[] = [
             expr: sumRate("penstock_connections_refused_total", "instance, limit"),
             legend: "{{instance}} refused: {{limit}}",
           },
+          {
+            expr: sumRate("penstock_connections_closed_early_total", "instance, reason"),
+            legend: "{{instance}} closed early: {{reason}}",
+          },
+          {
+            expr: sumRate("penstock_unread_answers_reset_total", "instance"),
+            legend: "{{instance}} reset: answers unread",
+          },
         ],
+      }),
+      timeSeries({
+        title: "Unread answers",
+        description: "Bytes of answers that clients have not acknowledged, held by the kernel.",
+        unit: "bytes",
+        queries: [{ expr: of("penstock_unread_answer_bytes"), legend: "{{instance}}" }],
       }),
     ],
   },

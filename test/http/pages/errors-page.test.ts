@@ -55,7 +55,7 @@ describe("errors have a page", () => {
     wire.write(head({}, "GET /docs/errors"));
     const { body } = await wire.reply();
     expect(body).toContain("<p><strong>The project is switched off.</strong></p>");
-    expect(body).toContain("<strong>The store is full.</strong> The stream is full.</p>");
+    expect(body).toContain("<strong>The store is full.</strong> The stream is full;");
     expect(body).not.toMatch(/<strong>([^<]+)<\/strong> \1/);
   });
 });
