@@ -5,7 +5,14 @@ import { setImmediate as turn } from "node:timers/promises";
 
 import { expect } from "vitest";
 import type { ErrorCode } from "../src/base/errors.ts";
-import type { FrameOutcome, FrameSink, Lane, Project } from "../src/base/types.ts";
+import type {
+  FrameOutcome,
+  FrameSink,
+  FrameWaiter,
+  Lane,
+  Project,
+  RequestWaiter,
+} from "../src/base/types.ts";
 import { managerOf } from "../src/nats/api.ts";
 import { connectNats, type NatsLink } from "../src/nats/link.ts";
 import type { FrameScope } from "../src/nats/names.ts";
@@ -181,7 +188,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
   const admission = {
     bytes: 0,
     bytesMax: Number.MAX_SAFE_INTEGER,
-    isLarge: () => false,
+    isLarge: (bytes: number) => bytes > 262_144,
     tryTake: () => true,
     lacking: () => 0,
     take(bytes: number) {
@@ -192,6 +199,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
     },
   };
   const publisher = new GroupPublisher({
+    identify: (record) => record.toString(),
     link: options.through?.(link) ?? link,
     config: {
       ...settings,
@@ -236,7 +244,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       return new Promise((resolve) => {
         const frameSettled = (outcome: FrameOutcome, code: ErrorCode | undefined): void =>
           resolve({ outcome, code });
-        publisher.join(sink, { frameSettled }, performance.now() + withinMs);
+        publisher.join(sink, requestWaiter(frameSettled), performance.now() + withinMs);
       });
     },
     sendOwn(lane, ownLines, { messageId, project = "alpha", withinMs = withinMsDefault }) {
@@ -287,4 +295,9 @@ async function readStream(link: NatsLink, name: string): Promise<StoredFrame[]> 
 /** All lines of a stream, in order. */
 export function linesOf(frames: readonly StoredFrame[]): string[] {
   return frames.flatMap((frame) => frame.lines);
+}
+
+/** A waiter of a request that nothing follows from. */
+export function requestWaiter(frameSettled: FrameWaiter["frameSettled"]): RequestWaiter {
+  return { frameSettled, expectFrame: () => {}, whenEnded: () => {} };
 }

@@ -7,6 +7,7 @@ import type { Log, ProcessLog } from "../base/log.ts";
 import { connectionsRoom, openFilesMax } from "../base/open-files.ts";
 import type { Admission } from "../base/types.ts";
 import { workClock } from "../base/work-clock.ts";
+import { eventIdentity } from "../events/event-identity.ts";
 import { JsonRecordWriter } from "../events/record.ts";
 import { UuidSource } from "../events/uuid.ts";
 import type { QuickInflater } from "../http/body/quick-inflation.ts";
@@ -52,6 +53,7 @@ export async function openDataPath(
   const admission = createAdmission(config.inflightBytesMax);
   const publisher = new GroupPublisher({
     ...{ link, config, monotonicMs, processId, metrics, admission, log, streams },
+    identify: eventIdentity,
   });
   closers.add(() => publisher.close());
   const { subjectPrefix: prefix, replicas } = config;
@@ -112,7 +114,8 @@ async function openHttp(
     ...{ passThrough, inflater, peek: createPeek(registry) },
     workMs: tools.workMs,
     random: Math.random,
-    refusal: () => publisher.refusal(),
+    refusal: (requestBytes) => publisher.refusal(requestBytes),
+    awayMs: () => publisher.awayMs(),
   });
   closers.add(() => http.close());
   return http;

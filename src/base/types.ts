@@ -293,6 +293,17 @@ export interface FrameWaiter {
   ): void;
 }
 
+/** A request that joins shared frames. */
+export interface RequestWaiter extends FrameWaiter {
+  /** The waiter will be told of one frame more. */
+  expectFrame(): void;
+  /**
+   * Calls back at the end of the request. `isStored`: its client may take all its events for stored,
+   * and does not send it again.
+   */
+  whenEnded(callback: (isStored: boolean) => void): void;
+}
+
 /** How much of a stream each project may fill. No call waits or throws. */
 export interface ProjectShares {
   /** Undefined while the project may add to its stream. */
@@ -312,11 +323,15 @@ export interface ProjectShares {
 export interface Publisher {
   /**
    * Undefined when events can be taken now, else the code to refuse them with (`unavailable`,
-   * `store_full`, `draining`).
+   * `store_full`, `draining`). While the store is away, a small request is taken and waits for it.
+   * `requestBytes`: any number unless given.
    */
-  refusal(): ErrorCode | undefined;
-  /** Undefined when the stream of the project's events is fit for them, else why it is not. */
-  refusalOf(lane: Lane, projectId: string): Problem | undefined;
+  refusal(requestBytes?: number): ErrorCode | undefined;
+  /**
+   * Undefined when the stream of the project's events is fit for them, else why it is not. A small
+   * request also waits for a stream that acknowledges nothing.
+   */
+  refusalOf(lane: Lane, projectId: string, requestBytes?: number): Problem | undefined;
   /** The name of the stream of the project's events. */
   streamOf(lane: Lane, projectId: string): string;
   /** The largest record that this stream takes, in bytes of payload. */
@@ -326,10 +341,15 @@ export interface Publisher {
   /**
    * The open frame for the project's lines on the lane, with room for at least `bytes` more (bytes
    * <= frameBytesMax). It may hold lines of other projects too, so each line must name its project.
+   * Lines that no waiter has joined with yet are in it as well: they stay together in one frame.
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
-  /** The lines appended since the last call are this waiter's. Group commit sends the frame. */
-  join(frame: FrameSink, waiter: FrameWaiter, deadlineMs: number): void;
+  /**
+   * The lines appended since the last call are this waiter's. Group commit sends the frame. Lines of
+   * events that are in another frame already, because their request timed out, are taken out: the
+   * waiter is told of that frame as well.
+   */
+  join(frame: FrameSink, waiter: RequestWaiter, deadlineMs: number): void;
   /**
    * A frame of the caller's own, with room for `bytes` (may exceed frameBytesMax for one large
    * record).

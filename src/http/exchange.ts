@@ -15,7 +15,7 @@ import type { RouteLabel } from "./endpoints.ts";
 import type { ExchangeShared } from "./exchange-shared.ts";
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
 import { atOnceBytesMax } from "./piecewise.ts";
-import { type Written, writeResultsHead } from "./reply.ts";
+import type { Written } from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
 import { type Writing, writeFixed } from "./write-fixed.ts";
 
@@ -311,7 +311,8 @@ export class HttpExchange implements Exchange {
 
   #writeResults(response: HttpResponse, text: Buffer, hasRetry: boolean): void {
     this.body.release();
-    const writeHead = (): void => writeResultsHead(response, hasRetry, this.origin);
+    const writeHead = (): void =>
+      this.#shared.reply.writeResultsHead(response, hasRetry, this.origin);
     const { close, sent } = this.#beginWriting(response, 200);
     this.#stopWriting = this.#shared.long.write(response, text, { writeHead, close, sent });
   }

@@ -16,6 +16,19 @@ const RETRY_AFTER_SECONDS_MAX = 60;
  * sense on: clients refused at once do not all come back at once.
  */
 const RETRY_AFTER_SPREAD = 5;
+/**
+ * With these codes Retry-After is as long as the store has been away, and up to half as long again.
+ * SDKs on phones drop all that they hold at the fourth failure in a row: with a constant time, an
+ * outage of four such times would cost them everything.
+ */
+const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
+  "unavailable",
+  "timeout",
+  "store_full",
+  "overloaded",
+]);
+/** After a long outage, clients come back within this many seconds of one another. */
+const AWAY_SPREAD_MAX = 21;
 const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "GET, POST, OPTIONS";
 const v1Methods = "POST, OPTIONS";
@@ -81,6 +94,7 @@ interface EventResultsText {
  */
 export class ReplyWriter {
   readonly #random: () => number;
+  readonly #awayMs: () => number;
   #response: HttpResponse | undefined;
   #code: ErrorCode | undefined;
   #allow = allowedMethods;
@@ -94,10 +108,11 @@ export class ReplyWriter {
 
   /**
    * `random` returns a number from 0 to below 1: it spreads out the retries of clients refused
-   * together.
+   * together. `awayMs` returns for how long the store has been away, 0 while it is there.
    */
-  constructor(random: () => number) {
+  constructor({ random, awayMs }: { random: () => number; awayMs: () => number }) {
     this.#random = random;
+    this.#awayMs = awayMs;
   }
 
   stored(response: HttpResponse, report: IntakeReport, options: ReplyOptions): void {
@@ -111,7 +126,7 @@ export class ReplyWriter {
     { origin, close }: ReplyOptions,
   ): void {
     response.cork(() => {
-      writeResultsHead(response, hasRetry, origin);
+      this.writeResultsHead(response, hasRetry, origin);
       response.end(text, close);
     });
   }
@@ -202,23 +217,37 @@ export class ReplyWriter {
       .writeStatus(statusLines[status])
       .writeHeader("Content-Type", isV1 ? JSON_TYPE : PROBLEM_TYPE);
     if (status === 405) response.writeHeader("Allow", this.#allow);
-    if (status === 429 || status === 503) response.writeHeader("Retry-After", this.#retryAfter());
+    if (status === 429 || status === 503)
+      response.writeHeader("Retry-After", this.#retryAfter(code));
   }
 
-  #retryAfter(): string {
+  /** Writes status and headers of an answer that says what became of each event. */
+  writeResultsHead(response: HttpResponse, hasRetry: boolean, origin: string): void {
+    response.writeHeader("Content-Type", JSON_TYPE);
+    if (hasRetry) response.writeHeader("Retry-After", this.#retryAfterAway(0));
+    if (origin !== "") writeCorsHeaders(response, origin);
+  }
+
+  #retryAfter(code: ErrorCode): string {
+    const isOverload = code === "overloaded" && this.#awayMs() === 0;
+    if (storeAwayCodes.has(code) && !isOverload) return this.#retryAfterAway(this.#retryAfterMs);
+    return this.#spread(this.#retryAfterMs, RETRY_AFTER_SPREAD);
+  }
+
+  #retryAfterAway(msMin: number): string {
+    const ms = Math.max(msMin, this.#awayMs());
+    return this.#spread(ms, Math.max(2, Math.floor(ms / 2_000) + 1));
+  }
+
+  /** One of `spread` consecutive seconds from the first that is not before `ms`. */
+  #spread(ms: number, spread: number): string {
+    const spreadMax = Math.min(spread, AWAY_SPREAD_MAX);
     const first = Math.min(
-      Math.max(1, Math.ceil(this.#retryAfterMs / 1_000)),
-      RETRY_AFTER_SECONDS_MAX - RETRY_AFTER_SPREAD + 1,
+      Math.max(1, Math.ceil(ms / 1_000)),
+      RETRY_AFTER_SECONDS_MAX - spreadMax + 1,
     );
-    return String(first + Math.floor(this.#random() * RETRY_AFTER_SPREAD));
+    return String(first + Math.floor(this.#random() * spreadMax));
   }
-}
-
-/** Writes status and headers of an answer that says what became of each event. */
-export function writeResultsHead(response: HttpResponse, hasRetry: boolean, origin: string): void {
-  response.writeHeader("Content-Type", JSON_TYPE);
-  if (hasRetry) response.writeHeader("Retry-After", "1");
-  if (origin !== "") writeCorsHeaders(response, origin);
 }
 
 /**

@@ -57,8 +57,13 @@ interface HttpServerOptions {
   readonly workMs?: (() => number) | undefined;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
-  /** The code to refuse every request with for now, before its body is read. */
-  readonly refusal?: () => ErrorCode | undefined;
+  /**
+   * The code to refuse every request with for now that announces so many bytes, before its body is
+   * read.
+   */
+  readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
+  /** For how many milliseconds the store has been away, 0 while it is there. */
+  readonly awayMs?: () => number;
   /**
    * With it the client's address is read once for each connection, without it for each request. A
    * part of it may be absent: what needs that part is off.
@@ -300,7 +305,7 @@ export class HttpServer {
     // others may be done or evicted by then.
     if (!admission.tryTake(0, 0) && !this.#reader.makeRoom(body, admission.lacking(0, 0)))
       return problemOf("overloaded");
-    const code = refusal?.();
+    const code = refusal?.(body.bytesDeclared);
     return code === undefined ? undefined : problemOf(code);
   }
 
@@ -363,7 +368,7 @@ function sharedOf(
     log,
     metrics,
     clientWarnings: options.clientWarnings,
-    reply: new ReplyWriter(options.random),
+    reply: new ReplyWriter({ random: options.random, awayMs: options.awayMs ?? (() => 0) }),
     growing: new GrowingBodies(),
     chunks: new ChunkTurns({ nextTurn: setImmediate, workMs: options.workMs ?? monotonicMs }),
     chunkSenders: new ChunkSenders(monotonicMs),

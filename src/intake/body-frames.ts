@@ -1,13 +1,23 @@
-// The frames of a large request, whose lines may fill more than one frame. If all events in a frame
-// have uuids, the frame gets a message id that comes out the same when the client sends the same
-// body again.
+// The frames of a large request, whose lines may fill more than one frame. A frame gets a message
+// id that comes out the same when the client sends the same body again: always if all events in it
+// have uuids, else only if the sending before has failed.
 
 import type { FrameSink, FrameWaiter, Publisher } from "../base/types.ts";
+import type { FailedBodies } from "./failed-bodies.ts";
 import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
 import type { Work } from "./work.ts";
 
+export interface NamedBody {
+  /** A hash of project, lane and body: nothing else in the stream has the same. */
+  readonly id: string;
+  readonly failed: FailedBodies;
+}
+
 export class BodyFrames extends OwnFrames {
   readonly #bodyId: string;
+  readonly #failedBodies: FailedBodies;
+  /** Undefined until an event without a uuid comes. */
+  #sendingId: string | undefined = undefined;
   #haveUuids = true;
   #firstIndex = 0;
   #lastIndex = 0;
@@ -17,10 +27,10 @@ export class BodyFrames extends OwnFrames {
    */
   #bytesPlanned = 0;
 
-  /** `bodyId` is a hash of project, lane and body: nothing else in the stream has the same. */
-  constructor(work: Work, publisher: Publisher, bodyId: string) {
+  constructor(work: Work, publisher: Publisher, { id, failed }: NamedBody) {
     super(work, publisher);
-    this.#bodyId = bodyId;
+    this.#bodyId = id;
+    this.#failedBodies = failed;
   }
 
   sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink {
@@ -43,14 +53,24 @@ export class BodyFrames extends OwnFrames {
   /**
    * The id names the first and the last item, and not just the number of the frame. A retry may be
    * cut into frames at other items (another max_payload, a longer address), and then no frame must
-   * be taken for one that held other events. A frame with an event without a uuid gets no such id:
-   * two equal batches without uuids may both be meant, and the second, taken for a retry, would be
-   * lost behind a 200.
+   * be taken for one that held other events. With an event without a uuid, the id names the sending
+   * too: two equal batches without uuids may both be meant, and the second, taken for a retry, would
+   * be lost behind a 200.
    */
   protected messageIdOf({ events }: FrameSink): string {
-    return this.#haveUuids
-      ? `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`
-      : "";
+    const id = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`;
+    return this.#haveUuids ? id : `${id}-${this.#sending()}`;
+  }
+
+  #sending(): string {
+    if (this.#sendingId === undefined) {
+      const sendingId = this.#failedBodies.take(this.#bodyId);
+      this.#sendingId = sendingId;
+      this.work.pending.whenEnded((isStored) => {
+        if (!isStored) this.#failedBodies.remember(this.#bodyId, sendingId);
+      });
+    }
+    return this.#sendingId;
   }
 
   protected waiter(): FrameWaiter {

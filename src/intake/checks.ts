@@ -49,9 +49,9 @@ export class Checks {
     this.#monotonicMs = options.monotonicMs;
   }
 
-  /** Whether the store takes anything now: asked before anything of the body is read. */
-  ofStore(): Problem | undefined {
-    const code = this.#publisher.refusal();
+  /** Whether the store takes a body of `bytes` now: asked before anything of the body is read. */
+  ofStore(bytes: number): Problem | undefined {
+    const code = this.#publisher.refusal(bytes);
     return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
   }
 
@@ -63,7 +63,7 @@ export class Checks {
     const { projectId, meter } = whose;
     if (bytes <= scannedAtOnceBytesMax || projectId === undefined || meter === undefined)
       return undefined;
-    const unfit = this.ofStore();
+    const unfit = this.ofStore(bytes);
     if (unfit !== undefined) return unfit;
     const refusal = meter.refuseUnread(bytes);
     if (refusal === undefined) return undefined;
@@ -111,7 +111,7 @@ export class Checks {
   /** Whether the stream is fit for the events, and then whether the project has room for them. */
   #ofStreamAndProject(work: Work): Problem | undefined {
     const { lane, project, cost } = work;
-    const unfit = this.#publisher.refusalOf(lane, project.id);
+    const unfit = this.#publisher.refusalOf(lane, project.id, work.body.length);
     if (unfit !== undefined) return unfit;
     cost.expansion = expansionOf(work, this.#caps);
     const taken = project.meter.take(cost);

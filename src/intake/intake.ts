@@ -26,6 +26,7 @@ import { Checks } from "./checks.ts";
 import { RefusalHints } from "./details/refusal-hints.ts";
 import { Slips } from "./details/slips.ts";
 import { scanProblem } from "./envelope.ts";
+import { FailedBodies } from "./failed-bodies.ts";
 import { ItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
 import { createPeek } from "./peek.ts";
@@ -94,6 +95,7 @@ class RequestTaker {
   readonly #share: LoopShare;
   readonly #arrivals: Arrivals;
   readonly #scanners: ScannerQueue;
+  readonly #failedBodies: FailedBodies;
 
   constructor(options: IntakeOptions) {
     const { createScanner, projects, publisher, records, metrics, shares } = options;
@@ -110,6 +112,7 @@ class RequestTaker {
     this.#hints = hints;
     this.#checks = new Checks({ projects, publisher, metrics, caps, shares, hints, monotonicMs });
     this.#share = new LoopShare({ nextTurn, monotonicMs });
+    this.#failedBodies = new FailedBodies(monotonicMs);
     this.#arrivals = new Arrivals(monotonicMs);
     this.#scanners = new ScannerQueue({ createScanner, publisher, monotonicMs });
   }
@@ -135,7 +138,7 @@ class RequestTaker {
     const scanner = this.#ownScanner;
     const { bytes } = body;
     const work = new Work(exchange, this.#protocolOf(exchange), { bytes, scanner });
-    let problem = this.#checks.ofStore();
+    let problem = this.#checks.ofStore(bytes.length);
     if (problem === undefined) {
       const status = scanner.scanAtOnce(work.body);
       if (status === ScanStatus.Unexplained || isRepairable(status, scanner))
@@ -220,7 +223,7 @@ class RequestTaker {
       if (scanner === undefined) return tooManyBefore;
       try {
         const work = new Work(exchange, this.#protocolOf(exchange), { bytes, scanner });
-        const problem = this.#checks.ofStore() ?? (await this.#scanInBackground(work));
+        const problem = this.#checks.ofStore(bytes.length) ?? (await this.#scanInBackground(work));
         if (problem !== undefined) return problem;
         if (isAsHinted(arrival, work) || this.#mayGoOn(arrival, work))
           return await this.#placeInTurns(work, arrival);
@@ -265,7 +268,9 @@ class RequestTaker {
     if (problem !== undefined) return problem;
     try {
       const isNamed = protocol.retriesWhole && fillsFrames(work, this.#publisher);
-      work.begin(this.#parts, isNamed ? await bodyIdOf(work, this.#share) : undefined);
+      const failed = this.#failedBodies;
+      const body = isNamed ? { id: await bodyIdOf(work, this.#share), failed } : undefined;
+      work.begin(this.#parts, body);
       const { pending } = work;
       for (let rows = work.rowCount; rows > 0; rows = pending.failed ? 0 : await work.nextRows())
         await this.#placeRows(work, arrival, rows);

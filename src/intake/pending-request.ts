@@ -8,11 +8,11 @@ import type { ErrorCode } from "../base/errors.ts";
 import type {
   Exchange,
   FrameOutcome,
-  FrameWaiter,
   Lane,
   MeteredProject,
   ProjectShares,
   Publisher,
+  RequestWaiter,
   Taken,
 } from "../base/types.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
@@ -24,7 +24,7 @@ const details: Partial<Record<ErrorCode, string>> = {
     "The store did not acknowledge in time, so events may be stored or not: send the request again",
   store_full: "The store is full: send the request again later",
   project_full: "The project has filled its share of the store: send the request again later",
-  unavailable: "The store cannot be reached: send the request again later",
+  unavailable: "The store did not take the events in time: send the request again later",
   overloaded: "There is not enough memory to scan the rest of the body: send the request again",
 };
 
@@ -46,7 +46,7 @@ export interface PendingReports {
   readonly clientWarnings?: ClientWarningTaker | undefined;
 }
 
-export class PendingRequest implements FrameWaiter {
+export class PendingRequest implements RequestWaiter {
   readonly #exchange: Exchange;
   readonly #tally: Tally;
   readonly #lane: Lane;
@@ -71,6 +71,7 @@ export class PendingRequest implements FrameWaiter {
   #bytesUnderWay = 0;
   /** The stream is no longer fit for events that were under way to it. */
   #isUnfit = false;
+  #endCallbacks: ((isStored: boolean) => void)[] | undefined = undefined;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
 
   constructor({ exchange, tally, lane, project, taken }: PendingOf, reports: PendingReports) {
@@ -178,6 +179,7 @@ export class PendingRequest implements FrameWaiter {
     }
     if (this.#framesOpen > 0) return;
     this.#count();
+    this.#reportEnd();
     if (this.#abandoned) return;
     if (this.#failure !== undefined && !this.#isStoredInPart) {
       this.#exchange.answerProblem({ code: this.#failure, detail: this.#detailOf(this.#failure) });
@@ -186,6 +188,17 @@ export class PendingRequest implements FrameWaiter {
     // Only here: a request that is refused is sent again, and would be counted each time.
     this.#countTold();
     this.#tally.answer(this.#exchange, this.#firstFailure);
+  }
+
+  whenEnded(callback: (isStored: boolean) => void): void {
+    this.#endCallbacks ??= [];
+    this.#endCallbacks.push(callback);
+  }
+
+  #reportEnd(): void {
+    if (this.#endCallbacks === undefined) return;
+    for (const callback of this.#endCallbacks)
+      callback(this.#failure === undefined && !this.#abandoned);
   }
 
   #countTold(): void {
@@ -205,7 +218,11 @@ export class PendingRequest implements FrameWaiter {
   #detailOf(failure: ErrorCode): string {
     const detail = details[failure] ?? "";
     if (failure !== "unavailable" && !this.#isUnfit) return detail;
-    const unfit = this.#reports.publisher.refusalOf(this.#lane, this.#project.id)?.detail;
+    const unfit = this.#reports.publisher.refusalOf(
+      this.#lane,
+      this.#project.id,
+      Number.POSITIVE_INFINITY,
+    )?.detail;
     if (!this.#isUnfit) return unfit ?? detail;
     return `${unfit ?? "The store did not take events as it should"}; those under way may be stored or not: send the request again`;
   }

@@ -25,8 +25,6 @@ export const plainProtocol: Protocol = {
   readEventsInTurns: () => undefined,
   readSentAt: ({ body, table, exchange }) => readSentAt(body, table, exchange.querySentAtMs),
   createTally: () => new Tally(),
-  createFrames: (work, publisher, bodyId) =>
-    bodyId === undefined
-      ? new SharedFrames(work, publisher)
-      : new BodyFrames(work, publisher, bodyId),
+  createFrames: (work, publisher, body) =>
+    body === undefined ? new SharedFrames(work, publisher) : new BodyFrames(work, publisher, body),
 };

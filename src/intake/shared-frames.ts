@@ -8,6 +8,8 @@ export class SharedFrames implements RequestFrames {
   readonly #work: Work;
   readonly #publisher: Publisher;
   #frame: FrameSink | undefined = undefined;
+  /** The most bytes that the lines take which are not handed over yet. */
+  #bytesMax = 0;
 
   constructor(work: Work, publisher: Publisher) {
     this.#work = work;
@@ -17,10 +19,11 @@ export class SharedFrames implements RequestFrames {
   sinkFor(bytes: number): FrameSink {
     const publisher = this.#publisher;
     const { lane, project } = this.#work;
-    if (this.#frame !== undefined && this.#frame.length + bytes > publisher.frameBytesMax)
+    if (this.#frame !== undefined && this.#bytesMax + bytes > publisher.frameBytesMax)
       this.finish();
     if (this.#frame === undefined || this.#frame.buffer.length - this.#frame.length < bytes)
       this.#frame = publisher.sharedFrame(lane, project, bytes);
+    this.#bytesMax += bytes;
     return this.#frame;
   }
 
@@ -40,6 +43,7 @@ export class SharedFrames implements RequestFrames {
   finish(): void {
     if (this.#frame === undefined) return;
     const { pending, exchange } = this.#work;
+    this.#bytesMax = 0;
     pending.expectFrame();
     try {
       this.#publisher.join(this.#frame, pending, exchange.deadlineMs);

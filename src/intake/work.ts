@@ -18,6 +18,7 @@ import type { RecordWriter } from "../events/record.ts";
 import type { RecordTemplate } from "../events/record-template.ts";
 import type { RequestFacts } from "../events/verdict.ts";
 import { type BackgroundScanner, Header } from "../scan/table.ts";
+import type { NamedBody } from "./body-frames.ts";
 import { withoutMark } from "./byte-order-mark.ts";
 import type { Slips } from "./details/slips.ts";
 import type { Envelope } from "./envelope.ts";
@@ -55,8 +56,8 @@ export interface Protocol {
   ): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
-  /** `bodyId`: the id in the message ids of the frames; undefined where they need none. */
-  createFrames(work: Work, publisher: Publisher, bodyId: string | undefined): RequestFrames;
+  /** `body`: names the frames; undefined where they need no name. */
+  createFrames(work: Work, publisher: Publisher, body: NamedBody | undefined): RequestFrames;
 }
 
 /** Where the lines of one request go. */
@@ -167,7 +168,7 @@ export class Work implements RequestFacts {
   }
 
   /** Makes the facts that items are judged by, the tally, the frames, and their waiter. */
-  begin(parts: WorkParts, bodyId: string | undefined): void {
+  begin(parts: WorkParts, body: NamedBody | undefined): void {
     const { protocol, lane, project, receivedAtMs } = this;
     const { publisher } = parts;
     const sentAt = protocol.readSentAt(this);
@@ -184,7 +185,7 @@ export class Work implements RequestFacts {
       sentAtMs: sentAt.ms,
       clientAddress: this.exchange.clientAddress,
     });
-    this.frames = protocol.createFrames(this, publisher, bodyId);
+    this.frames = protocol.createFrames(this, publisher, body);
   }
 
   /** Called when all lines are placed. Nothing more of a request that has failed is sent. */

@@ -51,6 +51,11 @@ export interface StreamState {
   /** From this time on requests are let through to the silent stream, until one brings lines. */
   probeMonotonicMs: number;
   /**
+   * Since when the stream stores nothing that is sent to it, as far as this process has noticed.
+   * Undefined while it stores.
+   */
+  awaySinceMonotonicMs: number | undefined;
+  /**
    * Set when an acknowledgement shows that what the stream had before is gone. Stays until what a
    * leader says of the stream has been judged.
    */
@@ -121,7 +126,14 @@ export function doubt(state: StreamState, wentBack: WentBack, monotonicMs: numbe
   state.wentBackMonotonicMs = monotonicMs;
   const detail = `Stream ${state.name} gave sequence ${to} after ${from}: it is asked what it still has`;
   state.refusal ??= { code: "unavailable", detail };
+  noteAway(state, monotonicMs);
   state.ask();
+}
+
+/** Notes that the stream has stored nothing new since that time, or since it last did. */
+export function noteAway(state: StreamState, sinceMonotonicMs: number): void {
+  const since = Math.max(sinceMonotonicMs, state.ackedMonotonicMs);
+  state.awaySinceMonotonicMs = Math.min(since, state.awaySinceMonotonicMs ?? since);
 }
 
 /** Notes that the stream has acknowledged a message that it had not stored before. */
@@ -130,6 +142,7 @@ export function heardFrom(stream: StreamState, monotonicMs: number): void {
   stream.isServerFull = false;
   stream.silentMonotonicMs = undefined;
   stream.silence = undefined;
+  stream.awaySinceMonotonicMs = undefined;
 }
 
 /** How often the lines of a request go to a stream that is silent. */
@@ -175,6 +188,19 @@ export class StreamStates {
     return this.all[lanes.indexOf(lane) * this.#partitions + partition]!;
   }
 
+  /** How long the stream has been away that has been so the longest; 0 while all store. */
+  awayMs(monotonicMs: number): number {
+    let since = monotonicMs;
+    for (const { awaySinceMonotonicMs } of this.all)
+      if (awaySinceMonotonicMs !== undefined) since = Math.min(since, awaySinceMonotonicMs);
+    return monotonicMs - since;
+  }
+
+  /** The connection to NATS is lost. */
+  allAway(monotonicMs: number): void {
+    for (const state of this.all) noteAway(state, monotonicMs);
+  }
+
   /** The whole server or account has no room until that time. */
   allFullUntil(untilMonotonicMs: number): void {
     for (const state of this.all) state.fullUntilMonotonicMs = untilMonotonicMs;
@@ -210,6 +236,7 @@ function newState(name: string, lane: Lane): StreamState {
     silentMonotonicMs: undefined,
     silence: undefined,
     probeMonotonicMs: 0,
+    awaySinceMonotonicMs: undefined,
     wentBack: undefined,
     wentBackMonotonicMs: Number.NEGATIVE_INFINITY,
     reading: undefined,

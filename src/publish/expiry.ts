@@ -33,6 +33,8 @@ interface Expired {
   readonly joins: number[];
   /** Bytes that are not in the frame any more. */
   readonly bytesCut: number;
+  /** Where the lines of each waiter begin and end, if they are still in the frame. */
+  readonly ranges: number[];
 }
 
 /** Whether no waiter of the frame has time left, so that the frame itself is at its end. */
@@ -63,6 +65,7 @@ export function takeExpired(
   const cuts = outcome === "refused";
   const gone: FrameWaiter[] = [];
   const goneJoins: number[] = [];
+  const ranges: number[] = [];
   const bytesBefore = frame.joinedBytes;
   frame.waiters = [];
   frame.joins = [];
@@ -83,6 +86,7 @@ export function takeExpired(
       const isTold = isGone || waiter === told;
       frame.waiters.push(isTold ? told : waiter);
       frame.joins.push(isTold ? toldDeadlineMs : deadlineMs, events, bytes);
+      if (isGone) ranges.push(to, to + bytes);
       if (!isTold) frame.deadlineMs = Math.min(frame.deadlineMs, deadlineMs);
       if (to < from) buffer.copyWithin(to, from, from + bytes);
       to += bytes;
@@ -93,5 +97,5 @@ export function takeExpired(
     frame.joinedBytes = to;
     frame.rollback();
   }
-  return { waiters: gone, joins: goneJoins, bytesCut: bytesBefore - frame.joinedBytes };
+  return { waiters: gone, joins: goneJoins, bytesCut: bytesBefore - frame.joinedBytes, ranges };
 }

@@ -8,6 +8,7 @@ import type { StreamState } from "../nats/readiness.ts";
 import type { Departure, Departures } from "./departures.ts";
 import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
+import type { Fate } from "./timed-out-events.ts";
 
 /** The frames that one project, or one partition, has under way on one of the ways to the store. */
 export class FrameQueue {
@@ -142,6 +143,8 @@ export class Frame implements FrameSink {
    */
   pausing = false;
   departure: Departure = "alone";
+  /** Set once some of its events are remembered. */
+  fate: Fate | undefined = undefined;
 
   constructor(queue: FrameQueue, memory: Buffer) {
     this.queue = queue;

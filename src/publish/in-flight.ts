@@ -1,6 +1,7 @@
-// The frames that were sent and are not settled. Publishes them, reads the replies, retries under
-// the same message id, and gives up at the deadline. A frame is `refused` only when every send was
-// refused. Must not choose what is sent.
+// The frames that were sent and are not settled. Publishes them, reads the replies, and retries under
+// the same message id until they are acknowledged, past the deadlines of their waiters: a client
+// that heard `timeout` sends its events again, and they are in a frame that is still under way. A
+// frame is `refused` only when every send was refused. Must not choose what is sent.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../base/errors.ts";
@@ -9,7 +10,7 @@ import type { FrameOutcome } from "../base/types.ts";
 import { KeptMessages } from "../nats/kept-messages.ts";
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
-import { heardFrom } from "../nats/readiness.ts";
+import { heardFrom, noteAway } from "../nats/readiness.ts";
 import { AckInbox } from "./ack-inbox.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import { BatchesUnderWay } from "./batches-under-way.ts";
@@ -38,6 +39,12 @@ export interface InFlightOptions {
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
+/**
+ * How long after its first send a frame is still sent again: less than the streams' duplicate window
+ * of 2 minutes, so that the stream still knows its message id.
+ */
+const heldMsMax = 100_000;
+
 export class InFlight {
   readonly #link: NatsLink;
   readonly #ackTimeoutMs: number;
@@ -53,6 +60,8 @@ export class InFlight {
   /** By token, in the order of first sends, which is also the order of retries. */
   readonly #frames = new Map<string, Frame>();
   #lastToken = 0;
+  /** Whether a frame is sent again when nobody waits for it any more. */
+  #isHolding = true;
 
   constructor(options: InFlightOptions) {
     const { link, ackTimeoutMs, monotonicMs, metrics, log } = options;
@@ -139,6 +148,7 @@ export class InFlight {
     this.#batches.tick(monotonicMs);
     for (const frame of this.#frames.values()) {
       if (monotonicMs >= frame.deadlineMs) this.#expire(frame, monotonicMs);
+      if (monotonicMs >= frame.firstSentMonotonicMs + heldMsMax) this.#giveUp(frame);
       const isDue = monotonicMs >= frame.retryMonotonicMs && this.#link.connected;
       if (isDue && this.#frames.has(frame.token)) this.#retry(frame, monotonicMs, "timeout");
     }
@@ -146,7 +156,13 @@ export class InFlight {
 
   /** Settles every frame now, as if its deadline had come. */
   abandon(): void {
-    for (const frame of this.#frames.values()) this.#expire(frame, Number.POSITIVE_INFINITY);
+    for (const frame of this.#frames.values()) this.#giveUp(frame);
+  }
+
+  /** From now on a frame is settled once nobody waits for it: at a drain nobody sends it again. */
+  holdNone(): void {
+    this.#isHolding = false;
+    for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#giveUp(frame);
   }
 
   close(): void {
@@ -168,6 +184,7 @@ export class InFlight {
       return;
     }
     if (!frame.pausing) this.#metrics.ackFailed(unanswered);
+    if (isUnattended(frame)) this.#noteUnanswered(frame);
     this.#metrics.frameRetried();
     this.#attempt(frame, monotonicMs);
   }
@@ -320,22 +337,43 @@ export class InFlight {
   /** Settles the waiters whose deadline is past, and with the last of them the frame. */
   #expire(frame: Frame, monotonicMs: number): void {
     const outcome = outcomeUnacked(frame);
-    if (outcome === "unknown") this.#giveUp(frame);
-    const code = outcome === "refused" ? "unavailable" : "timeout";
-    if (isPast(frame, monotonicMs)) this.#finish(frame, outcome, code);
-    else this.#report.expired(frame, monotonicMs, { outcome, code });
+    noteAway(frame.queue.stream, frame.firstSentMonotonicMs);
+    const isHeld = outcome === "unknown" && this.#isHolding;
+    if (outcome === "unknown") this.#noteUnanswered(frame);
+    if (isPast(frame, monotonicMs) && !isHeld) this.#giveUp(frame, outcome);
+    else this.#report.expired(frame, monotonicMs, { outcome, code: codeUnacked(outcome) });
   }
 
-  #giveUp(frame: Frame): void {
+  #giveUp(frame: Frame, outcome = outcomeUnacked(frame)): void {
+    if (outcome === "unknown") this.#lateAcks.remember(frame.token, frame.queue.stream);
+    this.#finish(frame, outcome, codeUnacked(outcome));
+  }
+
+  /**
+   * The frame's stream counts as silent if an answer could have come and the stream has acknowledged
+   * nothing new since the frame's first send. A frame that has not waited as long as an
+   * acknowledgement may take says nothing of its stream: it was just sent too late.
+   */
+  #noteUnanswered({ firstSentMonotonicMs, queue }: Frame): void {
+    const { stream } = queue;
     const monotonicMs = this.#monotonicMs();
-    const waitedMs =
-      monotonicMs - Math.max(frame.firstSentMonotonicMs, this.#inbox.hearsSinceMonotonicMs);
-    const couldHear = this.#link.connected && waitedMs >= this.#ackTimeoutMs;
-    this.#lateAcks.giveUp(frame, { monotonicMs, couldHear });
+    const hearsSince = Math.max(firstSentMonotonicMs, this.#inbox.hearsSinceMonotonicMs);
+    const couldHear = this.#link.connected && monotonicMs - hearsSince >= this.#ackTimeoutMs;
+    if (couldHear && firstSentMonotonicMs > stream.ackedMonotonicMs)
+      stream.silentMonotonicMs = monotonicMs;
   }
 
   #finish(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     this.#frames.delete(frame.token);
     this.#report.settled(frame, outcome, code);
   }
+}
+
+function codeUnacked(outcome: "refused" | "unknown"): ErrorCode {
+  return outcome === "refused" ? "unavailable" : "timeout";
+}
+
+/** Whether all its waiters have been told already. */
+function isUnattended({ deadlineMs }: Frame): boolean {
+  return deadlineMs === Number.POSITIVE_INFINITY;
 }

@@ -14,11 +14,12 @@ import type {
   Lane,
   Project,
   Publisher,
+  RequestWaiter,
 } from "../base/types.ts";
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
 import type { FrameScope } from "../nats/names.ts";
-import { noteLines, refusalNow, StreamStates, silenceNow } from "../nats/readiness.ts";
+import { noteAway, noteLines, refusalNow, StreamStates, silenceNow } from "../nats/readiness.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import { Distance } from "./distance.ts";
 import { type Expiry, isPast } from "./expiry.ts";
@@ -30,6 +31,7 @@ import { InFlight } from "./in-flight.ts";
 import { NextFrames } from "./next-frames.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { Settlement } from "./settlement.ts";
+import { TimedOutEvents } from "./timed-out-events.ts";
 
 interface PublisherOptions {
   readonly link: NatsLink;
@@ -51,6 +53,8 @@ interface PublisherOptions {
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
+  /** Names an event, given its record: the same each time that a client sends the event. */
+  readonly identify: (record: Buffer) => string;
   /** Given where the watch of the streams shares it; else the publisher makes its own. */
   readonly streams?: StreamStates;
 }
@@ -61,7 +65,7 @@ const tickMs = 25;
 const fullPauseMs = 1_000;
 
 /** What a waiter hears at its deadline when its frame has not left. */
-const neverSent: Expiry = { outcome: "refused", code: "timeout" };
+const neverSent: Expiry = { outcome: "refused", code: "unavailable" };
 
 export class GroupPublisher implements Publisher {
   readonly #link: NatsLink;
@@ -75,6 +79,7 @@ export class GroupPublisher implements Publisher {
   readonly #queues: FrameQueues;
   readonly #flushes: Flushes;
   readonly #inFlight: InFlight;
+  readonly #timedOut: TimedOutEvents;
   /** The queues that have anything under way. */
   readonly #busy = new Set<FrameQueue>();
   #tickTimer: NodeJS.Timeout | undefined;
@@ -86,6 +91,7 @@ export class GroupPublisher implements Publisher {
 
   constructor(options: PublisherOptions) {
     const { link, config, admission, log } = options;
+    this.#timedOut = new TimedOutEvents(options);
     this.#link = link;
     this.#config = config;
     this.#monotonicMs = options.monotonicMs;
@@ -114,9 +120,12 @@ export class GroupPublisher implements Publisher {
         frame.queue.departures.settled(frame);
         this.#settle(frame, outcome, code);
       },
-      expired: (frame, monotonicMs, expiry) => this.#settlement.expire(frame, monotonicMs, expiry),
+      expired: (frame, monotonicMs, expiry) => this.#expireSent(frame, monotonicMs, expiry),
       storeFull: (frame, isWholeServer) => this.#storeFull(frame, isWholeServer),
       flushes: this.#flushes,
+    });
+    link.onChange((connected) => {
+      if (!connected) this.#streams.allAway(options.monotonicMs());
     });
   }
 
@@ -133,16 +142,26 @@ export class GroupPublisher implements Publisher {
     return this.#inFlight.count;
   }
 
-  refusal(): ErrorCode | undefined {
+  refusal(requestBytes = Number.POSITIVE_INFINITY): ErrorCode | undefined {
     if (this.#isDraining) return "draining";
-    if (!this.#link.connected) return "unavailable";
+    if (!this.#link.connected && this.#admission.isLarge(requestBytes)) return "unavailable";
     return this.#streams.refusalOfAll(this.#monotonicMs);
   }
 
-  refusalOf(lane: Lane, projectId: string): Problem | undefined {
+  refusalOf(
+    lane: Lane,
+    projectId: string,
+    requestBytes = Number.POSITIVE_INFINITY,
+  ): Problem | undefined {
     const { stream } = this.#queues.of(lane, projectId);
     if (stream.refusal !== undefined || stream.silence === undefined) return stream.refusal;
+    if (!this.#admission.isLarge(requestBytes)) return undefined;
     return silenceNow(stream, this.#monotonicMs());
+  }
+
+  /** How long the store, or a stream of it, has been away; 0 while all of it stores. */
+  awayMs(): number {
+    return this.#streams.awayMs(this.#monotonicMs());
   }
 
   streamOf(lane: Lane, projectId: string): string {
@@ -164,10 +183,25 @@ export class GroupPublisher implements Publisher {
         this.#move(open, this.#memory.takeShared(bytesNeeded));
         return open;
       }
-      queue.seal();
+      return this.#openNext(queue, open, bytes);
     }
     queue.open = new Frame(queue, this.#memory.takeShared(bytes));
     return queue.open;
+  }
+
+  /**
+   * Seals the frame and opens another one with room for `bytes`. The lines that no waiter has joined
+   * with move along, so that a request has all its lines in one frame, and one outcome.
+   */
+  #openNext(queue: FrameQueue, full: Frame, bytes: number): Frame {
+    const movedBytes = full.length - full.joinedBytes;
+    const next = new Frame(queue, this.#memory.takeShared(movedBytes + bytes));
+    full.buffer.copy(next.buffer, 0, full.joinedBytes, full.length);
+    next.commit(movedBytes, full.events - full.joinedEvents);
+    full.rollback();
+    queue.seal();
+    queue.open = next;
+    return next;
   }
 
   #move(frame: Frame, memory: Buffer): void {
@@ -176,10 +210,30 @@ export class GroupPublisher implements Publisher {
     this.#memory.give(before);
   }
 
-  join(sink: FrameSink, waiter: FrameWaiter, deadlineMs: number): void {
+  join(sink: FrameSink, waiter: RequestWaiter, deadlineMs: number): void {
     const frame = frameOf(sink);
     if (frame.length === 0) throw new Error("join frame: no line was appended");
-    this.#addWaiter(frame, waiter, deadlineMs);
+    if (this.#timedOut.isEmpty || !this.#joinAgain(frame, waiter, deadlineMs))
+      this.#addWaiter(frame, waiter, deadlineMs);
+  }
+
+  /**
+   * Lets events that come again wait for the frame that has them already. Returns whether no others
+   * are left in the lines of the waiter.
+   */
+  #joinAgain(frame: Frame, waiter: RequestWaiter, deadlineMs: number): boolean {
+    const taken = this.#timedOut.takeOut(frame, waiter);
+    const hasOthers = frame.length > frame.joinedBytes;
+    for (let more = taken.size - (hasOthers ? 0 : 1); more > 0; more--) waiter.expectFrame();
+    for (const [fate, events] of taken) {
+      const again: FrameWaiter = {
+        frameSettled: (outcome, code) =>
+          waiter.frameSettled(outcome === "stored" ? "duplicate" : outcome, code, events, 0),
+      };
+      if (fate.frame === undefined) again.frameSettled("stored", undefined, events, 0);
+      else fate.frame.join(again, deadlineMs);
+    }
+    return !hasOthers;
   }
 
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink {
@@ -220,6 +274,7 @@ export class GroupPublisher implements Publisher {
    */
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;
+    this.#inFlight.holdNone();
     this.#drainDeadlineMs = deadlineMs;
     if (this.#isIdle) return;
     await new Promise<void>((resolve) => {
@@ -253,7 +308,7 @@ export class GroupPublisher implements Publisher {
     }
     const refusal = refusalNow(queue.stream, monotonicMs);
     if (refusal !== undefined || isPast(frame, monotonicMs)) {
-      this.#settle(frame, "refused", refusal ?? "timeout");
+      this.#settle(frame, "refused", refusal ?? neverSent.code);
       return;
     }
     this.#expireSome(frame, monotonicMs);
@@ -272,7 +327,11 @@ export class GroupPublisher implements Publisher {
   }
 
   #settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    const { queue } = frame;
+    const { queue, fate } = frame;
+    if (fate !== undefined) {
+      fate.frame = undefined;
+      fate.isStored = outcome === "stored" || outcome === "duplicate";
+    }
     this.#settlement.release(frame, code === undefined);
     if (queue.hasFrame) this.#flushes.markReady(queue);
     // The frame's place in the stream's window is free for any of its queues now, even if this one
@@ -302,6 +361,7 @@ export class GroupPublisher implements Publisher {
     const { stream } = frame.queue;
     stream.fullUntilMonotonicMs = fullUntilMonotonicMs;
     stream.isServerFull = isWholeServer;
+    noteAway(stream, this.#monotonicMs());
     if (isWholeServer) this.#streams.allFullUntil(fullUntilMonotonicMs);
   }
 
@@ -316,7 +376,10 @@ export class GroupPublisher implements Publisher {
 
   /** Refuses waiters whose frame has not left by their deadline. */
   #expireWaiting(queue: FrameQueue, monotonicMs: number): void {
-    for (const frame of queue.takePast(monotonicMs)) this.#settle(frame, "refused", "timeout");
+    for (const frame of queue.takePast(monotonicMs)) {
+      noteAway(queue.stream, monotonicMs);
+      this.#settle(frame, "refused", neverSent.code);
+    }
     if (queue.sealed.length > 0)
       for (const frame of queue.sealed) this.#expireSome(frame, monotonicMs);
     if (queue.open !== undefined) this.#expireSome(queue.open, monotonicMs);
@@ -325,6 +388,13 @@ export class GroupPublisher implements Publisher {
   /** Before a frame is sent, refuses those of its waiters that have no time left. */
   #expireSome(frame: Frame, monotonicMs: number): void {
     if (frame.deadlineMs <= monotonicMs) this.#settlement.expire(frame, monotonicMs, neverSent);
+  }
+
+  #expireSent(frame: Frame, monotonicMs: number, expiry: Expiry): void {
+    const ranges = this.#settlement.expire(frame, monotonicMs, expiry);
+    if (frame.isNamed) return;
+    for (let at = 0; at < ranges.length; at += 2)
+      this.#timedOut.remember(frame, ranges[at]!, ranges[at + 1]!);
   }
 
   #abandon(): void {

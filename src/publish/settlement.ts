@@ -119,12 +119,14 @@ export class Settlement {
   }
 
   /**
-   * Takes out the waiters that have no time left, and tells them. The frame goes on for the others.
+   * Takes out the waiters that have no time left, and tells them. The frame goes on for the others,
+   * and if it was sent, until it is acknowledged. Returns where the lines of those waiters are in it.
    */
-  expire(frame: Frame, monotonicMs: number, expiry: Expiry): void {
+  expire(frame: Frame, monotonicMs: number, expiry: Expiry): readonly number[] {
     const { messageBytesPerByte } = frame;
     const gone = takeExpired(frame, monotonicMs, expiry);
     this.#admission.release(gone.bytesCut);
     this.tell({ ...gone, messageBytesPerByte }, expiry.outcome, expiry.code);
+    return gone.ranges;
   }
 }

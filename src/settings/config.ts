@@ -244,9 +244,11 @@ export const settings = {
   // must still know its message id.
   requestTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
-    fallback: "5000",
+    // Rides out a stop of the store of five seconds, and answers before the clients of SDKs give up:
+    // posthog-ruby waits for 8 s, most others for 10 s.
+    fallback: "7000",
     unit: "milliseconds",
-    why: "from a request's whole body to its answer; then 503 timeout",
+    why: "from a request's whole body to its answer; while the store is away, a request of up to 256 KiB waits this long for it; then 503 timeout or unavailable",
   }),
   drainDelayMs: setting({
     parse: wholeNumber(0, 600_000),

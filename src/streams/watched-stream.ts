@@ -7,7 +7,7 @@ import type { Log } from "../base/log.ts";
 import type { Lane } from "../base/types.ts";
 import { apiCodes, bytesMaxOf, isApiError, isFromLeader, nanosPerMs } from "../nats/api.ts";
 import { takesAtomicBatches } from "../nats/atomic-batches.ts";
-import type { StreamMetrics, StreamState } from "../nats/readiness.ts";
+import { noteAway, type StreamMetrics, type StreamState } from "../nats/readiness.ts";
 import { brokenPromises, loweredLimits, type WantedConfig } from "./desired.ts";
 import { type Before, type Certainty, StreamHistory } from "./history.ts";
 import { StreamRoom } from "./stream-room.ts";
@@ -207,6 +207,11 @@ export class WatchedStream {
       ...this.#room.read({ bytes, bytesMax, messageBytes }),
       ...this.#silence.read(info, asked.monotonicMs),
     ];
+    // While no frame is sent, no acknowledgement can show that the stream stores again.
+    const isBack = !this.isRefused && !this.#isStuck && this.#faults.length === 0;
+    const { awaySinceMonotonicMs: since } = state;
+    if (isBack && since !== undefined && since <= asked.monotonicMs)
+      state.awaySinceMonotonicMs = undefined;
   }
 
   #faultsOf(certainty: Certainty, broken: string): string[] {
@@ -225,6 +230,7 @@ export class WatchedStream {
     const detail = `Stream ${state.name} would not keep what a 200 promises: ${why}`;
     if (state.refusal?.detail === detail) return;
     state.refusal = { code: "unavailable", detail };
+    noteAway(state, this.#options.monotonicMs());
     this.#options.log.error(
       { stream: state.name, reason: why },
       "a stream would break what a 200 promises: its events are refused",

@@ -42,7 +42,9 @@ test("as many bodies as there are scanners keep none from a body for another str
     ...stuck.map(() => undefined),
   ]);
   await Promise.all(stuck.map(({ work }) => work));
-  expect(stuck.map(({ answer }) => answer)).toEqual(stuck.map(() => "timeout"));
+  // The first frames were sent, the others waited for them.
+  const answers = new Set(stuck.map(({ answer }) => answer));
+  expect([...answers].sort()).toEqual(["timeout", "unavailable"]);
   await rig.close();
 });
 

@@ -47,7 +47,7 @@ test("as many frames as may be under way keep none from another stream", async (
   expect(await Promise.race([...mute, single])).toEqual(stored);
   expect(await Promise.all(mute)).toEqual([
     ...[lost, lost, lost, lost],
-    { outcome: "refused", code: "timeout" },
+    { outcome: "refused", code: "unavailable" },
   ]);
   await rig.close();
 });

@@ -44,7 +44,7 @@ async function startLosable() {
   return { rig, lose: () => change(false), reconnect: () => change(true) };
 }
 
-const refused: Settled = { outcome: "refused", code: "timeout" };
+const refused: Settled = { outcome: "refused", code: "unavailable" };
 
 test("frames that are to leave together at the end of the turn wait for the reconnect", async () => {
   const { rig, lose, reconnect } = await startLosable();

@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { natsServerForFile } from "../../testkit/for-file.ts";
-import { linesOf, projectOf, startRig, stored } from "../../testkit/publisher-rig.ts";
+import {
+  linesOf,
+  projectOf,
+  requestWaiter,
+  startRig,
+  stored,
+} from "../../testkit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
@@ -19,24 +25,25 @@ describe("a full frame makes way for another", () => {
     await rig.close();
   });
 
-  test("a frame may be joined after a later line of the same turn made it full", async () => {
+  test("the lines of a request stay together when they fill a frame", async () => {
     const rig = await startRig(server, { settings: { frameBytesMax } });
     const project = projectOf("alpha");
-    const outcomes: string[] = [];
-    const waiter = { frameSettled: (outcome: string): void => void outcomes.push(outcome) };
-    const deadlineMs = performance.now() + 5_000;
+    const before = rig.send("live", "0".repeat(4_999));
+    const outcome = new Promise((resolve) => {
+      for (const digit of ["1", "2"]) {
+        const frame = rig.publisher.sharedFrame("live", project, 4_000);
+        frame.commit(
+          frame.length + frame.buffer.write(`${digit.repeat(3_999)}\n`, frame.length),
+          1,
+        );
+      }
+      const frame = rig.publisher.sharedFrame("live", project, 1);
+      rig.publisher.join(frame, requestWaiter(resolve), performance.now() + 5_000);
+    });
 
-    const first = rig.publisher.sharedFrame("live", project, 8_000);
-    first.commit(first.length + first.buffer.write(`${"1".repeat(7_999)}\n`, first.length), 1);
-    const second = rig.publisher.sharedFrame("live", project, 8_000);
-    expect(second).not.toBe(first);
-    second.commit(second.length + second.buffer.write(`${"2".repeat(7_999)}\n`, second.length), 1);
-    rig.publisher.join(first, waiter, deadlineMs);
-    rig.publisher.join(second, waiter, deadlineMs);
-    await rig.publisher.drain(deadlineMs);
-
-    expect(outcomes).toEqual(["stored", "stored"]);
-    expect(linesOf(await rig.stored("live")).map((line) => line[0])).toEqual(["1", "2"]);
+    expect(await Promise.all([before, outcome])).toEqual([stored, "stored"]);
+    const frames = await rig.stored("live");
+    expect(frames.map(({ lines }) => lines.map((line) => line[0]))).toEqual([["0"], ["1", "2"]]);
     await rig.close();
   });
 

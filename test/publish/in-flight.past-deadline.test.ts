@@ -6,7 +6,7 @@ import { Departures } from "../../src/publish/departures.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
 import { InFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
 
-test("what is past its deadline is not retried: at a reconnect a frame past its deadline is settled and not sent again, the others are", () => {
+test("at a reconnect the waiters of a frame past its deadline are told, and it is sent again as the others are", () => {
   const sent: string[] = [];
   const outcomes: unknown[] = [];
   let now = 0;
@@ -32,7 +32,10 @@ test("what is past its deadline is not retried: at a reconnect a frame past its 
     } as unknown as InFlightOptions["metrics"],
     log: { info() {}, warn() {}, error() {} },
     settled: (frame, outcome, code) => void outcomes.push([frame.messageId, outcome, code]),
-    expired() {},
+    expired(frame, _monotonicMs, { outcome, code }) {
+      frame.deadlineMs = Number.POSITIVE_INFINITY;
+      outcomes.push([frame.messageId, outcome, code]);
+    },
     storeFull() {},
     flushes: { wake() {}, now() {} },
   });
@@ -60,6 +63,6 @@ test("what is past its deadline is not retried: at a reconnect a frame past its 
   now = 6_000;
   changed(false);
   changed(true);
-  expect(sent).toEqual(["past", "waits", "waits"]);
+  expect(sent).toEqual(["past", "waits", "past", "waits"]);
   expect(outcomes).toEqual([["past", "unknown", "timeout"]]);
 });

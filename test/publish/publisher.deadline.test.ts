@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { managerOf } from "../../src/nats/api.ts";
 import { streamName } from "../../src/nats/names.ts";
 import { natsServerForFile } from "../../testkit/for-file.ts";
-import { linesOf, nextTurn, startRig, stored } from "../../testkit/publisher-rig.ts";
+import { linesOf, nextTurn, requestWaiter, startRig, stored } from "../../testkit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
@@ -132,7 +132,7 @@ describe("a deadline concerns its own request", () => {
             heard.push([events, bytes]);
             resolve();
           };
-          rig.publisher.join(sink, { frameSettled }, performance.now() + 5_000);
+          rig.publisher.join(sink, requestWaiter(frameSettled), performance.now() + 5_000);
         }),
     );
     await Promise.all(settled);

@@ -12,7 +12,7 @@ describe("a silent server makes the outcome unknown", () => {
     await nextTurn();
     const gathered = rig.send("live", "gathered", { withinMs: 200 });
     const gatheredLonger = rig.send("live", "with it", { withinMs: 9_000 });
-    expect(await gathered).toEqual({ outcome: "refused", code: "timeout" });
+    expect(await gathered).toEqual({ outcome: "refused", code: "unavailable" });
     expect(await sent).toEqual({ outcome: "unknown", code: "timeout" });
     const next = rig.send("live", "next");
     await nextTurn();
@@ -22,7 +22,7 @@ describe("a silent server makes the outcome unknown", () => {
     expect(await next).toEqual(stored);
     expect(await gatheredLonger).toEqual(stored);
     expect(linesOf(await rig.stored("live"))).toEqual(["sent", "with it", "next"]);
-    expect(rig.heard.framesAcked).toBe(1);
+    expect(rig.heard.framesAcked).toBe(2);
     await rig.close();
   });
 

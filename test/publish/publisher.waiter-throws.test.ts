@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { natsServerForFile } from "../../testkit/for-file.ts";
-import { projectOf, startRig, stored } from "../../testkit/publisher-rig.ts";
+import { projectOf, requestWaiter, startRig, stored } from "../../testkit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
@@ -14,7 +14,7 @@ describe("a waiter that throws does not cost its neighbours", () => {
       const frameSettled = (): void => {
         throw new Error("a bug");
       };
-      rig.publisher.join(sink, { frameSettled }, performance.now() + 5_000);
+      rig.publisher.join(sink, requestWaiter(frameSettled), performance.now() + 5_000);
     }
     expect(await rig.send("live", "good")).toEqual(stored);
     expect((await rig.stored("live")).map((frame) => frame.lines)).toEqual([
@@ -27,7 +27,7 @@ describe("a waiter that throws does not cost its neighbours", () => {
   test("joining a frame to which nothing was added is a bug, and says so", async () => {
     const rig = await startRig(server);
     const sink = rig.publisher.sharedFrame("live", projectOf("alpha"), 10);
-    const waiter = { frameSettled: () => {} };
+    const waiter = requestWaiter(() => {});
     expect(() => rig.publisher.join(sink, waiter, 0)).toThrow("no line was appended");
     await rig.close();
   });

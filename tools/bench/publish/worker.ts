@@ -4,7 +4,7 @@
 
 import { jetstream } from "@nats-io/jetstream";
 import { createMetrics } from "../../../src/admin/metrics/metrics.ts";
-import type { FrameWaiter, Project } from "../../../src/base/types.ts";
+import type { Project, RequestWaiter } from "../../../src/base/types.ts";
 import { createAdmission } from "../../../src/intake/admission.ts";
 import { connectNats } from "../../../src/nats/link.ts";
 import { GroupPublisher } from "../../../src/publish/publisher.ts";
@@ -49,6 +49,7 @@ async function frames(): Promise<void> {
     config: config.config,
     monotonicMs,
     processId: "bench-0123456789",
+    identify: (record) => record.toString(),
     metrics,
     admission,
     log,
@@ -56,13 +57,15 @@ async function frames(): Promise<void> {
   const project: Project = { id: projectId, name: "", keys: [], enabled: true };
   await new Promise<void>((resolve, reject) => {
     let open = way.waiting;
-    const next = (waiter: FrameWaiter): void => {
+    const next = (waiter: RequestWaiter): void => {
       const frame = publisher.sharedFrame("live", project, line.length);
       frame.commit(frame.length + line.copy(frame.buffer, frame.length), 1);
       publisher.join(frame, waiter, monotonicMs() + 30_000);
     };
     for (let index = 0; index < way.waiting; index++) {
-      const waiter: FrameWaiter = {
+      const waiter: RequestWaiter = {
+        expectFrame: () => {},
+        whenEnded: () => {},
         frameSettled(outcome) {
           if (outcome !== "stored") return reject(new Error(`publish: a frame ended ${outcome}`));
           acknowledged++;
