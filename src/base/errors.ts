@@ -187,9 +187,9 @@ export const errorTable = {
   unavailable: {
     status: 503,
     title: "Events cannot be stored right now",
-    when: "JetStream cannot be reached; the stream is missing, would not keep what a 200 promises or acknowledges nothing; the project registry may lack the key, or more than one project claims it",
+    when: "JetStream cannot be reached, or takes no more events; a request of up to 256 KiB has waited for it as long as PENSTOCK_REQUEST_TIMEOUT_MS. Or the stream is missing or would not keep what a 200 promises; the project registry may lack the key, or more than one project claims it",
     remedy:
-      "Wait for the seconds that Retry-After says, and send it again. If it lasts, whoever runs this gateway looks at /readyz on the admin port.",
+      "Wait for the seconds that Retry-After says, which grow with the outage, and send it again. If it lasts, whoever runs this gateway looks at /readyz on the admin port.",
   },
   store_full: {
     status: 503,
@@ -223,7 +223,7 @@ export const errorTable = {
     title: "The store did not acknowledge in time",
     when: "the store did not acknowledge in time, so nobody knows whether it is stored; or the time was over before anything was stored, as the detail says",
     remedy:
-      "Wait for the seconds that Retry-After says, and send it again, with the same uuids: what may have been stored can be told by them.",
+      "Wait for the seconds that Retry-After says, which grow with the outage, and send it again unchanged. For two minutes the gateway process that answered knows the events again, and stores them once. Later, or elsewhere, their uuids tell what is stored twice.",
   },
 } as const satisfies Record<string, ErrorRow>;
 

@@ -11,6 +11,7 @@ import { uuidBytes } from "./uuid.ts";
 const beforeTimestamp = ',"timestamp":"';
 const beforeReceivedAt = '","received_at":"';
 const beforeTimestampSent = '","timestamp_sent":"';
+const sentBytes = beforeTimestampSent.length;
 const beforeKind = '"kind":"';
 
 /**
@@ -27,14 +28,16 @@ export function eventIdentity(bytes: Buffer): string {
   const kindAt = bytes.indexOf(beforeKind, receivedTo, "latin1");
   const uuid = bytes.toString("latin1", uuidAt, uuidAt + uuidBytes);
   const received = bytes.toString("latin1", receivedFrom, receivedTo);
-  const timestamp = bytes.toString("latin1", timeFrom, timeFrom + storedTimestampBytes);
-  const afterTimestamp = bytes.toString("latin1", timeFrom + storedTimestampBytes, receivedAt);
-  const isOurTime = timestamp === received || afterTimestamp.startsWith(beforeTimestampSent);
+  const timeTo = timeFrom + storedTimestampBytes;
+  const isCorrected = bytes.toString("latin1", timeTo, timeTo + sentBytes) === beforeTimestampSent;
+  const sentFrom = isCorrected ? timeTo + sentBytes : timeFrom;
+  const sentTo = sentFrom + storedTimestampBytes;
+  const time = bytes.toString("latin1", sentFrom, sentTo);
   return createHash("sha256")
     .update(isGenerated(uuid, received) ? "" : uuid)
     .update(bytes.subarray(uuidAt + uuidBytes, timestampAt))
-    .update(isOurTime ? "" : timestamp)
-    .update(afterTimestamp)
+    .update(time === received ? "" : time)
+    .update(bytes.subarray(sentTo, receivedAt))
     .update(bytes.subarray(kindAt))
     .digest("base64url");
 }
