@@ -89,7 +89,7 @@ describe("a retry of the newer protocol stores once", () => {
     const headers = v1Headers(project.key);
     const answer = await postV1(gateway, v1Body(batch), headers);
     expect(answer.status).toBe(200);
-    expect(answer.headers.get("retry-after")).toBe("1");
+    expect(answer.headers.get("retry-after")).toMatch(/^[12]$/);
     expect(Object.keys(answer.json.results ?? {})).toEqual(batch.map(({ uuid }) => uuid));
     const stored = uuidsOf(answer, "ok");
     const left = uuidsOf(answer, "retry");
@@ -156,7 +156,7 @@ describe("a retry of the newer protocol stores once", () => {
     expect(await uuids(project)).toEqual([first.uuid, last.uuid]);
   });
 
-  test("a request under way when nats-server dies is stored after its restart; later ones are refused at once", async () => {
+  test("a request under way when nats-server dies is stored after its restart, and so is a later one", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = [v1Event(), v1Event()];
@@ -165,10 +165,11 @@ describe("a retry of the newer protocol stores once", () => {
     await until(async () => /penstock_frames_unacked 1$/m.test(await gateway.metrics()));
     await gateway.nats.kill();
     await until(async () => /penstock_nats_connected 0$/m.test(await gateway.metrics()));
-    const refused = await postV1(gateway, v1Body([v1Event()]), v1Headers(project.key));
-    expect(refused).toMatchObject({ status: 503, json: { error: "unavailable" } });
+    const last = v1Event();
+    const later = postV1(gateway, v1Body([last]), v1Headers(project.key));
     await gateway.nats.restart();
     expect(outcomes(await waiting)).toEqual(["ok", "ok"]);
-    expect(await uuids(project)).toEqual(batch.map(({ uuid }) => uuid));
+    expect(outcomes(await later)).toEqual(["ok"]);
+    expect(await uuids(project)).toEqual([...batch, last].map(({ uuid }) => uuid));
   });
 });
