@@ -228,9 +228,9 @@ export class GroupPublisher implements Publisher {
     for (const [fate, events] of taken) {
       const again: FrameWaiter = {
         frameSettled: (outcome, code) =>
-          waiter.frameSettled(outcome === "stored" ? "duplicate" : outcome, code, events, 0),
+          waiter.frameSettled(outcome === "stored" ? "duplicate" : outcome, code, events, 0, 0),
       };
-      if (fate.frame === undefined) again.frameSettled("stored", undefined, events, 0);
+      if (fate.frame === undefined) again.frameSettled("stored", undefined, events, 0, 0);
       else fate.frame.join(again, deadlineMs);
     }
     return !hasOthers;

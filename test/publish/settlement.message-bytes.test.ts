@@ -9,6 +9,7 @@ import {
   nextTurn,
   projectOf,
   type Rig,
+  requestWaiter,
   startRig,
 } from "../../testkit/publisher-rig.ts";
 
@@ -29,13 +30,11 @@ function send(rig: Rig, project: string, line: string, messageId?: string): Prom
     : publisher.sharedFrame("live", projectOf(project), text.length);
   sink.commit(sink.length + sink.buffer.write(text, sink.length), 1);
   return new Promise((resolve, reject) => {
-    const waiter = {
-      frameSettled(outcome: string, _code: unknown, _events: number, bytes: number, all: number) {
-        if (outcome === "duplicate") resolve(0);
-        else if (outcome === "stored" && bytes === text.length) resolve(all);
-        else reject(new Error(`${outcome} ${bytes}`));
-      },
-    };
+    const waiter = requestWaiter((outcome, _code, _events, bytes, all) => {
+      if (outcome === "duplicate") resolve(0);
+      else if (outcome === "stored" && bytes === text.length) resolve(all);
+      else reject(new Error(`${outcome} ${bytes}`));
+    });
     const deadlineMs = performance.now() + 10_000;
     if (own) publisher.submit(sink, messageId, waiter, deadlineMs);
     else publisher.join(sink, waiter, deadlineMs);
