@@ -62,7 +62,7 @@ describe("a long answer goes out as it is read", () => {
     expect(server.http.inflight()).toBe(1);
     const { head, body } = await readLong(wire, longBytes);
     expect(head).toMatch(
-      /^HTTP\/1.1 200 OK\r\n.*Retry-After: 1\r\n.*Content-Length: 24000000\r\n\r\n$/s,
+      /^HTTP\/1.1 200 OK\r\n.*Retry-After: [12]\r\n.*Content-Length: 24000000\r\n\r\n$/s,
     );
     expect(head).not.toMatch(/Connection/);
     expect(body.equals(Buffer.alloc(longBytes, "abcdefghijklmnopqrstuvwxyz"))).toBe(true);
