@@ -324,7 +324,7 @@ export interface Publisher {
   /**
    * Undefined when events can be taken now, else the code to refuse them with (`unavailable`,
    * `store_full`, `draining`). While the store is away, a small request is taken and waits for it.
-   * `requestBytes`: any number unless given.
+   * Without `requestBytes` the request counts as large.
    */
   refusal(requestBytes?: number): ErrorCode | undefined;
   /**

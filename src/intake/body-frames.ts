@@ -3,15 +3,9 @@
 // have uuids, else only if the sending before has failed.
 
 import type { FrameSink, FrameWaiter, Publisher } from "../base/types.ts";
-import type { FailedBodies } from "./failed-bodies.ts";
+import type { FailedBodies, NamedBody } from "./failed-bodies.ts";
 import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
 import type { Work } from "./work.ts";
-
-export interface NamedBody {
-  /** A hash of project, lane and body: nothing else in the stream has the same. */
-  readonly id: string;
-  readonly failed: FailedBodies;
-}
 
 export class BodyFrames extends OwnFrames {
   readonly #bodyId: string;

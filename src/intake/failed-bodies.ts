@@ -42,3 +42,9 @@ export class FailedBodies {
     if (this.#failed.size > bodiesMax) this.#failed.delete(this.#failed.keys().next().value!);
   }
 }
+
+export interface NamedBody {
+  /** A hash of project, lane and body: nothing else in the stream has the same. */
+  readonly id: string;
+  readonly failed: FailedBodies;
+}

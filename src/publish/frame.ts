@@ -8,7 +8,6 @@ import type { StreamState } from "../nats/readiness.ts";
 import type { Departure, Departures } from "./departures.ts";
 import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
-import type { Fate } from "./timed-out-events.ts";
 
 /** The frames that one project, or one partition, has under way on one of the ways to the store. */
 export class FrameQueue {
@@ -252,6 +251,17 @@ export class Frame implements FrameSink {
     this.memory.write(head, start, "latin1");
     CRLF.copy(this.memory, end);
     return this.memory.subarray(start, end + CRLF.length);
+  }
+}
+
+/** What became of a frame whose events are remembered. */
+export class Fate {
+  /** Undefined once it is settled. */
+  frame: Frame | undefined;
+  isStored = false;
+
+  constructor(frame: Frame) {
+    this.frame = frame;
   }
 }
 

@@ -5,24 +5,13 @@
 // has timed out.
 
 import type { RequestWaiter } from "../base/types.ts";
-import type { Frame } from "./frame.ts";
+import { Fate, type Frame } from "./frame.ts";
 
 /** Maximum number of remembered events. Beyond that the oldest is forgotten. */
 const eventsMax = 65_536;
 /** As long as the streams know a frame that is sent again. */
 const rememberedMs = 120_000;
 const lineFeed = 0x0a;
-
-/** What became of a frame whose events are remembered. */
-export class Fate {
-  /** Undefined once it is settled. */
-  frame: Frame | undefined;
-  isStored = false;
-
-  constructor(frame: Frame) {
-    this.frame = frame;
-  }
-}
 
 interface TimedOut {
   readonly identity: string;
