@@ -54,9 +54,9 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
       continue;
     }
     const event = value as StoredEvent;
-    const { project_id: projectId, uuid } = event;
+    const { project_id: projectId, uuid, event: name, distinct_id: distinctId } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
-    const key = `${projectId}/${uuid}`;
+    const key = JSON.stringify([projectId, uuid, name, distinctId]);
     const other = isWhole ? undefined : window.duplicateOf(key, frame);
     if (other !== undefined) found.duplicatesOf.add(other);
     if (other !== undefined || (window.size > 0 && seen.has(key))) {

@@ -35,7 +35,7 @@ export interface ConsumeOptions {
    * 300,000 by default.
    */
   readonly processingTimeoutMs?: number | undefined;
-  /** The window in which an event that comes again, by its `uuid`, is left out. */
+  /** The window in which an event that comes again, by its `uuid`, `event` and `distinct_id`, is left out. */
   readonly deduplication?: DeduplicationOptions | undefined;
   /** Told of all that a reader should know. Without it, `console.warn` is. An error thrown ends. */
   readonly onNotice?: ((notice: Notice) => void) | undefined;
@@ -94,7 +94,7 @@ export interface Frame {
   readonly events: readonly StoredEvent[];
   /** The JSON text of each event, by the same index, as it is stored. */
   readonly lines: readonly string[];
-  /** How many events were left out because their uuid had been delivered before. */
+  /** How many events were left out because they had been delivered before. */
   readonly duplicates: number;
   /** It was, or may have been, delivered before. */
   readonly redelivered: boolean;

@@ -1,4 +1,4 @@
-// Remembers which events were delivered, by project and uuid, in a window that is bounded in number
+// Remembers which events were delivered, by project, uuid, name and distinct id, in a window that is bounded in number
 // and time. A frame that is delivered again finds its own events and keeps them.
 
 interface UuidWindowOptions {

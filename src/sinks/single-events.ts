@@ -1,4 +1,4 @@
-// The events of a batch with each uuid of a project once: the first of those that are the same. And
+// The events of a batch, each once: the first of those with one uuid, name and distinct id. And
 // the one that comes after each, for a target that does not take the first.
 
 import type { SinkRecord } from "./sink-target.ts";
@@ -13,7 +13,7 @@ export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   });
 }
 
-/** By an event, the next one of the same uuid and project. */
+/** By an event, the next one that is the same. */
 export function nextCopies(events: readonly SinkRecord[]): Map<SinkRecord, SinkRecord> {
   const last = new Map<string, SinkRecord>();
   const next = new Map<SinkRecord, SinkRecord>();
@@ -26,6 +26,6 @@ export function nextCopies(events: readonly SinkRecord[]): Map<SinkRecord, SinkR
   return next;
 }
 
-function keyOf({ uuid, projectId }: SinkRecord): string {
-  return `${uuid}${projectId}`;
+function keyOf({ uuid, projectId, event, distinctId }: SinkRecord): string {
+  return JSON.stringify([uuid, projectId, event, distinctId]);
 }

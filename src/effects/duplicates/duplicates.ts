@@ -1,4 +1,4 @@
-// Tells whether a stream has had an event's uuid before, within a window of 30 to 60 minutes. The
+// Tells whether a stream has had an event (its uuid, name and distinct id) before, within a window of 30 to 60 minutes. The
 // memory is two generations of hashes. Which lines each of them holds is two stream sequences, so
 // that reading the stream again from there makes the same memory: it is never saved.
 

@@ -9,7 +9,7 @@ export interface StoredLine {
   /** Index in the frame. */
   readonly line: number;
   readonly projectId: string;
-  /** 64 bits of a hash over project and event uuid, as two signed words of 32 bits. */
+  /** 64 bits of a hash over project, uuid, name and distinct id, as two signed words of 32 bits. */
   readonly uuidHashHigh: number;
   readonly uuidHashLow: number;
   readonly receivedAtMs: number;

@@ -137,6 +137,8 @@ export class MemberFacts {
     facts.uuidAt = 0;
     if (this.projectId === undefined) return "its project_id is none";
     facts.projectId = this.projectId;
+    takeSpan(facts.event, this.#field("event"));
+    takeSpan(facts.id, this.#field("distinct_id"));
     const { start, end, type } = this.#field("distinct_id");
     facts.distinctId = type === TokenType.EmptyString ? "" : idText(body, start, end, type);
     return facts.distinctId === "" ? "its distinct_id is blank" : undefined;
@@ -166,6 +168,12 @@ export class MemberFacts {
       ? undefined
       : "its person_profile is no boolean";
   }
+}
+
+function takeSpan(to: Span, { start, end, type }: Span): void {
+  to.start = start;
+  to.end = end;
+  to.type = type;
 }
 
 /** The text of a short string; undefined for anything else. */

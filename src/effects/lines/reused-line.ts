@@ -8,10 +8,10 @@ import type { EventFacts } from "../rules/event-facts.ts";
 import type { PlainTexts } from "../rules/plain-texts.ts";
 import { frameRank, lineRank } from "../stamp.ts";
 import type { EventEffect, LinePlace, Stamp, UsageClass } from "../types.ts";
+import { EventHash } from "./event-hash.ts";
 import { IdHash } from "./id-hash.ts";
 import type { StoredLine } from "./line.ts";
 import { usageClassOf } from "./line-facts.ts";
-import { UuidHash } from "./uuid-hash.ts";
 import type { WrittenLines } from "./written-lines.ts";
 
 export class ReusedLine implements StoredLine {
@@ -30,7 +30,7 @@ export class ReusedLine implements StoredLine {
   isPlain = true;
   readonly #facts: EventFacts;
   readonly #rules: EffectRules;
-  readonly #hash: UuidHash;
+  readonly #hash: EventHash;
   readonly #idHash = new IdHash();
   readonly #written: WrittenLines;
   /** The index of the written line whose facts are not all filled; -1: they are. */
@@ -49,7 +49,7 @@ export class ReusedLine implements StoredLine {
     this.frame = options.frame;
     this.#facts = options.facts;
     this.#written = options.written;
-    this.#hash = new UuidHash(options.uuidKey);
+    this.#hash = new EventHash(options.uuidKey);
     this.#rules = new EffectRules(options.texts);
   }
 
@@ -63,7 +63,7 @@ export class ReusedLine implements StoredLine {
     const facts = this.#facts;
     this.#unfilled = -1;
     this.#take(line, true);
-    this.#hash.set(facts.projectId, facts.uuidView, facts.uuidAt);
+    this.#hash.set(facts);
     this.uuidHashHigh = this.#hash.high;
     this.uuidHashLow = this.#hash.low;
     this.#hashId();

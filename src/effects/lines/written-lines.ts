@@ -49,7 +49,7 @@ export class WrittenLines {
   #text: ScannedText;
   #projectId = "";
 
-  /** `text`: one with the table of every text that will be read. `uuidKey`: see UuidHash. */
+  /** `text`: one with the table of every text that will be read. `uuidKey`: see EventHash. */
   constructor(text: ScannedText, uuidKey: Uint32Array) {
     this.#text = text;
     this.#place.set(uuidKey, 3);

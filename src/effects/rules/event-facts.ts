@@ -42,6 +42,9 @@ export class EventFacts {
   special: SpecialEvent = SpecialEvent.None;
   personProfile = true;
   distinctId = "";
+  /** Its name and its distinct id; of a line as the gateway writes it the addon has hashed them. */
+  readonly event = new Span();
+  readonly id = new Span();
   receivedAtMs = Number.NaN;
   /** The event's time, but never later than `receivedAtMs`. */
   timeMs = Number.NaN;

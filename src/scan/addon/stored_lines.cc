@@ -185,9 +185,7 @@ class LineReader {
     line[kLineUuidAt] = static_cast<uint32_t>(uuid_at);
     line[kLineProjectStart] = static_cast<uint32_t>(project_start_);
     line[kLineProjectEnd] = static_cast<uint32_t>(project_end_);
-    const HashWords hash = uuid_hash(project_key_, uuid);
-    line[kLineUuidHigh] = hash.high;
-    line[kLineUuidLow] = hash.low;
+    uuid_ = uuid;
     return reader.pass(reader.at(), end);
   }
 
@@ -213,6 +211,9 @@ class LineReader {
     const uint8_t* const id = reader.here();
     if (!reader.pass(field_start(row, kDistinctId), field_end(row, kDistinctId))) return false;
     const auto id_length = static_cast<size_t>(reader.here() - id);
+    const HashWords hash = event_hash(project_key_, uuid_, {event, event_length}, {id, id_length});
+    line[kLineUuidHigh] = hash.high;
+    line[kLineUuidLow] = hash.low;
     line[kLineIdStart] = field_start(row, kDistinctId);
     line[kLineIdEnd] = field_end(row, kDistinctId);
     if (field_type(row, kDistinctId) == kPlainString && id_length > 2)
@@ -332,6 +333,8 @@ class LineReader {
   size_t project_start_ = 0;
   size_t project_end_ = 0;
   HashWords project_key_{};
+  /** Of the line that is read. */
+  const uint8_t* uuid_ = nullptr;
   /** The text between timestamp and properties of a line before, and what was read of it. */
   Part middle_;
   uint32_t middle_flags_ = 0;

@@ -1,5 +1,5 @@
 // The hashes by which events and distinct ids are known again, in 32-bit arithmetic: the same as
-// src/effects/lines/uuid-hash.ts and id-hash.ts make. Databases hold what the one of ids says, so
+// src/effects/lines/event-hash.ts and id-hash.ts make. Databases hold what the one of ids says, so
 // it may never change. The one of events has a key that its caller draws.
 
 #pragma once
@@ -71,25 +71,50 @@ class HalfSipHash {
   uint32_t v3_;
 };
 
-/** The key of the uuids of that project. */
+/** The key of the events of that project. */
 inline HashWords project_key(HashWords key, const uint8_t* id, size_t length) {
   HalfSipHash hash(key);
   for (size_t at = 0; at < length; at++) hash.add(id[at]);
   return hash.end(length);
 }
 
-/** Of the 36 characters of a uuid, in whatever case. */
-inline HashWords uuid_hash(HashWords project_key, const uint8_t* uuid) {
+/** Part of a text. */
+struct TextPart {
+  const uint8_t* start;
+  size_t length;
+};
+
+inline uint32_t four_bytes(const uint8_t* four) {
+  return uint32_t{four[0]} << 24 | uint32_t{four[1]} << 16 | uint32_t{four[2]} << 8 | four[3];
+}
+
+/** Adds a text, four bytes a word, and its length. Returns the number of words. */
+inline size_t add_text(HalfSipHash& hash, TextPart text) {
+  size_t words = 1;
+  size_t at = 0;
+  for (; at + 4 <= text.length; at += 4, words++) hash.add(four_bytes(text.start + at));
+  if (at < text.length) {
+    uint32_t last = 0;
+    for (; at < text.length; at++) last = last << 8 | text.start[at];
+    hash.add(last);
+    words++;
+  }
+  hash.add(static_cast<uint32_t>(text.length));
+  return words;
+}
+
+/**
+ * Of the 36 characters of a uuid, in whatever case, and of the event's name and distinct id as they
+ * are in the line, with their quotes.
+ */
+inline HashWords event_hash(HashWords project_key, const uint8_t* uuid, TextPart event,
+                            TextPart id) {
   // Where its eight words begin, hyphens left out.
   constexpr size_t kWordPlaces[] = {0, 4, 9, 14, 19, 24, 28, 32};
   HalfSipHash hash(project_key);
-  for (const size_t place : kWordPlaces) {
-    const uint8_t* const four = uuid + place;
-    hash.add((uint32_t{four[0]} << 24 | uint32_t{four[1]} << 16 | uint32_t{four[2]} << 8 |
-              uint32_t{four[3]}) |
-             0x20202020u);
-  }
-  return hash.end(8);
+  for (const size_t place : kWordPlaces) hash.add(four_bytes(uuid + place) | 0x20202020u);
+  const size_t words = add_text(hash, event) + add_text(hash, id);
+  return hash.end(8 + words);
 }
 
 /** Of a distinct id in ASCII. */

@@ -132,7 +132,7 @@ export function tablesSql(database: string, form: ServerForm): string[] {
       eventTypes,
       `ReplacingMergeTree
 PARTITION BY toYYYYMM(stored_at)
-ORDER BY (project_id, day, event, uuid)${safe}`,
+ORDER BY (project_id, day, event, uuid, distinct_id)${safe}`,
     ),
     table(
       "rejected",

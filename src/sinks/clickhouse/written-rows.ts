@@ -57,16 +57,16 @@ export class WrittenRows {
       ([stream, { from, to }]) =>
         `(stream = '${escaped(stream)}' AND sequence BETWEEN ${from} AND ${to})`,
     );
-    const sql = `SELECT stream, sequence, project_id, toString(uuid) FROM ${this.#events}
+    const sql = `SELECT stream, sequence, project_id, toString(uuid), event, distinct_id FROM ${this.#events}
       WHERE stored_at >= ${seconds(fromMs, Math.floor)} AND stored_at <= ${seconds(toMs, Math.ceil)}
         AND (${places.join(" OR ")})`;
     const rows = await this.#client.rows("read what was written in", sql);
     const there = new Set(rows.map((row) => row.join("\n")));
     return new Set(
-      asked.filter(({ stream, sequence, projectId, uuid }) =>
+      asked.filter(({ stream, sequence, projectId, uuid, event, distinctId }) =>
         // The uuid tells a message from one that had its number in a stream before this one. The
         // line does not count: it is another one where `penstock erase` took out one before it.
-        there.has([stream, sequence, projectId, uuid].join("\n")),
+        there.has([stream, sequence, projectId, uuid, event, distinctId].join("\n")),
       ),
     );
   }

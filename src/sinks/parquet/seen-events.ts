@@ -1,30 +1,35 @@
-// The events that were written lately, by project and uuid, so that one that is sent again soon is
-// not written again. All of a uuid is kept, and no hash of it: nothing is taken for something else.
+// The events that were written lately, by project, uuid, name and distinct id, so that one that is
+// sent again soon is not written again. All of a uuid is kept, and 32 bits of a hash of the texts.
 // Two generations of a fixed size; when the newer one is full, the older one is forgotten.
 
 import type { SinkRecord } from "../sink-target.ts";
 
-/** 28 MiB a generation when it is full: 20 of events, and 8 of slots, of which half are free. */
+/** 32 MiB a generation when it is full: 24 of events, and 8 of slots, of which half are free. */
 const eventsMax = 2 ** 20;
 const projectsMax = 65_536;
 const roomAtFirst = 2 ** 11;
 const growth = 8;
-/** Four of the uuid, and the project. */
-const words = 5;
+/** Four of the uuid, one of name and distinct id. */
+const nameWords = 5;
+/** Those, and the project. */
+const words = nameWords + 1;
 /** A slot holds the number of an event, from 1 on, and above it some bits of its hash. */
 const numberMask = 2 ** 21 - 1;
 
 export class SeenEvents {
   #newer = new Generation(roomAtFirst);
   #older = new Generation(roomAtFirst);
-  readonly #uuid = new Int32Array(4);
+  readonly #name = new Int32Array(nameWords);
 
   /** False: it was there. */
-  add({ uuid, projectId }: Pick<SinkRecord, "uuid" | "projectId">): boolean {
-    readUuid(uuid, this.#uuid);
-    const hash = hashOf(this.#uuid, 0);
-    if (this.#older.has(hash, this.#uuid, projectId)) return false;
-    if (!this.#newer.add(hash, this.#uuid, projectId)) return false;
+  add(event: Pick<SinkRecord, "uuid" | "projectId" | "event" | "distinctId">): boolean {
+    const { projectId } = event;
+    const name = this.#name;
+    readUuid(event.uuid, name);
+    name[4] = textHash(textHash(0, event.event), event.distinctId);
+    const hash = hashOf(name, 0);
+    if (this.#older.has(hash, name, projectId)) return false;
+    if (!this.#newer.add(hash, name, projectId)) return false;
     if (this.#newer.isFull) {
       this.#older = this.#newer;
       // As large at once: it would grow to that again.
@@ -65,49 +70,50 @@ class Generation {
     return this.#size >= eventsMax || this.#projects.size >= projectsMax;
   }
 
-  has(hash: number, uuid: Int32Array, projectId: string): boolean {
+  has(hash: number, name: Int32Array, projectId: string): boolean {
     const project = this.#projects.get(projectId);
-    return project !== undefined && this.#slots[this.#slotOf(hash, uuid, project)] !== 0;
+    return project !== undefined && this.#slots[this.#slotOf(hash, name, project)] !== 0;
   }
 
-  add(hash: number, uuid: Int32Array, projectId: string): boolean {
+  add(hash: number, name: Int32Array, projectId: string): boolean {
     let project = this.#projects.get(projectId);
     if (project === undefined) {
       project = this.#projects.size + 1;
       this.#projects.set(projectId, project);
     }
-    const slot = this.#slotOf(hash, uuid, project);
+    const slot = this.#slotOf(hash, name, project);
     if (this.#slots[slot] !== 0) return false;
     const events = this.#events;
     const at = words * this.#size;
-    for (let word = 0; word < 4; word++) events[at + word] = uuid[word]!;
-    events[at + 4] = project;
+    for (let word = 0; word < nameWords; word++) events[at + word] = name[word]!;
+    events[at + nameWords] = project;
     this.#slots[slot] = (hash & ~numberMask) | ++this.#size;
     if (this.#size === this.#room && this.#room < eventsMax) this.#grow();
     return true;
   }
 
   /** Where it stands, or would. */
-  #slotOf(hash: number, uuid: Int32Array, project: number): number {
+  #slotOf(hash: number, name: Int32Array, project: number): number {
     const slots = this.#slots;
     const mask = slots.length - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const held = slots[slot]!;
       if (held === 0) return slot;
-      if (((held ^ hash) & ~numberMask) === 0 && this.#isAt(held & numberMask, uuid, project))
+      if (((held ^ hash) & ~numberMask) === 0 && this.#isAt(held & numberMask, name, project))
         return slot;
     }
   }
 
-  #isAt(number: number, uuid: Int32Array, project: number): boolean {
+  #isAt(number: number, name: Int32Array, project: number): boolean {
     const events = this.#events;
     const at = words * (number - 1);
     return (
-      events[at] === uuid[0] &&
-      events[at + 1] === uuid[1] &&
-      events[at + 2] === uuid[2] &&
-      events[at + 3] === uuid[3] &&
-      events[at + 4] === project
+      events[at] === name[0] &&
+      events[at + 1] === name[1] &&
+      events[at + 2] === name[2] &&
+      events[at + 3] === name[3] &&
+      events[at + 4] === name[4] &&
+      events[at + nameWords] === project
     );
   }
 
@@ -149,13 +155,23 @@ function fourDigits(uuid: string, at: number): number {
 }
 
 /** Nobody who chooses uuids can make all of them be looked for at one place. */
-const key = crypto.getRandomValues(new Int32Array(4));
+const key = crypto.getRandomValues(new Int32Array(nameWords));
 
-/** Takes the uuid whose four words begin at `at`, whatever project it is of. */
-function hashOf(uuids: Int32Array, at: number): number {
+/** Goes on from the hash of another text. */
+function textHash(before: number, text: string): number {
+  let hash = before ^ key[0]! ^ text.length;
+  for (let at = 0; at < text.length; at++) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), 0x2c1b3c6d);
+    hash ^= hash >>> 15;
+  }
+  return hash;
+}
+
+/** Takes the event whose words begin at `at`, whatever project it is of. */
+function hashOf(names: Int32Array, at: number): number {
   let mixed = 0;
-  for (let word = 0; word < 4; word++) {
-    mixed = Math.imul(mixed ^ uuids[at + word]! ^ key[word]!, 0x2c1b3c6d);
+  for (let word = 0; word < nameWords; word++) {
+    mixed = Math.imul(mixed ^ names[at + word]! ^ key[word]!, 0x2c1b3c6d);
     mixed ^= mixed >>> 15;
   }
   mixed = Math.imul(mixed, 0x297a2d39);

@@ -11,6 +11,7 @@ import { type PostgresAddress, readAddress } from "../../postgres/address.ts";
 import { arrayOf } from "../../postgres/arrays.ts";
 import { requireUtf8 } from "../../postgres/encoding.ts";
 import { selectRows } from "../../postgres/select-rows.ts";
+import { eventKey } from "../event-key.ts";
 import { refusedLine } from "../refused-line.ts";
 import { singleEvents } from "../single-events.ts";
 import type {
@@ -50,14 +51,21 @@ const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
 /** So many of one batch, none taken, and no older one either: the table is not as it should be. */
 const refusedMax = 100;
-/** Those that are new; several of one uuid are one. */
+/**
+ * Notes those that are new. Rows of older releases have the uuid itself as their key, and stand for
+ * each event that has it.
+ */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
-  SELECT uuid, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
-  FROM unnest($1::uuid[], $2::text[], $3::float8[]) AS new (uuid, project_id, ms)
-  ORDER BY uuid, project_id
+  SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
+  FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::float8[]) AS new (key, project_id, uuid, ms)
+  WHERE NOT EXISTS (SELECT FROM event_keys AS old
+    WHERE old.uuid = new.uuid AND old.project_id = new.project_id)
+  ORDER BY key, project_id
   ON CONFLICT DO NOTHING`;
-const knownKeysSql = `SELECT uuid, project_id FROM event_keys
-  JOIN unnest($1::uuid[], $2::text[]) AS wanted (uuid, project_id) USING (uuid, project_id)`;
+const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
+    WITH ORDINALITY AS wanted (key, project_id, uuid, at)
+  WHERE EXISTS (SELECT FROM event_keys AS old
+    WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
 const rejectedSql = `INSERT INTO rejected
   (stream, sequence, line, stored_at, project_id, reason, detail, record)
   SELECT stream, sequence, line, to_timestamp(ms / 1000.0), project_id, reason, detail, record
@@ -234,7 +242,7 @@ export class PostgresTarget implements SinkTarget {
   }
 }
 
-/** Notes the uuids of those that are not in the database, and gives these events. */
+/** Notes the keys of those that are not in the database, and gives these events. */
 async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<SinkRecord[]> {
   if (events.length === 0) return [];
   const noted = async (some: readonly SinkRecord[]): Promise<number> => {
@@ -245,8 +253,8 @@ async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<S
   if ((await noted(events)) === events.length) return [...events];
   await client.query("ROLLBACK TO SAVEPOINT before_keys");
   const rows = await selectRows(client, knownKeysSql, keysOf(events));
-  const known = new Set(rows.map(([uuid, project]) => `${uuid}${project}`));
-  const fresh = events.filter(({ uuid, projectId }) => !known.has(`${uuid}${projectId}`));
+  const known = new Set(rows.map(([at]) => Number(at)));
+  const fresh = events.filter((_, index) => !known.has(index + 1));
   if (fresh.length > 0 && (await noted(fresh)) !== fresh.length)
     throw new StoreError("somebody else writes into event_keys");
   return fresh;
@@ -262,10 +270,11 @@ function knownOf(events: readonly SinkRecord[], fresh: readonly SinkRecord[]): S
   return known.map((event) => ({ ...event, uuid: randomUUID() }));
 }
 
-function keysOf(events: readonly SinkRecord[]): [string, string] {
+function keysOf(events: readonly SinkRecord[]): [keys: string, projects: string, uuids: string] {
   return [
-    `{${events.map(({ uuid }) => uuid).join(",")}}`,
+    `{${events.map(eventKey).join(",")}}`,
     arrayOf(events.map(({ projectId }) => projectId)),
+    `{${events.map(({ uuid }) => uuid).join(",")}}`,
   ];
 }
 

@@ -64,6 +64,11 @@ describe("a line", () => {
 
   test("has the same hash in every case of its uuid, and another elsewhere", () => {
     const { uuidHashHigh, uuidHashLow } = readLine(good);
+    // Another event under the same uuid.
+    for (const part of [/"event":"/, /"distinct_id":"/]) {
+      const other = readLine(good.replace(part, (begin) => `${begin}x`));
+      expect([other.uuidHashHigh, other.uuidHashLow]).not.toEqual([uuidHashHigh, uuidHashLow]);
+    }
     const upper = readLine(recordOf({ uuid: eventUuid.toUpperCase() }));
     expect([upper.uuidHashHigh, upper.uuidHashLow]).toEqual([uuidHashHigh, uuidHashLow]);
     expect(upper.effect.eventUuid).toBe(eventUuid);

@@ -4,8 +4,8 @@
 import { randomFillSync } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { EventHash } from "../../../src/effects/lines/event-hash.ts";
 import { MemberFacts } from "../../../src/effects/lines/member-facts.ts";
-import { UuidHash } from "../../../src/effects/lines/uuid-hash.ts";
 import { viewed } from "../../../src/effects/lines/viewed-bytes.ts";
 import { WrittenLines } from "../../../src/effects/lines/written-lines.ts";
 import { isPlainEvent } from "../../../src/effects/rules/effect-of.ts";
@@ -22,7 +22,7 @@ import { idHashOf } from "../line-kit.ts";
 const scanner = createNativeScanner(1_024);
 const uuidKey = randomFillSync(new Uint32Array(2));
 const written = new WrittenLines({ ...viewed(Buffer.alloc(0)), table: scanner.table }, uuidKey);
-const uuidHash = new UuidHash(uuidKey);
+const eventHash = new EventHash(uuidKey);
 const memberFacts = new MemberFacts();
 const storedAtMs = Date.UTC(2026, 11, 31);
 
@@ -71,20 +71,26 @@ function takesRow(text: Parameters<WrittenLines["read"]>[0], index: number): boo
 }
 
 /** The addon's hashes are those that are made here. */
-function expectHashes(
-  { projectId, uuidView, uuidAt, distinctId }: EventFacts,
-  index: number,
-): void {
-  uuidHash.set(projectId, uuidView, uuidAt);
-  expect(written.hashWord(index, Line.UuidHigh)).toBe(uuidHash.high);
-  expect(written.hashWord(index, Line.UuidLow)).toBe(uuidHash.low);
+function expectHashes(facts: EventFacts, index: number): void {
+  const { distinctId } = facts;
+  eventHash.set(facts);
+  expect(written.hashWord(index, Line.UuidHigh)).toBe(eventHash.high);
+  expect(written.hashWord(index, Line.UuidLow)).toBe(eventHash.low);
   if (!written.hasPlainId(index)) return;
   const { idHashHigh, idHashLow } = idHashOf(distinctId);
   expect(written.hashWord(index, Line.IdHigh)).toBe(idHashHigh);
   expect(written.hashWord(index, Line.IdLow)).toBe(idHashLow);
 }
 
-function said({ body, uuidBody, uuidView, uuidAt, ...facts }: EventFacts): object {
+function said({
+  body,
+  uuidBody,
+  uuidView,
+  uuidAt,
+  event: _,
+  id: __,
+  ...facts
+}: EventFacts): object {
   const values = Object.entries(facts).map(([name, value]) => [
     name,
     value instanceof Span ? spanText(body, value) : (value as unknown),

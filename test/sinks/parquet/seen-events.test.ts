@@ -5,7 +5,9 @@ import { SeenEvents } from "../../../src/sinks/parquet/seen-events.ts";
 
 const uuidOf = (index: number): string =>
   `0190aaaa-bbbb-7ccc-8ddd-${index.toString(16).padStart(12, "0")}`;
-const inProject = (uuid: string, projectId = "shop") => ({ uuid, projectId });
+const inProject = (uuid: string, projectId = "shop", event = "e", distinctId = "u") => ({
+  ...{ uuid, projectId, event, distinctId },
+});
 
 test("an event is new once, in each project, whichever digit tells it from others", () => {
   const seen = new SeenEvents();
@@ -19,6 +21,14 @@ test("an event is new once, in each project, whichever digit tells it from other
     expect(seen.add(inProject(other))).toBe(true);
     expect(seen.add(inProject(other))).toBe(false);
   }
+});
+
+test("two events under one uuid are two", () => {
+  const seen = new SeenEvents();
+  const names = ["", "a", "b", "ab", "ä", "aa"];
+  const all = names.flatMap((event) => names.map((id) => inProject(uuidOf(1), "shop", event, id)));
+  expect(all.map((event) => seen.add(event))).toEqual(all.map(() => true));
+  expect(all.map((event) => seen.add(event))).toEqual(all.map(() => false));
 });
 
 test("a million events are remembered, and those before two million are not", () => {

@@ -69,6 +69,38 @@ test("every event of every stream is there once, with all that its record has", 
   expect(counts.duplicates).toBe(sent - counts.events);
 });
 
+test("two events under one uuid are two, each written once, and keys of older releases count", async () => {
+  const url = await newDatabase(postgres);
+  const one = { uuid: uuid(), receivedAtMs };
+  const events = [
+    { ...one, event: "a", distinctId: "d" },
+    { ...one, event: "b", distinctId: "d" },
+    { ...one, event: "a", distinctId: "e" },
+  ];
+  const frame = { lane: "live", projectId: "shop" } as const;
+  await storeFrames(connection, [
+    { ...frame, messageId: "first", events: [...events, events[0]!] },
+    { ...frame, messageId: "again", events },
+  ]);
+  const sink = startSink(connection, new PostgresTarget({ url, schema }));
+  await untilWritten(url);
+  const written = `SELECT event || distinct_id AS name FROM ${schema}.events ORDER BY 1`;
+  const names = async () => (await asked(url, written)).map(({ name }) => name);
+  expect(await names()).toEqual(["ad", "ae", "bd"]);
+  expect(sink.counts).toMatchObject({ events: 3, duplicates: 4 });
+
+  // An older release has noted the uuid of what it has written.
+  const older = { uuid: uuid(), receivedAtMs, event: "old", distinctId: "d" };
+  await asked(
+    url,
+    `INSERT INTO ${schema}.event_keys VALUES ('${older.uuid}', 'shop', '2026-01-01')`,
+  );
+  const fresh = { uuid: uuid(), receivedAtMs, event: "new", distinctId: "d" };
+  await storeFrames(connection, [{ ...frame, messageId: "old", events: [older, fresh] }]);
+  await untilWritten(url);
+  expect(await names()).toEqual(["ad", "ae", "bd", "newd"]);
+});
+
 test("a record's fields are columns, years 0 and 9999 and odd spellings among them", async () => {
   const url = await newDatabase(postgres);
   const properties = '{"a":  1e3,"b":"\\u00e9 \\" \\\\","c":[null,12345678901234567890.12345]}';

@@ -2,13 +2,19 @@
 
 import { randomFillSync } from "node:crypto";
 import { expect, test } from "vitest";
-import { UuidHash } from "../../../src/effects/lines/uuid-hash.ts";
+import { EventHash } from "../../../src/effects/lines/event-hash.ts";
+import { Span } from "../../../src/effects/rules/event-facts.ts";
 
-const hash = new UuidHash(randomFillSync(new Uint32Array(2)));
+const hash = new EventHash(randomFillSync(new Uint32Array(2)));
 
-function hashOf(projectId: string, uuid: string, under = hash): bigint {
-  const bytes = Buffer.from(uuid);
-  under.set(projectId, new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0);
+function hashOf(projectId: string, uuid: string, under = hash, names = ['"e"', '"u"']): bigint {
+  const [event, id] = [new Span(), new Span()];
+  const body = Buffer.from([uuid, ...names].join(""));
+  event.start = uuid.length;
+  event.end = event.start + Buffer.byteLength(names[0]!);
+  [id.start, id.end] = [event.end, body.length];
+  const uuidView = new DataView(body.buffer, body.byteOffset, body.length);
+  under.set({ projectId, uuidView, uuidAt: 0, body, event, id });
   return (BigInt(under.high >>> 0) << 32n) | BigInt(under.low >>> 0);
 }
 
@@ -47,10 +53,19 @@ test("projects and letters count, their case in uuids does not", () => {
 });
 
 test("who does not know the key cannot tell what collides, in a project or between two", () => {
-  const other = new UuidHash(randomFillSync(new Uint32Array(2)));
+  const other = new EventHash(randomFillSync(new Uint32Array(2)));
   const uuid = numbered(7, "first");
   expect(hashOf("p", uuid, other)).not.toBe(hashOf("p", uuid));
   // These collide under a hash of MurmurHash3's steps without a key, by choice of the first.
   const chosen = hashOf("evil", "91486f74-76d9-2136-9c01-c18a98694873");
   expect(chosen).not.toBe(hashOf("acme", "0199c0de-0000-7000-8000-000000000001"));
+});
+
+test("events of other names or distinct ids have other hashes under one uuid", () => {
+  const uuid = numbered(7, "first");
+  const texts = ["", "a", "aa", "aaa", "aaaa", "aaaaa", "\0", "\0\0", "ä", "x".repeat(500)];
+  const names = texts.flatMap((event) => texts.map((id) => [`"${event}"`, `"${id}"`]));
+  const hashes = names.map((each) => hashOf("p", uuid, hash, each));
+  expect(new Set(hashes).size).toBe(names.length);
+  expect(names.map((each) => hashOf("p", uuid, hash, each))).toEqual(hashes);
 });
