@@ -135,6 +135,12 @@ export const warningTable = {
     when: "uuid is present and is not a UUID, or is the nil or the max UUID (all zeros, all f): stored with a new one",
     remedy: "Send a UUID of the client's own, so that what is stored twice can be told, or none.",
   },
+  reused_uuid: {
+    detail:
+      "the event before has the same uuid, and another name or distinct id: stored as another event",
+    when: "the event before in the request has the same uuid and another name or distinct id: stored as another event",
+    remedy: "Give each event a uuid of its own, and send it again with the same one.",
+  },
   invalid_person_profile: {
     detail: "$process_person_profile is not a boolean: taken as true",
     when: "$process_person_profile is not a boolean: taken as true",

@@ -59,6 +59,10 @@ export class ItemTaker {
   readonly #verdict = new Verdict();
   readonly #cursor: Cursor;
   readonly #bugsTold = new Set<string>();
+  /** The row of the event before, if it has a uuid of the client's; 0: none. */
+  #beforeRow = 0;
+  #beforeIdStart = 0;
+  #beforeIdEnd = 0;
 
   constructor({ slowScanner, records, slips, onBug }: ItemTakerOptions) {
     this.#records = records;
@@ -75,6 +79,7 @@ export class ItemTaker {
     cursor.body = job.body;
     cursor.table = job.scanner.table;
     const firstItem = cursor.table[Header.FirstItem]!;
+    this.#beforeRow = 0;
     for (let row = start; row < end; row++) {
       cursor.row = Header.Words + row * Row.Words;
       this.#takeItem(job, firstItem + row);
@@ -148,6 +153,7 @@ export class ItemTaker {
     const verdict = this.#verdict;
     const sink = job.frames.sinkFor(bytes, index, verdict.uuid !== "new");
     this.#records.write(item, verdict, job.template, sink);
+    if (verdict.uuid !== "new" && item === this.#cursor) this.#compareUuid(item);
     if (job.repaired !== undefined) this.#warnOfRepairs(job.repaired);
     // This warning is about the whole request, so only its first stored event gets it.
     if (job.unreadableSentAt !== undefined && job.tally.accepted === 0)
@@ -157,6 +163,45 @@ export class ItemTaker {
         ? warningHint(verdict.warnings, item, this.#slips)
         : "";
     job.tally.store(index, verdict, hint);
+  }
+
+  /**
+   * Warns of an event that has the uuid of the one before it, and another name or distinct id: many
+   * programs take it for a repeat. To look among all events of a request costs a twentieth of what
+   * an event of a batch takes.
+   */
+  #compareUuid({ body, table, row }: ItemView): void {
+    const verdict = this.#verdict;
+    const { distinctIdStart, distinctIdEnd } = verdict;
+    const before = this.#beforeRow;
+    if (before > 0) {
+      const [uuidEnd, beforeEnd] = [table[row + Row.UuidEnd]!, table[before + Row.UuidEnd]!];
+      // The last digits tell most uuids apart.
+      const mayBeSame = body[uuidEnd - 2] === body[beforeEnd - 2];
+      if (mayBeSame && this.#isReused(row, before)) verdict.warnings |= warningBit.reused_uuid;
+    }
+    this.#beforeRow = row;
+    this.#beforeIdStart = distinctIdStart;
+    this.#beforeIdEnd = distinctIdEnd;
+  }
+
+  #isReused(row: number, before: number): boolean {
+    const { body, table } = this.#cursor;
+    const isSame = (start: number, end: number): boolean =>
+      body.compare(
+        body,
+        table[before + start],
+        table[before + end],
+        table[row + start],
+        table[row + end],
+      ) === 0;
+    if (!isSame(Row.UuidStart, Row.UuidEnd)) return false;
+    const { distinctIdStart, distinctIdEnd } = this.#verdict;
+    const [idStart, idEnd] = [this.#beforeIdStart, this.#beforeIdEnd];
+    return (
+      !isSame(Row.EventStart, Row.EventEnd) ||
+      body.compare(body, idStart, idEnd, distinctIdStart, distinctIdEnd) !== 0
+    );
   }
 
   #warnOfRepairs({ malformed, nonFinite }: RepairedBody): void {
