@@ -99,7 +99,7 @@ function fields(): readonly Row[] {
       "`uuid`",
       "no",
       `text, a UUID of any version, ${uuidBytes} characters`,
-      `absent or empty: a new one of version 7. That of the event before in the request, on an event with another name or distinct id: stored as another event, warning [`reused_uuid`](errors.md#reused_uuid). In upper case: normalised to lower case. Not a UUID, or the nil or the max UUID (all zeros, all \`f\`): a new one, warning ${code("invalid_uuid")}; kept in \`replaced\``,
+      `absent or empty: a new one of version 7. That of the event before in the request, on an event with another name or distinct id: stored as another event, warning ${code("reused_uuid")}. In upper case: normalised to lower case. Not a UUID, or the nil or the max UUID (all zeros, all \`f\`): a new one, warning ${code("invalid_uuid")}; kept in \`replaced\``,
     ],
     [
       "`properties`",
