@@ -130,12 +130,22 @@ export function keepReplaced(verdict: Verdict, name: string, token: Buffer): voi
 }
 
 function keptToken(token: Buffer): string {
-  if (token.length <= replacedBytesMax) return token.toString();
+  if (token.length <= replacedBytesMax) return token.toString().replaceAll(escapes, cleanEscape);
   const text =
     token[0] === Ascii.Quote
       ? stringBeginning(token, 0, token.length)
       : token.toString("utf8", 0, replacedBytesMax);
-  return JSON.stringify(text.slice(0, replacedCharactersMax).toWellFormed());
+  const beginning = text.slice(0, replacedCharactersMax).toWellFormed();
+  return JSON.stringify(beginning.replaceAll("\0", "\ufffd"));
+}
+
+/** The escapes of a JSON text, a surrogate pair as one. */
+const escapes = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g;
+
+/** No record holds U+0000 or half a surrogate pair: databases refuse both. */
+function cleanEscape(escape: string): string {
+  const isUnfit = escape.length === 6 && /^\\u(?:0000|[dD][89a-fA-F])/.test(escape);
+  return isUnfit ? "\\ufffd" : escape;
 }
 
 /** Makes the verdict an error, whatever it was before. `detail` is for the client. */
