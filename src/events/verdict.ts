@@ -143,9 +143,9 @@ function keptToken(token: Buffer): string {
 const escapes = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g;
 
 /** No record holds U+0000 or half a surrogate pair: databases refuse both. */
-function cleanEscape(escape: string): string {
-  const isUnfit = escape.length === 6 && /^\\u(?:0000|[dD][89a-fA-F])/.test(escape);
-  return isUnfit ? "\\ufffd" : escape;
+function cleanEscape(text: string): string {
+  const isUnfit = text.length === 6 && /^\\u(?:0000|[dD][89a-fA-F])/.test(text);
+  return isUnfit ? "\\ufffd" : text;
 }
 
 /** Makes the verdict an error, whatever it was before. `detail` is for the client. */
