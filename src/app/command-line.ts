@@ -165,7 +165,9 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
   withNats(
     project
       .command("limit <id>")
-      .description("set what the project may send to each gateway process, and fill of a stream"),
+      .description(
+        "set what the project may send to each gateway process, and fill of a stream; limits that are not named stay",
+      ),
   )
     .option("--events-per-second <number>", "past it: 429 rate_limited", positiveNumber)
     .option(
@@ -183,7 +185,7 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
       "of a stream that the project may fill; past it: 503 project_full; default: PENSTOCK_PROJECT_SHARE",
       streamShare,
     )
-    .option("--none", "remove all of these limits", false)
+    .option("--none", "remove all limits of the project", false)
     .action(async (id: string, options: LimitOptions, command: Command) => {
       await limit(projectCommand(command, context), id, options);
     });

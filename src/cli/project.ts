@@ -5,10 +5,11 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { firstProject } from "../base/first-project.ts";
 import type { Project, ProjectQuota } from "../base/types.ts";
 import { burstBytesMin, burstEventsMin } from "../projects/quota/meter.ts";
-import { burstSecondsDefault, quotaText, quotaValue } from "../projects/quota/quota.ts";
+import { quotaText, quotaValue } from "../projects/quota/quota.ts";
 import type { BucketPlace } from "../projects/registry/bucket.ts";
 import {
   addProject,
+  changeLimits,
   declareComplete,
   listProjects,
   requireExisting,
@@ -111,25 +112,30 @@ export function remove(id: string): never {
   );
 }
 
-/** Replaces the project's whole quota: a limit that is not named is none afterwards. */
+/** Sets the limits that are named and leaves the others as they are, or removes all. */
 export async function limit(
   command: ConfiguredCommand,
   id: string,
   options: LimitOptions,
 ): Promise<void> {
   const { eventsPerSecond, bytesPerSecond, burst, streamShare, none } = options;
-  const isRateNamed = eventsPerSecond !== undefined || bytesPerSecond !== undefined;
-  const isAnyNamed = isRateNamed || burst !== undefined || streamShare !== undefined;
-  if (none === isAnyNamed || (burst !== undefined && !isRateNamed)) {
+  const limits = {
+    ...(eventsPerSecond === undefined ? {} : { eventsPerSecond }),
+    ...(bytesPerSecond === undefined ? {} : { bytesPerSecond }),
+    ...(burst === undefined ? {} : { burstSeconds: burst }),
+    ...(streamShare === undefined ? {} : { streamShare }),
+  };
+  if (none === Object.keys(limits).length > 0) {
     const message =
-      "limit project: name --events-per-second, --bytes-per-second or --stream-share, or several of them, or --none alone; --burst goes with a rate";
+      "limit project: name --events-per-second, --bytes-per-second, --burst or --stream-share, or several of them, or --none alone";
     throw new CommandError(message, usageExitCode);
   }
   requireArguments(() => requireId(id));
-  const quota = none
-    ? undefined
-    : { eventsPerSecond, bytesPerSecond, burstSeconds: burst ?? burstSecondsDefault, streamShare };
-  await atNats(command, (connection, place) => setQuota(connection, { ...place, id, quota }));
+  const { quota } = await atNats(command, (connection, place) =>
+    none
+      ? setQuota(connection, { ...place, id, quota: undefined })
+      : changeLimits(connection, { ...place, id, limits }),
+  );
   const each =
     quota === undefined
       ? "no quota"

@@ -17,7 +17,9 @@ test("a quota below the least burst says how much may come at once, another does
     "; a burst is 100 events and 65536 bytes at least",
   );
   const enough = await project("limit", "q1", "--events-per-second", "10");
-  expect(enough).toContain("10 events/s, burst 10 s\n");
+  expect(enough).toContain(
+    "10 events/s, 1000 bytes/s, burst 10 s; a burst is 65536 bytes at least\n",
+  );
   expect(await project("limit", "q1", "--none")).toBe("project q1 has no quota\n");
 });
 
@@ -33,10 +35,28 @@ test("a share of a stream is set with or without rates, and is a number from 1 t
     await expect(project("limit", "q2", "--stream-share", wrong)).rejects.toThrow(
       "must be a number from 1 to 100",
     );
-  for (const wrong of [
-    ["--burst", "5", "--stream-share", "5"],
-    ["--none", "--stream-share", "5"],
-    [],
-  ])
+  for (const wrong of [["--none", "--stream-share", "5"], ["--none", "--burst", "5"], []])
     await expect(project("limit", "q2", ...wrong)).rejects.toThrow("limit project: name");
+});
+
+test("a limit that is not named stays as it is, and --none removes all", async () => {
+  await project("add", "q3");
+  await project("limit", "q3", "--events-per-second", "50", "--bytes-per-second", "1e6");
+  expect(await project("limit", "q3", "--stream-share", "90")).toContain(
+    ": 50 events/s, 1000000 bytes/s, burst 10 s, 90 % of a stream\n",
+  );
+  expect(await project("limit", "q3", "--burst", "60")).toContain(
+    ": 50 events/s, 1000000 bytes/s, burst 60 s, 90 % of a stream\n",
+  );
+  expect(await project("limit", "q3", "--events-per-second", "20")).toContain(
+    ": 20 events/s, 1000000 bytes/s, burst 60 s, 90 % of a stream\n",
+  );
+  expect(await project("limit", "q3", "--none")).toBe("project q3 has no quota\n");
+  const share = await project("limit", "q3", "--stream-share", "5");
+  expect(share).toBe(
+    "project q3 has a quota, its rates for each gateway process: 5 % of a stream\n",
+  );
+  await expect(project("limit", "q3", "--burst", "5")).rejects.toThrow(
+    "--burst needs a rate, and project q3 has none",
+  );
 });

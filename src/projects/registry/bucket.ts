@@ -241,8 +241,9 @@ export function projectValue({ id, name, keys, enabled, quota }: Project): strin
  * that only a newer version knows.
  */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
-  const entry = JSON.parse(new TextDecoder().decode(value)) as object;
+  const entry = JSON.parse(new TextDecoder().decode(value)) as { limits?: object };
   const { quota, ...others } = changed;
-  const limits = "quota" in changed ? { limits: quota && quotaValue(quota) } : {};
+  const limits =
+    "quota" in changed ? { limits: quota && { ...entry.limits, ...quotaValue(quota) } } : {};
   return JSON.stringify({ ...entry, ...others, ...limits });
 }

@@ -8,6 +8,7 @@
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectQuota } from "../../base/types.ts";
+import { burstSecondsDefault } from "../quota/quota.ts";
 import {
   type BucketPlace,
   bucketName,
@@ -49,6 +50,12 @@ interface SetQuota extends BucketPlace {
   readonly id: string;
   /** Replaces the whole quota there is; undefined for no quota. */
   readonly quota: ProjectQuota | undefined;
+}
+
+interface ChangeLimits extends BucketPlace {
+  readonly id: string;
+  /** Only these change. */
+  readonly limits: Partial<ProjectQuota>;
 }
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -168,6 +175,23 @@ export async function setEnabled(
 export async function setQuota(connection: NatsConnection, options: SetQuota): Promise<Project> {
   const { quota } = options;
   return await change(connection, options, () => ({ quota }));
+}
+
+/** Throws a ProjectError for a burst where there is no rate, neither before nor in the change. */
+export async function changeLimits(
+  connection: NatsConnection,
+  options: ChangeLimits,
+): Promise<Project> {
+  const { id, limits } = options;
+  return await change(connection, options, ({ quota: before }) => {
+    const quota = { burstSeconds: burstSecondsDefault, ...before, ...limits };
+    const hasRate = quota.eventsPerSecond !== undefined || quota.bytesPerSecond !== undefined;
+    if (limits.burstSeconds !== undefined && !hasRate)
+      throw new ProjectError(
+        `limit project: --burst needs a rate, and project ${id} has none: name --events-per-second or --bytes-per-second with it`,
+      );
+    return { quota };
+  });
 }
 
 /**

@@ -7,6 +7,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { openBucket } from "../../../src/projects/registry/bucket.ts";
 import {
   addProject,
+  changeLimits,
   listProjects,
   rotateKey,
   setEnabled,
@@ -61,6 +62,11 @@ describe("a quota is kept with its project", () => {
     expect(read).toEqual({ eventsPerSecond: 5, bytesPerSecond: undefined, burstSeconds: 10 });
     const kept = { ...entry, enabled: false, limits: { events_per_second: 5, persons_per_day: 7 } };
     expect((await bucket.get("shop"))?.json()).toEqual(kept);
+    await changeLimits(rig.connection, { ...place, id: "shop", limits: { streamShare: 90 } });
+    expect((await bucket.get("shop"))?.json()).toEqual({
+      ...kept,
+      limits: { ...kept.limits, burst_seconds: 10, stream_share: 90 },
+    });
   });
 
   test.each([
