@@ -86,14 +86,23 @@ export async function checkAdminPort(question: PortQuestion, mine: Instance): Pr
   return { publicPort, other, finding };
 }
 
+/** In place of an installation: a process of 0.1.0 does not name its own. */
+const unnamed = "unnamed";
+
 /** The installation that an answer of /livez names, if it is not this one; undefined if it is. */
 export function otherThan(mine: Instance, body: string | undefined): string | undefined {
   const found = instanceIn(fieldOf(body, "instance"));
-  if (found === undefined) return "it does not say which";
+  if (found === undefined) return unnamed;
   return isSameInstance(mine, found) ? undefined : shownInstance(found);
 }
 
 export function otherOne({ name, portSetting }: PortCheck, port: number, other: string): Finding {
+  if (other === unnamed) {
+    return checkOf(name).warn(
+      `${port} is taken by an older Penstock, which does not name its installation`,
+      "upgrade and restart it, then run doctor again",
+    );
+  }
   return checkOf(name).fail(
     `${port} is taken by a Penstock of another installation: ${other}`,
     `set ${portSetting} to another port, or run doctor with the settings of that one`,

@@ -17,8 +17,11 @@ export interface CountsText {
 /** Left out on purpose, as PostHog's own import and capture leave them out. */
 const leftOutOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
 
-/** Warnings of something that stands for nothing, or is made again. */
-const costsNothing: ReadonlySet<string> = new Set(["invalid_uuid", "zero_timestamp"]);
+/** Warnings of a value that means nothing, or that the record keeps as it was sent. */
+const costsNothing: ReadonlySet<string> = new Set([
+  ...["invalid_uuid", "reused_uuid", "zero_timestamp", "timestamp_in_future", "invalid_sent_at"],
+  ...["id_shortened", "invalid_person_profile", "non_finite_number"],
+]);
 
 /**
  * Whether a line with this note has something that is stored nowhere. A warning that something is

@@ -55,9 +55,9 @@ test("one of other servers, of another prefix or embedded elsewhere fails, and i
   }
 });
 
-test("one that does not say which it is fails; a public port that no admin port names is a warning", async () => {
+test("a Penstock that does not name its installation, and a public port that no admin port names, are warnings", async () => {
   const { admin, ofPublic } = await found(undefined);
-  expect(admin).toMatchObject({ level: "fail", found: expect.stringContaining("does not say") });
+  expect(admin).toMatchObject({ level: "warn", found: expect.stringContaining("does not name") });
   const nobody = { publicPort: undefined, other: undefined, finding: admin };
   expect(await checkPublicPort(ofPublic, nobody)).toMatchObject({
     level: "warn",
