@@ -148,9 +148,10 @@ export class InFlight {
     this.#batches.tick(monotonicMs);
     for (const frame of this.#frames.values()) {
       if (monotonicMs >= frame.deadlineMs) this.#expire(frame, monotonicMs);
+      if (!this.#isUnderWay(frame)) continue;
       if (monotonicMs >= frame.firstSentMonotonicMs + heldMsMax) this.#giveUp(frame);
-      const isDue = monotonicMs >= frame.retryMonotonicMs && this.#link.connected;
-      if (isDue && this.#frames.has(frame.token)) this.#retry(frame, monotonicMs, "timeout");
+      else if (monotonicMs >= frame.retryMonotonicMs && this.#link.connected)
+        this.#retry(frame, monotonicMs, "timeout");
     }
   }
 

@@ -6,7 +6,8 @@ import { Departures } from "../../src/publish/departures.ts";
 import { Frame, FrameQueue } from "../../src/publish/frame.ts";
 import { InFlight, type InFlightOptions } from "../../src/publish/in-flight.ts";
 
-test("at a reconnect the waiters of a frame past its deadline are told, and it is sent again as the others are", () => {
+/** An `InFlight` on a link that only notes what is sent, with two frames sent at 0 ms. */
+function twoFrames() {
   const sent: string[] = [];
   const outcomes: unknown[] = [];
   let now = 0;
@@ -47,22 +48,50 @@ test("at a reconnect the waiters of a frame past its deadline are told, and it i
     window: 2,
     background: false,
   });
-  for (const [name, deadlineMs] of [
-    ["past", 5_000],
-    ["waits", 9_000],
-  ] as const) {
+  const frames = (
+    [
+      ["past", 5_000],
+      ["waits", 9_000],
+    ] as const
+  ).map(([name, deadlineMs]) => {
     const frame = new Frame(queue, Buffer.alloc(4_096));
     frame.length = frame.buffer.write(`${name}\n`);
     frame.messageId = name;
     frame.deadlineMs = deadlineMs;
     frame.joins.push(deadlineMs, 1, frame.length);
     inFlight.send(frame, now);
-  }
+    return frame;
+  });
   expect(sent).toEqual(["past", "waits"]);
+  const reconnect = (ms: number): void => {
+    now = ms;
+    changed(false);
+    changed(true);
+  };
+  const tick = (ms: number): void => {
+    now = ms;
+    inFlight.tick(ms);
+  };
+  return { sent, outcomes, frames, reconnect, tick };
+}
+
+test("at a reconnect the waiters of a frame past its deadline are told, and it is sent again as the others are", () => {
+  const { sent, outcomes, reconnect } = twoFrames();
   // No tick has come meanwhile, as when the event loop was held up.
-  now = 6_000;
-  changed(false);
-  changed(true);
+  reconnect(6_000);
   expect(sent).toEqual(["past", "waits", "past", "waits"]);
   expect(outcomes).toEqual([["past", "unknown", "timeout"]]);
+});
+
+test("after a long pause of the process a frame is settled once, whether its sends were refused or not", () => {
+  const { outcomes, frames, tick } = twoFrames();
+  frames[0]!.refuse(1);
+  tick(200_000);
+  expect(outcomes).toEqual([
+    ["past", "refused", "unavailable"],
+    ["waits", "unknown", "timeout"],
+    ["waits", "unknown", "timeout"],
+  ]);
+  tick(400_000);
+  expect(outcomes).toHaveLength(3);
 });
