@@ -19,10 +19,13 @@ const checksBetweenTries = 60;
 /** A handshake with a longer RSA key takes several times as long: 4,096 bits seven times. */
 const rsaBitsMax = 2_048;
 const signatures = 3;
+/** About what a signature with an RSA key of 3,072 bits takes. */
+const unmeasuredMs = 2.5;
 
 /**
  * Returns the milliseconds that a signature with the key takes, which is most of what a handshake
- * does. Infinity for a key that cannot be read: what needs the key says so.
+ * does. `unmeasuredMs` for a key that cannot be read, which may be so for a moment only: what needs
+ * the key says so.
  */
 export function signatureMs(keyFile: string): number {
   try {
@@ -36,7 +39,7 @@ export function signatureMs(keyFile: string): number {
     }
     return ms;
   } catch {
-    return Number.POSITIVE_INFINITY;
+    return unmeasuredMs;
   }
 }
 

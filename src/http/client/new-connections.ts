@@ -23,10 +23,13 @@ export const readPerTurnMax = 16;
 const handshakesPerTurnMax = 5;
 /** The handshakes of one turn may take about so long. One that takes longer gets several turns. */
 const handshakeMsPerTurn = 2.5;
+/** However long a signature takes, a connection waits for at most so many turns. */
+const turnsPerHandshakeMax = 50;
 
 /** How many new TLS connections may be read in a turn, by what one signature with the key takes. */
 export function handshakesPerTurn(signatureMs: number): number {
-  return Math.min(handshakesPerTurnMax, handshakeMsPerTurn / Math.max(signatureMs, 0.01));
+  const inTime = handshakeMsPerTurn / Math.max(signatureMs, 0.01);
+  return Math.min(handshakesPerTurnMax, Math.max(inTime, 1 / turnsPerHandshakeMax));
 }
 
 /** A paused connection, between those of its address that were opened before and after it. */

@@ -2,6 +2,7 @@
 // turn; all of them are read, and none that has closed is touched.
 
 import { describe, expect, test } from "vitest";
+import { signatureMs } from "../../../src/http/certificate.ts";
 import { loadConnectionId } from "../../../src/http/client/connection-id.ts";
 import {
   handshakesPerTurn,
@@ -99,6 +100,20 @@ describe("new connections are read in turn", () => {
       [],
       [2],
     ]);
+  });
+
+  test("however long a signature takes, connections are read, and the turns come to an end", () => {
+    const kit = new Kit();
+    kit.connections.perTurn = handshakesPerTurn(Number.POSITIVE_INFINITY);
+    for (const id of range(0, 3)) kit.open(id);
+    const resumed = Array.from({ length: 160 }, () => kit.turn()).flat();
+    expect(inOrder(resumed)).toEqual([1, 2]);
+    expect(kit.isIdle).toBe(true);
+  });
+
+  test("a key that cannot be read counts as one that takes long, and holds up nobody", () => {
+    const ms = signatureMs("/there/is/no/such.key");
+    expect(handshakesPerTurn(ms)).toBe(1);
   });
 
   test("one that closes while it waits is never touched again", () => {
