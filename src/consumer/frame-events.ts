@@ -1,6 +1,7 @@
 // Reads the lines of a message: leaves out other projects' events, duplicates, blank lines, and
 // lines that are not events.
 
+import { hash } from "node:crypto";
 import type { StoredEvent } from "./types.ts";
 import type { UuidWindow } from "./uuid-window.ts";
 
@@ -56,7 +57,8 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
     const event = value as StoredEvent;
     const { project_id: projectId, uuid, event: name, distinct_id: distinctId } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
-    const key = JSON.stringify([projectId, uuid, name, distinctId]);
+    // Of a fixed size: the window keeps it, and a name may be as long as an event.
+    const key = hash("sha256", JSON.stringify([projectId, uuid, name, distinctId]), "base64");
     const other = isWhole ? undefined : window.duplicateOf(key, frame);
     if (other !== undefined) found.duplicatesOf.add(other);
     if (other !== undefined || (window.size > 0 && seen.has(key))) {

@@ -1,5 +1,6 @@
-// Remembers which events were delivered, by project, uuid, name and distinct id, in a window that is bounded in number
-// and time. A frame that is delivered again finds its own events and keeps them.
+// Remembers which events were delivered, by a key of project, uuid, name and distinct id, in a window
+// that is bounded in number and time. A frame that is delivered again finds its own events and keeps
+// them.
 
 interface UuidWindowOptions {
   readonly maxUuids: number;
@@ -28,7 +29,7 @@ export class UuidWindow {
     return this.#frames.size;
   }
 
-  /** Notes the event. Gives the other frame that has delivered it within the window. */
+  /** `key`, of a few bytes, is kept. Notes the event. Gives the other frame that has delivered it within the window. */
   duplicateOf(key: string, frame: number): number | undefined {
     const { maxUuids, windowMs, monotonicMs } = this.#options;
     if (maxUuids === 0) return undefined;
