@@ -5,7 +5,6 @@
 
 import { readFileSync } from "node:fs";
 import { connect, isIP, type Socket } from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
 import { type ConnectionOptions as TlsConnectionOptions, connect as tlsConnect } from "node:tls";
 import {
   type Auth,
@@ -48,13 +47,12 @@ type SignIn =
   | { readonly kind: "absent"; readonly reason: string }
   | ({ readonly kind: "refused" } & Refusal);
 
-/** How long the other servers have once one has refused. */
-const othersMs = 300;
 const infoBytesMax = 1_048_576;
 
 /**
  * `accepted` if one of the servers accepts this process; `refused` if one refuses and none accepts
- * it. Never rejects, and takes about `timeoutMs` at most.
+ * it. A server that is slow counts as much as one that answers at once. Never rejects, and takes
+ * about `timeoutMs` at most.
  */
 export async function signIn(access: NatsAccess, timeoutMs: number): Promise<SignIn> {
   let options: ConnectionOptions;
@@ -64,32 +62,22 @@ export async function signIn(access: NatsAccess, timeoutMs: number): Promise<Sig
     return unreadable("PENSTOCK_NATS_CREDS", access, error);
   }
   const abort = new AbortController();
-  const found: SignIn[] = [];
   const places = options.servers as readonly string[];
-  const asking = places.map(async (place) => {
-    const answer = await ask(place, { access, options, timeoutMs, signal: abort.signal });
-    found.push(answer);
+  const question: Question = { access, options, timeoutMs, signal: abort.signal };
+  const answers = places.map((place) => ask(place, question));
+  const accepted = answers.map(async (one) => {
+    const answer = await one;
+    if (answer.kind !== "accepted") throw new Error("not accepted");
     return answer;
   });
-  const accepted = asking.map(async (one) => {
-    if ((await one).kind !== "accepted") throw new Error("not accepted");
-  });
-  const refused = asking.map(async (one) => {
-    if ((await one).kind !== "refused") throw new Error("not refused");
-    await delay(othersMs);
-  });
-  await Promise.race([
-    Promise.any(accepted).catch(() => {}),
-    Promise.any(refused).catch(() => Promise.all(asking)),
-    Promise.all(asking),
-  ]);
-  abort.abort();
-  const best = (kind: SignIn["kind"]) => found.find((answer) => answer.kind === kind);
-  return (
-    best("accepted") ??
-    best("refused") ??
-    best("absent") ?? { kind: "absent", reason: `no answer within ${timeoutMs} ms` }
-  );
+  try {
+    return await Promise.any(accepted);
+  } catch {
+    const all = await Promise.all(answers);
+    return all.find(({ kind }) => kind === "refused") ?? all[0]!;
+  } finally {
+    abort.abort();
+  }
 }
 
 /**

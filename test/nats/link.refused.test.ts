@@ -3,7 +3,7 @@
 
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, createConnection, createServer } from "node:net";
 import path from "node:path";
 import { nkeys } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
@@ -46,6 +46,22 @@ async function clusterWith(extraConfig: string): Promise<[TestNatsServer, TestNa
 
 function routePort(server: TestNatsServer): string {
   return /Listening for route connections on \S+:(\d+)/.exec(server.log())?.[1] ?? "";
+}
+
+/** Returns the URL of a server whose first bytes come late. */
+async function slowlyTo(port: number, lateMs: number): Promise<string> {
+  const between = createServer((client) => {
+    client.on("error", () => {});
+    const timer = setTimeout(() => {
+      const server = createConnection({ host: "127.0.0.1", port });
+      server.on("error", () => client.destroy());
+      client.pipe(server).pipe(client);
+    }, lateMs);
+    client.on("close", () => clearTimeout(timer));
+  }).listen(0, "127.0.0.1");
+  await once(between, "listening");
+  onTestFinished(() => void between.close());
+  return `nats://127.0.0.1:${(between.address() as AddressInfo).port}`;
 }
 
 async function refused(access: NatsAccess): Promise<NatsRefusedError> {
@@ -136,6 +152,10 @@ describe("a refusal at the start is an error with the server and the setting", (
     const urls = [refusing.url, accepting.url].join(",");
     const link = await tryToConnect({ natsUrl: urls, natsToken: "right" }).link;
     expect(link.connected).toBe(true);
+    const slowUrl = await slowlyTo(accepting.port, 700);
+    const slowUrls = `${refusing.url},${slowUrl}`;
+    const slowLink = await tryToConnect({ natsUrl: slowUrls, natsToken: "right" }).link;
+    expect(slowLink.connected).toBe(true);
     const natsUrl = `nats://127.0.0.1:1,${refusing.url}`;
     expect((await refused({ natsUrl, natsToken: "right" })).server).toBe(
       `127.0.0.1:${refusing.port}`,
