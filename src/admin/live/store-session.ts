@@ -56,16 +56,26 @@ export class StoreSession {
     this.connection = this.#connect();
   }
 
-  /** Asks the server for its streams. Rejects when it does not answer. */
+  /** Asks the server for its streams. Never rejects. */
   async snapshot(): Promise<StoreSnapshot> {
     // Waits for the first attempt to connect, so that the first snapshot says how that went.
     await this.#tried.promise;
     const open = this.#open;
     const server = { server: open?.info?.server_name ?? "", version: open?.info?.version ?? "" };
-    if (open === undefined || !this.#isConnected) {
-      const why = open === undefined ? this.#reason : "the connection is lost";
-      return { ...server, connected: false, reason: why, streams: [], streamsTotal: 0 };
+    const away = (reason: string): StoreSnapshot => ({
+      ...server,
+      ...{ connected: false, reason, streams: [], streamsTotal: 0 },
+    });
+    if (open === undefined) return away(this.#reason);
+    if (!this.#isConnected) return away("the connection is lost");
+    try {
+      return { ...server, connected: true, reason: "", ...(await this.#streamsOf(open)) };
+    } catch {
+      return away("the server does not answer");
     }
+  }
+
+  async #streamsOf(open: NatsConnection): Promise<Pick<StoreSnapshot, "streams" | "streamsTotal">> {
     const manager = await managerOf(open, { timeoutMs: askTimeoutMs });
     const subjects = `${this.#options.subjectPrefix}.>`;
     const page = await manager.streams.list(subjects).next();
@@ -79,7 +89,7 @@ export class StoreSession {
     // A page does not hold all of many streams, and their names alone are quickly counted.
     const streamsTotal =
       page.length > streamsMax ? await countOf(manager.streams.names(subjects)) : page.length;
-    return { ...server, connected: true, reason: "", streams, streamsTotal };
+    return { streams, streamsTotal };
   }
 
   async close(): Promise<void> {

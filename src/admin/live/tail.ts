@@ -30,6 +30,8 @@ export interface TailOptions {
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
   /** Told how many messages were passed over. Each holds at least one event. */
   readonly onPassedOver: (messages: number) => void;
+  /** How many of the newest messages of each source are read first. */
+  readonly messagesBefore?: number;
   readonly signal: AbortSignal;
 }
 
@@ -38,8 +40,8 @@ const messagesPerSecondMax = 500;
 const secondMs = 1_000;
 /** How many frames each source asks for ahead. One frame may have half a MiB and more. */
 const framesAhead = 4;
-/** How many messages from before the tail are shown of a whole stream. */
-const messagesBefore = 10;
+/** How many messages from before the tail are shown of a whole stream, if nothing else is asked. */
+const messagesBeforeDefault = 10;
 /** A server that hears nothing of us for this long removes the consumer by itself. */
 const inactiveMs = 30_000;
 /** How long the end of a tail waits for the server to remove its consumers. */
@@ -108,12 +110,14 @@ const fromNowOn: Start = { consumer: { deliver_policy: DeliverPolicy.New }, sequ
 /**
  * The tail begins a little before the present: people who have just sent an event want to see it.
  */
-async function startOf({ js }: Tail, { stream, subject }: TailSource): Promise<Start> {
+async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Start> {
+  const { js, messagesBefore } = tail;
   const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
   const sequenceBefore = state.last_seq;
-  if (subject !== undefined)
+  if (subject !== undefined && messagesBefore === undefined)
     return { consumer: { deliver_policy: DeliverPolicy.LastPerSubject }, sequenceBefore };
-  const opt_start_seq = Math.max(1, state.first_seq, sequenceBefore - messagesBefore + 1);
+  const before = messagesBefore ?? messagesBeforeDefault;
+  const opt_start_seq = Math.max(1, state.first_seq, sequenceBefore - before + 1);
   return {
     consumer: { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq },
     sequenceBefore,

@@ -41,6 +41,8 @@ interface Channel {
 const historyEveryMs = 5_000;
 /** A minute of history. */
 const historySamplesMax = 13;
+/** Of each stream, what a viewer who filters by event or distinct id sees from before. */
+const filteredMessagesBefore = 400;
 const projectsSentMax = 1_000;
 const snapshotEveryMs = 1_000;
 const pushEveryMs = 250;
@@ -154,7 +156,9 @@ export class Watch {
   }
 
   #open(filter: LiveFilter, session: StoreSession): Channel {
-    const { project } = filter;
+    const { project, event, distinctId } = filter;
+    // The newest messages of all seldom hold an event that matches.
+    const isRare = event !== undefined || distinctId !== undefined;
     const feed = new Feed(filter, this.#options.monotonicMs);
     const stop = new AbortController();
     const ended = session.connection.then(async (connection) => {
@@ -164,6 +168,7 @@ export class Watch {
         sources: this.#options.sourcesOf(project),
         onFrame: (message, wasThere) => feed.take(message, wasThere),
         onPassedOver: (messages) => feed.passedOver(messages),
+        ...(isRare ? { messagesBefore: filteredMessagesBefore } : {}),
         signal: stop.signal,
       });
     });

@@ -126,15 +126,15 @@ function drawTiles() {
     );
   }
   const times = snapshots.slice(1).map((_, index) => percentile(0.99, index + 1));
-  const { seconds: now, requests = 0 } = times.at(-1) ?? {};
+  const { seconds: now, requests = 0, isBound = false } = times.at(-1) ?? {};
   const isLong = now !== undefined && now >= 1;
   say(
     "time-rate",
     now === undefined
       ? "–"
       : isLong
-        ? now.toFixed(1)
-        : String(Number((now * 1_000).toPrecision(2))),
+        ? `${isBound ? "≤ " : ""}${Number(now.toFixed(1))}`
+        : `${isBound ? "≤ " : ""}${Number((now * 1_000).toPrecision(2))}`,
   );
   say("time-unit", now === undefined ? "" : isLong ? "s" : "ms");
   say("time-total", timesText(requests));
@@ -157,8 +157,9 @@ function totalText(name, snapshot) {
 }
 
 /**
- * The percentile in seconds, undefined if nothing was answered, and of how many requests it is.
- * Values are taken as evenly spread within a bucket.
+ * The percentile in seconds, undefined if nothing was answered, and of how many requests it is. Of
+ * many requests, values are taken as evenly spread within a bucket; of few, it is the bound of the
+ * slowest one's bucket.
  */
 function percentile(share, end) {
   const [before, after] = [snapshotBefore(end, latencyMs), snapshots[end]];
@@ -172,6 +173,8 @@ function percentile(share, end) {
   let [low, below] = [0, 0];
   for (const [bound, count] of grown) {
     if (count >= share * requests) {
+      if (requests < percentileRequestsMin && bound !== null)
+        return { seconds: bound, requests, isBound: true };
       const seconds =
         bound === null ? low : low + ((bound - low) * (share * requests - below)) / (count - below);
       return { seconds, requests };
