@@ -70,9 +70,9 @@ test("an answer that nobody reads is counted, and its connection reset after its
 test("a client that asks for more without reading is reset at the next check", async () => {
   const server = await start();
   const { socket } = await connect(server);
-  const startedMs = performance.now();
+  const deadlineMs = performance.now() + 30_000;
   while (server.http.unread!.reset === 0) {
-    expect(performance.now() - startedMs).toBeLessThan(5_500);
+    expect(performance.now()).toBeLessThan(deadlineMs);
     for (let more = 0; more < 20; more++) socket.write(post("{}"));
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
