@@ -22,7 +22,7 @@ import { createAdmission } from "../intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../intake/intake.ts";
 import { createPeek } from "../intake/peek.ts";
 import type { Registry } from "../projects/registry/registry.ts";
-import { openUsageBucket, readUsage, usageBucketName } from "../projects/usage/usage.ts";
+import { openUsageBucket, readUsage } from "../projects/usage/usage.ts";
 import { GroupPublisher } from "../publish/publisher.ts";
 import { createNativeScanner, loadAddon } from "../scan/native.ts";
 import { createReferenceScanner } from "../scan/reference.ts";
@@ -61,7 +61,6 @@ export async function openDataPath(
     ...{ link, streams, config, processId, log, monotonicMs },
     streamShareOf: (projectId) => registry.streamShareOf(projectId),
     projectsKnown: () => registry.projectsKnown,
-    bucketName: usageBucketName(prefix),
     openBucket: () => openUsageBucket(link.connection, { prefix, replicas, log, ageMaxMs }),
     storedBytes: async () => {
       const usages = await readUsage(link.connection, { prefix, replicas, nowMs: clock.wallMs() });

@@ -313,8 +313,8 @@ export interface ProjectShares {
    * holds them, whatever became of them.
    */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void;
-  /** Counts bytes of messages that were stored, or may be stored. */
-  stored(lane: Lane, projectId: string, bytes: number): void;
+  /** Counts bytes of messages that were stored, or if not `isSure` may be stored. */
+  stored(lane: Lane, projectId: string, bytes: number, isSure: boolean): void;
 }
 
 /**

@@ -139,7 +139,7 @@ export class PendingRequest implements RequestWaiter {
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
       this.#unknown += events;
-      this.#countShare(messageBytes);
+      this.#countShare(messageBytes, false);
     } else if (outcome === "refused") {
       this.fail(code ?? "unavailable");
     } else if (outcome === "duplicate") {
@@ -147,7 +147,7 @@ export class PendingRequest implements RequestWaiter {
     } else {
       this.#stored += events;
       this.#storedBytes += bytes;
-      this.#countShare(messageBytes);
+      this.#countShare(messageBytes, true);
     }
     this.release();
   }
@@ -158,8 +158,8 @@ export class PendingRequest implements RequestWaiter {
     this.release();
   }
 
-  #countShare(bytes: number): void {
-    this.#reports.shares?.stored(this.#lane, this.#project.id, bytes);
+  #countShare(bytes: number, isSure: boolean): void {
+    this.#reports.shares?.stored(this.#lane, this.#project.id, bytes, isSure);
     this.#holdToShare();
   }
 

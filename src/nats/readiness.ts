@@ -82,8 +82,6 @@ export interface StreamReading {
   readonly bytes: number;
   /** Infinity without a limit. */
   readonly bytesMax: number;
-  /** Infinity without a limit. */
-  readonly ageMaxMs: number;
 }
 
 /**

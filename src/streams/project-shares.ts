@@ -1,8 +1,8 @@
 // Limits how much of each stream one project may fill, so that a flood from one project costs that
 // project alone. Each gateway counts what it has stored of each project (`stream-ledger.ts`) and
-// shares that with the others through records in the usage bucket. A project may have its share of
-// a stream, whatever others have. The end of a stream is a reserve: once the rest is filled, each
-// project may add an equal part of the reserve to what it has.
+// adds that to one record of the stream in the usage bucket, which all gateways read. A project may
+// have its share of a stream, whatever others have. The end of a stream is a reserve: once the rest
+// is filled, each project may add an equal part of the reserve to what it has.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
@@ -11,16 +11,10 @@ import { isProjectId } from "../base/forms.ts";
 import type { Log } from "../base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
 import type { Lane, ProjectShares } from "../base/types.ts";
-import { managerOf } from "../nats/api.ts";
+import { apiCodes, isApiError, managerOf } from "../nats/api.ts";
 import type { NatsLink } from "../nats/link.ts";
-import {
-  bucketStream,
-  bucketSubjects,
-  manyProjects,
-  partitionOf,
-  subjectOf,
-} from "../nats/names.ts";
-import type { StreamStates } from "../nats/readiness.ts";
+import { type FrameScope, manyProjects, partitionOf, subjectOf } from "../nats/names.ts";
+import type { StreamState, StreamStates } from "../nats/readiness.ts";
 import { type Holding, type Slices, StreamLedger } from "./stream-ledger.ts";
 
 interface StoredSharesOptions {
@@ -29,15 +23,15 @@ interface StoredSharesOptions {
   readonly config: {
     readonly subjectPrefix: string;
     readonly partitions: number;
+    readonly frameScope: FrameScope;
     /** Per cent of a stream that a project without a share of its own may fill; 100: all. */
     readonly projectShare: number;
   };
   readonly streamShareOf: (projectId: string) => number | undefined;
   /** How many projects there are. A single one is not limited: there are no others to protect. */
   readonly projectsKnown: () => number;
-  /** Names this process in the records. */
+  /** Names this process's writes. */
   readonly processId: string;
-  readonly bucketName: string;
   readonly openBucket: () => Promise<KV>;
   /** The bytes that each project has stored lately, by the usage records. */
   readonly storedBytes: () => Promise<ReadonlyMap<string, number>>;
@@ -48,16 +42,11 @@ interface StoredSharesOptions {
 const roundMs = 1_000;
 const apiTimeoutMs = 2_000;
 const warningEveryMs = 60_000;
-const closeMsMax = 1_000;
-/**
- * A project's record is written in the next round when it has added the first part of a stream
- * since, at once with the second, and at the end of the process with the third.
- */
-const duePart = 1 / 4_096;
-const urgentPart = 1 / 64;
-const duePartAtEnd = 1 / 65_536;
-const lookupsARound = 8;
-const slicesMax = 16_384;
+/** How long the start waits for what others have counted, and the end for the last record. */
+const waitMsMax = 1_000;
+/** Fewer bytes that nobody counted than this part of a stream are not estimated. */
+const estimatedPart = 1 / 64;
+const recordSlicesMax = 16_384;
 
 const shareFull: Problem = {
   code: "project_full",
@@ -73,42 +62,30 @@ const reserveFull: Problem = {
 
 export class StoredShares implements ProjectShares {
   readonly #options: StoredSharesOptions;
-  readonly #ledgers: readonly StreamLedger[];
-  /** The holdings whose records are out of date. */
-  readonly #due = new Map<Holding, StreamLedger>();
+  readonly #exchanges: readonly Exchange[];
   readonly #closing = new AbortController();
   readonly #warning: SparseWarning;
-  #pause = new AbortController();
   #rounds: Promise<void> = Promise.resolve();
   #bucket: Promise<KV> | undefined;
-  #bucketCreated = "";
-  /** The bucket's sequence up to which records are read. */
-  #sequence = 0;
 
   private constructor(options: StoredSharesOptions) {
     this.#options = options;
-    const { streams, config, processId } = options;
-    this.#ledgers = streams.all.map((state, index) => {
-      const place = { partition: index % config.partitions, projectId: "" };
-      return new StreamLedger(state, subjectOf(config.subjectPrefix, state.lane, place), processId);
-    });
+    this.#exchanges = options.streams.all.map((state) => new Exchange(state));
     this.#warning = new SparseWarning(options.log, warningEveryMs);
   }
 
-  /** Reads what other processes have counted, and follows it until `close`. */
+  /** Reads what has been counted before, for a second at most, and follows it until `close`. */
   static async open(options: StoredSharesOptions): Promise<StoredShares> {
     const shares = new StoredShares(options);
-    await shares.#round();
-    shares.#rounds = shares.#keepRounds();
+    const first = shares.#round();
+    shares.#rounds = shares.#keepRounds(first);
+    await atMost(waitMsMax, first);
     return shares;
   }
 
   /** How many projects are over their share; one that is over in two streams counts twice. */
   get projectsOver(): number {
-    let count = 0;
-    for (const ledger of this.#ledgers)
-      for (const holding of ledger.holdings.values()) if (this.#isOver(ledger, holding)) count++;
-    return count;
+    return this.#exchanges.reduce((count, { ledger }) => count + this.#over(ledger).length, 0);
   }
 
   refusalOf(lane: Lane, projectId: string): Problem | undefined {
@@ -128,20 +105,23 @@ export class StoredShares implements ProjectShares {
     this.#ledgerOf(lane, projectId).addUnderWay(projectId, bytes);
   }
 
-  stored(lane: Lane, projectId: string, bytes: number): void {
-    const ledger = this.#ledgerOf(lane, projectId);
-    const holding = ledger.add(projectId, bytes, this.#options.monotonicMs());
-    if (holding.unwritten < ledger.bytesMax * duePart) return;
-    this.#due.set(holding, ledger);
-    if (holding.unwritten >= ledger.bytesMax * urgentPart) this.#pause.abort();
+  stored(lane: Lane, projectId: string, bytes: number, isSure: boolean): void {
+    this.#ledgerOf(lane, projectId).add(projectId, bytes, isSure);
   }
 
-  /** Writes the records that are out of date, for a second at most. */
+  /** Writes what is in no record yet, for a second at most. */
   async close(): Promise<void> {
     this.#closing.abort();
-    const written = new AbortController();
-    await Promise.race([this.#writeRest(), pauseUntilAborted(closeMsMax, written.signal)]);
-    written.abort();
+    const written = async (): Promise<void> => {
+      await this.#rounds;
+      await this.#exchangeAll();
+      // Another gateway may have written at the same time.
+      await this.#exchangeAll();
+    };
+    await atMost(
+      waitMsMax,
+      written().catch(() => {}),
+    );
   }
 
   #isOver(ledger: StreamLedger, holding: Holding): boolean {
@@ -152,18 +132,22 @@ export class StoredShares implements ProjectShares {
     return share < 100 && ledger.isOver(holding, share);
   }
 
+  #over(ledger: StreamLedger): Holding[] {
+    return [...ledger.holdings.values()].filter((holding) => this.#isOver(ledger, holding));
+  }
+
   #ledgerOf(lane: Lane, projectId: string): StreamLedger {
     const { partitions } = this.#options.config;
     const partition = partitions === 1 ? 0 : partitionOf(projectId, partitions);
-    return this.#ledgers[lane === "live" ? partition : partitions + partition]!;
+    return this.#exchanges[lane === "live" ? partition : partitions + partition]!.ledger;
   }
 
-  async #keepRounds(): Promise<void> {
+  async #keepRounds(first: Promise<void>): Promise<void> {
     const { signal } = this.#closing;
+    await first;
     while (!signal.aborted) {
-      this.#pause = new AbortController();
-      const either = AbortSignal.any([signal, this.#pause.signal]);
-      await pauseUntilAborted(roundMs, either, { ref: false });
+      // Not always at the same time as another gateway.
+      await pauseUntilAborted(roundMs * (0.8 + Math.random() * 0.4), signal, { ref: false });
       if (!signal.aborted) await this.#round();
     }
   }
@@ -171,16 +155,15 @@ export class StoredShares implements ProjectShares {
   /** Never rejects: the next round tries again what has failed. */
   async #round(): Promise<void> {
     const { link } = this.#options;
-    const found = this.#ledgers.filter((ledger) => ledger.read());
-    // Records of a stream that this process did not know yet were passed over.
-    if (found.length > 0) this.#sequence = 0;
+    for (const exchange of this.#exchanges) exchange.read();
     if (!link.connected) return;
     try {
+      await this.#exchangeAll();
       const manager = await managerOf(link.connection, { timeoutMs: apiTimeoutMs });
-      await this.#writeDue();
-      await this.#readRecords(manager);
-      for (const ledger of found) await this.#estimate(manager, ledger);
-      await this.#findPurges(manager);
+      for (const exchange of this.#exchanges) {
+        await this.#estimate(manager, exchange);
+        await this.#findPurge(manager, exchange);
+      }
     } catch (error) {
       this.#bucket = undefined;
       const reason = (error as Error).message;
@@ -188,110 +171,149 @@ export class StoredShares implements ProjectShares {
     }
   }
 
-  async #writeRest(): Promise<void> {
-    await this.#rounds;
-    for (const ledger of this.#ledgers)
-      for (const holding of ledger.holdings.values())
-        if (holding.unwritten >= ledger.bytesMax * duePartAtEnd) this.#due.set(holding, ledger);
-    await this.#writeDue().catch(() => {});
-  }
-
-  async #writeDue(): Promise<void> {
-    await Promise.all([...this.#due].map(([holding, ledger]) => this.#write(holding, ledger)));
-  }
-
-  async #write(holding: Holding, { state }: StreamLedger): Promise<void> {
-    const { processId, openBucket } = this.#options;
-    const { unwritten, projectId } = holding;
-    const created = state.reading?.created;
-    if (created === undefined) return;
-    const record = JSON.stringify({ created, slices: holding.slices.get(processId) ?? [] });
-    this.#bucket ??= openBucket();
+  async #exchangeAll(): Promise<void> {
+    this.#bucket ??= this.#options.openBucket();
     const bucket = await this.#bucket;
-    await bucket.put(`${projectId}.${processId}.${state.name}`, record);
-    holding.unwritten -= unwritten;
-    this.#due.delete(holding);
-  }
-
-  /** Reads what other processes have written since the last round. */
-  async #readRecords(manager: JetStreamManager): Promise<void> {
-    const { bucketName, openBucket } = this.#options;
-    this.#bucket ??= openBucket();
-    await this.#bucket;
-    const { created, state } = await manager.streams.info(bucketStream(bucketName));
-    if (created !== this.#bucketCreated) this.#beginBucket(created);
-    const subjects = bucketSubjects(bucketName);
-    while (this.#sequence < state.last_seq) {
-      const query = { seq: this.#sequence + 1, next_by_subj: `${subjects}*.*.*` };
-      const message = await manager.streams.getMessage(bucketStream(bucketName), query);
-      this.#sequence = message?.seq ?? state.last_seq;
-      if (message === null) return;
-      const key = message.subject.slice(subjects.length);
-      const [projectId = "", processId = "", stream] = key.split(".");
-      const ledger = this.#ledgers.find(({ state }) => state.name === stream);
-      const streamCreated = ledger?.state.reading?.created;
-      const isOwn = processId === this.#options.processId;
-      if (isOwn || streamCreated === undefined || !isProjectId(projectId)) continue;
-      const slices = slicesOf(message.data, streamCreated);
-      if (slices !== undefined) ledger!.set(projectId, processId, slices);
-    }
-  }
-
-  /** Another bucket than the one that was known has none of this process's records. */
-  #beginBucket(created: string): void {
-    this.#bucketCreated = created;
-    this.#sequence = 0;
-    for (const ledger of this.#ledgers)
-      for (const holding of ledger.holdings.values())
-        if (holding.slices.has(this.#options.processId)) this.#due.set(holding, ledger);
+    const { processId } = this.#options;
+    const runs = this.#exchanges.map((exchange) => exchange.run(bucket, processId));
+    for (const run of await Promise.allSettled(runs))
+      if (run.status === "rejected") throw run.reason;
   }
 
   /**
-   * Called once for each stream. If most of what it holds was never counted, as after an upgrade or
-   * a loss of the bucket, the usage records tell about whose it is.
+   * Done once for each stream. What it holds that was never counted, as after an upgrade or a loss
+   * of the bucket, the usage records tell about whose it is.
    */
-  async #estimate(manager: JetStreamManager, ledger: StreamLedger): Promise<void> {
+  async #estimate(manager: JetStreamManager, exchange: Exchange): Promise<void> {
+    const { ledger } = exchange;
     const { name, lane, reading } = ledger.state;
-    if (reading === undefined || ledger.uncounted <= reading.bytes / 2) return;
-    const { state } = await manager.streams.info(name, { subjects_filter: ledger.subjectOf("*") });
-    const { subjects = {} } = state;
-    const isMixed = ledger.subjectOf(manyProjects) in subjects;
-    const mayHave = (id: string): boolean =>
-      ledger.subjectOf(id) in subjects || (isMixed && this.#ledgerOf(lane, id) === ledger);
-    ledger.estimate([...(await this.#options.storedBytes())].filter(([id]) => mayHave(id)));
+    if (exchange.isEstimated || reading === undefined) return;
+    if (-ledger.excess > ledger.bytesMax * estimatedPart) {
+      const every = this.#subjectOf(ledger, "*");
+      const { state } = await manager.streams.info(name, { subjects_filter: every });
+      const { subjects = {} } = state;
+      const isMixed = this.#subjectOf(ledger, manyProjects) in subjects;
+      const mayHave = (id: string): boolean =>
+        this.#ledgerOf(lane, id) === ledger && (isMixed || this.#subjectOf(ledger, id) in subjects);
+      ledger.estimate([...(await this.#options.storedBytes())].filter(([id]) => mayHave(id)));
+    }
+    exchange.isEstimated = true;
   }
 
   /**
-   * A purge of one project's subject leaves the stream's first sequence as it is. So if messages
-   * were deleted, the oldest message of each project over its share is looked up.
+   * A purge of one project's subject leaves the stream's first sequence as it is. So while more is
+   * counted than the stream holds, the oldest messages of the projects over their share are looked
+   * up, one project in each round.
    */
-  async #findPurges(manager: JetStreamManager): Promise<void> {
-    let lookups = 0;
-    for (const ledger of this.#ledgers) {
-      const { name, reading } = ledger.state;
-      if (!reading?.deleted) continue;
-      for (const holding of ledger.holdings.values()) {
-        if (holding.deletedSeen === reading.deleted || !this.#isOver(ledger, holding)) continue;
-        if (++lookups > lookupsARound) return;
-        const oldest = [holding.projectId, manyProjects].map(async (token) => {
-          const query = { seq: reading.firstSequence, next_by_subj: ledger.subjectOf(token) };
-          return (await manager.streams.getMessage(name, query))?.seq ?? Number.POSITIVE_INFINITY;
-        });
-        holding.deletedSeen = reading.deleted;
-        ledger.forget(holding, Math.min(...(await Promise.all(oldest))));
-      }
-    }
+  async #findPurge(manager: JetStreamManager, exchange: Exchange): Promise<void> {
+    const { ledger } = exchange;
+    const { name, lane, reading } = ledger.state;
+    if (!reading?.deleted || ledger.excess <= 0) return;
+    const over = this.#over(ledger);
+    const holding = over[exchange.lookups++ % over.length];
+    if (holding === undefined) return;
+    const isMixed = lane === "live" && this.#options.config.frameScope === "partition";
+    const tokens = [holding.projectId, ...(isMixed ? [manyProjects] : [])];
+    const oldest = tokens.map(async (token) => {
+      const subject = this.#subjectOf(ledger, token);
+      const query = { seq: reading.firstSequence, next_by_subj: subject };
+      return (await manager.streams.getMessage(name, query))?.seq ?? Number.POSITIVE_INFINITY;
+    });
+    ledger.forgetPurged(holding, Math.min(...(await Promise.all(oldest))));
+  }
+
+  #subjectOf({ state }: StreamLedger, projectId: string): string {
+    const { subjectPrefix, partitions } = this.#options.config;
+    const partition = this.#exchanges.findIndex(({ ledger }) => ledger.state === state);
+    const place = { partition: partition % partitions, projectId };
+    return subjectOf(subjectPrefix, state.lane, place);
   }
 }
 
-/** The slices of a record; undefined if it is not one, or of an earlier stream of that name. */
-function slicesOf(value: Uint8Array, streamCreated: string): Slices | undefined {
+/** Follows the one record of a stream, which all gateways add to. */
+class Exchange {
+  readonly ledger: StreamLedger;
+  isEstimated = false;
+  lookups = 0;
+  #revision = -1;
+  /** Names the write whose outcome is not known. */
+  #write: string | undefined;
+  #writes = 0;
+
+  constructor(state: StreamState) {
+    this.ledger = new StreamLedger(state);
+  }
+
+  read(): void {
+    if (!this.ledger.read()) return;
+    this.#revision = -1;
+    this.isEstimated = false;
+  }
+
+  /**
+   * Reads the record, and adds to it what this process has counted. Rejects when that fails, as
+   * when another process has written meanwhile: it is tried again in the next round.
+   */
+  async run(bucket: KV, processId: string): Promise<void> {
+    const { ledger } = this;
+    const { name, reading } = ledger.state;
+    if (reading === undefined) return;
+    const { created } = reading;
+    const key = recordKey(name);
+    const entry = await bucket.get(key);
+    const record = entry?.operation === "PUT" ? recordOf(entry.value, created) : undefined;
+    if (this.#write !== undefined) ledger.sent(record?.write === this.#write);
+    this.#write = undefined;
+    if (record !== undefined && entry!.revision !== this.#revision) ledger.load(record.projects);
+    this.#revision = entry?.revision ?? 0;
+    const projects = ledger.send(record === undefined);
+    if (projects === undefined) return;
+    this.#write = `${processId}-${++this.#writes}`;
+    const value = JSON.stringify({ created, write: this.#write, projects });
+    try {
+      this.#revision = await bucket.put(key, value, { previousSeq: this.#revision });
+    } catch (error) {
+      if (isApiError(error, apiCodes.streamWrongLastSequence)) return;
+      throw error;
+    }
+    this.#write = undefined;
+    ledger.sent(true);
+  }
+}
+
+/** Three parts: a usage record's key has two. */
+function recordKey(stream: string): string {
+  return `streams.shares.${stream}`;
+}
+
+interface SharesRecord {
+  readonly write: unknown;
+  readonly projects: ReadonlyMap<string, Slices>;
+}
+
+/** Undefined if the value is no record, or of an earlier stream of that name. */
+function recordOf(value: Uint8Array, streamCreated: string): SharesRecord | undefined {
   try {
-    const { created, slices } = JSON.parse(new TextDecoder().decode(value));
-    const isFit = Array.isArray(slices) && slices.length <= slicesMax && slices.length % 2 === 0;
-    const areNumbers = isFit && slices.every((part) => Number.isSafeInteger(part) && part >= 0);
-    return areNumbers && created === streamCreated ? slices : undefined;
+    const { created, write, projects } = JSON.parse(new TextDecoder().decode(value));
+    if (created !== streamCreated || !Array.isArray(projects)) return undefined;
+    const isFit = projects.every(([id, slices]) => isProjectId(id) && areSlices(slices));
+    return isFit ? { write, projects: new Map(projects) } : undefined;
   } catch {
     return undefined;
   }
+}
+
+function areSlices(slices: unknown): slices is Slices {
+  return (
+    Array.isArray(slices) &&
+    slices.length <= recordSlicesMax &&
+    slices.length % 2 === 0 &&
+    slices.every((part) => Number.isSafeInteger(part) && part >= 0)
+  );
+}
+
+async function atMost(ms: number, work: Promise<void>): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([work, pauseUntilAborted(ms, done.signal)]);
+  done.abort();
 }

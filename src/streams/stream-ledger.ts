@@ -1,6 +1,6 @@
 // The bytes that each project has in one stream, as the gateways counted them when they were
 // acknowledged. They are counted in slices, each with the highest sequence in it, so the stream's
-// first sequence tells which slices have left it, whether by age, by a purge or with the stream
+// first sequence shows which slices have left it, whether by age, by a purge or with the stream
 // itself. No clock decides what counts.
 
 import type { StreamReading, StreamState } from "../nats/readiness.ts";
@@ -8,21 +8,23 @@ import type { StreamReading, StreamState } from "../nats/readiness.ts";
 /** Pairs of numbers, the oldest pair first: the highest sequence of a slice, and its bytes. */
 export type Slices = number[];
 
+/**
+ * `shared`: in the record that all gateways have. `sending`: in a record that this process is
+ * writing. `own`: counted by this process and in no record yet. `doubtful`: estimated, or without
+ * an acknowledgement.
+ */
+const parts = ["shared", "sending", "own", "doubtful"] as const;
+type Part = (typeof parts)[number];
+
 /** What one project has in the stream. */
 export class Holding {
   readonly projectId: string;
-  /** By the process that counted them. */
-  readonly slices = new Map<string, Slices>();
-  /** The sum of all slices. */
-  bytes = 0;
+  readonly slices: Record<Part, Slices> = { shared: [], sending: [], own: [], doubtful: [] };
+  /** Bytes in all slices except the doubtful ones. */
+  sure = 0;
+  doubtful = 0;
   /** Bytes given to the publisher that have no outcome yet. */
   underWay = 0;
-  /** Bytes counted by this process that are in no record yet. */
-  unwritten = 0;
-  /** When this process began its newest slice. */
-  sliceMonotonicMs = Number.NEGATIVE_INFINITY;
-  /** How many messages the stream lacked when the project's oldest one was looked up. */
-  deletedSeen = 0;
   /** What the project had when it first added something since the reserve was divided. */
   heldBefore = 0;
   division = 0;
@@ -36,27 +38,20 @@ export class Holding {
 const reservePart = 1 / 10;
 /** The reserve is divided again when this part of the stream has become free. */
 const dividedAgainPart = 1 / 128;
-/**
- * A slice ends after this part of the time for which the stream keeps events, or with this part of
- * its bytes. One that has left in part counts in full.
- */
-const slicesOfAge = 64;
-const slicesOfBytes = 1_024;
-/** Takes the place of a process for what is estimated. */
-const estimated = "";
+/** A slice ends with this part of the stream's bytes. One that has left in part counts in full. */
+const slicePart = 1 / 1_024;
+/** Less of one project is not worth a place in the record. It bounds the record's size. */
+const sharedPart = 1 / 4_096;
+const estimatedSlices = 64;
 
 export class StreamLedger {
   readonly state: StreamState;
   readonly holdings = new Map<string, Holding>();
-  readonly #processId: string;
-  readonly #subjectStart: string;
+  /** Slices in the record that were found to be purged: by project, up to this sequence. */
+  readonly #purged = new Map<string, number>();
   #reading: StreamReading | undefined;
-  #total = 0;
-  /**
-   * How much more is counted than the stream has: bytes that were not stored after all, or were
-   * deleted one by one. Each project has less by its part of them.
-   */
-  #excess = 0;
+  #sure = 0;
+  #doubtful = 0;
   /** Bytes that this process has stored since the last reading. */
   #since = 0;
   #underWay = 0;
@@ -64,70 +59,93 @@ export class StreamLedger {
   #dividedAt = Number.POSITIVE_INFINITY;
   #division = 0;
 
-  /** `subjectStart`: what precedes the project's id in the subjects of its messages. */
-  constructor(state: StreamState, subjectStart: string, processId: string) {
+  constructor(state: StreamState) {
     this.state = state;
-    this.#subjectStart = subjectStart;
-    this.#processId = processId;
   }
 
   get bytesMax(): number {
     return this.#reading?.bytesMax ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Bytes in the stream that are in no slice. */
-  get uncounted(): number {
-    return (this.#reading?.bytes ?? 0) + this.#since - this.#total;
+  /** How many bytes are counted that the stream does not hold; below 0: holds and nobody counted. */
+  get excess(): number {
+    return this.#sure + this.#doubtful - (this.#reading?.bytes ?? 0) - this.#since;
   }
 
   addUnderWay(projectId: string, bytes: number): void {
     this.#holdingOf(projectId).underWay += bytes;
     this.#underWay += bytes;
+    this.#divide();
   }
 
-  /** Counts bytes that were stored at about the stream's present end. */
-  add(projectId: string, bytes: number, monotonicMs: number): Holding {
+  /** Counts bytes at about the stream's present end. `isSure`: they were acknowledged. */
+  add(projectId: string, bytes: number, isSure: boolean): void {
     const holding = this.#holdingOf(projectId);
-    const own = holding.slices.get(this.#processId) ?? [];
-    const { ageMaxMs = Number.POSITIVE_INFINITY } = this.#reading ?? {};
-    const isOld = monotonicMs - holding.sliceMonotonicMs >= ageMaxMs / slicesOfAge;
-    if (own.length === 0 || isOld || own.at(-1)! >= this.bytesMax / slicesOfBytes) {
-      own.push(0, 0);
-      holding.slices.set(this.#processId, own);
-      holding.sliceMonotonicMs = monotonicMs;
+    const part = isSure ? "own" : "doubtful";
+    append(holding.slices[part], [this.state.sequence, bytes], this.bytesMax * slicePart);
+    this.#change(holding, part, bytes);
+    if (isSure) this.#since += bytes;
+    this.#divide();
+  }
+
+  /** Replaces what the record says of all projects. */
+  load(record: ReadonlyMap<string, Slices>): void {
+    for (const projectId of record.keys()) this.#holdingOf(projectId);
+    for (const holding of this.holdings.values()) {
+      this.#set(holding, "shared", record.get(holding.projectId) ?? []);
+      const purged = this.#purged.get(holding.projectId) ?? 0;
+      this.#forget(holding, Math.max(purged + 1, this.#reading?.firstSequence ?? 0), ["shared"]);
     }
-    own[own.length - 2] = Math.max(own[own.length - 2]!, this.state.sequence);
-    own[own.length - 1]! += bytes;
-    holding.unwritten += bytes;
-    this.#since += bytes;
-    this.#change(holding, bytes);
-    return holding;
-  }
-
-  /** Replaces what another process has counted of a project. */
-  set(projectId: string, processId: string, slices: Slices): void {
-    const holding = this.#holdingOf(projectId);
-    this.#change(holding, sumOf(slices) - sumOf(holding.slices.get(processId) ?? []));
-    holding.slices.set(processId, slices);
-    this.forget(holding, this.#reading?.firstSequence ?? 0);
+    this.#dropEmpty();
   }
 
   /**
-   * Counts the bytes that are in no slice as these projects', by the bytes that each has stored
+   * The record with what this process has to add; undefined if that is too little. Call `sent`
+   * before the next call. `isMissing`: there is no record.
+   */
+  send(isMissing: boolean): (readonly [projectId: string, slices: Slices])[] | undefined {
+    const all = [...this.holdings.values()];
+    const due = all.filter(({ slices }) => sumOf(slices.own) >= this.bytesMax * sharedPart);
+    for (const { slices } of due) [slices.sending, slices.own] = [slices.own, []];
+    if (due.length === 0 && this.#purged.size === 0 && !isMissing) return undefined;
+    const record = all.map((holding) => [holding.projectId, this.#joined(holding)] as const);
+    const found = record.filter(([, slices]) => slices.length > 0);
+    return isMissing && found.length === 0 ? undefined : found;
+  }
+
+  /** Ends a `send`. What was not written is to be sent again. */
+  sent(isWritten: boolean): void {
+    if (isWritten) this.#purged.clear();
+    for (const holding of this.holdings.values()) {
+      const { slices } = holding;
+      if (isWritten) slices.shared = this.#joined(holding);
+      else slices.own = [...slices.sending, ...slices.own];
+      slices.sending = [];
+    }
+  }
+
+  /**
+   * Counts the bytes that no gateway counted as these projects', by the bytes that each has stored
    * elsewhere, and as spread evenly over the stream.
    */
-  estimate(projects: readonly (readonly [projectId: string, bytes: number])[]): void {
-    const { firstSequence = 1, lastSequence = 0 } = this.#reading ?? {};
-    const { uncounted } = this;
-    const sum = projects.reduce((total, [, bytes]) => total + bytes, 0);
-    for (const [projectId, bytes] of projects) {
-      const sliceBytes = Math.round((uncounted * bytes) / Math.max(1, sum) / slicesOfAge);
-      const slices = Array.from({ length: slicesOfAge }, (_, slice) => [
-        firstSequence + Math.ceil(((lastSequence - firstSequence) * (slice + 1)) / slicesOfAge),
-        sliceBytes,
+  estimate(stored: readonly (readonly [projectId: string, bytes: number])[]): void {
+    const { bytes = 0, firstSequence = 1, lastSequence = 0 } = this.#reading ?? {};
+    const uncounted = Math.max(0, -this.excess);
+    const sum = stored.reduce((total, [, ofProject]) => total + ofProject, 0);
+    const lacking = stored.map(([projectId, ofProject]) => {
+      const counted = this.holdings.get(projectId)?.sure ?? 0;
+      return [projectId, Math.max(0, (bytes * ofProject) / Math.max(1, sum) - counted)] as const;
+    });
+    const lackingSum = lacking.reduce((total, [, ofProject]) => total + ofProject, 0);
+    for (const [projectId, ofProject] of lacking) {
+      const sliceBytes = Math.round((uncounted * ofProject) / Math.max(1, lackingSum));
+      const slices = Array.from({ length: estimatedSlices }, (_, slice) => [
+        firstSequence + Math.ceil(((lastSequence - firstSequence) * (slice + 1)) / estimatedSlices),
+        Math.round(sliceBytes / estimatedSlices),
       ]);
-      this.set(projectId, estimated, slices.flat());
+      this.#set(this.#holdingOf(projectId), "doubtful", slices.flat());
     }
+    this.#dropEmpty();
   }
 
   /**
@@ -144,48 +162,59 @@ export class StreamLedger {
     this.#since = 0;
     if (isOther || reading.firstSequence !== before?.firstSequence) {
       const firstSequence = isOther ? Number.POSITIVE_INFINITY : reading.firstSequence;
-      for (const holding of this.holdings.values()) this.forget(holding, firstSequence);
+      for (const holding of this.holdings.values()) this.#forget(holding, firstSequence);
+      if (isOther) this.#purged.clear();
+      this.#dropEmpty();
     }
-    this.#excess = Math.max(0, this.#total - reading.bytes);
+    this.#divide();
     return isNew;
   }
 
   /** Whether the project has as many bytes as it may have by this share, in per cent. */
-  isOver({ bytes, underWay }: Holding, share: number): boolean {
-    const held = bytes - (this.#excess * bytes) / Math.max(1, this.#total);
-    return held + underWay >= (this.bytesMax * share) / 100;
+  isOver({ sure, doubtful, underWay }: Holding, share: number): boolean {
+    // What is doubtful counts as far as the stream holds more than is sure.
+    const stored = Math.min(1, Math.max(0, 1 - this.excess / Math.max(1, this.#doubtful)));
+    return sure + doubtful * stored + underWay >= (this.bytesMax * share) / 100;
   }
 
   /** Whether the reserve is in use, and the project has used its part of it. */
   isOverReserve(holding: Holding | undefined, projects: number): boolean {
     const { bytesMax } = this;
-    const filled = (this.#reading?.bytes ?? 0) + this.#since + this.#underWay;
+    // JetStream refuses what a full stream has no room for: then no project has room.
+    if (this.#dividedAt > bytesMax || this.#filled >= bytesMax) return false;
+    if (holding === undefined || holding.division !== this.#division) return false;
+    const part = (bytesMax - this.#dividedAt) / projects;
+    return heldBy(holding) >= holding.heldBefore + part;
+  }
+
+  /**
+   * Forgets what the project had before its oldest message, as far as more is counted than the
+   * stream holds: messages that were purged.
+   */
+  forgetPurged(holding: Holding, oldest: number): void {
+    const { shared } = holding.slices;
+    for (const part of parts) {
+      const slices = holding.slices[part];
+      while (this.excess > 0 && slices.length > 0 && slices[0]! < oldest) {
+        if (slices === shared) this.#purged.set(holding.projectId, slices[0]!);
+        this.#forget(holding, slices[0]! + 1, [part]);
+      }
+    }
+    this.#dropEmpty();
+  }
+
+  get #filled(): number {
+    return (this.#reading?.bytes ?? 0) + this.#since + this.#underWay;
+  }
+
+  #divide(): void {
+    const { bytesMax } = this;
+    const filled = this.#filled;
     if (filled < bytesMax * (1 - reservePart)) this.#dividedAt = Number.POSITIVE_INFINITY;
     else if (filled < this.#dividedAt - bytesMax * dividedAgainPart) {
       this.#dividedAt = filled;
       this.#division++;
     }
-    // JetStream refuses what a full stream has no room for: then no project has room.
-    if (this.#dividedAt > bytesMax || filled >= bytesMax || holding === undefined) return false;
-    this.#noteDivision(holding);
-    const part = (bytesMax - this.#dividedAt) / projects;
-    return holding.bytes + holding.underWay >= holding.heldBefore + part;
-  }
-
-  /** Forgets what the project had before this sequence, and the project if it has nothing. */
-  forget(holding: Holding, firstSequence: number): void {
-    for (const [processId, slices] of holding.slices) {
-      let gone = 0;
-      while (gone < slices.length && slices[gone]! < firstSequence) gone += 2;
-      if (gone > 0) this.#change(holding, -sumOf(slices.splice(0, gone)));
-      if (slices.length === 0) holding.slices.delete(processId);
-    }
-    const isEmpty = holding.slices.size === 0 && holding.underWay === 0;
-    if (isEmpty) this.holdings.delete(holding.projectId);
-  }
-
-  subjectOf(projectId: string): string {
-    return this.#subjectStart + projectId;
   }
 
   #holdingOf(projectId: string): Holding {
@@ -194,21 +223,59 @@ export class StreamLedger {
       holding = new Holding(projectId);
       this.holdings.set(projectId, holding);
     }
-    this.#noteDivision(holding);
+    if (holding.division !== this.#division) {
+      holding.division = this.#division;
+      holding.heldBefore = heldBy(holding);
+    }
     return holding;
   }
 
-  #noteDivision(holding: Holding): void {
-    if (holding.division === this.#division) return;
-    holding.division = this.#division;
-    holding.heldBefore = holding.bytes + holding.underWay;
+  #joined({ slices: { shared, sending } }: Holding): Slices {
+    const joined = [...shared];
+    for (let at = 0; at < sending.length; at += 2)
+      append(joined, [sending[at]!, sending[at + 1]!], this.bytesMax * slicePart);
+    return joined;
   }
 
-  #change(holding: Holding, bytes: number): void {
-    holding.bytes += bytes;
-    this.#total += bytes;
-    if (bytes < 0) this.#excess = Math.max(0, this.#excess + bytes);
+  #set(holding: Holding, part: Part, slices: Slices): void {
+    this.#change(holding, part, sumOf(slices) - sumOf(holding.slices[part]));
+    holding.slices[part] = slices;
   }
+
+  #forget(holding: Holding, firstSequence: number, of: readonly Part[] = parts): void {
+    for (const part of of) {
+      const slices = holding.slices[part];
+      let gone = 0;
+      while (gone < slices.length && slices[gone]! < firstSequence) gone += 2;
+      if (gone > 0) this.#change(holding, part, -sumOf(slices.splice(0, gone)));
+    }
+  }
+
+  #dropEmpty(): void {
+    for (const [projectId, { slices, underWay }] of this.holdings)
+      if (underWay === 0 && parts.every((part) => slices[part].length === 0))
+        this.holdings.delete(projectId);
+  }
+
+  #change(holding: Holding, part: Part, bytes: number): void {
+    if (part === "doubtful") {
+      holding.doubtful += bytes;
+      this.#doubtful += bytes;
+    } else {
+      holding.sure += bytes;
+      this.#sure += bytes;
+    }
+  }
+}
+
+function heldBy({ sure, doubtful, underWay }: Holding): number {
+  return sure + doubtful + underWay;
+}
+
+function append(slices: Slices, [sequence, bytes]: [number, number], sliceBytes: number): void {
+  if (slices.length === 0 || slices.at(-1)! >= sliceBytes) slices.push(slices.at(-2) ?? 0, 0);
+  slices[slices.length - 2] = Math.max(slices.at(-2)!, sequence);
+  slices[slices.length - 1]! += bytes;
 }
 
 function sumOf(slices: Slices): number {

@@ -5,7 +5,7 @@
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../base/log.ts";
 import type { Lane } from "../base/types.ts";
-import { apiCodes, bytesMaxOf, isApiError, isFromLeader, nanosPerMs } from "../nats/api.ts";
+import { apiCodes, bytesMaxOf, isApiError, isFromLeader } from "../nats/api.ts";
 import { takesAtomicBatches } from "../nats/atomic-batches.ts";
 import { noteAway, type StreamMetrics, type StreamState } from "../nats/readiness.ts";
 import { brokenPromises, loweredLimits, type WantedConfig } from "./desired.ts";
@@ -200,7 +200,6 @@ export class WatchedStream {
       deleted: info.state.num_deleted ?? 0,
       bytes,
       bytesMax,
-      ageMaxMs: config.max_age > 0 ? config.max_age / nanosPerMs : Number.POSITIVE_INFINITY,
     };
     this.#faults = [
       ...this.#faultsOf(certainty, broken),

@@ -6,7 +6,7 @@ import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import { manyProjects } from "../../src/nats/names.ts";
+import { type FrameScope, manyProjects } from "../../src/nats/names.ts";
 import { StreamStates } from "../../src/nats/readiness.ts";
 import { openUsageBucket, usageBucketName } from "../../src/projects/usage/usage.ts";
 import { StoredShares } from "../../src/streams/project-shares.ts";
@@ -47,6 +47,9 @@ interface GatewayOptions {
   readonly ownShares?: Record<string, number>;
   readonly storedBytes?: Record<string, number>;
   readonly projectShare?: number;
+  readonly frameScope?: FrameScope;
+  /** How often the bucket cannot be opened at first. */
+  readonly failures?: number;
 }
 
 async function placeOf(): Promise<Place> {
@@ -59,6 +62,10 @@ async function placeOf(): Promise<Place> {
     discard: DiscardPolicy.New,
     max_bytes: streamBytes,
   });
+  onTestFinished(async () => {
+    await manager.streams.delete(stream);
+    await manager.streams.delete(`KV_${usageBucketName(subjectPrefix)}`);
+  });
   const publish = async (subject: string, mebibytes: number): Promise<void> => {
     for (let bytes = 0; bytes < mebibytes * mebibyte; bytes += messageBytes)
       await jetstream(connection).publish(`${live}.${subject}`, new Uint8Array(messageBytes));
@@ -70,7 +77,13 @@ async function placeOf(): Promise<Place> {
     async purge(subject) {
       await manager.streams.purge(stream, { filter: `${live}.${subject}` });
     },
-    async gateway({ ownShares = {}, storedBytes = {}, projectShare = 75 } = {}) {
+    async gateway({
+      ownShares = {},
+      storedBytes = {},
+      projectShare = 75,
+      frameScope = "project",
+      failures = 0,
+    } = {}) {
       const streams = new StreamStates(subjectPrefix, 1);
       const state = streams.of("live", 0);
       const read = async (): Promise<void> => {
@@ -83,19 +96,20 @@ async function placeOf(): Promise<Place> {
           deleted: info.state.num_deleted ?? 0,
           bytes: info.state.bytes,
           bytesMax: info.config.max_bytes,
-          ageMaxMs: 3_600_000,
         };
       };
       await read();
       const log = { warn: () => {}, info: () => {} };
       const shares = await StoredShares.open({
         ...{ link: { connection, connected: true }, streams, log },
-        config: { subjectPrefix, partitions: 1, projectShare },
+        config: { subjectPrefix, partitions: 1, projectShare, frameScope },
         streamShareOf: (projectId) => ownShares[projectId],
         projectsKnown: () => 3,
         processId: `process${processes++}`,
-        bucketName: usageBucketName(subjectPrefix),
-        openBucket: () => openUsageBucket(connection, { prefix: subjectPrefix, replicas: 1, log }),
+        openBucket: async () => {
+          if (failures-- > 0) throw new Error("no bucket yet");
+          return await openUsageBucket(connection, { prefix: subjectPrefix, replicas: 1, log });
+        },
         storedBytes: async () => new Map(Object.entries(storedBytes)),
         monotonicMs: () => performance.now(),
       });
@@ -104,10 +118,11 @@ async function placeOf(): Promise<Place> {
         shares,
         read,
         async add(projectId, mebibytes = 1, subject = projectId) {
-          await publish(subject, mebibytes);
-          state.sequence = (await manager.streams.info(stream)).state.last_seq;
-          for (let bytes = 0; bytes < mebibytes * mebibyte; bytes += messageBytes)
-            shares.stored("live", projectId, messageBytes);
+          for (let bytes = 0; bytes < mebibytes * mebibyte; bytes += messageBytes) {
+            await publish(subject, messageBytes / mebibyte);
+            state.sequence = (await manager.streams.info(stream)).state.last_seq;
+            shares.stored("live", projectId, messageBytes, true);
+          }
         },
         code: (projectId) => shares.refusalOf("live", projectId)?.code,
       };
@@ -141,15 +156,13 @@ describe("gateways that share a stream", () => {
   });
 
   test("what a killed gateway had stored counts but for the last of it", async () => {
-    const { gateway, subjectPrefix } = await placeOf();
+    const { gateway, stream, subjectPrefix } = await placeOf();
     const killed = await gateway();
     await killed.add("flood", 6);
     const bucket = await new Kvm(connection).open(usageBucketName(subjectPrefix));
-    const written = async () => {
-      const keys: string[] = [];
-      for await (const key of await bucket.keys("flood.*.*")) keys.push(key);
-      return keys.length;
-    };
+    const written = async () =>
+      (await bucket.get(`streams.shares.${stream}`))?.json<{ projects: unknown[] }>().projects
+        .length;
     await expect.poll(written, within).toBe(1);
     const next = await gateway();
     await expect.poll(() => next.code("flood"), within).toBe("project_full");
@@ -165,29 +178,63 @@ describe("gateways that share a stream", () => {
     await expect.poll(() => other.code("flood"), within).toBe("project_full");
   });
 
-  test("values that are no records, or of another stream of the name, do not count", async () => {
+  test.each([
+    ["text", "no JSON"],
+    ["nothing", "null"],
+    ["no list", { projects: {} }],
+    ["a project without slices", { projects: [["quiet"]] }],
+    ["an odd slice", { projects: [["quiet", [1]]] }],
+    ["a slice below 0", { projects: [["quiet", [1, -mebibyte]]] }],
+    ["text for numbers", { projects: [["quiet", ["1", "8000000"]]] }],
+    ["a number past all numbers", '{"created":"CREATED","projects":[["quiet",[1,1e999]]]}'],
+    ["too many slices", { projects: [["quiet", Array(20_000).fill(9)]] }],
+    ["an id that is none", { projects: [["a b", [1, mebibyte]]] }],
+    ["another stream of the name", { created: "2020", projects: [["quiet", [9, 8 * mebibyte]]] }],
+  ])("a record that holds %s is replaced", async (_, record) => {
     const { gateway, subjectPrefix, stream } = await placeOf();
     const log = { warn: () => {} };
     const bucket = await openUsageBucket(connection, { prefix: subjectPrefix, replicas: 1, log });
-    const { created } = await manager.streams.info(stream);
-    const huge = [1, 8 * mebibyte];
-    for (const [from, value] of Object.entries({
-      text: "no JSON",
-      nothing: "null",
-      odd: JSON.stringify({ created, slices: [1] }),
-      negative: JSON.stringify({ created, slices: [1, -mebibyte] }),
-      texts: JSON.stringify({ created, slices: ["1", "8000000"] }),
-      infinite: `{"created":"${String(created)}","slices":[1,1e999]}`,
-      long: JSON.stringify({ created, slices: Array(10_000).fill(9) }),
-      older: JSON.stringify({ created: "2020-01-01T00:00:00Z", slices: huge }),
-    }))
-      await bucket.put(`quiet.${from}.${stream}`, value);
-    await bucket.put("quiet.other.NO_STREAM", JSON.stringify({ created, slices: huge }));
+    const created = String((await manager.streams.info(stream)).created);
+    const value =
+      typeof record === "string"
+        ? record.replace("CREATED", created)
+        : JSON.stringify({ created, ...record });
+    await bucket.put(`streams.shares.${stream}`, value);
     const one = await gateway({ projectShare: 1 });
     await one.add("filler", 1);
     await one.read();
-    await expect.poll(() => one.code("filler"), within).toBe("project_full");
     expect(one.code("quiet")).toBe(undefined);
+    const other = await gateway({ projectShare: 1 });
+    await expect.poll(() => other.code("filler"), within).toBe("project_full");
+    expect(other.code("quiet")).toBe(undefined);
+  });
+
+  test("gateways that come and go leave one record, whatever each has counted", async () => {
+    const { gateway, subjectPrefix, stream } = await placeOf();
+    for (let life = 0; life < 12; life++) {
+      const one = await gateway();
+      await one.add("flood", 0.5);
+      await one.add(`p${life}`, 0.125);
+      await one.shares.close();
+    }
+    const bucket = await new Kvm(connection).open(usageBucketName(subjectPrefix));
+    const keys: string[] = [];
+    for await (const key of await bucket.keys(">")) keys.push(key);
+    expect(keys).toEqual([`streams.shares.${stream}`]);
+    const last = await gateway({ projectShare: 70 });
+    expect(last.code("flood")).toBe("project_full");
+    expect(last.code("p3")).toBe(undefined);
+  });
+
+  test("gateways that write at the same time lose nothing and count nothing twice", async () => {
+    const { gateway } = await placeOf();
+    const all = await Promise.all(Array.from({ length: 6 }, () => gateway({ projectShare: 50 })));
+    for (const one of all) await one.add("flood", 0.625);
+    const fresh = () => gateway({ projectShare: 46 });
+    await expect.poll(async () => (await fresh()).code("flood"), within).toBe("project_full");
+    for (const one of all) expect(one.code("flood")).toBe(undefined);
+    await all[0]!.add("flood", 0.25);
+    for (const one of all) await expect.poll(() => one.code("flood"), within).toBe("project_full");
   });
 });
 
@@ -225,7 +272,7 @@ describe("what leaves a stream", () => {
 
   test("in messages of several projects a purge counts too", async () => {
     const { gateway, purge } = await placeOf();
-    const one = await gateway();
+    const one = await gateway({ frameScope: "partition" });
     await one.add("quiet", 0.5);
     await one.add("flood", 6, manyProjects);
     await one.add("quiet", 0.5);
@@ -235,6 +282,45 @@ describe("what leaves a stream", () => {
     await expect.poll(() => one.code("flood"), within).toBe(undefined);
     expect(one.code("quiet")).toBe(undefined);
   });
+});
+
+test.each(["project", "partition"] as const)(
+  "a purge of one project never lowers what another has (scope %s)",
+  async (frameScope) => {
+    const { gateway, purge } = await placeOf();
+    const one = await gateway({ frameScope });
+    // Older than all else, and of both.
+    await one.add("a", 0.125, manyProjects);
+    await one.add("a", 1.25);
+    await one.add("b", 6.5);
+    await one.read();
+    await expect.poll(() => one.code("b"), within).toBe("project_full");
+    await purge("a");
+    await one.read();
+    const next = await gateway({ frameScope });
+    const end = performance.now() + 3_500;
+    // The rounds that look for what was purged go by.
+    await expect
+      .poll(() => {
+        expect(one.code("b")).toBe("project_full");
+        expect(next.code("b")).toBe("project_full");
+        expect(one.code("a")).not.toBe("project_full");
+        return performance.now() > end;
+      }, within)
+      .toBe(true);
+  },
+);
+
+test("a purge of a project with an older message of several projects lets it in again", async () => {
+  const { gateway, purge } = await placeOf();
+  const one = await gateway();
+  await one.add("flood", 0.125, manyProjects);
+  await one.add("flood", 6);
+  await one.add("quiet", 0.5);
+  await expect.poll(() => one.code("flood"), within).toBe("project_full");
+  await purge("flood");
+  await one.read();
+  await expect.poll(() => one.code("flood"), within).toBe(undefined);
 });
 
 test("a project's own share counts in place of the general one", async () => {
@@ -258,6 +344,13 @@ describe("a stream that was filled before gateways counted", () => {
     expect(one.code("web")).toBe(undefined);
     expect(one.code("elsewhere")).toBe(undefined);
     expect(one.shares.projectsOver).toBe(1);
+  });
+
+  test("is estimated once the bucket opens, if that fails at first", async () => {
+    const { gateway, publish } = await placeOf();
+    await publish("main", 6.5);
+    const one = await gateway({ storedBytes: { main: 9e9 }, failures: 1 });
+    await expect.poll(() => one.code("main"), within).toBe("project_full");
   });
 
   test("is nobody's where no usage is known, and the reserve keeps room", async () => {
