@@ -146,14 +146,15 @@ void check_line(const Frame& frame, const uint32_t* line, size_t start, size_t e
   const size_t event_at = own + project.size() + std::string_view("\",\"event\":").size();
   constexpr std::string_view kBeforeId = ",\"distinct_id\":";
   const size_t id_at = line[penstock::kLineIdStart];
-  check(id_at >= event_at + kBeforeId.size() && stands_at(frame, id_at - kBeforeId.size(), kBeforeId),
-        "the distinct id comes after the event");
+  check(
+      id_at >= event_at + kBeforeId.size() && stands_at(frame, id_at - kBeforeId.size(), kBeforeId),
+      "the distinct id comes after the event");
   const uint8_t* const bytes = frame.text.data();
-  check_hash(line + penstock::kLineUuidHigh,
-             penstock::event_hash(penstock::project_key(kUuidKey, id, project.size()),
-                                  bytes + uuid_at,
-                                  {bytes + event_at, id_at - kBeforeId.size() - event_at},
-                                  {bytes + id_at, line[penstock::kLineIdEnd] - id_at}));
+  check_hash(
+      line + penstock::kLineUuidHigh,
+      penstock::event_hash(penstock::project_key(kUuidKey, id, project.size()), bytes + uuid_at,
+                           {bytes + event_at, id_at - kBeforeId.size() - event_at},
+                           {bytes + id_at, line[penstock::kLineIdEnd] - id_at}));
   check_id(frame, line);
   check(line[penstock::kLineFlags] >> penstock::kLineKindShift < 8, "a kind is one of eight");
   check(text.find(",\"received_at\":\"") != std::string_view::npos, "a record says when it came");

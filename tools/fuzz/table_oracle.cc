@@ -90,8 +90,7 @@ uint32_t name_flags(const Text& text, Value value, Level level) {
         flags |= penstock::kItemDuplicateKey;
       }
       const bool is_properties = member.key == "properties";
-      if (level == Level::kItem && is_properties &&
-          text.type(member.value) == penstock::kObject)
+      if (level == Level::kItem && is_properties && text.type(member.value) == penstock::kObject)
         inner = Level::kProperties;
     }
     flags |= name_flags(text, member.value, inner);

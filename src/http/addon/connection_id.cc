@@ -1,6 +1,6 @@
-// What uWebSockets.js does not show of a connection: its identity, a 100 (Continue) for the spellings
-// of `Expect` that the library does not know, and what of its answers the kernel still holds. No
-// state: any number of threads may load this.
+// What uWebSockets.js does not show of a connection: its identity, a 100 (Continue) for the
+// spellings of `Expect` that the library does not know, and what of its answers the kernel still
+// holds. No state: any number of threads may load this.
 
 #include <node.h>
 
@@ -38,8 +38,7 @@ void* socketOf(const v8::FunctionCallbackInfo<v8::Value>& info) {
 // no identity.
 void connectionId(const v8::FunctionCallbackInfo<v8::Value>& info) {
   // Exact: user space has at most 2^53 addresses on the platforms that Node has.
-  info.GetReturnValue().Set(
-      static_cast<double>(reinterpret_cast<std::uintptr_t>(socketOf(info))));
+  info.GetReturnValue().Set(static_cast<double>(reinterpret_cast<std::uintptr_t>(socketOf(info))));
 }
 
 // The functions of uSockets' own interface (libusockets.h) that are used here. The library that has

@@ -20,7 +20,8 @@ size_t find_utf8_fault(const uint8_t* text, size_t length) noexcept;
 /**
  * Offset of the first byte that no valid JSON text has there; `length` if the text just ends too
  * early; kNoFault if the text is valid; kFaultOutOfMemory if the depth stack could not grow.
- * Expects valid UTF-8. With Words::kNonFiniteToo, `NaN`, `Infinity` and `-Infinity` count as values.
+ * Expects valid UTF-8. With Words::kNonFiniteToo, `NaN`, `Infinity` and `-Infinity` count as
+ * values.
  */
 enum class Words { kOfJson, kNonFiniteToo };
 size_t find_json_fault(const uint8_t* text, size_t length, Words words) noexcept;
