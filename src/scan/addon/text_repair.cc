@@ -21,8 +21,9 @@ struct Piece {
       case Kind::kMalformed: return kReplacementBytes;
       case Kind::kSurrogatePair: return kJoinedBytes;
       case Kind::kNonFinite: return kNullBytes;
-      default: return length;
+      case Kind::kCopied: break;
     }
+    return length;
   }
 };
 
