@@ -17,10 +17,12 @@ export interface NewConnection {
  */
 export const readPerTurnMax = 16;
 /**
- * uSockets begins at most five TLS handshakes in one turn, and serves what waits newest first: a
- * flood would keep everybody else waiting. So no more of them begin to be read than it handles.
+ * uSockets reads five connections without a finished handshake in one turn, and of those that wait
+ * the newest first: more than five a turn would keep others waiting until a flood ends. One that is
+ * closed in the middle of its handshake is read two or three times: the first flight, the second
+ * after a HelloRetryRequest, the end.
  */
-const handshakesPerTurnMax = 5;
+const handshakesPerTurnMax = 1;
 /** The handshakes of one turn may take about so long. One that takes longer gets several turns. */
 const handshakeMsPerTurn = 2.5;
 /** However long a signature takes, a connection waits for at most so many turns. */
