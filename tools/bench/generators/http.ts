@@ -1,10 +1,27 @@
-// As much of HTTP/1.1 as the bench's own clients need: they write one kind of request, and read
-// answers that have a Content-Length.
+// As much of HTTP/1.1 as the bench's own clients need: they write one kind of request, in plain or
+// over TLS, and read answers that have a Content-Length.
 
+import { connect, type Socket } from "node:net";
+import { connect as connectSecurely } from "node:tls";
 import type { LoadJob } from "./job.ts";
 
 const headEnd = Buffer.from("\r\n\r\n");
 const statusStart = "HTTP/1.1 ".length;
+
+export interface Opened {
+  readonly socket: Socket;
+  /** The event of the socket that tells that it is open, over TLS after the handshake. */
+  readonly openEvent: string;
+}
+
+/** Opens a connection to the URL's server; over TLS any certificate will do. */
+export function openTo(url: string): Opened {
+  const { protocol, hostname: host, port } = new URL(url);
+  const options = { host, port: Number(port), noDelay: true };
+  if (protocol === "http:") return { socket: connect(options), openEvent: "connect" };
+  const socket = connectSecurely({ ...options, rejectUnauthorized: false });
+  return { socket, openEvent: "secureConnect" };
+}
 
 /** `bodyBytes` undefined: the body comes in chunks. */
 export function headOf(job: LoadJob, bodyBytes: number | undefined): Buffer {

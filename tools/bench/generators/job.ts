@@ -1,7 +1,7 @@
 // What a load generator is told, as one JSON argument, and what it answers, as one IPC message.
 
 /** How the attacking client hands over a body. */
-export type Delivery = "whole" | "withheld" | "one-byte-chunks";
+export type Delivery = "whole" | "withheld" | "one-byte-chunks" | "held" | "client-hello";
 
 export interface LoadJob {
   readonly url: string;
@@ -22,11 +22,16 @@ export interface LoadJob {
    * is not, because it is that of a client whose code is still being compiled.
    */
   readonly settleSeconds: number;
+  /** For the paced client: each request opens a connection of its own. */
+  readonly opensConnections: boolean;
   /**
-   * For the attacking client: without its last byte, which never comes, or as chunks of one byte
-   * each.
+   * For the attacking client: without its last byte, which never comes, as chunks of one byte each,
+   * whole but only every seven seconds on each connection, or, instead of a request, one recorded
+   * ClientHello on each connection, which is closed at the first byte of the answer.
    */
   readonly delivery: Delivery;
+  /** For the attacking client: its connections come from these addresses in turn. */
+  readonly from: readonly string[];
 }
 
 export interface LoadResult {

@@ -4,10 +4,10 @@
 // (no coordinated omission).
 
 import { readFileSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { createHistogram } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
-import { headOf, responseEnd, statusOf } from "./http.ts";
+import { headOf, openTo, responseEnd, statusOf } from "./http.ts";
 import type { LoadJob, LoadResult } from "./job.ts";
 
 interface Connection {
@@ -15,6 +15,7 @@ interface Connection {
   /** Nanoseconds, when the request it waits for was due. */
   dueNs: bigint;
   received: Buffer | undefined;
+  isAnswered: boolean;
 }
 
 const nsPerMs = 1_000_000n;
@@ -35,6 +36,8 @@ let sent = 0;
 let answered = 0;
 let refused = 0;
 let failed = 0;
+/** Of the requests on connections of their own: those whose connection closed without an answer. */
+let lost = 0;
 let last200Ns: bigint | undefined;
 let longestGapNs = 0n;
 /** From here on latency is noted. */
@@ -56,9 +59,14 @@ function answer(connection: Connection, chunk: Buffer): void {
   const now = process.hrtime.bigint();
   if (connection.dueNs >= settledNs)
     latency.record(now > connection.dueNs ? now - connection.dueNs : 1n);
+  connection.isAnswered = true;
   answered++;
   if (statusOf(received) !== 200) refused++;
   else noteGap(now);
+  if (job.opensConnections) {
+    connection.socket.destroy();
+    return;
+  }
   const due = dueTimes[dueTaken];
   if (due === undefined) {
     idle.push(connection);
@@ -75,11 +83,10 @@ function noteGap(nowNs: bigint): void {
 }
 
 async function open(): Promise<void> {
-  const { hostname, port } = new URL(job.url);
-  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
-  const connection: Connection = { socket, dueNs: 0n, received: undefined };
+  const { socket, openEvent } = openTo(job.url);
+  const connection: Connection = { socket, dueNs: 0n, received: undefined, isAnswered: false };
   await new Promise<void>((resolve, reject) => {
-    socket.once("connect", resolve);
+    socket.once(openEvent, resolve);
     socket.once("error", reject);
   });
   socket.on("data", (chunk: Buffer) => answer(connection, chunk));
@@ -87,6 +94,17 @@ async function open(): Promise<void> {
     failed++;
   });
   idle.push(connection);
+}
+
+function sendOnNew(dueNs: bigint): void {
+  const { socket } = openTo(job.url);
+  const connection: Connection = { socket, dueNs, received: undefined, isAnswered: false };
+  socket.on("data", (chunk: Buffer) => answer(connection, chunk));
+  socket.on("error", () => {});
+  socket.on("close", () => {
+    if (!connection.isAnswered) lost++;
+  });
+  send(connection, dueNs);
 }
 
 async function pace(): Promise<bigint> {
@@ -101,6 +119,10 @@ async function pace(): Promise<bigint> {
       const dueMs = Math.floor((due * 1_000) / rate);
       if (dueMs > elapsedMs) break;
       const dueNs = beginNs + BigInt(dueMs) * nsPerMs;
+      if (job.opensConnections) {
+        sendOnNew(dueNs);
+        continue;
+      }
       // Each in turn: one that is left out for ten seconds is closed by the server.
       const connection = idle.shift();
       if (connection === undefined) dueTimes.push(dueNs);
@@ -109,12 +131,12 @@ async function pace(): Promise<bigint> {
     await delay(1);
   }
   const deadline = performance.now() + lastAnswersMsMax;
-  while (answered < total && performance.now() < deadline) await delay(1);
+  while (answered + lost < total && performance.now() < deadline) await delay(1);
   failed += total - answered;
   return process.hrtime.bigint() - beginNs;
 }
 
-for (let index = 0; index < job.connections; index++) await open();
+for (let index = 0; index < job.connections && !job.opensConnections; index++) await open();
 const tookNs = await pace();
 const ms = (percentile: number) => latency.percentile(percentile) / Number(nsPerMs);
 const result: LoadResult = {

@@ -37,8 +37,12 @@ export interface Load {
   readonly rate?: number | undefined;
   /** Of those with a rate: so long, of its seconds, latency is not noted. 0 by default. */
   readonly settleSeconds?: number | undefined;
+  /** Of those with a rate: each request opens a connection of its own. */
+  readonly opensConnections?: boolean;
   /** Sent over and over, whatever is answered, or not. */
   readonly attack?: Delivery;
+  /** Of an attack: its connections come from these addresses in turn. */
+  readonly from?: readonly string[];
 }
 
 export interface LoadRun extends LoadResult {
@@ -102,7 +106,9 @@ function jobOf(url: string, load: Load): LoadJob {
     amount: load.amount,
     rate: load.rate,
     settleSeconds: load.settleSeconds ?? 0,
+    opensConnections: load.opensConnections ?? false,
     delivery: load.attack ?? "whole",
+    from: load.from ?? [],
   };
 }
 

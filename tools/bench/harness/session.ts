@@ -13,7 +13,13 @@ import {
   treeCpuSeconds,
   writtenBytes,
 } from "./process-stats.ts";
-import { type FrameScope, startVariant, type Variant, type VariantServer } from "./variants.ts";
+import {
+  type FrameScope,
+  type Settings,
+  startVariant,
+  type Variant,
+  type VariantServer,
+} from "./variants.ts";
 
 interface SessionOptions {
   readonly variant: Variant;
@@ -24,6 +30,8 @@ interface SessionOptions {
   readonly atomicBatches?: boolean;
   readonly replicas?: number;
   readonly workers?: number;
+  /** Further settings of Penstock. */
+  readonly settings?: Settings | undefined;
   /**
    * The server knows the leader of the first live stream alone, and has its answers so many
    * milliseconds late. Absent: it knows all nodes.
@@ -83,6 +91,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     atomicBatches = true,
     replicas = 1,
     workers = 1,
+    settings = {},
     lateMs,
     closedLoop,
   } = options;
@@ -100,6 +109,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       atomicBatches,
       replicas,
       workers,
+      settings,
     });
     return sessionOf({ variant, nats, way, server, closedLoop });
   } catch (error) {

@@ -7,6 +7,9 @@ import { type Child, startChild } from "./child.ts";
 
 export type Variant = "penstock" | "fastify" | "uws-json" | "ceiling";
 
+/** By the names of their environment variables. */
+export type Settings = Readonly<Record<string, string>>;
+
 export type FrameScope = Config["frameScope"];
 
 interface VariantOptions {
@@ -21,6 +24,7 @@ interface VariantOptions {
   readonly atomicBatches?: boolean;
   readonly replicas?: number;
   readonly workers?: number;
+  readonly settings?: Settings | undefined;
 }
 
 export interface VariantServer {
@@ -72,6 +76,7 @@ async function startPenstock({
   atomicBatches = true,
   replicas = 1,
   workers = 1,
+  settings = {},
 }: VariantOptions): Promise<VariantServer> {
   const child = startChild({
     program: process.execPath,
@@ -86,11 +91,13 @@ async function startPenstock({
       PENSTOCK_ATOMIC_BATCHES: String(atomicBatches),
       PENSTOCK_REPLICAS: String(replicas),
       PENSTOCK_WORKERS: String(workers),
+      ...settings,
     },
   });
   const { port, adminPort } = await child.line((line) => {
     if (!line.includes(workers === 1 ? '"listening"' : '"all workers listen"')) return undefined;
     return JSON.parse(line) as { port: number; adminPort: number };
   }, startMsMax);
-  return { child, url: `http://127.0.0.1:${port}`, adminUrl: `http://127.0.0.1:${adminPort}` };
+  const scheme = "PENSTOCK_TLS_CERT" in settings ? "https" : "http";
+  return { child, url: `${scheme}://127.0.0.1:${port}`, adminUrl: `http://127.0.0.1:${adminPort}` };
 }

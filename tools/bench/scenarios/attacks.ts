@@ -3,11 +3,16 @@
 // project 0, or of nobody. The neighbours are of project 1.
 
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
+import { generate } from "selfsigned";
 import type { Delivery } from "../generators/job.ts";
 import { singleBody } from "../harness/bodies.ts";
 import type { Load } from "../harness/load.ts";
 import { keyOf } from "../harness/nats.ts";
+import type { Settings } from "../harness/variants.ts";
 
 const mib = 1_048_576;
 
@@ -17,7 +22,9 @@ export interface Attack {
   /** Made when it is its turn: some bodies have a hundred mebibytes. */
   readonly load: () => Load;
   /** Which of the neighbour's kinds of request are sent beside it; single events are always. */
-  readonly neighbours: readonly ("history" | "gzip")[];
+  readonly neighbours: readonly ("history" | "gzip" | "opened")[];
+  /** Of the gateway, beside the bench's own. */
+  readonly settings?: (() => Promise<Settings>) | undefined;
 }
 
 const ofAttacker = `"api_key":"${keyOf(0)}"`;
@@ -54,9 +61,12 @@ function attack(
     neighbours?: Attack["neighbours"];
     delivery?: Delivery;
     coding?: Coding;
+    from?: readonly string[];
+    settings?: Attack["settings"];
   } = {},
 ): Attack {
   const { connections = 1, neighbours = [], delivery = "whole" } = options;
+  const { from = [], settings } = options;
   const { coding = delivery === "withheld" ? "identity" : "gzip" } = options;
   const load = (): Load => ({
     ...{
@@ -67,9 +77,9 @@ function attack(
       connections,
     },
     ...(coding === "identity" ? {} : { contentEncoding: coding }),
-    ...{ seconds: 0, attack: delivery },
+    ...{ seconds: 0, attack: delivery, from },
   });
-  return { name, connections, load, neighbours };
+  return { name, connections, load, neighbours, settings };
 }
 
 type Coding = "identity" | "gzip" | "br";
@@ -82,6 +92,33 @@ const encoded: Readonly<Record<Coding, (body: Buffer) => Buffer>> = {
 const tiny = '{"event":"e","distinct_id":1}';
 const tinyEscaped = '{"\\u0065vent":"e","distinct_id":1}';
 const spaces = () => Buffer.alloc(60 * mib, " ");
+
+let rsaCertificate: Promise<Settings> | undefined;
+
+/** HTTPS with an RSA key of 4,096 bits, which takes seconds to make: once for the run. */
+function slowHandshakes(): Promise<Settings> {
+  rsaCertificate ??= createRsaCertificate();
+  return rsaCertificate;
+}
+
+async function createRsaCertificate(): Promise<Settings> {
+  const { cert, private: key } = await generate([{ name: "commonName", value: "bench" }], {
+    ...{ keyType: "rsa", keySize: 4_096, algorithm: "sha256" },
+  });
+  const folder = mkdtempSync(join(tmpdir(), "penstock-bench-pem-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const settings = {
+    PENSTOCK_TLS_CERT: join(folder, "cert.pem"),
+    PENSTOCK_TLS_KEY: join(folder, "key.pem"),
+  };
+  writeFileSync(settings.PENSTOCK_TLS_CERT, cert);
+  writeFileSync(settings.PENSTOCK_TLS_KEY, key, { mode: 0o600 });
+  return settings;
+}
+
+const connectionsMax = 1_000;
+/** Together they may hold all connections: each a quarter, unless a setting says otherwise. */
+const fourAddresses = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
 export const attacks: readonly Attack[] = [
   attack("single events without pause, 128 connections", () => singleBody(0, 0), {
@@ -128,5 +165,14 @@ export const attacks: readonly Attack[] = [
   }),
   attack("brotli of a few bytes without a key, 100 connections", spaces, {
     ...{ connections: 100, coding: "br", neighbours: ["history", "gzip"] },
+  }),
+  attack("TLS handshakes with an RSA key of 4,096 bits, 200 connections", () => Buffer.alloc(0), {
+    ...{ connections: 200, coding: "identity", delivery: "client-hello", from: ["127.0.0.2"] },
+    ...{ neighbours: ["opened"], settings: slowHandshakes },
+  }),
+  attack("1,000 held connections, which are all", () => Buffer.from("a"), {
+    ...{ connections: connectionsMax, coding: "identity", delivery: "held", from: fourAddresses },
+    neighbours: ["opened"],
+    settings: async () => ({ PENSTOCK_CONNECTIONS_MAX: String(connectionsMax) }),
   }),
 ];

@@ -15,10 +15,11 @@ import { type Attack, attacks } from "./attacks.ts";
 
 const neighbour = 1;
 /**
- * Of compressed batches there are ten a second: with fewer than a hundred the p99 would be the
- * longest of all, whatever made it long.
+ * Of compressed batches and of new connections there are ten a second: with fewer than a hundred
+ * the p99 would be the longest of all, whatever made it long.
  */
-const secondsOf = (kinds: readonly Kind[]): number => (kinds.includes("gzip") ? 12 : 4);
+const secondsOf = (kinds: readonly Kind[]): number =>
+  kinds.includes("gzip") || kinds.includes("opened") ? 12 : 4;
 /**
  * How long the attack has run when the neighbours begin, and how much longer than they it goes on.
  */
@@ -33,16 +34,24 @@ const muchTraffic = 100;
 type Alone = Pick<Attack, "name" | "neighbours">;
 /** The control: the attack's bytes go to a bare server beside Penstock, which drops them. */
 type Dropped = Attack & { readonly isDropped: true };
-type Kind = "single" | "history" | "gzip";
+type Kind = "single" | "history" | "gzip" | "opened";
 const titles: Readonly<Record<Kind, string>> = {
   single: "single events",
   history: "imports of 3 events",
   gzip: "batches of 1,000, gzip",
+  opened: "single events, each on a new connection",
 };
 
 function loadsOf(kind: Kind, seconds: number): Load {
   const common = { name: titles[kind], connections: 8, seconds } as const;
   switch (kind) {
+    case "opened":
+      return {
+        ...loadsOf("single", seconds),
+        name: titles[kind],
+        rate: 10,
+        opensConnections: true,
+      };
     case "single":
       return {
         ...common,
@@ -107,6 +116,7 @@ async function measure(
     variant: "penstock",
     sync: "always",
     projects: 2,
+    settings: "load" in beside ? await beside.settings?.() : undefined,
     closedLoop,
   });
   const dropping =
