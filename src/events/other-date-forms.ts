@@ -108,17 +108,42 @@ function otherFormMs(body: Buffer, start: number, end: number): number {
 }
 
 function textMs(sent: string): number {
-  if (sent.length > charsMax) return Number.NaN;
+  return readTimeText(sent).ms;
+}
+
+/** The kinds of text that name a time. */
+export const TimeForm = {
+  /** Digits of a number since 1970. */
+  Epoch: "epoch",
+  /** A date, with or without a time of day, that names no zone. */
+  Local: "local",
+  /** A time with its zone. */
+  Zoned: "zoned",
+} as const;
+export type TimeForm = (typeof TimeForm)[keyof typeof TimeForm];
+
+export interface TimeText {
+  /** Milliseconds since 1970, in UTC if the text names no zone; NaN if the text is not a time. */
+  readonly ms: number;
+  readonly form: TimeForm;
+}
+
+/** Reads a client's time that is text, in any of the forms that the gateway reads. */
+export function readTimeText(sent: string): TimeText {
+  const { Epoch, Local, Zoned } = TimeForm;
+  if (sent.length > charsMax) return { ms: Number.NaN, form: Local };
   const text = withoutZoneName(sent.trim());
-  if (/^\d+(?:\.\d+)?$/.test(text)) return epochMs(text);
+  if (/^\d+(?:\.\d+)?$/.test(text)) return { ms: epochMs(text), form: Epoch };
   const bytes = Buffer.from(text);
   const ms = timestampMs(bytes, 0, bytes.length);
-  if (!Number.isNaN(ms)) return ms;
+  // After the date, this form has a letter Z or a sign only in its zone.
+  if (!Number.isNaN(ms)) return { ms, form: /[z+-]/i.test(text.slice(10)) ? Zoned : Local };
   for (const form of forms) {
     const parts = form.exec(text)?.groups;
-    if (parts !== undefined) return momentOf(parts);
+    if (parts !== undefined)
+      return { ms: momentOf(parts), form: parts["zone"] === undefined ? Local : Zoned };
   }
-  return Number.NaN;
+  return { ms: Number.NaN, form: Local };
 }
 
 /** The text without a second name of the zone, which the offset before it makes superfluous. */

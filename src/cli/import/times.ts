@@ -1,10 +1,15 @@
-// Reads the times of lines that are numbers, and texts of numbers: seconds, milliseconds,
-// microseconds or nanoseconds since 1970, told apart by how many digits they have.
+// Reads the times of lines: text as the gateway reads it, and numbers. A number is the time since
+// 1970 in seconds, milliseconds, microseconds or nanoseconds; its size decides which.
 
+import { aheadMsMax } from "../../events/event-time.ts";
+import {
+  isZeroTime,
+  readTimeText,
+  TimeForm,
+  type TimeText,
+} from "../../events/other-date-forms.ts";
 import { numberOf } from "./json-text.ts";
-
-/** A text of fewer digits may be a year or a day, and one of 14 digits a day with a time. */
-const epochText = /^\d{10}(?:\d{3}){0,3}(?:\.\d+)?$/;
+import type { TimeZone } from "./time-zone.ts";
 
 interface Unit {
   /** The least number in it: 1973, of seconds and milliseconds alike. */
@@ -21,21 +26,39 @@ const units: readonly Unit[] = [
   { from: 1e17, to: 1e19, ms: 1e-6 },
 ];
 
-/** The milliseconds since 1970 that a number names, or a text of digits; undefined: it names none. */
-export function epochMs(value: unknown): number | undefined {
-  const number =
-    typeof value === "string" && epochText.test(value) ? Number(value) : numberOf(value);
-  if (number === undefined) return undefined;
+/** Reads a time; `ms` is NaN if the value does not name one. */
+export function readTime(value: unknown): TimeText {
+  if (typeof value === "string") return readTimeText(value);
+  const number = numberOf(value) ?? Number.NaN;
   const unit = units.find(({ from, to }) => number >= from && number < to);
-  return unit === undefined ? undefined : Math.round(number * unit.ms);
+  const ms = unit === undefined ? Number.NaN : Math.round(number * unit.ms);
+  return { ms, form: TimeForm.Epoch };
+}
+
+/** Whether the value stands for a missing time. */
+function isMissing(value: unknown): boolean {
+  if (typeof value === "string") return /^\s*0*\s*$/.test(value);
+  return value === undefined || value === null || numberOf(value) === 0;
 }
 
 /**
- * A time for the gateway: ISO 8601 for the number of a time. A zero names no time. Everything else
- * stays for the gateway to read, or to report.
+ * The time of a line, for the gateway: the first of the values that names one. If none does, the
+ * first that cannot be read, which the gateway reports, else a zero time; undefined if the line has
+ * no time. A number becomes ISO 8601.
+ *
+ * `timeZone`: that of numbers and of text that names no zone.
  */
-export function timeOf(value: unknown): unknown {
-  if (numberOf(value) === 0 || value === "0" || value === "") return undefined;
-  const ms = epochMs(value);
-  return ms === undefined ? value : new Date(ms).toISOString();
+export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown {
+  let unreadable: unknown;
+  let zero: unknown;
+  for (const value of values) {
+    if (isMissing(value)) continue;
+    const { ms, form } = readTime(value);
+    if (isZeroTime(ms)) zero ??= value;
+    else if (!(ms <= Date.now() + aheadMsMax)) unreadable ??= value;
+    else if (timeZone !== undefined && form !== TimeForm.Zoned)
+      return new Date(timeZone.utcMs(ms)).toISOString();
+    else return form === TimeForm.Epoch ? new Date(ms).toISOString() : value;
+  }
+  return unreadable ?? zero;
 }

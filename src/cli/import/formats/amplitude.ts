@@ -55,9 +55,15 @@ const eventNames: ReadonlyMap<unknown, string> = new Map([
   ["[Amplitude] Element Changed", "$autocapture"],
 ]);
 
+/** The times of an event, best first. */
+const timeNames = [
+  ...["event_time", "client_event_time", "server_received_time", "client_upload_time"],
+  ...["server_upload_time", "processed_time"],
+];
+
 /** "2024-07-06 12:00:00.123000" is UTC. */
 function timestampOf(line: JsonObject): unknown {
-  const time = timeOf(line["event_time"]) ?? timeOf(line["client_event_time"]);
+  const time = timeOf(timeNames.map((name) => line[name]));
   return typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?$/.test(time)
     ? `${time.replace(" ", "T")}Z`
     : time;

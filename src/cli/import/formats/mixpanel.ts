@@ -2,8 +2,8 @@
 // {"event","properties"}. The names that change are those that PostHog's own import changes
 // (posthog, rust/batch-import-worker/src/parse/content/mixpanel.rs).
 
-import type { JsonObject } from "../json-text.ts";
-import { epochMs, timeOf } from "../times.ts";
+import { type JsonObject, numberOf } from "../json-text.ts";
+import { readTime, timeOf } from "../times.ts";
 import {
   type Conversion,
   type Converted,
@@ -26,12 +26,13 @@ export const mixpanel: Format = {
   convert(line, conversion) {
     const sent = objectIn("properties", line["properties"], conversion);
     const name = line["event"];
+    const time = timeIn(sent);
     const insertId = eventIdOf(sent["$insert_id"]);
     const source =
       insertId === undefined
         ? undefined
-        : ["mixpanel", name, secondOf(sent["time"]), senderOf(sent), insertId];
-    const timestamp = timestampOf(sent["time"], conversion);
+        : ["mixpanel", name, secondOf(time), senderOf(sent), insertId];
+    const timestamp = timeOf([time], conversion.timeZone);
     if (name === "$merge") return merged(sent, timestamp, source);
     const ids = name === "$identify" ? identified(sent) : { distinct_id: distinctIdOf(sent) };
     const { distinct_id, visitor } = { visitor: undefined, ...ids };
@@ -64,25 +65,28 @@ function propertiesOf(sent: JsonObject): JsonObject {
   return { ...others, ...present(places) };
 }
 
+/** A number that is more likely a year or a day than a time from 1970 to 1973. */
+const yearOrDay = /^(?:19|20)\d\d(?:[01]\d[0-3]\d)?$/;
+
 /**
- * The second of an event, as the line has it: an export may be of seconds or of milliseconds, and of
- * one event both give the same.
+ * The time of an event. Mixpanel has no unit smaller than milliseconds, so a number that is too
+ * small to show its unit is in seconds.
  */
-function secondOf(time: unknown): unknown {
-  const ms = epochMs(time);
-  return ms === undefined ? time : Math.floor(ms / 1_000);
+function timeIn(sent: JsonObject): unknown {
+  const time = sent["time"];
+  const number = numberOf(time) ?? 0;
+  if (number < 1 || number >= 1e8 || yearOrDay.test(String(number))) return time;
+  // Without a zone, as the number is.
+  return new Date(number * 1_000).toISOString().slice(0, -1);
 }
 
-/** A time of ISO 8601 without a zone. */
-const wallText = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?$/;
-
-/** In the project's time zone, where that is given. */
-function timestampOf(time: unknown, { timeZone }: Conversion): unknown {
-  if (timeZone === undefined) return timeOf(time);
-  const isWall = typeof time === "string" && wallText.test(time);
-  const wallMs = isWall ? Date.parse(`${time.replace(" ", "T")}Z`) : epochMs(time);
-  if (wallMs === undefined || Number.isNaN(wallMs)) return timeOf(time);
-  return new Date(timeZone.utcMs(wallMs)).toISOString();
+/**
+ * The second of an event, as the line has it: an export may have text, seconds or milliseconds, and
+ * all of them give the same.
+ */
+function secondOf(time: unknown): unknown {
+  const { ms } = readTime(time);
+  return Number.isNaN(ms) ? time : Math.floor(ms / 1_000);
 }
 
 const devicePrefix = "$device:";
@@ -183,7 +187,7 @@ function merged(
   });
   return {
     event: eventOf(first),
-    source: source ?? ["mixpanel merge", secondOf(sent["time"]), first, main],
+    source: source ?? ["mixpanel merge", secondOf(timeIn(sent)), first, main],
     links: more.map((id) => ({ event: eventOf(id), source: ["mixpanel merge", id, main] })),
   };
 }

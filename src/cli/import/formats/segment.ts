@@ -33,20 +33,21 @@ export const segment: Format = {
     // Segment tells repeats by it, so two lines with one messageId are one event.
     const messageId = eventIdOf(line["messageId"]);
     return {
-      event: { timestamp: timestampOf(line), ...converted },
+      event: { timestamp: timeOf(timeNames.map((name) => line[name])), ...converted },
       uuid: messageId,
       source: messageId === undefined ? undefined : ["segment", messageId],
     };
   },
 };
 
-/** Segment's `timestamp` is `originalTimestamp`, corrected by the client's clock. */
-function timestampOf(line: JsonObject): unknown {
-  const times = ["timestamp", "originalTimestamp", "sentAt", "receivedAt"].map((name) =>
-    timeOf(line[name]),
-  );
-  return times.find((time) => (time ?? undefined) !== undefined);
-}
+/**
+ * The times of a call, best first: Segment's `timestamp` is `originalTimestamp`, corrected by the
+ * error of the client's clock. RudderStack also writes them in snake case.
+ */
+const timeNames = [
+  ...["timestamp", "originalTimestamp", "original_timestamp", "sentAt", "sent_at"],
+  ...["receivedAt", "received_at"],
+];
 
 type SegmentEvent = Extract<Converted, { readonly event: unknown }>["event"];
 

@@ -158,6 +158,55 @@ describe("times that are numbers are read", () => {
   });
 });
 
+describe("of several times of a line, the first that names one counts", () => {
+  const call = { type: "track", event: "e", userId: "u" };
+  const amplitude = { event_type: "e", user_id: "u" };
+  const hidden = [
+    ...["0001-01-01T00:00:00Z", "1970-01-01T00:00:00.000Z", "0000-00-00 00:00:00", "Invalid Date"],
+    ...["2024-02-31", "", " ", "0", "null", null, 0, -1, true, {}, { $date: time }, [time]],
+    ...["9999-12-31T23:59:59Z", "2026-02-29T10:00:00Z"],
+  ];
+
+  test.each(hidden)("and %j does not", async (bad) => {
+    const calls = ["originalTimestamp", "original_timestamp", "sentAt", "sent_at"].map((name) => ({
+      ...{ ...call, timestamp: bad, received_at: "2024-07-07T00:00:00Z", [name]: time },
+    }));
+    for (const line of [
+      ...calls,
+      { ...call, timestamp: bad, originalTimestamp: bad, sentAt: bad, receivedAt: time },
+      { ...call, original_timestamp: bad, received_at: time },
+      { ...amplitude, event_time: bad, client_event_time: time },
+      { ...amplitude, event_time: bad, client_event_time: bad, server_upload_time: time },
+      { ...amplitude, event_time: bad, processed_time: 1_720_267_200 },
+    ]) {
+      const { batch, notes } = await converted(line);
+      expect([batch[0]!["timestamp"], notes]).toEqual([time, []]);
+    }
+  });
+
+  const outcome = async (line: object) => {
+    const file = fileWith(`${text(line)}\n`);
+    const { err, error } = await runImport(["--dry-run", file]);
+    return [/: stored: (\w+)/.exec(err)?.[1], error?.exitCode];
+  };
+
+  test("if none can be read, that is a loss; a line without a time has none", async () => {
+    for (const [first, second] of [
+      ["timestamp", "sent_at"],
+      ["event_time", "server_upload_time"],
+    ] as const) {
+      const line = { ...(first === "timestamp" ? call : amplitude) };
+      const of = (one: unknown, other: unknown) =>
+        outcome({ ...line, [first]: one, [second]: other });
+      expect(await of("Invalid Date", "soon")).toEqual(["invalid_timestamp", 1]);
+      expect(await of("0001-01-01T00:00:00Z", "soon")).toEqual(["invalid_timestamp", 1]);
+      expect(await of("0001-01-01T00:00:00Z", null)).toEqual(["zero_timestamp", undefined]);
+      expect(await of(0, "")).toEqual(["missing_timestamp", undefined]);
+      expect(await of(null, undefined)).toEqual(["missing_timestamp", undefined]);
+    }
+  });
+});
+
 describe("what is lost is counted, and fails the import", () => {
   const call = { type: "track", event: "e", userId: "u", timestamp: time };
   const amplitude = { event_type: "e", user_id: "u", event_time: "2024-07-06 12:00:00" };

@@ -184,6 +184,66 @@ describe("a project's time zone", () => {
     expect(batch.map(({ uuid }) => uuid)).toEqual(utc.map(({ uuid }) => uuid));
   });
 
+  test.each([
+    ["2026-07-01T10:00:00", "2026-07-01T08:00:00.000Z"],
+    ["2026-07-01 10:00", "2026-07-01T08:00:00.000Z"],
+    [" 2026-07-01 10:00:00.5 ", "2026-07-01T08:00:00.500Z"],
+    ["2026/07/01 10:00:00", "2026-07-01T08:00:00.000Z"],
+    ["07/01/2026 10:00:00", "2026-07-01T08:00:00.000Z"],
+    ["July 1, 2026 at 10:00 AM", "2026-07-01T08:00:00.000Z"],
+    ["2026-07-01", "2026-06-30T22:00:00.000Z"],
+    ["2026/01/01", "2025-12-31T23:00:00.000Z"],
+    [" 1782900000 ", "2026-07-01T08:00:00.000Z"],
+    ["1782900000.25", "2026-07-01T08:00:00.250Z"],
+    [1_782_900_000_000, "2026-07-01T08:00:00.000Z"],
+    [50_000_000, "1971-08-02T15:53:20.000Z"],
+  ])("%j is a time of its clocks", async (time, timestamp) => {
+    const { batch } = await eventsOf([view({ distinct_id: "u", time })], "Europe/Berlin");
+    expect(batch[0]!["timestamp"]).toBe(timestamp);
+  });
+
+  test.each([
+    ...["2026-07-01T10:00:00Z", "2026-07-01T10:00:00+05:30", "2026/07/01 10:00:00 GMT"],
+    ...["Wed, 01 Jul 2026 10:00:00 -0700", "2026-07-01T10:00:00+05:30[Asia/Kolkata]"],
+  ])("%j names its own zone", async (time) => {
+    const { batch } = await eventsOf([view({ distinct_id: "u", time })], "Europe/Berlin");
+    expect(batch[0]!["timestamp"]).toBe(time);
+  });
+
+  test.each([
+    ...[
+      "2026-02-31 10:00:00",
+      "2026-02-29",
+      "2025/02/29",
+      "2026-02-03 24:00:00",
+      "2026-04-31T00:00",
+    ],
+    ...["2026-13-01 10:00:00", "02/30/2026", "31.02.2026", "soon"],
+  ])("%j does not exist: a loss", async (time) => {
+    const line = JSON.stringify(view({ distinct_id: "u", time }));
+    const file = fileWith(`${line}\n`);
+    const { err, error } = await runImport(["--dry-run", "--time-zone", "Europe/Berlin", file]);
+    expect(err).toContain(`${file}:1: stored: invalid_timestamp`);
+    expect(error).toMatchObject({ exitCode: 1 });
+  });
+
+  test("a zero time is one in any zone", async () => {
+    const times = ["1970-01-01 00:00:00", "0001-01-01T00:00:00", 0];
+    const lines = times.map((time) => view({ distinct_id: "u", time }));
+    const { batch } = await eventsOf(lines, "Europe/Berlin");
+    expect(batch.map(({ timestamp }) => timestamp)).toEqual([times[0], times[1], undefined]);
+  });
+
+  test.each([
+    [50_000_000, "1971-08-02T16:53:20.000Z"],
+    [99_999_999, "1973-03-03T09:46:39.000Z"],
+    [86_400, "1970-01-02T00:00:00.000Z"],
+    [100_000_000, "1973-03-03T09:46:40.000Z"],
+  ])("%d is in seconds", async (time, timestamp) => {
+    const { batch } = await eventsOf([view({ distinct_id: "u", time })]);
+    expect(new Date(`${batch[0]!["timestamp"]}Z`.replace("ZZ", "Z")).toISOString()).toBe(timestamp);
+  });
+
   const line = `${JSON.stringify(view({ distinct_id: "u" }))}\n`;
   test.each([
     ["no zone", ["--time-zone", "Mars/Olympus"], line, '(got "Mars/Olympus")'],
