@@ -2,7 +2,7 @@
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
-/** Zones change their offset only at quarters of an hour. */
+/** How much time one cached offset covers. No zone changes its offset twice in it. */
 const quarterMs = 15 * minuteMs;
 const cachedMax = 10_000;
 
@@ -10,7 +10,7 @@ export class TimeZone {
   /** Undefined for a zone with a name. */
   readonly #fixedMs: number | undefined;
   readonly #format: Intl.DateTimeFormat | undefined;
-  /** By the quarter of an hour. */
+  /** At the beginning of a quarter of an hour. */
   readonly #offsetsMs = new Map<number, number>();
 
   /**
@@ -43,9 +43,17 @@ export class TimeZone {
     return wallMs - before;
   }
 
+  /** Most changes are at a full hour, but some are a minute after it, as in St. John's or Gaza. */
   #offsetMs(ms: number): number {
     if (this.#fixedMs !== undefined) return this.#fixedMs;
     const quarter = Math.floor(ms / quarterMs);
+    const offset = this.#cachedMs(quarter);
+    if (offset === this.#cachedMs(quarter + 1)) return offset;
+    const second = Math.floor(ms / 1_000) * 1_000;
+    return this.#shownMs(second) - second;
+  }
+
+  #cachedMs(quarter: number): number {
     const known = this.#offsetsMs.get(quarter);
     if (known !== undefined) return known;
     const offset = this.#shownMs(quarter * quarterMs) - quarter * quarterMs;
