@@ -136,9 +136,12 @@ class Site {
   count = 0;
   readonly key: string;
   readonly holders = new Ranking<Holder>();
+  /** What the site is ranked among: clients or proxies. */
+  readonly ranking: Ranking<Site>;
 
-  constructor(key: string) {
+  constructor(key: string, ranking: Ranking<Site>) {
     this.key = key;
+    this.ranking = ranking;
   }
 }
 
@@ -171,7 +174,9 @@ export class ConnectionLimits {
   /** Only an address, or a network, with open connections has an entry. */
   readonly #holders = new Map<string, Holder>();
   readonly #sites = new Map<string, Site>();
-  readonly #ranking = new Ranking<Site>();
+  readonly #clients = new Ranking<Site>();
+  /** A proxy's connections carry many clients: they make room only if no client holds any. */
+  readonly #proxies = new Ranking<Site>();
   #open = 0;
   readonly #refused: Record<TooMany, number> = { total: 0, address: 0 };
   readonly #closed: Record<ClosedFor, number> = { newcomer: 0, idle: 0 };
@@ -269,13 +274,14 @@ export class ConnectionLimits {
     connection.holder = holder;
     holder.connections.add(connection);
     holder.site.holders.change(holder, 1);
-    this.#ranking.change(holder.site, 1);
+    holder.site.ranking.change(holder.site, 1);
     return holder;
   }
 
   #siteOf(address: string): Site {
     const key = siteOf(address);
-    const site = this.#sites.get(key) ?? new Site(key);
+    const ranking = this.#options.isProxy(address) ? this.#proxies : this.#clients;
+    const site = this.#sites.get(key) ?? new Site(key, ranking);
     this.#sites.set(key, site);
     return site;
   }
@@ -286,7 +292,7 @@ export class ConnectionLimits {
     connection.holder = undefined;
     holder.connections.delete(connection);
     holder.site.holders.change(holder, -1);
-    this.#ranking.change(holder.site, -1);
+    holder.site.ranking.change(holder.site, -1);
     if (holder.count === 0) this.#holders.delete(holder.key);
     if (holder.site.count === 0) this.#sites.delete(holder.site.key);
   }
@@ -294,17 +300,17 @@ export class ConnectionLimits {
   /**
    * The oldest idle connection of the largest holder; if none is idle, the one that has waited
    * longest for the rest of a body: its client has no answer, and sends it again. Proxies are
-   * spared that. None if the newcomer's own address holds as many: two floods would otherwise take
-   * turns, and each of their clients lose its connection all the time.
+   * spared. None if the newcomer's own address holds as many: two floods would otherwise take turns,
+   * and each of their clients lose its connection all the time.
    */
   #victimFor(newcomer: OpenConnection): OpenConnection | undefined {
     const own = newcomer.holder!;
-    const site = this.#ranking.largest!;
+    const site = (this.#clients.largest ?? this.#proxies.largest)!;
     const holder = site.holders.largest!;
     const isLarger =
       site === own.site
         ? holder.count > own.count
-        : site.count > own.site.count || own.site.count === 1;
+        : site.ranking !== own.site.ranking || site.count > own.site.count || own.site.count === 1;
     if (!isLarger) return undefined;
     const idle = holder.oldestIdle();
     if (idle !== undefined) return idle;

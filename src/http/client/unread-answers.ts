@@ -5,25 +5,19 @@
 import type { ConnectionAddon } from "./connection-id.ts";
 
 export const checkMs = 1_000;
+/** A client that acknowledges nothing for this long has its connection reset. */
+const stillMsMax = 10_000;
 /**
- * What a connection has been sent must be acknowledged after this time, and one second more for
- * each `bytesPerSecondMin`.
+ * Past this sum connections are reset, first those on which nothing moves, then the largest: below
+ * it a client may read as slowly as its network allows.
  */
-const readWithinMs = 8_000;
-const bytesPerSecondMin = 20_480;
-/**
- * A client that acknowledges nothing for so long is not waited for. uWS would close its connection
- * after 8 to 12 seconds, and the kernel would still hold the answer.
- */
-const stillMsMax = 6_000;
-/** Past this sum, connections on which nothing moves are reset, the largest first. */
 const bytesMax = 33_554_432;
 /** A client that asks for more while it has read nothing of this much is not waited for. */
 const fullBytes = 65_536;
 /** What the kernel holds for one connection; it counts its own structures against twice of it. */
 const kernelBytesMax = 131_072;
 /** The kernel's own deadline also holds for connections that were closed before they were read. */
-const kernelDeadlineMs = 15_000;
+const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {
   readonly addon: Pick<ConnectionAddon, "readSendQueue" | "resetOnClose" | "limitSends">;
@@ -44,9 +38,6 @@ interface AnsweredConnection {
 interface Unread {
   bytes: number;
   acknowledged: number;
-  /** What must be acknowledged by the deadline. */
-  due: number;
-  deadlineMs: number;
   /** Since when nothing has been acknowledged. */
   stillSinceMs: number;
 }
@@ -113,10 +104,8 @@ export class UnreadAnswers {
     }
     this.#bytes += bytes;
     const known = this.#unread.get(connection);
-    if (known === undefined || acknowledged >= known.due) {
-      const deadlineMs = nowMs + readWithinMs + (bytes / bytesPerSecondMin) * 1_000;
-      const due = acknowledged + bytes;
-      this.#unread.set(connection, { bytes, acknowledged, due, deadlineMs, stillSinceMs: nowMs });
+    if (known === undefined) {
+      this.#unread.set(connection, { bytes, acknowledged, stillSinceMs: nowMs });
       return;
     }
     const isStill = acknowledged === known.acknowledged;
@@ -124,14 +113,17 @@ export class UnreadAnswers {
     known.bytes = bytes;
     known.acknowledged = acknowledged;
     const asksOn = isStill && bytes >= fullBytes && connection.usedAt >= before;
-    const isLate = nowMs >= known.deadlineMs || nowMs - known.stillSinceMs >= stillMsMax;
+    const isLate = nowMs - known.stillSinceMs >= stillMsMax;
     if (isLate || asksOn) this.#resetOne(connection, bytes);
   }
 
   #resetLargest(nowMs: number): void {
-    const still = [...this.#unread].filter(([, { stillSinceMs }]) => stillSinceMs < nowMs);
-    still.sort(([, one], [, other]) => other.bytes - one.bytes);
-    for (const [connection, { bytes }] of still) {
+    const worst = [...this.#unread].sort(
+      ([, one], [, other]) =>
+        Number(other.stillSinceMs < nowMs) - Number(one.stillSinceMs < nowMs) ||
+        other.bytes - one.bytes,
+    );
+    for (const [connection, { bytes }] of worst) {
       if (this.#bytes <= bytesMax) return;
       this.#resetOne(connection, bytes);
     }

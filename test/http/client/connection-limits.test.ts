@@ -239,6 +239,22 @@ describe("connections are limited", () => {
   });
 });
 
+test("a proxy keeps its connections beside a flood, and gets new ones", () => {
+  const closed: string[] = [];
+  const limits = new ConnectionLimits({
+    connectionsMax: 8,
+    addressConnectionsMax: 4,
+    isProxy: (address) => address === "10.0.0.1",
+  });
+  for (let each = 0; each < 4; each++) limits.opened(opening(limits, "10.0.0.1", closed));
+  for (const address of ["192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.2"])
+    limits.opened(opening(limits, address, closed));
+  for (let each = 3; each < 20; each++) limits.opened(opening(limits, `192.0.2.${each}`, closed));
+  expect(closed).not.toContain("10.0.0.1");
+  expect(limits.opened(opening(limits, "10.0.0.1", closed))).toBeUndefined();
+  expect(closed).not.toContain("10.0.0.1");
+});
+
 function opening(limits: ConnectionLimits, address: string, closed: string[] = []): OpenConnection {
   const connection: OpenConnection = limits.connectionOf(address, {
     close: () => {
