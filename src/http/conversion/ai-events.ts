@@ -3,7 +3,13 @@
 // here; an attribute that is mapped is not kept under its own name, any other is.
 
 import { createHash } from "node:crypto";
-import { type Attributes, noAttributes, type OtlpSpan, type SpanEvent } from "./otlp.ts";
+import {
+  type Attributes,
+  exactlyParsed,
+  noAttributes,
+  type OtlpSpan,
+  type SpanEvent,
+} from "./otlp.ts";
 
 interface AiEvent {
   readonly event: string;
@@ -610,7 +616,7 @@ function isObject(value: unknown): value is Attributes {
 function parsed(value: unknown): unknown {
   if (typeof value !== "string" || !/^\s*[[{"]/.test(value)) return value;
   try {
-    return JSON.parse(value);
+    return exactlyParsed(value);
   } catch {
     return value;
   }

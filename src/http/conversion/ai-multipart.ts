@@ -1,7 +1,8 @@
 // Takes one event about a language model that came as multipart/form-data: the part `event`, the
 // part `event.properties`, and a part `event.properties.<name>` for each large property. There is
 // no store for large objects here: such a part goes into the event if it fits, and the answer and
-// the event name each one that does not.
+// the event name each one that does not. The texts of the parts are put together as they are, since
+// parsed numbers lose digits.
 
 import { Buffer } from "node:buffer";
 import { gunzipSync } from "node:zlib";
@@ -9,6 +10,7 @@ import type { Problem } from "../../base/errors.ts";
 import type { IntakeReport } from "../../base/types.ts";
 import { type FixedAnswer, JSON_TYPE, nosniff } from "../pages/fixed-answer.ts";
 import { batchOf, type Conversion, missingKey } from "./conversion.ts";
+import { JsonCursor } from "./otlp-json.ts";
 
 /** As PostHog's capture has it: event and properties together. */
 const eventBytesMax = 983_040;
@@ -57,8 +59,6 @@ export class AiMultipart implements Conversion {
       yield;
       return batchOf(this.apiKey, [this.#eventText(parts)]);
     } catch (error) {
-      if (error instanceof RangeError)
-        return { code: "too_deep", detail: "The values of the event are nested too deeply" };
       if (error instanceof PartError) return { code: "invalid_payload", detail: error.message };
       throw error;
     }
@@ -88,20 +88,24 @@ export class AiMultipart implements Conversion {
       throw new PartError(`event and event.properties may have ${eventBytesMax} bytes together`);
     const event = objectIn(first);
     const separate = parts.find(({ name }) => name === "event.properties");
-    if (separate !== undefined && event["properties"] !== undefined)
+    const within = event.value["properties"];
+    if (separate !== undefined && within !== undefined)
       throw new PartError("properties are both in event and in the part event.properties");
-    const properties = separate === undefined ? (event["properties"] ?? {}) : objectIn(separate);
-    if (typeof properties !== "object" || properties === null || Array.isArray(properties))
+    if (within !== undefined && within !== null && !isObject(within))
       throw new PartError("properties must be an object");
-    const stored = this.#withBlobs(properties as Record<string, unknown>, parts);
-    return JSON.stringify({ ...event, properties: stored });
+    const members = this.#blobMembers(parts);
+    if (within === undefined) {
+      const properties = separate === undefined ? "{}" : objectIn(separate).text;
+      return withMembers(event.text, [`"properties":${withMembers(properties, members)}`]);
+    }
+    if (members.length === 0) return event.text;
+    const [before, properties, behind] = around(event.text, "properties");
+    return `${before}${withMembers(within === null ? "{}" : properties, members)}${behind}`;
   }
 
-  #withBlobs(properties: Record<string, unknown>, parts: readonly Part[]): Record<string, unknown> {
-    const all: Record<string, unknown> = Object.assign(
-      Object.create(null) as Record<string, unknown>,
-      properties,
-    );
+  /** The members that the large properties come to, as JSON. */
+  #blobMembers(parts: readonly Part[]): readonly string[] {
+    const members: string[] = [];
     const accepted: PartInfo[] = [];
     let bytesLeft = blobBytesMax;
     for (const [index, part] of parts.entries()) {
@@ -111,21 +115,22 @@ export class AiMultipart implements Conversion {
         accepted.push(infoOf(part));
         continue;
       }
-      const value = isBlob ? blobValue(part, bytesLeft) : undefined;
-      if (value === undefined) {
+      const text = isBlob ? blobText(part, bytesLeft) : undefined;
+      if (text === undefined) {
         const reason = isBlob
           ? `it is not readable, or more than the ${blobBytesMax} bytes of such parts that an event may have`
           : "it is no part of an event";
         this.#notStored.push({ name: name.slice(0, 200), length: bytes.length, reason });
         continue;
       }
-      bytesLeft -= value.bytes;
-      all[name.slice(blobPrefix.length)] = value.value;
+      bytesLeft -= Buffer.byteLength(text);
+      members.push(`${JSON.stringify(name.slice(blobPrefix.length))}:${text}`);
       accepted.push(infoOf(part));
     }
     this.#accepted = accepted;
-    if (this.#notStored.length > 0) all["$ai_parts_not_stored"] = this.#notStored;
-    return all;
+    if (this.#notStored.length > 0)
+      members.push(`"$ai_parts_not_stored":${JSON.stringify(this.#notStored)}`);
+    return members;
   }
 }
 
@@ -141,10 +146,10 @@ function infoOf({ name, bytes, contentType, contentEncoding }: Part): PartInfo {
 const blobPrefix = "event.properties.";
 
 /** JSON as it is, text as text, and all else as a data URL; undefined if that is too much. */
-function blobValue(
+function blobText(
   { bytes, contentType, contentEncoding }: Part,
   bytesMax: number,
-): { readonly value: unknown; readonly bytes: number } | undefined {
+): string | undefined {
   if (bytes.length > bytesMax) return undefined;
   let content = bytes;
   if (/gzip/i.test(contentEncoding)) {
@@ -154,33 +159,103 @@ function blobValue(
       return undefined;
     }
   }
-  const value = contentOf(content, contentType.toLowerCase());
-  const size = Buffer.byteLength(JSON.stringify(value));
-  return size <= bytesMax ? { value, bytes: size } : undefined;
+  const text = contentOf(content, contentType.toLowerCase());
+  return Buffer.byteLength(text) <= bytesMax ? text : undefined;
 }
 
-function contentOf(content: Buffer, contentType: string): unknown {
+/** JSON in any case. */
+function contentOf(content: Buffer, contentType: string): string {
+  const text = content.toString();
   if (contentType.includes("json")) {
     try {
-      return JSON.parse(content.toString());
+      parsed(text);
+      return text.trim();
     } catch {
-      return content.toString();
+      return JSON.stringify(text);
     }
   }
-  if (contentType === "" || contentType.startsWith("text/")) return content.toString();
-  return `data:${contentType.split(";")[0]!.trim()};base64,${content.toString("base64")}`;
+  if (contentType === "" || contentType.startsWith("text/")) return JSON.stringify(text);
+  const type = contentType.split(";")[0]!.trim();
+  return JSON.stringify(`data:${type};base64,${content.toString("base64")}`);
 }
 
-function objectIn({ name, bytes }: Part): Record<string, unknown> {
+interface ObjectText {
+  readonly text: string;
+  /** As JSON.parse has it, which is not exact. */
+  readonly value: Record<string, unknown>;
+}
+
+function objectIn({ name, bytes }: Part): ObjectText {
+  const text = bytes.toString().trim();
   let value: unknown;
   try {
-    value = JSON.parse(bytes.toString());
+    value = parsed(text);
   } catch (error) {
     throw new PartError(`The part ${name} is no JSON: ${(error as Error).message}`);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new PartError(`The part ${name} must be a JSON object`);
-  return value as Record<string, unknown>;
+  if (!isObject(value)) throw new PartError(`The part ${name} must be a JSON object`);
+  return { text, value };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Takes what JSON.parse takes, and NaN and Infinity, which the intake repairs. Else throws. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const repaired = withoutNonFinite(text);
+    if (repaired === text) throw error;
+    return JSON.parse(repaired);
+  }
+}
+
+/** Has `null` for NaN and Infinity outside of strings. */
+function withoutNonFinite(text: string): string {
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    const quote = text.indexOf('"', at);
+    const end = quote < 0 ? text.length : quote;
+    pieces.push(text.slice(at, end).replaceAll(/NaN|-?Infinity/g, "null"));
+    at = quote < 0 ? end : stringEnd(text, quote);
+    pieces.push(text.slice(end, at));
+  }
+  return pieces.join("");
+}
+
+/** Where the string ends that begins at `start`. */
+function stringEnd(text: string, start: number): number {
+  let at = start + 1;
+  while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;
+  return at + 1;
+}
+
+/** The texts before the value of the member, of the value, and behind it; of two the last counts. */
+function around(object: string, member: string): readonly [string, string, string] {
+  const bytes = Buffer.from(object);
+  const cursor = new JsonCursor(bytes);
+  let start = bytes.length;
+  let end = bytes.length;
+  for (const name of cursor.members()) {
+    const value = cursor.text();
+    if (name !== member) continue;
+    start = value.byteOffset - bytes.byteOffset;
+    end = start + value.length;
+  }
+  return [
+    bytes.toString("utf8", 0, start),
+    bytes.toString("utf8", start, end),
+    bytes.toString("utf8", end),
+  ];
+}
+
+/** The object with members behind its own: they count where a name stands twice. */
+function withMembers(object: string, members: readonly string[]): string {
+  if (members.length === 0) return object;
+  const own = object.slice(1, -1).trim();
+  return `{${[...(own === "" ? [] : [own]), ...members].join()}}`;
 }
 
 /** RFC 2046, section 5.1, and RFC 7578. */

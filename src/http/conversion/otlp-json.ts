@@ -6,6 +6,7 @@ import { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace } from "../../base/ascii.ts";
 import {
   type Attributes,
+  exactlyParsed,
   MalformedOtlpError,
   noAttributes,
   type OtlpSpan,
@@ -17,7 +18,7 @@ import {
 } from "./otlp.ts";
 
 /** A position in a JSON text. Each value is to be taken by exactly one call. */
-class JsonCursor {
+export class JsonCursor {
   readonly #bytes: Buffer;
   #at = 0;
 
@@ -56,6 +57,11 @@ class JsonCursor {
     return this.#parsed(this.#slice());
   }
 
+  /** The text of the value at the position, as it stands in the bytes. */
+  text(): Buffer {
+    return this.#slice();
+  }
+
   end(): void {
     if (this.#peek() !== undefined) throw this.#malformed("the text goes on behind the request");
   }
@@ -64,8 +70,10 @@ class JsonCursor {
     if (slice.length > spanBytesMax)
       throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
     try {
-      return JSON.parse(slice.toString());
+      return exactlyParsed(slice.toString());
     } catch (error) {
+      if (error instanceof RangeError)
+        throw new RejectedSpanError("its values are nested too deeply");
       throw this.#malformed((error as Error).message);
     }
   }

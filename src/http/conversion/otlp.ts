@@ -60,3 +60,15 @@ export function integerOf(value: bigint): number | string {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : String(value);
 }
+
+/** As JSON.parse, but with the digits, as text, of an integer that a double does not hold. */
+export function exactlyParsed(text: string): unknown {
+  return /\d{16}/.test(text) ? JSON.parse(text, exactValue as Reviver) : JSON.parse(text);
+}
+
+type Reviver = (key: string, value: unknown) => unknown;
+
+function exactValue(_key: string, value: unknown, { source }: { source?: string }): unknown {
+  const isInexact = typeof value === "number" && !Number.isSafeInteger(value);
+  return isInexact && source !== undefined && /^-?\d+$/.test(source) ? source : value;
+}

@@ -169,6 +169,23 @@ describe("a span becomes an event", () => {
     expect(eventOf({ attributes, parentSpanId: "0".repeat(16) }).event).toBe(root);
   });
 
+  test("an integer that a double does not hold keeps its digits, in an attribute and in JSON within", () => {
+    const digits = "12345678901234567890";
+    const attribute = (key: string, value: string) => `{"key":"${key}","value":{${value}}}`;
+    const attributes = [
+      attribute("gen_ai.system", '"stringValue":"x"'),
+      attribute("n", `"intValue":-${digits.slice(0, 19)}`),
+      attribute("small", '"intValue":1234567890123456'),
+      attribute("gen_ai.tool.call.arguments", `"stringValue":"{\\"id\\":${digits},\\"x\\":1.5}"`),
+    ];
+    const text = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"s","attributes":[${attributes.join()}]}]}]}]}`;
+    expect(converted(text, "application/json").events[0]?.properties).toMatchObject({
+      n: `-${digits.slice(0, 19)}`,
+      small: 1_234_567_890_123_456,
+      $ai_input_state: { id: digits, x: 1.5 },
+    });
+  });
+
   test("spans without an attribute of a language model are none", () => {
     const spans = [
       { attributes: { "http.request.method": "GET", "logfire.msg": "x" } },
