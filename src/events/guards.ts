@@ -155,8 +155,8 @@ function judgeObjects(item: ItemView, verdict: Verdict): void {
     refuse(verdict, "invalid_properties", "properties must be an object");
     return;
   }
-  judgeField(item, typeAt(fields, FieldShift.Set), Row.SetStart, verdict);
-  judgeField(item, typeAt(fields, FieldShift.SetOnce), Row.SetOnceStart, verdict);
+  judgeField(item, "$set", verdict);
+  judgeField(item, "$set_once", verdict);
   const extras = extraTypes(item);
   if (
     !isObjectOrNothing(typeAt(properties, PropertyShift.Set)) ||
@@ -170,17 +170,20 @@ function judgeObjects(item: ItemView, verdict: Verdict): void {
   }
 }
 
-/** Judges `$set` or `$set_once` of the item, which are stored only if they are objects. */
+/** Judges a field of the item that is stored only if it is an object. */
 function judgeField(
   { body, table, row }: ItemView,
-  type: TokenType,
-  span: number,
+  name: "$set" | "$set_once",
   verdict: Verdict,
 ): void {
+  const isSet = name === "$set";
+  const type = typeAt(table[row + Row.FieldTypes]!, isSet ? FieldShift.Set : FieldShift.SetOnce);
   if (isObjectOrNothing(type)) return;
-  if (type === TokenType.Array && isEmptyArray(body, table[row + span]!, table[row + span + 1]!))
-    return;
+  const span = row + (isSet ? Row.SetStart : Row.SetOnceStart);
+  const [start, end] = [table[span]!, table[span + 1]!];
+  if (type === TokenType.Array && isEmptyArray(body, start, end)) return;
   verdict.warnings |= warningBit.invalid_object;
+  keepReplaced(verdict, name, body.subarray(start, end));
 }
 
 function isListOrNothing(type: TokenType): boolean {

@@ -9,7 +9,7 @@ import { Ascii } from "../base/ascii.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../scan/table.ts";
 import { extraTypes, type ItemRow, type ItemView, isNothing, typeAt } from "./item-view.ts";
 import { NameObject, nameObjectBytesMax, namesToArray } from "./name-list.ts";
-import { type Slice, type Verdict, warningBit } from "./verdict.ts";
+import { keepReplaced, type Slice, type Verdict, warningBit } from "./verdict.ts";
 
 /**
  * Objects to be merged may take this many bytes together: as many as PostHog keeps of a person.
@@ -106,6 +106,11 @@ export class PersonFields {
         verdict,
       ),
     };
+    const unsetType = typeAt(extras, ExtraShift.Unset);
+    if (unset.top === 0 && !isNothing(unsetType)) {
+      const at = extra + Extra.UnsetStart;
+      keepReplaced(verdict, "$unset", item.body.subarray(table[at]!, table[at + 1]!));
+    }
     this.#mergedEnd = 0;
     return (
       this.#takeObject(item, set, verdict.set) &&

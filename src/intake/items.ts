@@ -122,7 +122,8 @@ export class ItemTaker {
         : this.#plainForm.withAdditions(plain, job.additions, verdict);
     if (item === undefined) return cursor;
     judgeItem(item, job, verdict);
-    if (job.unreadableSentAt !== undefined) keepReplaced(verdict, "sent_at", job.unreadableSentAt);
+    const sentAt = job.unreadableSentAt;
+    if (sentAt !== undefined && sentAt.length > 0) keepReplaced(verdict, "sent_at", sentAt);
     if (job.additions !== undefined && isStorable(verdict)) judgeLengths(item, verdict);
     if (
       verdict.hasPersonFields &&

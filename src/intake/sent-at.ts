@@ -9,7 +9,10 @@ import { Header, TokenType } from "../scan/table.ts";
 export interface SentAt {
   /** NaN if the request does not say when it was sent, or not in a way that can be read. */
   readonly ms: number;
-  /** The JSON token of a time that cannot be read; undefined if there is none. */
+  /**
+   * The JSON token of a time that cannot be read, empty if it came in the query, which is not kept;
+   * undefined if there is none.
+   */
   readonly unreadable: Buffer | undefined;
 }
 
@@ -26,8 +29,7 @@ export function readSentAt(body: Buffer, table: Uint32Array, queryMs: number): S
   const isReadable = queryMs >= storedMsMin && queryMs <= storedMsMax;
   const ms = isReadable ? queryMs : Number.NaN;
   if (inBody) return { ms, unreadable: body.subarray(start, end) };
-  return { ms, unreadable: isReadable ? undefined : outsideTheYears };
+  return { ms, unreadable: isReadable ? undefined : notKept };
 }
 
-/** Stands for a time in the query that is no time: the query itself is not kept. */
-const outsideTheYears = Buffer.from("null");
+const notKept = Buffer.alloc(0);

@@ -338,6 +338,9 @@ describe("dates in other forms name one moment", () => {
         { event: "e", distinct_id: long, timestamp: long, $set: { a: 1 }, uuid: null },
         { event: "e", distinct_id: "u", uuid: ["a", '"'.repeat(600)] },
         { event: "e", distinct_id: "u", timestamp: "2026-06-07T07:00:00.000Z", offset: 5 },
+        { event: "e", distinct_id: "u", $set: 1, $set_once: ["x"], $unset: "y" },
+        { event: "e", distinct_id: "u", $set: "top", properties: { $set: 2, $unset: 3 } },
+        { event: "e", distinct_id: "u", $set: [], $set_once: null, $unset: {} },
       ],
     });
     expect(warnings).toContain("invalid_uuid");
@@ -346,5 +349,8 @@ describe("dates in other forms name one moment", () => {
     expect(records[1]).toMatchObject({ replaced: { timestamp: kept, distinct_id: kept } });
     expect((records[2]!["replaced"] as { uuid: string }).uuid).toMatch(/^\["a","\\"/);
     expect(records[3]).not.toHaveProperty("replaced");
+    expect(records[4]!["replaced"]).toEqual({ $set: 1, $set_once: ["x"], $unset: "y" });
+    expect(records[5]!["replaced"]).toEqual({ $set: "top", $unset: 3 });
+    expect(records[6]).not.toHaveProperty("replaced");
   });
 });

@@ -128,6 +128,7 @@ describe("times and people are told on every way in", () => {
     expect(answer.json["warnings"]).toMatchObject([{ index: 0, code: "invalid_sent_at" }]);
     expect(events[0]).toMatchObject({ timestamp: "1970-01-01T00:16:40.000Z" });
     expect(events[0]).not.toHaveProperty("sent_at");
+    expect(events[0]).not.toHaveProperty("replaced");
   });
 
   test("events of an array that waited in a browser happened before they were received", async () => {
