@@ -5,7 +5,7 @@
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../../base/rate-window.ts";
 import { eventsHeader, isOfManyProjects } from "../../nats/names.ts";
-import { headOf, type ShownEvent, shownEvent } from "./shown-event.ts";
+import { headOf, propertiesKey, type ShownEvent, shownEvent } from "./shown-event.ts";
 
 /** What a viewer wants to see. A member that is undefined matches every event. */
 export interface LiveFilter {
@@ -24,12 +24,19 @@ export interface Batch {
 }
 
 const eventsPerSecondMax = 50;
+/**
+ * The lines that are parsed for a filter, and may match: those past it, which nobody could follow,
+ * are passed over.
+ */
+const parsedPerSecondMax = 1_000;
 const recentMax = 50;
 const lineFeed = 0x0a;
+const backslash = 0x5c;
 
 export class Feed {
   readonly #filter: LiveFilter;
   readonly #rate: RateWindow;
+  readonly #parsing: RateWindow;
   readonly #recent: ShownEvent[] = [];
   #events: ShownEvent[] = [];
   #skipped = 0;
@@ -37,6 +44,7 @@ export class Feed {
   constructor(filter: LiveFilter, monotonicMs: () => number) {
     this.#filter = filter;
     this.#rate = new RateWindow({ max: eventsPerSecondMax, monotonicMs });
+    this.#parsing = new RateWindow({ max: parsedPerSecondMax, monotonicMs });
   }
 
   /**
@@ -68,11 +76,14 @@ export class Feed {
       project !== undefined && isOfManyProjects(subject)
         ? `"project_id":${JSON.stringify(project)}`
         : undefined;
-    const readsHead = event !== undefined || distinctId !== undefined;
-    if (ofProject === undefined && !readsHead) return undefined;
+    const texts = [event, distinctId].filter((text) => text !== undefined);
+    if (ofProject === undefined && texts.length === 0) return undefined;
+    const mayMatch = texts.map(mayHold);
     return (line) => {
       if (ofProject !== undefined && !line.includes(ofProject)) return false;
-      if (!readsHead) return true;
+      if (texts.length === 0) return true;
+      if (!mayMatch.every((may) => may(line)) || this.#parsing.isSpent) return false;
+      this.#parsing.spend(1);
       const head = headOf(line);
       return (
         (event === undefined || head?.["event"] === event) &&
@@ -107,6 +118,19 @@ export class Feed {
     this.#recent.push(shown);
     if (!wasThere) this.#rate.spend(1);
   }
+}
+
+/**
+ * Tells, with a search for bytes and no parsing, the lines whose head cannot have the text as a
+ * value. JSON may write any character as an escape.
+ */
+function mayHold(text: string): (line: Buffer) => boolean {
+  const value = Buffer.from(JSON.stringify(text));
+  return (line) => {
+    const end = line.indexOf(propertiesKey);
+    const head = end < 0 ? line : line.subarray(0, end);
+    return head.includes(value) || head.includes(backslash);
+  };
 }
 
 /**

@@ -36,7 +36,7 @@ const headBytesMax = 65_536;
  * Inside a string these quotes would be escaped. So the first place where this text stands is where
  * the key `properties` is.
  */
-const propertiesKey = ',"properties":';
+export const propertiesKey = ',"properties":';
 
 /** Undefined when the line is not a record. Nothing of `line` is kept. */
 export function shownEvent(line: Buffer): ShownEvent | undefined {

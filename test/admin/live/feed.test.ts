@@ -1,5 +1,5 @@
 import type { JsMsg } from "@nats-io/jetstream";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Feed, type LiveFilter } from "../../../src/admin/live/feed.ts";
 
 describe("a feed counts a message without a valid event count as one event", () => {
@@ -47,6 +47,25 @@ describe("a feed with a filter", () => {
     expect(shown({ distinctId: "ada" })).toEqual(["wanted ada", "other ada", "wanted ada", 0]);
     expect(shown({ event: "wanted", distinctId: "bob" })).toEqual(["wanted bob", 0]);
     expect(shown({ project: "shop", event: "none" })).toEqual([0]);
+  });
+
+  test("parses at most 1,000 lines a second, and none of those whose bytes cannot match", () => {
+    const clock = { ms: 0 };
+    const none = lines[2]!.repeat(10_000);
+    const data = (text: string) => ({ ...message, data: Buffer.from(text) }) as unknown as JsMsg;
+    const feed = new Feed({ event: "wanted" }, () => clock.ms);
+    const parsed = vi.spyOn(JSON, "parse");
+    onTestFinished(() => parsed.mockRestore());
+    feed.take(data(none + lines[0]!));
+    expect(feed.flush()).toMatchObject({ events: [{ event: "wanted" }], skipped: 0 });
+    expect(parsed.mock.calls.length).toBeLessThan(5);
+    const escaped = record("shop", '"w\\u0061nte"', "ada").repeat(10_000);
+    feed.take(data(escaped + lines[0]!));
+    expect(parsed.mock.calls.length).toBeLessThan(1_010);
+    expect(feed.flush()).toMatchObject({ events: [], skipped: 0 });
+    clock.ms = 1_000;
+    feed.take(data(lines[1]! + lines[0]!));
+    expect(feed.flush()).toMatchObject({ events: { length: 2 }, skipped: 0 });
   });
 
   test("counts matching events past its rate", () => {
