@@ -174,7 +174,7 @@ async function streamsOf(
 
 /** Ends when told to stop, and when the server falls silent. */
 async function follow(tailing: Tail, source: Source, place: Place): Promise<void> {
-  const { js, context, options } = tailing;
+  const { js, context, options, say } = tailing;
   const { stdout, stop } = context;
   const consumer = await js.consumers.get(source.stream, {
     filter_subjects: source.subject,
@@ -194,7 +194,7 @@ async function follow(tailing: Tail, source: Source, place: Place): Promise<void
       place.sequence = message.seq;
       // What was written anew was shown when it first came.
       if (!options.fromStart && originalOf(message.headers) !== undefined) continue;
-      const lines = linesOf(message, options);
+      const lines = linesOf(message, options, say);
       if (lines !== "" && !stdout.write(forTerminal(lines)))
         await once(stdout, "drain", { signal: stop }).catch(() => {});
     }
@@ -229,27 +229,56 @@ async function placeOf(
   return place;
 }
 
-/** The message's records that the options select, in their format, each with a line feed. */
-function linesOf(message: JsMsg, options: TailOptions): string {
+/**
+ * The message's records that the options select, in their format, each with a line feed. Lines that
+ * are no records, which only another program can have stored, are told and passed over where they
+ * are to be read.
+ */
+function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string {
   const { project, events = [], distinctIds = [], format = "json" } = options;
   const text = message.string();
   const mayHoldOthers = project !== undefined && isOfManyProjects(message.subject);
   if (!mayHoldOthers && events.length === 0 && distinctIds.length === 0 && format === "json")
     return text;
   const shown: string[] = [];
-  for (const line of text.split("\n").slice(0, -1)) {
-    const record = JSON.parse(line) as StoredRecord;
+  let unreadable = 0;
+  for (const line of text.split("\n")) {
+    if (line.trim() === "") continue;
+    const record = recordIn(line);
+    if (record === undefined) {
+      unreadable++;
+      continue;
+    }
     if (mayHoldOthers && record.project_id !== project) continue;
     if (events.length > 0 && !events.includes(record.event)) continue;
     if (distinctIds.length > 0 && !distinctIds.includes(record.distinct_id)) continue;
     shown.push(`${format === "json" ? line : textOf(record)}\n`);
   }
+  if (unreadable > 0)
+    say(
+      `message ${message.seq} of ${message.info.stream}: ${unreadable} of its lines are no events; not shown`,
+    );
   return shown.join("");
 }
 
-type StoredRecord = Readonly<
-  Record<"project_id" | "event" | "distinct_id" | "timestamp", string>
-> & {
+/** Undefined for a line that is no record. */
+function recordIn(line: string): StoredRecord | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+  if (typeof value !== "object" || value === null) return undefined;
+  const record = value as Record<(typeof recordTexts)[number], unknown>;
+  return recordTexts.every((name) => typeof record[name] === "string")
+    ? (value as StoredRecord)
+    : undefined;
+}
+
+const recordTexts = ["project_id", "event", "distinct_id", "timestamp"] as const;
+
+type StoredRecord = Readonly<Record<(typeof recordTexts)[number], string>> & {
   readonly properties?: unknown;
 };
 

@@ -1,3 +1,5 @@
+import { jetstream } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type TailOptions, tail } from "../../src/cli/tail.ts";
 import { lanes } from "../../src/nats/names.ts";
@@ -108,5 +110,37 @@ describe("tail selects events", () => {
       ),
     );
     expect(Math.max(...lines().map(({ length }) => length))).toBeLessThan(500);
+  });
+
+  test("and passes over lines that are no events, which are told once a message", async () => {
+    const record = (event: string) =>
+      JSON.stringify({
+        ...{ project_id: "gamma", event, distinct_id: "d", properties: {} },
+        timestamp: "2026-01-02T03:04:05.000Z",
+      });
+    const text = [record("first"), "{", "null", "[1]", '{"event":1}', record("last")].join("\n");
+    const connection = await connect({ servers: gateway.nats.url });
+    await jetstream(connection).publish(`${gateway.config.subjectPrefix}.live.0.gamma`, text);
+    await connection.close();
+    for (const more of [{ format: "text" }, { events: ["first", "last"] }] as const) {
+      const { context, said, stop } = commandWorld();
+      const running = tail(
+        gateway.config,
+        { project: "gamma", lanes, fromStart: true, ...more },
+        context,
+      );
+      const lines = () => said.out.split("\n").slice(0, -1);
+      await Promise.race([running, until(() => lines().length >= 2)]);
+      stop.abort();
+      await running;
+      expect(lines()).toEqual([
+        expect.stringContaining("first"),
+        expect.stringMatching(/gamma.*last/),
+      ]);
+      expect(
+        said.err.match(/message \d+ of PENSTOCK_LIVE_0: 4 of its lines are no events/g),
+      ).toHaveLength(1);
+      expect(said.err).not.toContain("trying again");
+    }
   });
 });
