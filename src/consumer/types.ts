@@ -68,7 +68,10 @@ export interface StoredEvent {
   readonly $set?: Readonly<Record<string, unknown>>;
   readonly $set_once?: Readonly<Record<string, unknown>>;
   readonly $unset?: readonly string[];
-  /** What was sent as `timestamp`, `uuid`, `offset`, `sent_at` or `distinct_id` and not stored. */
+  /**
+   * What was sent and not stored, under its name: of `timestamp`, `uuid`, `offset`, `sent_at`,
+   * `distinct_id`, `$set`, `$set_once`, `$unset`, `$groups`, `$group_set` and `$group_unset`.
+   */
   readonly replaced?: Readonly<Record<string, unknown>>;
 }
 

@@ -119,9 +119,9 @@ export function isStorable({ drop, error }: Verdict): boolean {
 }
 
 /** A value of at most this many bytes is kept as it was sent. */
-const replacedBytesMax = 512;
+export const replacedBytesMax = 512;
 /** Of a longer value, this many characters of its text are kept. */
-const replacedCharactersMax = 256;
+export const replacedCharactersMax = 256;
 
 /**
  * Keeps in the record what was sent as `name`: the record has another value, or none, for it. Of two

@@ -12,6 +12,7 @@ import { recordOverheadBytesMax } from "../../src/events/record.ts";
 import { eventNameCharactersMax } from "../../src/events/text-length.ts";
 import { tokenBytesRead } from "../../src/events/token-beginning.ts";
 import { uuidBytes } from "../../src/events/uuid.ts";
+import { replacedBytesMax, replacedCharactersMax } from "../../src/events/verdict.ts";
 import { slowItemBytesMax } from "../../src/intake/plain-form.ts";
 import { itemNotesMax } from "../../src/intake/tally.ts";
 import { additionBytesMax } from "../../src/intake/v1/additions.ts";
@@ -111,13 +112,13 @@ function fields(): readonly Row[] {
       "`$set`, `$set_once`, also in `properties`",
       "no",
       `an object each. Where both places have one, they are merged, key by key, the top level's values count, and both together have ${bytesText(mergedBytesMax)}`,
-      `an empty array: counts as \`{}\`. Anything else: not stored, warning ${code("invalid_object")}. In \`properties\`: they stay there, and are at the record's top level too. More to be merged: error ${code("event_too_large")}`,
+      `an empty array: counts as \`{}\`. Anything else: only kept in \`replaced\`, warning ${code("invalid_object")}. In \`properties\`: they stay there, and are at the record's top level too. More to be merged: error ${code("event_too_large")}`,
     ],
     [
       "`$unset`, also in `properties`",
       "no",
       `an array of names, or an object whose keys they are; ${bytesText(namesBytesMax)} in both places together. Stored at the top level as one array, each name once`,
-      `anything else, also within the array: not stored, warning ${code("invalid_unset")}. More: error ${code("event_too_large")}`,
+      `anything else: only kept in \`replaced\`, and within the array not stored, warning ${code("invalid_unset")}. More: error ${code("event_too_large")}`,
     ],
   ];
 }
@@ -208,7 +209,7 @@ function whole(): readonly Row[] {
     ["digits of a number", String(numberDigitsMax), `error ${code("number_too_long")}`],
     [
       "its record",
-      `what the store takes: the \`max_payload\` of nats-server (of the embedded one ${bytesText(messageBytesMax)}, else by default 1 MiB), or less if the stream is set so, less ${headerBytesMax} bytes. [The record](../guides/reading.md) has the properties as they came, person fields of \`properties\` a second time, and ${bytesText(recordOverheadBytesMax)} more at most`,
+      `what the store takes: the \`max_payload\` of nats-server (of the embedded one ${bytesText(messageBytesMax)}, else by default 1 MiB), or less if the stream is set so, less ${headerBytesMax} bytes. [The record](../guides/reading.md) has the properties as they came, person fields of \`properties\` a second time, ${bytesText(recordOverheadBytesMax)} more at most, and in \`replaced\` each value that it cannot have, of one longer than ${replacedBytesMax} bytes ${replacedCharactersMax} characters`,
       `error ${code("event_too_large")}, with both numbers`,
     ],
     [
@@ -293,7 +294,7 @@ function times(): readonly Row[] {
     [
       "`sent_at`, of a request, in its body or its query",
       "[a time](events.md#time) that is no zero time; in the query milliseconds since 1970",
-      `where the other place has one that can be read, that counts; else nothing is corrected. A warning ${code("invalid_sent_at")} stands at the first event that is stored, and each record has what was sent in \`replaced\``,
+      `where the other place has one that can be read, that counts; else nothing is corrected. A warning ${code("invalid_sent_at")} stands at the first event that is stored, and each record has what was sent in the body in \`replaced\``,
     ],
   ];
 }
