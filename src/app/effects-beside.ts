@@ -3,7 +3,7 @@
 // child ends with its parent, whichever way that ends: their channel closes.
 
 import { type ChildProcess, fork } from "node:child_process";
-import { getPriority, setPriority } from "node:os";
+import { constants, setPriority } from "node:os";
 import { createLog, type Log } from "../base/log.ts";
 import { processPauses, restartLoop } from "../base/retry.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
@@ -22,20 +22,12 @@ export interface EffectsBeside {
   close(): Promise<void>;
 }
 
-/** A process that cannot do its work ends again and again; the log is not to be full of it. */
 /** What is right for a gateway's memory is not for the effects: scripts/lib/node-flags.mjs. */
 const gatewayFlag = "--max-semi-space-size";
+/** A process that fails at every start must not fill the log. */
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
 /** A commit and the closing of the database take less, or something hangs. */
 const closeGraceMs = 10_000;
-
-/**
- * How many steps of priority its threads are below the gateway's. Where all want a processor, one
- * of them gets about a tenth of what a thread of the gateway or of nats-server gets; where nobody
- * else wants it, all of it. What it is behind then, it works off later.
- */
-const stepsBelow = 10;
-const priorityMin = 19;
 
 /** Returns at once: nothing of the gateway waits for the effects. */
 export function startBeside(
@@ -122,15 +114,16 @@ export async function runBeside(context: CommandContext): Promise<void> {
 }
 
 /**
- * Linux has a priority for each thread, and new ones take that of their maker: the process has one
- * yet, or has not begun its others. Where the system does not allow it, that is no fault.
+ * The lowest priority: the effects take a processor that the gateway and nats-server do not need,
+ * and catch up later. Linux has a priority per thread, and new threads inherit it. If the system
+ * does not allow it, the effects keep the gateway's.
  */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
-    setPriority(pid, Math.min(getPriority() + stepsBelow, priorityMin));
+    setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // It goes on with that of the gateway.
+    // It keeps the gateway's.
   }
 }
 
