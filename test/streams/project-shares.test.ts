@@ -50,6 +50,8 @@ interface GatewayOptions {
   readonly frameScope?: FrameScope;
   /** How often the bucket cannot be opened at first. */
   readonly failures?: number;
+  /** The bucket never opens, and never fails. */
+  readonly isStuck?: boolean;
 }
 
 async function placeOf(): Promise<Place> {
@@ -64,7 +66,8 @@ async function placeOf(): Promise<Place> {
   });
   onTestFinished(async () => {
     await manager.streams.delete(stream);
-    await manager.streams.delete(`KV_${usageBucketName(subjectPrefix)}`);
+    // A test in which the bucket never opens has none.
+    await manager.streams.delete(`KV_${usageBucketName(subjectPrefix)}`).catch(() => {});
   });
   const publish = async (subject: string, mebibytes: number): Promise<void> => {
     for (let bytes = 0; bytes < mebibytes * mebibyte; bytes += messageBytes)
@@ -83,6 +86,7 @@ async function placeOf(): Promise<Place> {
       projectShare = 75,
       frameScope = "project",
       failures = 0,
+      isStuck = false,
     } = {}) {
       const streams = new StreamStates(subjectPrefix, 1);
       const state = streams.of("live", 0);
@@ -107,6 +111,7 @@ async function placeOf(): Promise<Place> {
         projectsKnown: () => 3,
         processId: `process${processes++}`,
         openBucket: async () => {
+          if (isStuck) await new Promise(() => {});
           if (failures-- > 0) throw new Error("no bucket yet");
           return await openUsageBucket(connection, { prefix: subjectPrefix, replicas: 1, log });
         },
@@ -166,6 +171,16 @@ describe("gateways that share a stream", () => {
     await expect.poll(written, within).toBe(1);
     const next = await gateway();
     await expect.poll(() => next.code("flood"), within).toBe("project_full");
+  });
+
+  test("a start and an end do not wait for a bucket that does not answer", async () => {
+    const { gateway } = await placeOf();
+    const beginMs = performance.now();
+    const one = await gateway({ isStuck: true });
+    await one.add("flood", 6);
+    expect(one.code("flood")).toBe("project_full");
+    await one.shares.close();
+    expect(performance.now() - beginMs).toBeLessThan(5_000);
   });
 
   test("a bucket that was deleted is written again", async () => {
