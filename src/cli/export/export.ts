@@ -10,6 +10,7 @@ import { createGzip, createZstdCompress } from "node:zlib";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { instantMsOf } from "../../base/day.ts";
 import type { Lane } from "../../base/types.ts";
+import { storedMsMax } from "../../events/timestamp.ts";
 import { managerOf } from "../../nats/api.ts";
 import { findStreams, type StreamName, storedStream } from "../../reading/stored-stream.ts";
 import type { Config } from "../../settings/config.ts";
@@ -65,6 +66,7 @@ const progressMs = 10_000;
  * hub stores what its leaf nodes have kept through an outage.
  */
 const clocksApartMsMax = 600_000;
+const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
 /** Lines go out in pieces of about so many bytes. */
 const pieceBytes = 65_536;
 
@@ -146,6 +148,8 @@ function choiceOf(
       throw wrong(
         `${name} must be a day or a time that exists, such as 2026-01-31 or 2026-01-31T10:00:00Z (got "${text}")`,
       );
+    if (ms < yearOneMs || ms > storedMsMax)
+      throw wrong(`${name} must be in the years 1 to 9999 (got "${text}")`);
     return new Date(ms).toISOString();
   };
   const choice = { project, from: time("--from", from), to: time("--to", to) };
@@ -183,7 +187,9 @@ async function* pieces(own: Export, streams: readonly FoundStream[]): AsyncGener
       say(
         `messages ${first} to ${last} left ${stream} while it was read: what was not read by then is missing`,
       );
-    const storedFromMs = from === undefined ? undefined : Date.parse(from) - clocksApartMsMax;
+    // The server cannot compare a time long before 1970 with those of messages.
+    const storedFromMs =
+      from === undefined ? undefined : Math.max(0, Date.parse(from) - clocksApartMsMax);
     const missed = (messages: number) =>
       say(
         `${messages} messages that stood in the place of erased ones have left ${stream}: the events in them, of this project or others, are missing`,

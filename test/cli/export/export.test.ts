@@ -138,6 +138,8 @@ test("what cannot be meant is refused", async () => {
   await expect(exported({ from: "2026-01-01T10:00" })).rejects.toThrow("--from");
   await expect(exported({ from: "2026-02-31" })).rejects.toThrow('(got "2026-02-31")');
   await expect(exported({ to: "2026-02-30T00:00:00Z" })).rejects.toThrow("--to must be a day");
+  for (const from of ["0000-01-01", "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"])
+    await expect(exported({ from })).rejects.toThrow("--from must be in the years 1 to 9999");
   const backwards = { from: "2026-01-02", to: "2026-01-01" };
   await expect(exported(backwards)).rejects.toThrow("--from must be before --to");
 });
