@@ -20,7 +20,7 @@ import {
 } from "../../scan/table.ts";
 import { type Batch, bodyTail, type LineNote, paddingOf } from "./batch.ts";
 import { isBlankId, isUuidText, uuidOfSource } from "./event-uuid.ts";
-import type { Conversion, Format, FormatOptions, LossCode } from "./formats/format.ts";
+import type { Conversion, Format, FormatOptions, LossCode, Shown } from "./formats/format.ts";
 import { ItemWriter } from "./item-writer.ts";
 import { isObject, valuesOf } from "./json-text.ts";
 import type { LineBlock } from "./line-block.ts";
@@ -52,8 +52,8 @@ interface Loss {
 }
 
 const lineHead = Buffer.from('{"batch":[');
-/** A link that is sent again has the same uuid: readers know it. */
-const linksMax = 100_000;
+/** A link that was forgotten is sent again with the same uuid, by which readers know it. */
+const factsMax = 100_000;
 
 export class BatchMaker {
   readonly #options: BatchMakerOptions;
@@ -61,7 +61,6 @@ export class BatchMaker {
   readonly #lineScanner: Scanner;
   readonly #item: Item;
   readonly #conversion: Conversion;
-  readonly #links = new Set<string>();
   /** Of the line that is being converted. */
   #losses: Loss[] = [];
 
@@ -74,7 +73,7 @@ export class BatchMaker {
     this.#conversion = {
       ...options.formatOptions,
       lost: (code, detail) => void this.#losses.push({ code, detail }),
-      isNewLink: (key) => this.#isNewLink(key),
+      shown: new ShownFacts(),
     };
   }
 
@@ -275,12 +274,27 @@ export class BatchMaker {
       work.replace(index, JSON.stringify({ ...link.event, uuid: uuidOfSource(link.source) }));
     work.links += links.length;
   }
+}
 
-  #isNewLink(key: string): boolean {
-    if (this.#links.has(key)) return false;
-    if (this.#links.size >= linksMax) this.#links.clear();
-    this.#links.add(key);
+class ShownFacts implements Shown {
+  readonly #kinds = new Map<string, Set<string>>();
+
+  add(kind: string, fact: string): boolean {
+    const facts = this.#kinds.get(kind) ?? new Set();
+    this.#kinds.set(kind, facts);
+    if (facts.has(fact)) return false;
+    if (facts.size >= factsMax) {
+      for (const oldest of facts) {
+        facts.delete(oldest);
+        break;
+      }
+    }
+    facts.add(fact);
     return true;
+  }
+
+  has(kind: string, fact: string): boolean {
+    return this.#kinds.get(kind)?.has(fact) === true;
   }
 }
 

@@ -3,8 +3,17 @@
 // rust/batch-import-worker/src/parse/content/amplitude.rs), but where a comment says otherwise.
 
 import type { JsonObject } from "../json-text.ts";
-import { timeOf } from "../times.ts";
-import { type Conversion, eventIdOf, type Format, idOf, objectIn, present } from "./format.ts";
+import { readTime, timeOf } from "../times.ts";
+import {
+  type Conversion,
+  decoded,
+  eventIdOf,
+  type Format,
+  idOf,
+  idTextOf,
+  objectIn,
+  present,
+} from "./format.ts";
 
 export const amplitude: Format = {
   name: "amplitude",
@@ -41,12 +50,26 @@ export const amplitude: Format = {
  */
 function sourceOf(line: JsonObject): readonly unknown[] | undefined {
   const device = line["device_id"];
-  const sender = idOf(device) === undefined ? (idOf(line["user_id"]) ?? device) : device;
-  const insertId = eventIdOf(line["$insert_id"]);
+  const sender = idTextOf(device) ?? idTextOf(line["user_id"]) ?? device;
+  const insertId = idTextOf(eventIdOf(line["$insert_id"]));
   if (insertId !== undefined) return ["amplitude", sender, insertId];
-  const { event_id: number, session_id: session, event_type: name, event_time: time } = line;
+  const { event_type: name, event_time: time } = line;
+  const [number, session] = [line["event_id"], line["session_id"]].map(numberIfText);
   if (!number || idOf(time) === undefined) return undefined;
-  return ["amplitude", sender, session, number, name, time];
+  return ["amplitude", sender, session, number, name, exportedTime(time)];
+}
+
+/** A number, also where an export has it as text. */
+function numberIfText(value: unknown): unknown {
+  return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
+}
+
+/** A time in the form in which Amplitude exports it, `2024-07-06 12:00:00.123000`. */
+function exportedTime(time: unknown): unknown {
+  if (typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}$/.test(time)) return time;
+  const { ms } = readTime(time);
+  if (Number.isNaN(ms)) return time;
+  return new Date(ms).toISOString().replace("T", " ").replace("Z", "000");
 }
 
 const eventNames: ReadonlyMap<unknown, string> = new Map([
@@ -112,10 +135,14 @@ function propertiesOf(line: JsonObject, own: JsonObject, conversion: Conversion)
 /** Amplitude has a list of groups for each type; an event here is of one. PostHog's drops them. */
 function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
   const ofType = ([type, of]: [string, unknown]): [string, unknown] => {
-    if (!Array.isArray(of)) return [type, of];
-    if (of.length > 1)
-      lost("more_groups", `groups has ${of.length} of the type ${type}: only the first is stored`);
-    return [type, of[0]];
+    const list = decoded(of);
+    if (!Array.isArray(list)) return [type, of];
+    if (list.length > 1)
+      lost(
+        "more_groups",
+        `groups has ${list.length} of the type ${type}: only the first is stored`,
+      );
+    return [type, list[0]];
   };
   return present(Object.fromEntries(Object.entries(groups).map(ofType)));
 }

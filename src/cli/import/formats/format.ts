@@ -41,6 +41,13 @@ export interface Link {
 /** Why a part of a line is not in its event, which is stored all the same. */
 export type LossCode = "unreadable_field" | "more_groups" | "group_properties";
 
+/** A set of facts, each of a kind. It forgets the oldest of them. */
+export interface Shown {
+  /** Adds a fact. True: it is new. */
+  add(kind: string, fact: string): boolean;
+  has(kind: string, fact: string): boolean;
+}
+
 export interface FormatOptions {
   /** The group type of a Segment `group` call that does not say its own. */
   readonly groupType: string;
@@ -52,8 +59,8 @@ export interface FormatOptions {
 export interface Conversion extends FormatOptions {
   /** Notes a part of the line that its event does not have. */
   readonly lost: (code: LossCode, detail: string) => void;
-  /** Whether no line before has stated the link of that key; notes it. */
-  readonly isNewLink: (key: string) => boolean;
+  /** What earlier lines of the file have shown. */
+  readonly shown: Shown;
 }
 
 export interface Format {
@@ -121,6 +128,16 @@ export function textOf(value: unknown): string | undefined {
 export function idOf(value: unknown): unknown {
   if (typeof value === "string") return value.trim() === "" ? undefined : value;
   return value ?? undefined;
+}
+
+/**
+ * An id in the one form that uuids are made of: some exports write it as a number, others as text.
+ * Undefined where there is none.
+ */
+export function idTextOf(value: unknown): string | undefined {
+  const id = idOf(value);
+  if (typeof id === "string" || id === undefined) return id;
+  return JSON.stringify(id);
 }
 
 /** What names an event where it comes from; undefined for none, also for the nil and the max UUID. */

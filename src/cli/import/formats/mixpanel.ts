@@ -11,6 +11,7 @@ import {
   eventIdOf,
   type Format,
   idOf,
+  idTextOf,
   type Link,
   objectIn,
   objectOf,
@@ -27,23 +28,25 @@ export const mixpanel: Format = {
     const sent = objectIn("properties", line["properties"], conversion);
     const name = line["event"];
     const time = timeIn(sent);
-    const insertId = eventIdOf(sent["$insert_id"]);
+    const insertId = idTextOf(eventIdOf(sent["$insert_id"]));
     const source =
       insertId === undefined
         ? undefined
         : ["mixpanel", name, secondOf(time), senderOf(sent), insertId];
     const timestamp = timeOf([time], conversion.timeZone);
-    if (name === "$merge") return merged(sent, timestamp, source);
-    const ids = name === "$identify" ? identified(sent) : { distinct_id: distinctIdOf(sent) };
+    noteIds(sent, conversion);
+    if (name === "$merge") return merged({ sent, timestamp, source }, conversion);
+    const isUser = userTest(conversion);
+    const ids =
+      name === "$identify" ? identified(sent, isUser) : { distinct_id: distinctIdOf(sent, isUser) };
     const { distinct_id, visitor } = { visitor: undefined, ...ids };
+    if (visitor !== undefined) isNewLink({ visitor, user: distinct_id }, conversion);
     const event = name === "$mp_web_page_view" ? "$pageview" : name;
     const properties = { ...propertiesOf(sent), ...present({ $anon_distinct_id: visitor }) };
-    const link = name === "$identify" ? undefined : deviceLink(sent, timestamp, conversion);
-    return {
-      event: { event, distinct_id, timestamp, properties },
-      source,
-      ...(link === undefined ? {} : { links: [link] }),
-    };
+    const links = pairsOf(sent, isUser)
+      .filter((pair) => isNewLink(pair, conversion))
+      .map((pair) => linkOf(pair, timestamp));
+    return { event: { event, distinct_id, timestamp, properties }, source, links };
   },
 };
 
@@ -90,8 +93,32 @@ function secondOf(time: unknown): unknown {
 }
 
 const devicePrefix = "$device:";
-/** Ids that are Mixpanel's own for a device: "$device:…", or a UUID in upper case. */
-const deviceId = /^(?:\$device:|[A-Z0-9-]+$)/;
+/** A UUID, or what Mixpanel's SDK for browsers made of a device before: five groups, but longer. */
+const deviceForm = /^(?=.{32})[0-9a-f]+(?:-[0-9a-f]+){4}$/i;
+
+/** Notes whose ids the line shows. */
+function noteIds(sent: JsonObject, { shown }: Conversion): void {
+  for (const name of ["$device_id", "$anon_id", "$anon_distinct_id"]) {
+    const device = idTextOf(sent[name]);
+    // Of most devices the form shows it.
+    if (device !== undefined && !deviceForm.test(device)) shown.add("device", device);
+  }
+  for (const name of ["$user_id", "$identified_id"]) {
+    const user = idTextOf(sent[name]);
+    if (user !== undefined) shown.add("user", user);
+  }
+}
+
+type UserTest = (id: unknown) => boolean;
+
+/** Tells the id of a user from that of a device: by what the file has shown, else by its form. */
+function userTest({ shown }: Conversion): UserTest {
+  return (id) => {
+    const text = String(idTextOf(id));
+    if (text.startsWith(devicePrefix)) return false;
+    return shown.has("user", text) || !(deviceForm.test(text) || shown.has("device", text));
+  };
+}
 
 /**
  * The id under which the event was sent, where Mixpanel has replaced it by one of its own. As
@@ -99,22 +126,20 @@ const deviceId = /^(?:\$device:|[A-Z0-9-]+$)/;
  * device's, so that an export from before and one from after are of the same event. The user's
  * events link the device. Without any id, it is that of Simplified ID Merge.
  */
-function distinctIdOf(sent: JsonObject): unknown {
+function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   const distinctId = idOf(sent["distinct_id"]);
   const before = idOf(sent["$distinct_id_before_identity"]);
   if (distinctId === undefined) return before ?? idOf(sent["$user_id"]) ?? visitorOf(sent);
   if (before === undefined) return distinctId;
-  if (before === visitorOf(sent)) return before;
-  return typeof distinctId === "string" && deviceId.test(distinctId) ? before : distinctId;
+  return isSame(before, visitorOf(sent)) || !isUser(distinctId) ? before : distinctId;
 }
 
 /** The distinct id of what a device sent before its user was known, in Simplified ID Merge. */
 function visitorOf(sent: JsonObject): string | undefined {
-  const device = idOf(sent["$device_id"]);
-  if (device === undefined) return undefined;
-  const text = String(device);
+  const text = idTextOf(sent["$device_id"]);
+  if (text === undefined) return undefined;
   // In Original ID Merge the device's id may be the distinct id as it is.
-  const isPlain = sent["$distinct_id_before_identity"] === text;
+  const isPlain = idTextOf(sent["$distinct_id_before_identity"]) === text;
   return isPlain || text.startsWith(devicePrefix) ? text : `${devicePrefix}${text}`;
 }
 
@@ -122,72 +147,111 @@ function visitorOf(sent: JsonObject): string | undefined {
  * What stays the same in all exports of who sent the event: `distinct_id` becomes the user's once
  * that is known.
  */
-function senderOf(sent: JsonObject): unknown {
+function senderOf(sent: JsonObject): string | undefined {
   const id =
-    idOf(sent["$device_id"]) ?? idOf(sent["$distinct_id_before_identity"]) ?? sent["distinct_id"];
-  return typeof id === "string" && id.startsWith(devicePrefix) ? id.slice(devicePrefix.length) : id;
+    idTextOf(sent["$device_id"]) ??
+    idTextOf(sent["$distinct_id_before_identity"]) ??
+    idTextOf(sent["distinct_id"]);
+  return id?.startsWith(devicePrefix) === true ? id.slice(devicePrefix.length) : id;
 }
 
 /**
  * A `$identify` is of the user, and names the visitor: in Original ID Merge
  * (https://docs.mixpanel.com/reference/create-identity), as SDKs send it, or by the device.
  */
-function identified(sent: JsonObject): { distinct_id: unknown; visitor: unknown } {
-  const distinct_id = idOf(sent["$identified_id"]) ?? idOf(sent["$user_id"]) ?? distinctIdOf(sent);
+function identified(
+  sent: JsonObject,
+  isUser: UserTest,
+): { distinct_id: unknown; visitor: unknown } {
+  const distinct_id =
+    idOf(sent["$identified_id"]) ?? idOf(sent["$user_id"]) ?? distinctIdOf(sent, isUser);
   const visitor = idOf(sent["$anon_id"]) ?? idOf(sent["$anon_distinct_id"]) ?? visitorOf(sent);
-  return { distinct_id, visitor: visitor === distinct_id ? undefined : visitor };
+  return { distinct_id, visitor: isSame(visitor, distinct_id) ? undefined : visitor };
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return idTextOf(one) === idTextOf(other);
+}
+
+interface Pair {
+  readonly visitor: unknown;
+  readonly user: unknown;
 }
 
 /**
- * Simplified ID Merge links a device to the user of any event that has both ids
- * (https://docs.mixpanel.com/docs/tracking-methods/id-management/identifying-users-simplified).
+ * The ids of one person that an event has. Simplified ID Merge links a device to the user of any
+ * event that has both ids
+ * (https://docs.mixpanel.com/docs/tracking-methods/id-management/identifying-users-simplified). If
+ * Mixpanel has replaced the id of an event, the former one is of the same person.
  */
-function deviceLink(
-  sent: JsonObject,
-  timestamp: unknown,
-  { isNewLink }: Conversion,
-): Link | undefined {
-  const user = idOf(sent["$user_id"]);
-  const visitor = visitorOf(sent);
-  if (user === undefined || visitor === undefined || user === visitor) return undefined;
-  const source = ["mixpanel link", visitor, user];
-  if (!isNewLink(JSON.stringify(source))) return undefined;
-  const properties = { $anon_distinct_id: visitor };
+function pairsOf(sent: JsonObject, isUser: UserTest): Pair[] {
+  const canonical = idOf(sent["distinct_id"]);
+  const before = idOf(sent["$distinct_id_before_identity"]);
+  const isReplaced = before !== undefined && !isUser(canonical) && isUser(before);
+  return [
+    { visitor: visitorOf(sent), user: idOf(sent["$user_id"]) },
+    isReplaced ? { visitor: canonical, user: before } : { visitor: before, user: canonical },
+  ].filter(
+    ({ visitor, user }) => visitor !== undefined && user !== undefined && !isSame(visitor, user),
+  );
+}
+
+function linkSource({ visitor, user }: Pair): readonly unknown[] {
+  return ["mixpanel link", idTextOf(visitor), idTextOf(user)];
+}
+
+/** Whether no line before has stated the link; notes it. */
+function isNewLink(pair: Pair, { shown }: Conversion): boolean {
+  return shown.add("link", JSON.stringify(linkSource(pair)));
+}
+
+function linkOf(pair: Pair, timestamp: unknown): Link {
+  const properties = { $anon_distinct_id: pair.visitor };
   // Without `$set` a `$identify` is stored with a warning.
   return {
-    event: { event: "$identify", distinct_id: user, timestamp, properties, $set: {} },
-    source,
+    event: { event: "$identify", distinct_id: pair.user, timestamp, properties, $set: {} },
+    source: linkSource(pair),
   };
+}
+
+interface Merge {
+  readonly sent: JsonObject;
+  readonly timestamp: unknown;
+  readonly source: readonly unknown[] | undefined;
 }
 
 /**
  * A `$merge` makes one person of two (https://docs.mixpanel.com/reference/identity-merge). The main
  * id is that of a user, where one of the two is a device.
  */
-function merged(
-  sent: JsonObject,
-  timestamp: unknown,
-  source: readonly unknown[] | undefined,
-): Converted {
+function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Converted {
   const named = decoded(sent["$distinct_ids"]);
-  const ids = [...new Set(Array.isArray(named) ? named.map(idOf) : [])].filter(
-    (id) => typeof id === "string" || typeof id === "number",
-  );
-  const isUser = (id: unknown): boolean => typeof id !== "string" || !deviceId.test(id);
-  const ranked = [sent["distinct_id"], ...ids.filter(isUser), ...ids];
-  const main = ranked.find((id) => ids.some((one) => one === id) && isUser(id)) ?? ids[0];
+  const byText = new Map<string | undefined, unknown>();
+  for (const id of Array.isArray(named) ? named : [])
+    if (typeof id === "string" || numberOf(id) !== undefined) byText.set(idTextOf(id), idOf(id));
+  byText.delete(undefined);
+  const ids = [...byText.values()];
+  const isUser = userTest(conversion);
+  const own = byText.get(idTextOf(sent["distinct_id"]));
+  const main = [own, ...ids].find((id) => id !== undefined && isUser(id)) ?? own ?? ids[0];
   const [first, ...more] = ids.filter((id) => id !== main);
   if (first === undefined) {
     const detail = "$distinct_ids must have two ids: nothing to merge";
     return { leftOut: "merge_without_ids", detail };
   }
-  const eventOf = (id: unknown) => ({
+  const eventOf = (id: unknown, properties: JsonObject) => ({
     ...{ event: "$merge_dangerously", distinct_id: id, timestamp },
-    properties: { ...propertiesOf(sent), alias: main },
+    properties: { ...properties, alias: main },
   });
+  const sourceOf = (...of: unknown[]): readonly unknown[] => ["mixpanel merge", ...of];
+  const [mainText, firstText] = [idTextOf(main), idTextOf(first)];
   return {
-    event: eventOf(first),
-    source: source ?? ["mixpanel merge", secondOf(timeIn(sent)), first, main],
-    links: more.map((id) => ({ event: eventOf(id), source: ["mixpanel merge", id, main] })),
+    event: eventOf(first, propertiesOf(sent)),
+    source: source ?? sourceOf(secondOf(timeIn(sent)), firstText, mainText),
+    // Without the properties: they have all of the ids.
+    links: more.map((id) => ({
+      event: eventOf(id, {}),
+      source: sourceOf(idTextOf(id), mainText),
+    })),
   };
 }

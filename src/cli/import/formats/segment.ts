@@ -10,7 +10,9 @@ import {
   eventIdOf,
   type Format,
   idOf,
+  idTextOf,
   objectIn,
+  objectOf,
   present,
   textOf,
 } from "./format.ts";
@@ -35,7 +37,7 @@ export const segment: Format = {
     return {
       event: { timestamp: timeOf(timeNames.map((name) => line[name])), ...converted },
       uuid: messageId,
-      source: messageId === undefined ? undefined : ["segment", messageId],
+      source: messageId === undefined ? undefined : ["segment", idTextOf(messageId)],
     };
   },
 };
@@ -57,12 +59,16 @@ function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undef
   const distinct_id = userId ?? anonymousId;
   const context = objectIn("context", line["context"], conversion);
   const traits = objectIn("context.traits", context["traits"], conversion);
+  const properties = objectIn("properties", line["properties"], conversion);
   const base = {
     ...contextProperties(line, context, conversion),
-    ...objectIn("properties", line["properties"], conversion),
+    ...properties,
+    ...groupsOf(properties, context, conversion),
   };
-  const ownTraits = (): JsonObject => objectIn("traits", line["traits"], conversion);
-  const $set = Object.keys(traits).length > 0 ? traits : undefined;
+  const ownTraits = objectIn("traits", line["traits"], conversion);
+  // The traits of a group call are those of the group. Its context has those of the user.
+  const known = line["type"] === "group" ? traits : { ...traits, ...ownTraits };
+  const $set = Object.keys(known).length > 0 ? known : undefined;
   switch (line["type"]) {
     case "track":
       return { event: line["event"], distinct_id, properties: base, $set };
@@ -73,14 +79,20 @@ function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undef
       return { event: "$screen", distinct_id, properties: { ...base, $screen_name }, $set };
     }
     case "identify":
-      return identified({ userId, anonymousId, base, traits: { ...traits, ...ownTraits() } });
+      return identified({ userId, anonymousId, base, traits: known });
     case "group":
-      return grouped({
-        ...{ distinct_id, base, groupType: conversion.groupType },
-        ...{ key: idOf(line["groupId"]), traits: ownTraits() },
-      });
+      return {
+        ...grouped({
+          ...{ distinct_id, base, groupType: conversion.groupType },
+          ...{ key: idOf(line["groupId"]) ?? idOf(context["groupId"]), traits: ownTraits },
+        }),
+        $set,
+      };
     case "alias":
-      return aliased({ userId, previousId: idOf(line["previousId"]) ?? anonymousId, base });
+      return {
+        ...aliased({ userId, anonymousId, previousId: idOf(line["previousId"]), base }),
+        $set,
+      };
     default:
       return undefined;
   }
@@ -88,20 +100,38 @@ function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undef
 
 interface Aliased {
   readonly userId: unknown;
+  readonly anonymousId: unknown;
   readonly previousId: unknown;
   readonly base: JsonObject;
 }
 
 /**
- * The user id stays the person's main id: of a `$create_alias` that is the alias, and the event is
- * of the id that was used before. Without an id used before there is nothing to link.
+ * The user id stays the person's main id, or the anonymous id if the call has no user id: of a
+ * `$create_alias` that is the alias, and the event is of the id that was used before. Without an id
+ * used before there is nothing to link.
  */
-function aliased({ userId, previousId, base }: Aliased): SegmentEvent {
+function aliased({ userId, anonymousId, previousId, base }: Aliased): SegmentEvent {
+  const main = userId ?? anonymousId ?? previousId;
+  const before = [previousId, anonymousId].find(
+    (id) => id !== undefined && idTextOf(id) !== idTextOf(main),
+  );
   return {
     event: "$create_alias",
-    distinct_id: previousId ?? userId,
-    properties: previousId === undefined ? base : { ...base, alias: userId },
+    distinct_id: before ?? main,
+    properties: before === undefined ? base : { ...base, alias: main },
   };
+}
+
+/** The group of the user that the context names, beside those that the properties name. */
+function groupsOf(
+  properties: JsonObject,
+  context: JsonObject,
+  conversion: Conversion,
+): JsonObject | undefined {
+  const key = idOf(context["groupId"]);
+  if (key === undefined) return undefined;
+  const own = objectIn("properties.$groups", properties["$groups"], conversion);
+  return { $groups: { [conversion.groupType]: key, ...own } };
 }
 
 function pageProperties(line: JsonObject, base: JsonObject): JsonObject {
@@ -150,7 +180,7 @@ function grouped({ distinct_id, base, groupType, key, traits }: Grouped): Segmen
     $group_type: type,
     $group_key: key,
     $group_set: set,
-    ...(key === undefined ? {} : { $groups: { [type]: key } }),
+    ...(key === undefined ? {} : { $groups: { ...objectOf(base["$groups"]), [type]: key } }),
   };
   return { event: "$groupidentify", distinct_id, properties };
 }

@@ -19,6 +19,20 @@ async function converted(line: object | string, format?: string) {
 
 const text = (value: unknown): string => JSON.stringify(value);
 
+test.each([
+  ['["acme"]', "acme"],
+  [["acme"], "acme"],
+  ["acme", "acme"],
+  ["[acme", "[acme"],
+  ["17", "17"],
+])("amplitude: the group %j", async (company, group) => {
+  const line = { event_type: "e", user_id: "u", event_time: time, groups: { company } };
+  for (const groups of [line.groups, text(line.groups)])
+    expect((await converted({ ...line, groups })).batch).toMatchObject([
+      { properties: { $groups: { company: group } } },
+    ]);
+});
+
 describe("objects that are JSON in text are read", () => {
   const track = { type: "track", messageId: "m", userId: "u", event: "e", timestamp: time };
   const own = { event: "e", distinct_id: "u", timestamp: time };

@@ -17,6 +17,7 @@ interface Case {
   readonly format: string;
   readonly line: JsonObject;
   readonly sent: JsonObject;
+  readonly links?: readonly JsonObject[];
 }
 
 const cases: readonly Case[] = [
@@ -211,6 +212,9 @@ const cases: readonly Case[] = [
         ...{ $geoip_country_code: "DE", $current_url: "https://a.b/" },
       },
     },
+    links: [
+      { event: "$identify", distinct_id: "u", properties: { $anon_distinct_id: "$device:1" } },
+    ],
   },
   {
     of: "an identify event of Mixpanel, in milliseconds",
@@ -271,14 +275,15 @@ function withBigInts(body: string): JsonObject {
   ) as JsonObject;
 }
 
-test.each(cases)("$format: $of", async ({ format, line, sent }) => {
+test.each(cases)("$format: $of", async ({ format, line, sent, links = [] }) => {
   const text = JSON.stringify(line);
   expect(detectFormat([text])).toBe(formatNamed(format));
   const { bodies, notes } = await bodiesOf([`${text}\n`]);
   expect(notes).toEqual([]);
   const { batch } = withBigInts(bodies[0]!) as { batch: JsonObject[] };
   const expected = sent["uuid"] === "ANY" ? { ...sent, uuid: expect.any(String) } : sent;
-  expect(batch).toEqual([expected]);
+  expect(batch[0]).toEqual(expected);
+  expect(batch.slice(1)).toMatchObject(links);
 });
 
 test.each([

@@ -48,12 +48,42 @@ describe("one event has one uuid in all exports", () => {
   test("and one distinct id, that of the device which sent it", async () => {
     const later = view({ distinct_id: "u", $device_id: "d", ...before });
     const { batch } = await eventsOf([monday, later]);
-    expect(batch.map(({ distinct_id: id }) => id)).toEqual(["$device:d", "$device:d"]);
+    expect(batch.map(({ distinct_id: id }) => id)).toEqual(["$device:d", "$device:d", "u"]);
+    expect(batch[2]).toMatchObject({ properties: { $anon_distinct_id: "$device:d" } });
   });
 
   test("without a device", async () => {
     const later = view({ distinct_id: "canonical", $distinct_id_before_identity: "a" });
     expect(await uuidOf(later)).toBe(await uuidOf(view({ distinct_id: "a" })));
+  });
+
+  test.each<[string, JsonObject, JsonObject]>([
+    ["a numeric distinct id", { distinct_id: 7 }, { distinct_id: "7" }],
+    ["a long one", { distinct_id: 9_007_199_254_740_991 }, { distinct_id: "9007199254740991" }],
+    [
+      "a numeric device",
+      { distinct_id: "u", $device_id: 7 },
+      { distinct_id: "v", $device_id: "7" },
+    ],
+    [
+      "a numeric id before",
+      { distinct_id: "u", $distinct_id_before_identity: 7 },
+      { distinct_id: "7" },
+    ],
+    [
+      "a numeric insert id",
+      { distinct_id: "u", $insert_id: 5 },
+      { distinct_id: "u", $insert_id: "5" },
+    ],
+    ...["2020-10-13T17:48:31", "2020-10-13 17:48:31.500", "2020-10-13T17:48:31Z", "1602611311"].map(
+      (time): [string, JsonObject, JsonObject] => [
+        `the time ${time}`,
+        { distinct_id: "u", time },
+        { distinct_id: "u", time: seconds },
+      ],
+    ),
+  ])("whether %s is text or a number", async (_, one, other) => {
+    expect(await uuidOf(view(one))).toBe(await uuidOf(view(other)));
   });
 
   test.each([
@@ -72,7 +102,60 @@ describe("one event has one uuid in all exports", () => {
   });
 });
 
+const uuid = "3b241101-e2bb-4255-8caf-4136c566a962";
+const oldDevice = "17d5d4b7f5b6a1-0e5c8b4a1b2c3d-1f396452-1ea000-17d5d4b7f5c7d0";
+
 describe("links", () => {
+  test.each([
+    ["a number", "40000", "anon-k4"],
+    ["a numeric JSON value", 40_000, "anon-k4"],
+    ["capitals", "EMP-5", uuid],
+    ["a word", "ann", "$device:x"],
+  ])("an event whose user is %s links the id that it was sent with", async (_, user, before) => {
+    const buy = view({ distinct_id: user, $distinct_id_before_identity: before });
+    const { batch, notes } = await eventsOf([buy, buy]);
+    expect(notes).toEqual([]);
+    expect(batch).toMatchObject([
+      { event: "View", distinct_id: user },
+      { event: "$identify", distinct_id: user, properties: { $anon_distinct_id: before } },
+      { event: "View", distinct_id: user },
+    ]);
+  });
+
+  test.each<[string, JsonObject, readonly string[], string]>([
+    [
+      "device",
+      { $device_id: "lower-anon", distinct_id: "x" },
+      ["lower-anon", "CUST-100"],
+      "CUST-100",
+    ],
+    ["user", { $user_id: uuid, distinct_id: "x" }, [oldDevice, uuid], uuid],
+    [
+      "user",
+      { $user_id: uuid.toUpperCase(), distinct_id: "x" },
+      [uuid, uuid.toUpperCase()],
+      uuid.toUpperCase(),
+    ],
+  ])("a $merge knows a %s that the file has shown", async (_, shown, ids, main) => {
+    const merge = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
+    const { batch } = await eventsOf([view(shown), merge]);
+    expect(batch.at(-1)).toMatchObject({
+      event: "$merge_dangerously",
+      properties: { alias: main },
+    });
+  });
+
+  test("a $merge of many ids grows with their number alone", async () => {
+    const ids = Array.from({ length: 1_500 }, (_, n) => `user-${n}`);
+    const merge = {
+      event: "$merge",
+      properties: { time: seconds, $distinct_ids: [...ids, 7, "7"] },
+    };
+    const { batch } = await eventsOf([merge]);
+    expect(batch.length).toBe(1_500);
+    expect(JSON.stringify(batch).length).toBeLessThan(500_000);
+  });
+
   const link = { event: "$identify", distinct_id: "u" };
 
   test("a device is linked to its user once in a file, after the event that has both", async () => {
@@ -138,6 +221,24 @@ describe("links", () => {
   test.each<[string, JsonObject, readonly (readonly [string, string])[]]>([
     ["of two users", { distinct_id: "b", $distinct_ids: ["a", "b"] }, [["a", "b"]]],
     ["of a device", { $distinct_ids: ["$device:d", "u"] }, [["$device:d", "u"]]],
+    [
+      "of a device and a number",
+      { $distinct_ids: ["$device:x1", "20251"] },
+      [["$device:x1", "20251"]],
+    ],
+    [
+      "of a device and capitals",
+      { $distinct_ids: ["$device:x1", "CUST-1"] },
+      [["$device:x1", "CUST-1"]],
+    ],
+    ["of a UUID", { $distinct_ids: [uuid, "12345"] }, [[uuid, "12345"]]],
+    ["of a UUID behind", { $distinct_ids: ["CUST-100", uuid] }, [[uuid, "CUST-100"]]],
+    [
+      "of a UUID in upper case",
+      { distinct_id: uuid.toUpperCase(), $distinct_ids: [uuid.toUpperCase(), "ABC-9"] },
+      [[uuid.toUpperCase(), "ABC-9"]],
+    ],
+    ["of an older SDK", { $distinct_ids: [oldDevice, "ann"] }, [[oldDevice, "ann"]]],
     ["as text", { $distinct_ids: '["u","$device:d"]' }, [["$device:d", "u"]]],
     [
       "of three",
