@@ -114,7 +114,7 @@ async function openHttp(
     workMs: tools.workMs,
     random: Math.random,
     refusal: (requestBytes) => publisher.refusal(requestBytes),
-    awayMs: () => publisher.awayMs(),
+    awayMs: (lane, projectId) => publisher.awayMs(lane, projectId),
   });
   closers.add(() => http.close());
   return http;

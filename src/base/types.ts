@@ -3,6 +3,7 @@
 
 import type { ClientWarningOrigin } from "./client-warning.ts";
 import type { ErrorCode, Problem } from "./errors.ts";
+import type { SentWithRuns } from "./sent-with.ts";
 
 /**
  * Where an event is stored: `live` for what is happening, `historical` for imports, kept in order.
@@ -181,6 +182,8 @@ export interface Exchange extends ClientWarningOrigin {
   readonly hint: BodyHint | undefined;
   /** The project of the request, set by the intake when it knows; "" until then. */
   projectId: string;
+  /** The lane of its events, set by the intake once the body is read. */
+  lane?: Lane | undefined;
   /**
    * The SDK that made the request, set by the intake if it is to refuse the request and the body
    * names one; "" until then.
@@ -345,11 +348,17 @@ export interface Publisher {
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * The lines appended since the last call are this waiter's. Group commit sends the frame. Lines of
-   * events that are in another frame already, because their request timed out, are taken out: the
-   * waiter is told of that frame as well.
+   * The lines appended since the last call are this waiter's. Group commit sends the frame. With
+   * `uuidless` some of their events came without a uuid. If such an event is in another frame
+   * already, because its request timed out, its line is taken out, and the waiter is told of that
+   * frame as well.
    */
-  join(frame: FrameSink, waiter: RequestWaiter, deadlineMs: number): void;
+  join(
+    frame: FrameSink,
+    waiter: RequestWaiter,
+    deadlineMs: number,
+    uuidless?: { readonly projectId: string; readonly runs: SentWithRuns },
+  ): void;
   /**
    * A frame of the caller's own, with room for `bytes` (may exceed frameBytesMax for one large
    * record).

@@ -7,7 +7,7 @@
 //                  somebody will still answer)
 
 import { errorTable, type Problem } from "../base/errors.ts";
-import type { BodyHint, Exchange, IntakeReport, V1Request } from "../base/types.ts";
+import type { BodyHint, Exchange, IntakeReport, Lane, V1Request } from "../base/types.ts";
 import { BodyState, RequestBody } from "./body/request-body.ts";
 import { clientName, sdkName } from "./client/client-name.ts";
 import type { OpenConnection } from "./client/connection-limits.ts";
@@ -70,6 +70,7 @@ export class HttpExchange implements Exchange {
   readonly body: RequestBody;
   deadlineMs = 0;
   projectId = "";
+  lane: Lane | undefined = undefined;
   library = "";
   /**
    * The User-Agent of this request, where its connection may be a proxy's, which brings the
@@ -311,8 +312,7 @@ export class HttpExchange implements Exchange {
 
   #writeResults(response: HttpResponse, text: Buffer, hasRetry: boolean): void {
     this.body.release();
-    const writeHead = (): void =>
-      this.#shared.reply.writeResultsHead(response, hasRetry, this.origin);
+    const writeHead = (): void => this.#shared.reply.writeResultsHead(response, hasRetry, this);
     const { close, sent } = this.#beginWriting(response, 200);
     this.#stopWriting = this.#shared.long.write(response, text, { writeHead, close, sent });
   }

@@ -4,7 +4,7 @@
 
 import { STATUS_CODES } from "node:http";
 import { type ErrorCode, type ErrorRow, errorTable, type Problem } from "../base/errors.ts";
-import type { IntakeReport } from "../base/types.ts";
+import type { IntakeReport, Lane } from "../base/types.ts";
 import { problemType } from "./pages/errors-page.ts";
 import { JSON_TYPE } from "./pages/fixed-answer.ts";
 import type { HttpResponse } from "./uws.ts";
@@ -17,7 +17,7 @@ const RETRY_AFTER_SECONDS_MAX = 60;
  */
 const RETRY_AFTER_SPREAD = 5;
 /**
- * With these codes Retry-After is as long as the store has been away, and up to half as long again.
+ * With these codes Retry-After is as long as what the request needs of the store has been away, and up to half as long again.
  * SDKs on phones drop all that they hold at the fourth failure in a row: with a constant time, an
  * outage of four such times would cost them everything.
  */
@@ -64,7 +64,19 @@ export function statusLineOf(status: number): string {
  */
 export type Written = "done" | "to be closed";
 
-interface ReplyOptions {
+/** What a request needs of the store, as far as it is known: a lane is known with its project. */
+interface StoreNeeds {
+  readonly lane: Lane | undefined;
+  readonly projectId: string;
+}
+
+/**
+ * Returns for how long the stream of the project's events has been away; for how long the whole
+ * store has been if the lane is not known. 0 while it is there.
+ */
+export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
+
+interface ReplyOptions extends StoreNeeds {
   /** The request's Origin header, "" for none. CORS headers mirror it. */
   readonly origin: string;
   /** Close the connection once this is sent. */
@@ -83,6 +95,11 @@ interface Preflight {
   readonly allow: string;
 }
 
+const noOptions: ReplyOptions = {
+  ...{ origin: "", close: false, headOnly: false, isV1: false },
+  ...{ lane: undefined, projectId: "" },
+};
+
 interface EventResultsText {
   readonly text: Buffer;
   readonly hasRetry: boolean;
@@ -94,7 +111,7 @@ interface EventResultsText {
  */
 export class ReplyWriter {
   readonly #random: () => number;
-  readonly #awayMs: () => number;
+  readonly #awayMs: AwayMs;
   #response: HttpResponse | undefined;
   #code: ErrorCode | undefined;
   #allow = allowedMethods;
@@ -103,14 +120,14 @@ export class ReplyWriter {
   /** The last problem answered, and its text: a flood of requests is refused for one reason. */
   #problem: Problem | undefined;
   #problemText = "";
-  #options: ReplyOptions = { origin: "", close: false, headOnly: false, isV1: false };
+  #options: ReplyOptions = noOptions;
   readonly #write = (): void => this.#writeCorked();
 
   /**
    * `random` returns a number from 0 to below 1: it spreads out the retries of clients refused
-   * together. `awayMs` returns for how long the store has been away, 0 while it is there.
+   * together.
    */
-  constructor({ random, awayMs }: { random: () => number; awayMs: () => number }) {
+  constructor({ random, awayMs }: { random: () => number; awayMs: AwayMs }) {
     this.#random = random;
     this.#awayMs = awayMs;
   }
@@ -123,11 +140,11 @@ export class ReplyWriter {
   results(
     response: HttpResponse,
     { text, hasRetry }: EventResultsText,
-    { origin, close }: ReplyOptions,
+    options: ReplyOptions,
   ): void {
     response.cork(() => {
-      this.writeResultsHead(response, hasRetry, origin);
-      response.end(text, close);
+      this.writeResultsHead(response, hasRetry, options);
+      response.end(text, options.close);
     });
   }
 
@@ -222,20 +239,26 @@ export class ReplyWriter {
   }
 
   /** Writes status and headers of an answer that says what became of each event. */
-  writeResultsHead(response: HttpResponse, hasRetry: boolean, origin: string): void {
+  writeResultsHead(
+    response: HttpResponse,
+    hasRetry: boolean,
+    { origin, lane, projectId }: Pick<ReplyOptions, "origin"> & StoreNeeds,
+  ): void {
     response.writeHeader("Content-Type", JSON_TYPE);
-    if (hasRetry) response.writeHeader("Retry-After", this.#retryAfterAway(0));
+    if (hasRetry)
+      response.writeHeader("Retry-After", this.#retryAfterAway(this.#awayMs(lane, projectId)));
     if (origin !== "") writeCorsHeaders(response, origin);
   }
 
   #retryAfter(code: ErrorCode): string {
-    const isOverload = code === "overloaded" && this.#awayMs() === 0;
-    if (storeAwayCodes.has(code) && !isOverload) return this.#retryAfterAway(this.#retryAfterMs);
+    const { lane, projectId } = this.#options;
+    const awayMs = storeAwayCodes.has(code) ? this.#awayMs(lane, projectId) : 0;
+    if (storeAwayCodes.has(code) && (code !== "overloaded" || awayMs > 0))
+      return this.#retryAfterAway(Math.max(this.#retryAfterMs, awayMs));
     return this.#spread(this.#retryAfterMs, RETRY_AFTER_SPREAD);
   }
 
-  #retryAfterAway(msMin: number): string {
-    const ms = Math.max(msMin, this.#awayMs());
+  #retryAfterAway(ms: number): string {
     return this.#spread(ms, Math.max(2, Math.floor(ms / 2_000) + 1));
   }
 

@@ -29,7 +29,7 @@ import { type CertificateFiles, Listener, type PortSharing } from "./listener.ts
 import { LongAnswers } from "./long-answers.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
 import { readQuery } from "./query.ts";
-import { ReplyWriter } from "./reply.ts";
+import { type AwayMs, ReplyWriter } from "./reply.ts";
 import { type Routed, type RoutedPreflight, Router } from "./router.ts";
 import { isSdkRoute } from "./sdk-requests.ts";
 import type { PassThrough } from "./upstream/pass-through.ts";
@@ -63,7 +63,7 @@ interface HttpServerOptions {
    */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
   /** For how many milliseconds the store has been away, 0 while it is there. */
-  readonly awayMs?: () => number;
+  readonly awayMs?: AwayMs;
   /**
    * With it the client's address is read once for each connection, without it for each request. A
    * part of it may be absent: what needs that part is off.

@@ -2,6 +2,7 @@
 // id that comes out the same when the client sends the same body again: always if all events in it
 // have uuids, else only if the sending before has failed.
 
+import { SentWith } from "../base/sent-with.ts";
 import type { FrameSink, FrameWaiter, Publisher } from "../base/types.ts";
 import type { FailedBodies, NamedBody } from "./failed-bodies.ts";
 import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
@@ -27,7 +28,7 @@ export class BodyFrames extends OwnFrames {
     this.#failedBodies = failed;
   }
 
-  sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink {
+  sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink {
     const { publisher } = this;
     const { lane, project } = this.work;
     if (this.frame !== undefined && this.#bytesPlanned + bytes > ownFrameBytes(publisher))
@@ -38,7 +39,7 @@ export class BodyFrames extends OwnFrames {
       this.#firstIndex = index;
       this.#haveUuids = true;
     }
-    if (!hasUuid) this.#haveUuids = false;
+    if (sentWith !== SentWith.Uuid) this.#haveUuids = false;
     this.#lastIndex = index;
     this.#bytesPlanned += bytes;
     return this.frame;

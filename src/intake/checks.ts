@@ -82,6 +82,7 @@ export class Checks {
     work.open(envelope);
     const { id } = envelope.project;
     work.exchange.projectId = id;
+    work.exchange.lane = envelope.lane;
     return this.#shares?.refusalOf(envelope.lane, id) ?? overCaps(work, this.#caps);
   }
 

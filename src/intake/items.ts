@@ -3,6 +3,7 @@
 // must end before the next begins.
 
 import { Buffer } from "node:buffer";
+import { SentWith } from "../base/sent-with.ts";
 import { judgeItem } from "../events/guards.ts";
 import { type ItemView, isPlain } from "../events/item-view.ts";
 import { mergedBytesMax, namesBytesMax, PersonFields } from "../events/person-fields.ts";
@@ -152,7 +153,7 @@ export class ItemTaker {
 
   #store(job: Job, index: number, item: ItemView, bytes: number): void {
     const verdict = this.#verdict;
-    const sink = job.frames.sinkFor(bytes, index, verdict.uuid !== "new");
+    const sink = job.frames.sinkFor(bytes, index, sentWith(verdict, job));
     this.#records.write(item, verdict, job.template, sink);
     if (verdict.uuid !== "new" && item === this.#cursor) this.#compareUuid(item);
     if (job.repaired !== undefined) this.#warnOfRepairs(job.repaired);
@@ -230,4 +231,10 @@ export class ItemTaker {
     this.#bugsTold.add(text);
     this.#onBug(bug);
   }
+}
+
+function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {
+  if (verdict.uuid !== "new") return SentWith.Uuid;
+  const isTimeAdded = Number.isNaN(verdict.timestampSentMs) && verdict.timestampMs === receivedAtMs;
+  return isTimeAdded ? SentWith.Neither : SentWith.Time;
 }

@@ -1,6 +1,7 @@
 // Frames that hold the lines of one request only, filled one after another. This class hands each
 // frame over or gives it back; the subclasses decide where a frame ends and what its id is.
 
+import type { SentWith } from "../base/sent-with.ts";
 import type { FrameSink, FrameWaiter, Publisher } from "../base/types.ts";
 import type { RequestFrames, Work } from "./work.ts";
 
@@ -32,7 +33,7 @@ export abstract class OwnFrames implements RequestFrames {
     this.publisher = publisher;
   }
 
-  abstract sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink;
+  abstract sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
 
   /**
    * The message id of the frame as it is filled now. It comes out the same when the client sends

@@ -1,6 +1,7 @@
 // Puts the lines of a small request into the shared frame for its project and lane, which other
 // requests join too. Large requests and those of v1 have frames of their own (`own-frames.ts`).
 
+import { SentWith } from "../base/sent-with.ts";
 import type { FrameSink, Publisher } from "../base/types.ts";
 import type { RequestFrames, Work } from "./work.ts";
 
@@ -10,13 +11,17 @@ export class SharedFrames implements RequestFrames {
   #frame: FrameSink | undefined = undefined;
   /** The most bytes that the lines take which are not handed over yet. */
   #bytesMax = 0;
+  #lines = 0;
+  /** What the events of these lines were sent with; undefined while all have uuids. */
+  #runs: number[] | undefined = undefined;
+  #sentWith: SentWith = SentWith.Uuid;
 
   constructor(work: Work, publisher: Publisher) {
     this.#work = work;
     this.#publisher = publisher;
   }
 
-  sinkFor(bytes: number): FrameSink {
+  sinkFor(bytes: number, _index: number, sentWith: SentWith): FrameSink {
     const publisher = this.#publisher;
     const { lane, project } = this.#work;
     if (this.#frame !== undefined && this.#bytesMax + bytes > publisher.frameBytesMax)
@@ -24,6 +29,12 @@ export class SharedFrames implements RequestFrames {
     if (this.#frame === undefined || this.#frame.buffer.length - this.#frame.length < bytes)
       this.#frame = publisher.sharedFrame(lane, project, bytes);
     this.#bytesMax += bytes;
+    if (sentWith !== this.#sentWith) {
+      this.#sentWith = sentWith;
+      this.#runs ??= [];
+      this.#runs.push(this.#lines, sentWith);
+    }
+    this.#lines++;
     return this.#frame;
   }
 
@@ -42,11 +53,16 @@ export class SharedFrames implements RequestFrames {
 
   finish(): void {
     if (this.#frame === undefined) return;
-    const { pending, exchange } = this.#work;
+    const { pending, exchange, project } = this.#work;
+    const runs = this.#runs;
+    const uuidless = runs === undefined ? undefined : { projectId: project.id, runs };
     this.#bytesMax = 0;
+    this.#lines = 0;
+    this.#runs = undefined;
+    this.#sentWith = SentWith.Uuid;
     pending.expectFrame();
     try {
-      this.#publisher.join(this.#frame, pending, exchange.deadlineMs);
+      this.#publisher.join(this.#frame, pending, exchange.deadlineMs, uuidless);
     } catch (bug) {
       pending.frameNotTaken();
       throw bug;

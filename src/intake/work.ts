@@ -4,6 +4,7 @@
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../base/errors.ts";
+import type { SentWith } from "../base/sent-with.ts";
 import type {
   Exchange,
   FrameSink,
@@ -63,10 +64,10 @@ export interface Protocol {
 /** Where the lines of one request go. */
 export interface RequestFrames {
   /**
-   * A sink with room for a line of `bytes`, for the item at `index`. `hasUuid`: the item came with
-   * a valid uuid. The sink is valid until the next call.
+   * A sink with room for a line of `bytes`, for the item at `index`. Called once for each line. The
+   * sink is valid until the next call.
    */
-  sinkFor(bytes: number, index: number, hasUuid: boolean): FrameSink;
+  sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
   /**
    * To be called before other requests get a turn. A shared frame may leave in their turn, so the
    * lines that this request has in it are handed over.

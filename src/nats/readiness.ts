@@ -134,6 +134,11 @@ export function noteAway(state: StreamState, sinceMonotonicMs: number): void {
   state.awaySinceMonotonicMs = Math.min(since, state.awaySinceMonotonicMs ?? since);
 }
 
+/** How long the stream has been away; 0 while it stores. */
+export function awayMs({ awaySinceMonotonicMs: since }: StreamState, monotonicMs: number): number {
+  return since === undefined ? 0 : monotonicMs - since;
+}
+
 /** Notes that the stream has acknowledged a message that it had not stored before. */
 export function heardFrom(stream: StreamState, monotonicMs: number): void {
   stream.ackedMonotonicMs = monotonicMs;
@@ -186,12 +191,9 @@ export class StreamStates {
     return this.all[lanes.indexOf(lane) * this.#partitions + partition]!;
   }
 
-  /** How long the stream has been away that has been so the longest; 0 while all store. */
+  /** How long all streams have been away; 0 while one stores. */
   awayMs(monotonicMs: number): number {
-    let since = monotonicMs;
-    for (const { awaySinceMonotonicMs } of this.all)
-      if (awaySinceMonotonicMs !== undefined) since = Math.min(since, awaySinceMonotonicMs);
-    return monotonicMs - since;
+    return Math.min(...this.all.map((state) => awayMs(state, monotonicMs)));
   }
 
   /** The connection to NATS is lost. */

@@ -28,13 +28,13 @@ export interface Expiry {
 }
 
 /** Waiters that have left their frame, each with what it had joined with. */
-interface Expired {
+export interface Expired {
   readonly waiters: FrameWaiter[];
   readonly joins: number[];
   /** Bytes that are not in the frame any more. */
   readonly bytesCut: number;
   /** Where the lines of each waiter begin and end, if they are still in the frame. */
-  readonly ranges: number[];
+  readonly ranges: { readonly start: number; readonly end: number }[];
 }
 
 /** Whether no waiter of the frame has time left, so that the frame itself is at its end. */
@@ -65,7 +65,7 @@ export function takeExpired(
   const cuts = outcome === "refused";
   const gone: FrameWaiter[] = [];
   const goneJoins: number[] = [];
-  const ranges: number[] = [];
+  const ranges: Expired["ranges"] = [];
   const bytesBefore = frame.joinedBytes;
   frame.waiters = [];
   frame.joins = [];
@@ -86,7 +86,7 @@ export function takeExpired(
       const isTold = isGone || waiter === told;
       frame.waiters.push(isTold ? told : waiter);
       frame.joins.push(isTold ? toldDeadlineMs : deadlineMs, events, bytes);
-      if (isGone) ranges.push(to, to + bytes);
+      if (isGone) ranges.push({ start: to, end: to + bytes });
       if (!isTold) frame.deadlineMs = Math.min(frame.deadlineMs, deadlineMs);
       if (to < from) buffer.copyWithin(to, from, from + bytes);
       to += bytes;

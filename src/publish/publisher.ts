@@ -6,6 +6,7 @@
 
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import type { SentWith, SentWithRuns } from "../base/sent-with.ts";
 import type {
   Admission,
   FrameOutcome,
@@ -19,7 +20,14 @@ import type {
 import { headerBytesMax, messageIdLengthMax } from "../nats/limits.ts";
 import type { NatsLink } from "../nats/link.ts";
 import type { FrameScope } from "../nats/names.ts";
-import { noteAway, noteLines, refusalNow, StreamStates, silenceNow } from "../nats/readiness.ts";
+import {
+  awayMs,
+  noteAway,
+  noteLines,
+  refusalNow,
+  StreamStates,
+  silenceNow,
+} from "../nats/readiness.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import { Distance } from "./distance.ts";
 import { type Expiry, isPast } from "./expiry.ts";
@@ -31,7 +39,7 @@ import { InFlight } from "./in-flight.ts";
 import { NextFrames } from "./next-frames.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { Settlement } from "./settlement.ts";
-import { TimedOutEvents } from "./timed-out-events.ts";
+import { TimedOutEvents, UuidlessLines } from "./timed-out-events.ts";
 
 interface PublisherOptions {
   readonly link: NatsLink;
@@ -54,7 +62,7 @@ interface PublisherOptions {
   readonly admission: Admission;
   readonly log: Log;
   /** Names an event, given its record: the same each time that a client sends the event. */
-  readonly identify: (record: Buffer) => string;
+  readonly identify: (record: Buffer, sentWith: SentWith) => string;
   /** Given where the watch of the streams shares it; else the publisher makes its own. */
   readonly streams?: StreamStates;
 }
@@ -159,9 +167,15 @@ export class GroupPublisher implements Publisher {
     return silenceNow(stream, this.#monotonicMs());
   }
 
-  /** How long the store, or a stream of it, has been away; 0 while all of it stores. */
-  awayMs(): number {
-    return this.#streams.awayMs(this.#monotonicMs());
+  /**
+   * How long the stream of the project's events has been away, 0 while it stores. Without a lane:
+   * how long the whole store has been.
+   */
+  awayMs(lane: Lane | undefined, projectId: string): number {
+    const monotonicMs = this.#monotonicMs();
+    return lane === undefined
+      ? this.#streams.awayMs(monotonicMs)
+      : awayMs(this.#queues.of(lane, projectId).stream, monotonicMs);
   }
 
   streamOf(lane: Lane, projectId: string): string {
@@ -210,19 +224,31 @@ export class GroupPublisher implements Publisher {
     this.#memory.give(before);
   }
 
-  join(sink: FrameSink, waiter: RequestWaiter, deadlineMs: number): void {
+  join(
+    sink: FrameSink,
+    waiter: RequestWaiter,
+    deadlineMs: number,
+    uuidless?: { readonly projectId: string; readonly runs: SentWithRuns },
+  ): void {
     const frame = frameOf(sink);
     if (frame.length === 0) throw new Error("join frame: no line was appended");
-    if (this.#timedOut.isEmpty || !this.#joinAgain(frame, waiter, deadlineMs))
+    if (uuidless === undefined) {
       this.#addWaiter(frame, waiter, deadlineMs);
+      return;
+    }
+    const { projectId, runs } = uuidless;
+    const lines = new UuidlessLines(waiter, projectId, runs);
+    if (!this.#timedOut.has(projectId) || !this.#joinAgain(frame, lines, deadlineMs))
+      this.#addWaiter(frame, lines, deadlineMs);
   }
 
   /**
    * Lets events that come again wait for the frame that has them already. Returns whether no others
    * are left in the lines of the waiter.
    */
-  #joinAgain(frame: Frame, waiter: RequestWaiter, deadlineMs: number): boolean {
-    const taken = this.#timedOut.takeOut(frame, waiter);
+  #joinAgain(frame: Frame, lines: UuidlessLines, deadlineMs: number): boolean {
+    const taken = this.#timedOut.takeOut(frame, lines);
+    const { request: waiter } = lines;
     const hasOthers = frame.length > frame.joinedBytes;
     for (let more = taken.size - (hasOthers ? 0 : 1); more > 0; more--) waiter.expectFrame();
     for (const [fate, events] of taken) {
@@ -391,10 +417,11 @@ export class GroupPublisher implements Publisher {
   }
 
   #expireSent(frame: Frame, monotonicMs: number, expiry: Expiry): void {
-    const ranges = this.#settlement.expire(frame, monotonicMs, expiry);
-    if (frame.isNamed) return;
-    for (let at = 0; at < ranges.length; at += 2)
-      this.#timedOut.remember(frame, ranges[at]!, ranges[at + 1]!);
+    const { waiters, ranges } = this.#settlement.expire(frame, monotonicMs, expiry);
+    for (const [place, range] of ranges.entries()) {
+      const waiter = waiters[place];
+      if (waiter instanceof UuidlessLines) this.#timedOut.remember(frame, waiter, range);
+    }
   }
 
   #abandon(): void {

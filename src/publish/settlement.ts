@@ -5,7 +5,7 @@ import type { ErrorCode } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { TurnBudget } from "../base/turn-budget.ts";
 import type { Admission, FrameOutcome } from "../base/types.ts";
-import { type Expiry, joinWords, takeExpired } from "./expiry.ts";
+import { type Expired, type Expiry, joinWords, takeExpired } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
 import type { Frame } from "./frame.ts";
 import type { FrameMemory } from "./frame-memory.ts";
@@ -120,13 +120,13 @@ export class Settlement {
 
   /**
    * Takes out the waiters that have no time left, and tells them. The frame goes on for the others,
-   * and if it was sent, until it is acknowledged. Returns where the lines of those waiters are in it.
+   * and if it was sent, until it is acknowledged. Returns the waiters, and where their lines are in the frame.
    */
-  expire(frame: Frame, monotonicMs: number, expiry: Expiry): readonly number[] {
+  expire(frame: Frame, monotonicMs: number, expiry: Expiry): Expired {
     const { messageBytesPerByte } = frame;
     const gone = takeExpired(frame, monotonicMs, expiry);
     this.#admission.release(gone.bytesCut);
     this.tell({ ...gone, messageBytesPerByte }, expiry.outcome, expiry.code);
-    return gone.ranges;
+    return gone;
   }
 }

@@ -69,13 +69,31 @@ describe("a small request that timed out and comes again", () => {
     ["no uuid", { timestamp: time }],
     ["an empty uuid", { timestamp: time, uuid: "" }],
     ["the zero uuid", { timestamp: time, uuid: "00000000-0000-0000-0000-000000000000" }],
-    ["a uuid", { timestamp: time, uuid: "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b" }],
   ])("is stored once where its events have %s", async (_, more) => {
     const project = await gateway.project();
     const batch = ["a", "b", "c"].map((name) => event(name, more));
     await timedOut(() => send(project, batch));
     expect(await send(project, batch)).toMatchObject({ status: 200, json: { accepted: 3 } });
     expect(await counts(project)).toEqual({ a: 1, b: 1, c: 1 });
+  });
+
+  test("is stored again under the same uuids where its events have some, and its other events once", async () => {
+    const project = await gateway.project();
+    const uuid = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b";
+    const batch = [event("a"), event("b", { uuid }), event("c", { timestamp: time })];
+    await timedOut(() => send(project, batch));
+    expect(await send(project, batch)).toMatchObject({ status: 200, json: { accepted: 3 } });
+    expect(await counts(project)).toEqual({ a: 1, b: 2, c: 1 });
+    const stored = (await gateway.events(project)).filter((one) => one["event"] === "b");
+    expect(stored.map((one) => one["uuid"])).toEqual([uuid, uuid]);
+  });
+
+  test("does not stop an equal event with a uuid from being stored", async () => {
+    const project = await gateway.project();
+    await timedOut(() => send(project, [event("a", { timestamp: time })]));
+    const batch = [event("a", { timestamp: time, uuid: "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5c" })];
+    expect(await send(project, batch)).toMatchObject({ status: 200 });
+    await until(async () => (await gateway.events(project)).length === 2);
   });
 
   test("is stored once after several tries, of which the store heard none, and one compressed", async () => {

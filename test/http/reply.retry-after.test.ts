@@ -22,7 +22,10 @@ function retryAfter(problem: Problem, awayMs: number): [number, number] {
     new ReplyWriter({ random: () => random, awayMs: () => awayMs }).problem(
       response as unknown as HttpResponse,
       problem,
-      { origin: "", close: false, headOnly: false, isV1: false },
+      {
+        ...{ origin: "", close: false, headOnly: false, isV1: false },
+        ...{ lane: "live", projectId: "p" },
+      },
     );
     return Number(headers.get("Retry-After"));
   });

@@ -29,6 +29,10 @@ describe("a full stream refuses and recovers", () => {
     expect(rig.heard.framesSent).toBe(framesSent);
     expect(rig.publisher.refusal()).toBeUndefined();
     expect(await rig.send("live", "small")).toEqual(stored);
+    // Only requests that need the full stream wait longer the longer it is full.
+    await vi.waitFor(() => expect(rig.publisher.awayMs("historical", "p")).toBeGreaterThan(0));
+    expect(rig.publisher.awayMs("live", "p")).toBe(0);
+    expect(rig.publisher.awayMs(undefined, "")).toBe(0);
 
     const jsm = await jetstreamManager(rig.link.connection);
     await jsm.streams.purge(name);
@@ -51,6 +55,7 @@ describe("a full stream refuses and recovers", () => {
         void (await rig.send(lane, `${number}:${"x".repeat(200_000)}`));
     }
     expect(rig.publisher.refusal()).toBe("store_full");
+    await vi.waitFor(() => expect(rig.publisher.awayMs(undefined, "")).toBeGreaterThan(0));
     await vi.waitFor(() => expect(rig.publisher.refusal()).toBeUndefined(), 5_000);
     await rig.close();
   });
