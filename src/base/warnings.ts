@@ -95,7 +95,7 @@ export const warningTable = {
   zero_timestamp: {
     detail:
       "timestamp is a zero time, which programs write for a time that was never set: stored with the time of receipt, or with what offset says",
-    when: "timestamp is in year 0 or 1, or 1970-01-01T00:00:00Z: stored with the time of receipt",
+    when: "timestamp is in year 0 or 1, is 1970-01-01T00:00:00Z, or the number 0: stored with the time of receipt",
     remedy: "Set the time before the event is sent, or leave timestamp out.",
   },
   timestamp_in_future: {

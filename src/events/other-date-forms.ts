@@ -77,15 +77,25 @@ const forms: readonly RegExp[] = [
 
 /** Texts that name their zone twice, and what of them names the moment. */
 const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
-  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]
-  [/^([^[]+?)(?:\[!?[\w./+=-]+\])+$/, "$1"],
+  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. A zone without an offset before
+  // it says nothing that is exact without a table of zones, except UTC.
+  [/^([^[]+[t ][^[]*(?:[a-z](?<![ap]m)|[+-]\d\d(?::?\d\d)?))(?:\[!?[\w./+=-]+\])+$/i, "$1"],
+  [
+    /^([^[]+)(?=\[)(?:\[!?(?:z|(?:etc\/)?(?:utc|gmt|uct|zulu|universal))\])?(?:\[!?[\w-]+=[\w-]+\])*$/i,
+    "$1",
+  ],
   // Go's Time.String: 2026-01-02 03:04:05.123 +0530 IST m=+0.01
   [/^([\d-]{10} [\d:.]{8,29} [+-]\d{4}) (?:[a-z]{1,6}|[+-]\d{2,4})(?: m=[+-][\d.]+)?$/i, "$1"],
   // JavaScript's Date.toString: Thu Nov 26 2026 13:36:49 GMT+0100 (Central European Standard Time)
-  [/^(.+) (?:GMT|UTC)([+-]\d\d:?\d\d)(?: \([^()]+\))?$/i, "$1 $2"],
+  [/^(.+) (?:GMT|UTC)([+-]\d\d:?\d\d)(?: \((?:[^()]|\([^()]*\))+\))?$/i, "$1 $2"],
   // A comment after the zone (RFC 2822, 3.3): Thu, 26 Nov 2026 13:36:49 +0100 (CET)
-  [/^(.+ [+-]\d{4}) \([^()]+\)$/, "$1"],
+  [/^(.+ [+-]\d{4}) \((?:[^()]|\([^()]*\))+\)$/, "$1"],
 ];
+
+/** .NET's JSON: milliseconds since 1970, and perhaps the zone in which the moment is to be shown. */
+const dateCall = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/;
+/** A year as Date.toISOString writes those past 9999, but with four digits that count. */
+const sixDigitYear = /^\+00(?=\d{4}-\d\d)/;
 
 /** Digits of the integer part of a number since 1970: the milliseconds are in its first 13. */
 const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
@@ -132,8 +142,10 @@ export interface TimeText {
 export function readTimeText(sent: string): TimeText {
   const { Epoch, Local, Zoned } = TimeForm;
   if (sent.length > charsMax) return { ms: Number.NaN, form: Local };
-  const text = withoutZoneName(sent.trim());
-  if (/^\d+(?:\.\d+)?$/.test(text)) return { ms: epochMs(text), form: Epoch };
+  const text = withoutZoneName(sent.trim().replace(sixDigitYear, ""));
+  if (/^-?\d+(?:\.\d+)?$/.test(text)) return { ms: epochMs(text), form: Epoch };
+  const called = dateCall.exec(text)?.[1];
+  if (called !== undefined) return { ms: storableMs(Number(called)), form: Zoned };
   const bytes = Buffer.from(text);
   const ms = timestampMs(bytes, 0, bytes.length);
   // After the date, this form has a letter Z or a sign only in its zone.
@@ -158,6 +170,8 @@ function withoutZoneName(text: string): string {
  * microseconds if 16, nanoseconds if 19; NaN for any other.
  */
 function epochMs(number: string): number {
+  if (/^-?0(?:\.0+)?$/.test(number)) return 0;
+  if (zeroTimes.has(withoutExponent(number))) return year1Ms;
   const [, integer = "", fraction = ""] = /^(\d+)(?:\.(\d+))?$/.exec(withoutExponent(number)) ?? [];
   if (!epochDigits.has(integer.length)) return Number.NaN;
   return Number((integer + fraction).padEnd(13, "0").slice(0, 13));
@@ -168,6 +182,12 @@ function withoutExponent(number: string): string {
   return /e/i.test(number) ? String(Number(number)) : number;
 }
 
+/** The beginning of year 1, Go's and .NET's zero time. */
+const year1Ms = -62_135_596_800_000;
+/** That time in seconds, milliseconds and microseconds, and as Go counts its nanoseconds. */
+const zeroTimes: ReadonlySet<string> = new Set([
+  ...["-62135596800", "-62135596800000", "-62135596800000000", "-6795364578871345152"],
+]);
 /** The beginning of year 2. */
 const year2Ms = -62_104_060_800_000;
 
@@ -185,6 +205,10 @@ function momentOf(parts: Parts): number {
   const dayMs = dateMs(parts);
   if (parts["hour"] === undefined) return dayMs;
   const ms = dayMs + timeMs(parts) - zoneMs(parts["zone"]);
+  return storableMs(ms);
+}
+
+function storableMs(ms: number): number {
   return ms >= storedMsMin && ms <= storedMsMax ? ms : Number.NaN;
 }
 

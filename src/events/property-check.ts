@@ -90,10 +90,28 @@ function checkGroups(body: Buffer, start: number, end: number, verdict: Verdict)
   }
 }
 
-/** Whether an id in `$groups`, which the item has as an object, may be too long. */
+/**
+ * Whether an id in `$groups`, which the item has as an object, may be too long. Where the name
+ * stands twice, only a walk of all members tells which is meant.
+ */
 export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
-  const at = body.indexOf(groupsName, table[row + Row.PropertiesStart]!);
-  return body.indexOf(Ascii.CloseBrace, at) - at > distinctIdCharactersMax;
+  const propertiesEnd = table[row + Row.PropertiesEnd]!;
+  const first = body.indexOf(groupsName, table[row + Row.PropertiesStart]!);
+  const second = body.indexOf(groupsName, first + groupsName.length);
+  if (second >= 0 && second < propertiesEnd) return true;
+  const start = body.indexOf(Ascii.OpenBrace, first + groupsName.length);
+  let depth = 0;
+  let inString = false;
+  for (let at = start; at <= start + distinctIdCharactersMax; at++) {
+    const byte = body[at];
+    if (inString) {
+      if (byte === Ascii.Backslash) at++;
+      else if (byte === Ascii.Quote) inString = false;
+    } else if (byte === Ascii.Quote) inString = true;
+    else if (byte === Ascii.OpenBrace) depth++;
+    else if (byte === Ascii.CloseBrace && --depth === 0) return false;
+  }
+  return true;
 }
 
 /** Whether the token body[start, end) is an array without elements. */

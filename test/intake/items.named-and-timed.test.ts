@@ -37,6 +37,9 @@ const cases: Case[] = [
       ["$groupidentify", { $group_type: "t", $group_key: "k".repeat(401), $group_set: {} }],
       ["custom", { $groups: { company: "é".repeat(401) } }],
       ["custom", { $groups: { a: "b", ["t".repeat(401)]: 1 } }],
+      ["custom", { $groups: { company: `}${"x".repeat(500)}` } }],
+      ["custom", { x: { $groups: {} }, $groups: { company: "x".repeat(500) } }],
+      ["custom", { x: "$groups", $groups: { a: {}, company: '\\"}'.repeat(300) } }],
     ] as const
   ).map(
     ([event, properties]): Case => [

@@ -88,7 +88,7 @@ function fields(): readonly Row[] {
       "`timestamp`",
       "no",
       `text or a number, [a time](events.md#time)`,
-      `absent: stored with the time of receipt, in an import with a warning ${code("missing_timestamp")}. Not a time: stored with the time of receipt, or with what \`offset\` says, and a warning ${code("invalid_timestamp")}; the record keeps what was sent in [\`replaced\`](../guides/reading.md#a-record). A zero time (year 0 or 1, or 1970-01-01T00:00:00Z) counts as absent: warning ${code("zero_timestamp")}`,
+      `absent: stored with the time of receipt, in an import with a warning ${code("missing_timestamp")}. Not a time: stored with the time of receipt, or with what \`offset\` says, and a warning ${code("invalid_timestamp")}; the record keeps what was sent in [\`replaced\`](../guides/reading.md#a-record). A zero time (year 0 or 1, 1970-01-01T00:00:00Z, or the number 0) counts as absent: warning ${code("zero_timestamp")}`,
     ],
     [
       "`offset`",
