@@ -13,7 +13,8 @@ const illegalIds: ReadonlySet<string> = new Set([
   ...["undefined", "true", "false", "null", "none", "nil", "nan", "n/a", "0", "-0", "0.0", "-1"],
   ...["[object object]", "[object null]", "[object undefined]", "[]", "{}", cookielessId],
   ...["(null)", "<null>", "(nil)", "<nil>", "%!s(<nil>)", "(none)", "<none>"],
-  ...["(undefined)", "<undefined>"],
+  ...["(undefined)", "<undefined>", "nullptr", "\\n", "<no value>", "na", "#n/a", "<anonymous>"],
+  ...["unknown", "(unknown)", "<unknown>", "(not set)", "--", "-", "?", "0x0", "00000000"],
   ...[zeros, zeros.replaceAll("0", "f")].flatMap((uuid) => [
     ...[uuid, uuid.replaceAll("-", ""), `{${uuid}}`, `(${uuid})`, `urn:uuid:${uuid}`],
   ]),

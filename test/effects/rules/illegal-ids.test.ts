@@ -11,6 +11,8 @@ test.each([
   ...["undefined", "true", "false", "Anonymous", "GUEST", "Distinct_Id", "ID", "TRUE"],
   ...["[object Object]", "NaN", "None", "none", "null", "0", "-0", "nan", "NONE", "Null", "NULL"],
   ...["<nil>", "nil", "Nil", "NIL", "<NIL>", "(null)", "(NULL)", "<null>", "N/A", "n/a", "-1"],
+  ...["NA", "#N/A", "<no value>", "nullptr", "\\N", "-", "--", "?", "<anonymous>", "unknown"],
+  ...["Unknown", "(none)", "(not set)", "00000000", "0x0", "'0x0'", "<unknown>"],
   ...["%!s(<nil>)", "[]", "{}", "[object Null]", "[object Undefined]"],
   ...[zeros, ones, ones.toUpperCase(), zeros.replaceAll("-", ""), `{${ones}}`, `urn:uuid:${zeros}`],
   ...['"undefined"', "'null'", "'Guest'", '"[object Object]"', "`NaN`", '" 0 "', "''guest''"],
@@ -25,7 +27,7 @@ test.each([
   ...["user-1", "00", "1", "-2", "10", "anonymous2", "ids", "nilsson", "null@example.org"],
   ...["guest@example.org", "'", '"', "'guest", 'guest"', "é", "$posthog_cookieless2"],
   ...["undefined".padEnd(40, "x"), `"${"0".repeat(40)}"`, "00000000-0000-0000-0000-000000000001"],
-  ...["ffffffff-ffff-ffff-ffff-fffffffffff0", "(guest)", "<user>"],
+  ...["ffffffff-ffff-ffff-ffff-fffffffffff0", "(guest)", "<user>", "nan0", "0x1", "000", "a-b"],
 ])("%j may merge", (id) => {
   expect(isIllegalId(id)).toBe(false);
 });
