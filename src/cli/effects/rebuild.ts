@@ -29,6 +29,7 @@ import { effectsUrl } from "../../settings/parsers.ts";
 import { type ConfiguredCommand, note, say } from "../configured-command.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
+import { counted } from "../terminal.ts";
 import { actAsOwner } from "./as-owner.ts";
 
 export interface RebuildCommandOptions {
@@ -48,7 +49,7 @@ export async function rebuildEffects(
 ): Promise<void> {
   const place = storePlace(command.config);
   if (place.kind === "sqlite") actAsOwner(command, place.file);
-  await told(async () => {
+  await told("rebuild", async () => {
     if (options.into !== undefined) await intoAnother(command, place, options);
     else if (place.kind === "sqlite") await inPlaceOfFile(command, place.file, options);
     else await inPlaceOfSchema(command, place, options);
@@ -67,7 +68,7 @@ export async function verifyEffects(
   let file: string | undefined;
   let into: EffectsStore | undefined;
   try {
-    await told(async () => {
+    await told("verify", async () => {
       // Asked first, so that a database that is not there is told before NATS is looked for.
       await requireInstallation(reader, installationOf(command, place));
       file = comparisonFile(place, command.config.dataDir);
@@ -100,8 +101,8 @@ function tellVerified(command: ConfiguredCommand, found: Verified, json: boolean
     say(
       command,
       isSame
-        ? `the database is what ${messages} messages of the streams make`
-        : `the database is not what ${messages} messages of the streams make; the first lines that differ (- in the database, + rebuilt):`,
+        ? `the database matches the streams (${counted(messages, "message")})`
+        : `the database differs from the streams (${counted(messages, "message")}). First different lines (- in the database, + rebuilt):`,
     );
     for (const line of [...differences, ...explained]) say(command, line);
   }
@@ -138,7 +139,7 @@ async function inPlaceOfFile(
     if (lock !== undefined && kept === undefined) removeDatabase(anew);
     lock?.close();
   }
-  say(command, `${file} is made anew; the one before is ${kept}`);
+  say(command, `Rebuilt ${file}. The previous database is ${kept}`);
 }
 
 /** In a schema next to the other, whose name it takes at the end. */
@@ -163,7 +164,7 @@ async function inPlaceOfSchema(
   } finally {
     await closedSoon(command, [reader.close()]);
   }
-  say(command, `${shown} is made anew; the tables before are in the schema ${kept}`);
+  say(command, `Rebuilt ${shown}. The previous tables are in the schema ${kept}`);
 }
 
 async function intoAnother(
@@ -180,7 +181,7 @@ async function intoAnother(
   } finally {
     await closedSoon(command, [reader.close()]);
   }
-  say(command, `${shown} is made; PENSTOCK_EFFECTS_URL takes it`);
+  say(command, `Built ${shown}. Set PENSTOCK_EFFECTS_URL to use it.`);
 }
 
 interface Filled {
@@ -217,9 +218,7 @@ async function fill(
     );
     // An erasure may have removed people from the old database, whom the new one still has.
     if ((await reader.reached([])).version !== version)
-      throw new RebuildError(
-        "rebuild: the database was changed meanwhile, as by an erasure: start it again",
-      );
+      throw new RebuildError("the database was changed meanwhile, as by an erasure. Try again");
     const gone = missing === 0 ? "" : `; ${missing} are in the streams no longer`;
     note(command, `${messages} messages applied${gone}`);
     await done?.();
@@ -269,11 +268,12 @@ function checkedUrl(text: string): string {
 }
 
 /** What an operator can do something about is told without a stack. */
-async function told(work: () => Promise<void>): Promise<void> {
+async function told(name: "rebuild" | "verify", work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    if (!(error instanceof StoreError) && !(error instanceof RebuildError)) throw error;
+    if (error instanceof RebuildError) throw new CommandError(`${name}: ${error.message}`);
+    if (!(error instanceof StoreError)) throw error;
     throw new CommandError(error.message);
   }
 }

@@ -23,7 +23,10 @@ import type { Applier } from "./applier.ts";
 import { CommitChain } from "./commit-chain.ts";
 import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
 
-/** Why a rebuild is not possible or cannot go on. The old database is unchanged. */
+/**
+ * Why a rebuild is not possible or cannot go on. The old database is unchanged. The message does not
+ * name the command: `verify` rebuilds too.
+ */
 export class RebuildError extends Error {
   override name = "RebuildError";
 }
@@ -83,7 +86,7 @@ export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   const { signal, stillMsMax = stillMsDefault } = options;
   const building = new Building(options);
   const ended = Promise.withResolvers<never>();
-  const abort = (): void => ended.reject(new RebuildError("rebuild: it was interrupted"));
+  const abort = (): void => ended.reject(new RebuildError("interrupted"));
   if (signal?.aborted === true) abort();
   signal?.addEventListener("abort", abort, { once: true });
   const watchdog = setInterval(
@@ -92,7 +95,7 @@ export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
       const seconds = Math.round(stillMsMax / 1000);
       ended.reject(
         new RebuildError(
-          `rebuild: nothing has moved for ${seconds} s: ${building.waitsFor()}. The old database is unchanged: start it again`,
+          `no progress for ${seconds} s: ${building.waitsFor()}. The database is unchanged. Try again`,
         ),
       );
     },
@@ -175,12 +178,11 @@ class Building {
 
   async run(): Promise<Rebuilt> {
     const { into, applied, acceptMissing = false } = this.#options;
-    if ((await into.lastCommit()) !== 0)
-      throw new RebuildError("rebuild: the new database is not empty");
+    if ((await into.lastCommit()) !== 0) throw new RebuildError("the new database is not empty");
     await this.#findGoals();
     if (this.#missing > 0 && !acceptMissing)
       throw new RebuildError(
-        `rebuild: the streams no longer hold ${this.#missing} of the messages that were applied: the new database would be without what they did. Keep the old database, or accept that (--accept-missing)`,
+        `the streams no longer hold ${this.#missing} of the applied messages, so a database built from them lacks what these changed. To accept that: --accept-missing`,
       );
     this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
     await this.#applier.apply([...this.#goals.values()].map((goal) => placeItem(goal, goal.begin)));
@@ -200,7 +202,7 @@ class Building {
     this.#missing += lost;
     if (lost > 0 && !acceptMissing)
       throw new RebuildError(
-        `rebuild: ${lost} messages left the streams before they were read: the new database would be without what they did. Keep the old database, or accept that (--accept-missing) and start again`,
+        `${lost} messages left the streams before they were read, so a database built from them lacks what these changed. To accept that, start again with --accept-missing`,
       );
   }
 
@@ -280,7 +282,7 @@ class Building {
   /** Waits until something can be taken. False: all streams are read as far as they should be. */
   async #hasMore(streams: EventStreams): Promise<boolean> {
     for (;;) {
-      if (this.#isClosed) throw new RebuildError("rebuild: it was interrupted");
+      if (this.#isClosed) throw new RebuildError("interrupted");
       const left = [...this.#goals.values()].filter(({ reached, to }) => reached < to);
       if (left.length === 0) return false;
       if (streams.isReady) return true;
@@ -345,7 +347,7 @@ class Building {
 }
 
 const changedMeanwhile =
-  "rebuild: a stream was deleted, created again or replaced by an older copy meanwhile: start it again";
+  "a stream was deleted, created again or replaced by an older copy meanwhile. Try again";
 
 function placeItem({ name }: Goal, { epoch, created, sequence, trail }: Place): StreamItem {
   return { kind: "place", name, place: { epoch, created, sequence, trail }, incidents: [] };

@@ -34,9 +34,9 @@ const refusedMax = 1_000_000;
 const tries = 20;
 
 /**
- * `into` is an open and empty database for the comparison. Rejects with an Error in plain words
- * when events are applied all the while, and with a RebuildError when the streams do not hold
- * enough, when nothing moves, or when the signal aborts.
+ * `into` is an open and empty database for the comparison. Rejects with a RebuildError when events
+ * are applied continuously, when the streams do not hold enough, when there is no progress, or when
+ * the signal aborts.
  */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
   const { signal, into, erasedProjects = new Set() } = options;
@@ -59,7 +59,7 @@ export async function verify({ reader, ...options }: VerifyOptions): Promise<Ver
 async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await work;
   const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(new RebuildError("verify: it was interrupted"));
+  const abort = (): void => aborted.reject(new RebuildError("interrupted"));
   if (signal.aborted) abort();
   signal.addEventListener("abort", abort, { once: true });
   try {
@@ -85,8 +85,8 @@ async function snapshotOf(reader: EffectsReader): Promise<Snapshot> {
     if (isSame(before, await reader.applied())) return { applied, lines: again(first, dump) };
     await dump.return?.();
   }
-  throw new Error(
-    "verify: events are being applied all the while; stop the effects process for the time, or try when less comes in",
+  throw new RebuildError(
+    "events are being applied continuously. Stop the effects process, or try again when fewer events arrive",
   );
 }
 

@@ -104,7 +104,9 @@ test("a rebuild takes the place of the tables, which are kept, and leaves them w
     "penstock_effects_before_rebuild_2",
   ]);
   expect(await person()).toContain("main id");
-  expect(await run(url, "effects", "verify", ...at)).toContain("the database is what");
+  expect(await run(url, "effects", "verify", ...at)).toContain(
+    "the database matches the streams (",
+  );
 });
 
 test("a server that is away is told without its password", async () => {

@@ -3,6 +3,8 @@
 import { existsSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
 import { expect, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
 import { serveEffects } from "../../../src/app/effects.ts";
@@ -81,7 +83,7 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   vi.stubEnv("TMPDIR", "/nowhere");
   for (const end of ["", "-wal", ".writer-lock"]) writeFileSync(`${file}.verify${end}`, "");
   writeFileSync(`${file}.verify`, "left");
-  expect((await run("effects", "verify")).out).toContain("is what 1 messages");
+  expect((await run("effects", "verify")).out).toContain("matches the streams (1 message)");
   expect(readdirSync(path.dirname(file)).filter((name) => name.includes("verify"))).toEqual([]);
   const { takeWriterLock } = writerLock;
   const other = takeWriterLock(`${file}.verify`);
@@ -96,10 +98,10 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   await expect(
     commandLine(context).parseAsync(["effects", "verify", ...at], { from: "user" }),
   ).rejects.toThrow("");
-  expect(said.out).toContain("is not what 1 messages");
+  expect(said.out).toContain("the database differs from the streams (1 message)");
 
   expect((await run("effects", "rebuild")).out).toContain(
-    `is made anew; the one before is ${file}.before-rebuild\n`,
+    `Rebuilt ${file}. The previous database is ${file}.before-rebuild\n`,
   );
   expect(wasLocked).toEqual([true]);
   expect((await run("effects", "verify", "--json")).out).toContain('"same": true');
@@ -118,7 +120,7 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   const atLink = ["--effects-url", `sqlite:${link}`, "--nats-url", gateway.nats.url];
   const rebuild = ["effects", "rebuild", ...atLink];
   await commandLine(linked.context).parseAsync(rebuild, { from: "user" });
-  const said3 = `${file} is made anew; the one before is ${file}.before-rebuild-3\n`;
+  const said3 = `Rebuilt ${file}. The previous database is ${file}.before-rebuild-3\n`;
   expect(linked.said.out).toContain(said3);
   expect(readdirSync(path.dirname(link))).toEqual(["link.sqlite"]);
   expect(lstatSync(link).isSymbolicLink()).toBe(true);
@@ -141,6 +143,14 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
 
   const another = `sqlite:${path.join(temporaryFolder(), "other.sqlite")}`;
   expect((await run("effects", "rebuild", "--into", another)).out).toContain(
-    "PENSTOCK_EFFECTS_URL",
+    "other.sqlite. Set PENSTOCK_EFFECTS_URL to use it.\n",
   );
+
+  const connection = await connect({ servers: gateway.nats.url });
+  await (await jetstreamManager(connection)).streams.purge("PENSTOCK_LIVE_0");
+  await connection.close();
+  for (const command of ["rebuild", "verify"])
+    await expect(run("effects", command)).rejects.toThrow(
+      `${command}: the streams no longer hold 1 of the applied messages`,
+    );
 });

@@ -106,7 +106,7 @@ export function streamTests(rig: WriterRig): void {
     const rebuilding = { connection, prefix: "penstock", applied };
     const into = await rig.openStore();
     await expect(rebuild({ ...rebuilding, into })).rejects.toThrow(
-      `the streams no longer hold ${lostCount} of the messages`,
+      `the streams no longer hold ${lostCount} of the applied messages`,
     );
     const { missing, messages } = await rebuild({ ...rebuilding, into, acceptMissing: true });
     expect({ missing, messages }).toEqual({ missing: lostCount, messages: 62 });
@@ -237,12 +237,12 @@ export function streamTests(rig: WriterRig): void {
       // A frame of each stream is in hand at the first commit.
       const few = { bytesMax: 1, batchEventsMax: 1 };
       await expect(rebuild({ ...common, ...few, into: purgingOnce })).rejects.toThrow(
-        "rebuild: 1 messages left the streams before they were read",
+        "1 messages left the streams before they were read",
       );
       await manager.streams.deleteMessage(live, 2);
       const into = await rig.openStore();
       await expect(rebuild({ ...common, into })).rejects.toThrow(
-        "no longer hold 2 of the messages",
+        "no longer hold 2 of the applied messages",
       );
       expect(await into.lastCommit()).toBe(0);
       const accepted = await rebuild({ ...common, into, acceptMissing: true });
@@ -259,7 +259,7 @@ export function streamTests(rig: WriterRig): void {
       await writer.close();
       const comparing = { connection, prefix: "penstock", reader: store.reader };
       const failed = verify({ ...comparing, into: await rig.openStore() });
-      await expect(failed).rejects.toThrow("no longer hold 3 of the messages");
+      await expect(failed).rejects.toThrow("no longer hold 3 of the applied messages");
       const accepted = { ...comparing, into: await rig.openStore(), acceptMissing: true };
       expect(await verify(accepted)).toMatchObject({ messages: 14, missing: 3, differences: [] });
       await manager.streams.deleteMessage(live, 5);
@@ -299,7 +299,7 @@ export function streamTests(rig: WriterRig): void {
       };
       const stopped = { into: await rig.openStore(), signal: stop.signal, onProgress };
       await expect(rebuild({ ...common, ...stopped })).rejects.toThrow(
-        "rebuild: it was interrupted",
+        "interrupted",
       );
       expect(performance.now() - stoppedMs).toBeLessThan(1_000);
       const into = await rig.openStore();
@@ -308,7 +308,7 @@ export function streamTests(rig: WriterRig): void {
         commit: () => new Promise<void>(() => {}),
       };
       await expect(rebuild({ ...common, into: stuck, stillMsMax: 1_000 })).rejects.toThrow(
-        "rebuild: nothing has moved for 1 s: the new database does not take what is written to it",
+        "no progress for 1 s: the new database does not take what is written to it",
       );
       const full = { ...stuck, commit: () => Promise.reject(new Error("the disk is full")) };
       await expect(rebuild({ ...common, into: full })).rejects.toThrow("the disk is full");
@@ -359,7 +359,7 @@ export function streamTests(rig: WriterRig): void {
       const other = { into: await rig.openStore(), onProgress: stopOnce };
       const failed = rebuild({ ...common, ...other, stillMsMax: 1_000 });
       await expect(failed).rejects.toThrow(
-        /^rebuild: nothing has moved for 1 s: .*PENSTOCK_\w+ is read up to \d+ of \d+/,
+        /^no progress for 1 s: .*PENSTOCK_\w+ is read up to \d+ of \d+/,
       );
       await expect(failed).rejects.toThrow(RebuildError);
       await stopped;
