@@ -85,6 +85,11 @@ export class FileImport {
     this.#name = options.file === "-" ? "standard input" : options.file;
   }
 
+  /** Whether the input was opened and its format is known. */
+  get hasEvents(): boolean {
+    return this.#formatName !== "";
+  }
+
   /** Rejects with a CommandError where it cannot go on; what is done is in the state file then. */
   async run(): Promise<void> {
     const { stateFile } = this.#options;

@@ -124,7 +124,8 @@ async function runOne(
   try {
     await one.run();
   } catch (error) {
-    say();
+    // There is nothing to sum up of a missing file, or of one in no known format.
+    if (one.hasEvents) say();
     throw error;
   }
   say();

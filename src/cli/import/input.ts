@@ -62,10 +62,22 @@ export async function* inputChunks(
     yield* codec?.unpack?.(rest) ?? rest;
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    throw new CommandError(`read ${name}: ${(error as Error).message}`);
+    throw new CommandError(`read ${name}: ${readFailure(error as NodeJS.ErrnoException)}`);
   } finally {
     source.destroy();
   }
+}
+
+/** Node's own messages repeat the code and the path. */
+const readFailures: Readonly<Record<string, string>> = {
+  ENOENT: "no such file",
+  ENOTDIR: "no such file",
+  EISDIR: "it is a directory",
+  EACCES: "permission denied",
+};
+
+function readFailure({ code = "", message }: NodeJS.ErrnoException): string {
+  return readFailures[code] ?? message;
 }
 
 async function* counted(source: AsyncIterable<unknown>, progress: InputProgress): Chunks {

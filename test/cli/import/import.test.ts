@@ -2,6 +2,7 @@
 // stores nothing again.
 
 import { readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../../testkit/for-file.ts";
@@ -287,7 +288,10 @@ describe("it does not begin, or ends and says why", () => {
   });
 
   test("a file that is not there", async () => {
-    const { error } = await runImport([...to({ key: "k" }), "/nowhere/events.ndjson"]);
-    expect(error?.message).toContain("read /nowhere/events.ndjson: ENOENT");
+    const { error, out } = await runImport([...to({ key: "k" }), "/nowhere/events.ndjson"]);
+    expect(error?.message).toBe("read /nowhere/events.ndjson: no such file");
+    const folder = await runImport([...to({ key: "k" }), tmpdir()]);
+    expect(folder.error?.message).toBe(`read ${tmpdir()}: it is a directory`);
+    expect([out, folder.out]).toEqual(["", ""]);
   });
 });
