@@ -18,6 +18,11 @@ export function addErase(program: Command, context: CommandContext): void {
     .option("--yes", "do not ask", false)
     .option("--no-effects", "there is no database of the effects: the given ids alone")
     .option(
+      "--allow-behind",
+      "erase even if the effects have not applied all events: ids they do not know yet stay",
+      false,
+    )
+    .option(
       "--receipt <file>",
       "write the receipt there; default: penstock-erasure-<id>.json in the folder where this runs",
     )

@@ -9,6 +9,7 @@ import type { ErasedPeople } from "../../effects/store/erase-rows.ts";
 import type { ProcessHost } from "../../embedded/process-identity.ts";
 import { CommandError, usageExitCode } from "../context.ts";
 import type { StreamCounts } from "./stream-eraser.ts";
+import type { UnappliedStream } from "./unapplied.ts";
 
 type Database = Omit<ErasedPeople, "ids" | "remains"> & { readonly database: string };
 
@@ -25,8 +26,10 @@ export interface Receipt {
     /** sha256 over salt, project, line feed and id, in hexadecimal. */
     readonly salt: string;
     readonly given: readonly string[];
-    readonly alsoTheirs: readonly string[];
+    readonly alsoTheirs: string[];
   };
+  /** Streams that the effects database had not applied in full (`--allow-behind`). */
+  readonly unapplied: readonly UnappliedStream[];
   readonly streams: StreamCounts[];
   /**
    * What earlier tries have found, which lost the lock; each was an erasure with an id of its own.
@@ -46,6 +49,7 @@ interface Started {
   readonly project: string;
   readonly given: readonly string[];
   readonly alsoTheirs: readonly string[];
+  readonly unapplied: readonly UnappliedStream[];
   /** That of the try before. */
   readonly last: Receipt | undefined;
 }
@@ -64,15 +68,45 @@ const outOfReach = [
 
 export function startedReceipt({ given, alsoTheirs, last, ...rest }: Started): Receipt {
   const salt = randomBytes(16).toString("hex");
-  const hashed = (id: string) =>
-    createHash("sha256").update(`${salt}${rest.project}\n${id}`).digest("hex");
+  const hashed = (id: string) => hashedId(id, salt, rest.project);
+  const behind = rest.unapplied.map(
+    ({ stream, appliedTo, end }) =>
+      `other ids of the person in messages ${appliedTo + 1} to ${end} of ${stream}, which the effects had not applied`,
+  );
   return {
     ...rest,
     ...{ host: hostname(), startedAt: new Date().toISOString() },
     ids: { salt, given: given.map(hashed), alsoTheirs: alsoTheirs.map(hashed) },
-    ...{ streams: [], notReached: [...outOfReach] },
+    ...{ streams: [], notReached: [...behind, ...outOfReach] },
     before: last === undefined ? [] : [...last.before, triedIn(last)],
   };
+}
+
+/** Adds ids of the person that were found while the erasure ran. */
+export function addIds({ ids, project }: Receipt, late: readonly string[]): void {
+  ids.alsoTheirs.push(...late.map((id) => hashedId(id, ids.salt, project)));
+}
+
+/** Adds what was erased from the database to what was erased before. */
+export function addErased(receipt: Receipt, erased: Database): void {
+  const { effects: before } = receipt;
+  if (before === undefined || before === "none was named") {
+    receipt.effects = erased;
+    return;
+  }
+  receipt.effects = {
+    database: erased.database,
+    persons: before.persons + erased.persons,
+    links: before.links + erased.links,
+    groupMembers: before.groupMembers + erased.groupMembers,
+    spikes: before.spikes + erased.spikes,
+    rejected: before.rejected + erased.rejected,
+    announcements: before.announcements + erased.announcements,
+  };
+}
+
+function hashedId(id: string, salt: string, project: string): string {
+  return createHash("sha256").update(`${salt}${project}\n${id}`).digest("hex");
 }
 
 /** In a container the process may run under a number that has no name. */

@@ -81,7 +81,15 @@ export async function erased({ natsUrl, ids, place, typed, ...more }: Options): 
   await erase(
     { config: result.config, context },
     {
-      ...{ project, distinctId: ids, dryRun: false, yes: true, version: "test", receipt },
+      ...{
+        project,
+        distinctId: ids,
+        dryRun: false,
+        yes: true,
+        allowBehind: false,
+        version: "test",
+        receipt,
+      },
       ...{ effects: place !== undefined, ...more },
     },
   );
@@ -102,7 +110,7 @@ export async function messagesIn(
   const manager = await jetstreamManager(connection);
   const { state } = await manager.streams.info(stream);
   const found: StoredMessageText[] = [];
-  for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+  for (let seq = Math.max(1, state.first_seq); seq <= state.last_seq; seq++) {
     const message = await manager.streams.getMessage(stream, { seq });
     if (message === null) continue;
     const lines = message.string().split("\n").slice(0, -1);
