@@ -298,9 +298,7 @@ export function streamTests(rig: WriterRig): void {
         stop.abort();
       };
       const stopped = { into: await rig.openStore(), signal: stop.signal, onProgress };
-      await expect(rebuild({ ...common, ...stopped })).rejects.toThrow(
-        "interrupted",
-      );
+      await expect(rebuild({ ...common, ...stopped })).rejects.toThrow("interrupted");
       expect(performance.now() - stoppedMs).toBeLessThan(1_000);
       const into = await rig.openStore();
       const stuck = {
