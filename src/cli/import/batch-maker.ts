@@ -255,7 +255,7 @@ export class BatchMaker {
       work.note(index, converted.leftOut, { detail: converted.detail, isStored: false });
       return;
     }
-    const { event, uuid, links = [] } = converted;
+    const { event, uuid, links = [], also } = converted;
     const source = converted.source?.some(isBlankId) === true ? undefined : converted.source;
     if (typeof (event.event ?? "") !== "string") {
       const { nameField = "event" } = format;
@@ -273,6 +273,8 @@ export class BatchMaker {
     for (const link of links)
       work.replace(index, JSON.stringify({ ...link.event, uuid: uuidOfSource(link.source) }));
     work.links += links.length;
+    if (also !== undefined)
+      work.replace(index, JSON.stringify({ ...also, uuid: uuidOfSource(["also", own]) }));
   }
 }
 

@@ -29,6 +29,8 @@ export type Converted =
       readonly source?: readonly unknown[] | undefined;
       /** Links between ids that the line states too: events of their own, sent after it. */
       readonly links?: readonly Link[];
+      /** What else the line states, as an event of its own that is sent after it. */
+      readonly also?: SentEvent | undefined;
     }
   /** The line is no event that is to be stored. */
   | { readonly leftOut: string; readonly detail: string };

@@ -34,8 +34,15 @@ export const segment: Format = {
     }
     // Segment tells repeats by it, so two lines with one messageId are one event.
     const messageId = eventIdOf(line["messageId"]);
+    const timestamp = timeOf(timeNames.map((name) => line[name]));
+    const { $set, ...event } = converted;
+    // A `$groupidentify` changes no person.
+    const isOfGroup = line["type"] === "group" && $set !== undefined;
+    const properties = present({ $groups: event.properties["$groups"] });
+    const ofUser = { event: "$set", distinct_id: event.distinct_id, timestamp, properties, $set };
     return {
-      event: { timestamp: timeOf(timeNames.map((name) => line[name])), ...converted },
+      event: { timestamp, ...(isOfGroup ? event : converted) },
+      also: isOfGroup ? ofUser : undefined,
       uuid: messageId,
       source: messageId === undefined ? undefined : ["segment", idTextOf(messageId)],
     };

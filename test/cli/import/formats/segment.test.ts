@@ -28,11 +28,17 @@ test.each(["track", "page", "screen", "identify", "alias"])(
 
 test("group: its traits are the group's, those of the context the user's", async () => {
   const line = { type: "group", userId: "u", groupId: "g1", context, traits: { name: "ACME" } };
-  const [event] = await converted(line);
+  const [event, ofUser, ...more] = await converted(line);
+  const $groups = { company: "g1" };
   expect(event).toMatchObject({
-    $set: traits,
-    properties: { $group_key: "g1", $group_set: { name: "ACME" }, $groups: { company: "g1" } },
+    event: "$groupidentify",
+    properties: { $group_key: "g1", $group_set: { name: "ACME" }, $groups },
   });
+  const set = { event: "$set", distinct_id: "u", timestamp: time, properties: { $groups } };
+  expect(ofUser).toEqual({ ...set, $set: traits, uuid: expect.any(String) });
+  expect(more).toEqual([]);
+  expect(ofUser?.["uuid"]).not.toBe(event?.["uuid"]);
+  expect(await converted(line)).toEqual([event, ofUser]);
 });
 
 test("groups that the properties name count before that of the context", async () => {
