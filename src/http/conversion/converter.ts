@@ -43,6 +43,11 @@ export class Converter {
   }
 
   take(body: RequestBody, whole: WholeBody, conversion: Conversion): Promise<void> | undefined {
+    // The peeks at the pieces of a body that came in one do not happen.
+    body.peek(whole.bytes, true);
+    // Nobody has this key: the intake says so, and nothing need be converted for it.
+    const isUnknown = body.hint !== undefined && !body.showsProject && conversion.apiKey !== "";
+    if (isUnknown) return this.#handOn(body, batchOf(conversion.apiKey, []));
     const isSmall = whole.bytes.length <= atOnceBytesMax;
     if (!isSmall) return this.#takeInTurns(body, owned(whole), conversion);
     const steps = conversion.convert(whole.bytes);
@@ -52,9 +57,7 @@ export class Converter {
   }
 
   async #takeInTurns(body: RequestBody, bytes: Buffer, conversion: Conversion): Promise<void> {
-    // Nobody has this key: the intake says so, and nothing need be converted for it.
-    const isUnknown = body.hint !== undefined && !body.showsProject && conversion.apiKey !== "";
-    const steps = isUnknown ? nothing(conversion.apiKey) : conversion.convert(bytes);
+    const steps = conversion.convert(bytes);
     const { monotonicMs } = this.#options;
     for (;;) {
       await this.#turn();
@@ -100,9 +103,4 @@ export class Converter {
 
 function owned(whole: WholeBody): Buffer {
   return whole.memory === "owned" ? whole.bytes : Buffer.from(whole.bytes);
-}
-
-function* nothing(apiKey: string): Generator<undefined, Buffer> {
-  yield;
-  return batchOf(apiKey, []);
 }
