@@ -269,39 +269,53 @@ function messageOf(entry: Attributes, role: string | undefined): Attributes {
   return message;
 }
 
+const libraryPrefixes = {
+  vercel: ["ai.operationId", "ai.telemetry.", "ai.usage."],
+  openInference: ["openinference.", "llm.input_messages.", "llm.token_count.", "llm.model_name"],
+  langfuse: ["langfuse."],
+  langwatch: ["langwatch."],
+  pydantic: ["pydantic_ai.", "logfire.", "model_request_parameters"],
+  traceloop: ["traceloop.", "llm.request.", "gen_ai.prompt.", "gen_ai.completion."],
+  anthropic: ["anthropic."],
+} as const;
+type Library = keyof typeof libraryPrefixes;
+const prefixes = Object.entries(libraryPrefixes).flatMap(([library, texts]) =>
+  texts.map((text) => [library as Library, text] as const),
+);
+
 /** Calls the attributes of single libraries as the conventions do, and names the library. */
 function setFromLibraries(properties: Attributes, kind: SpanKind): void {
-  const has = (...prefixes: readonly string[]): boolean => {
-    for (const key in properties)
-      if (prefixes.some((prefix) => key.startsWith(prefix))) return true;
-    return false;
-  };
+  const keys = Object.keys(properties);
+  const libraries = new Set<Library>();
+  // One pass for all: a span may have thousands of attributes.
+  for (const key of keys)
+    for (const [library, prefix] of prefixes) if (key.startsWith(prefix)) libraries.add(library);
   let library = "";
-  if (has("ai.operationId", "ai.telemetry.", "ai.usage.")) {
+  if (libraries.has("vercel")) {
     library = "vercel-ai";
-    setFromVercel(properties);
+    setFromVercel(properties, keys);
   }
-  if (has("openinference.", "llm.input_messages.", "llm.token_count.", "llm.model_name")) {
+  if (libraries.has("openInference")) {
     library ||= "openinference";
-    setFromOpenInference(properties, kind);
+    setFromOpenInference(properties, keys, kind);
   }
-  if (has("langfuse.")) {
+  if (libraries.has("langfuse")) {
     library ||= "langfuse";
     setFromLangfuse(properties, kind);
   }
-  if (has("langwatch.")) {
+  if (libraries.has("langwatch")) {
     library ||= "langwatch";
     setFromLangwatch(properties);
   }
-  if (has("pydantic_ai.", "logfire.", "model_request_parameters")) {
+  if (libraries.has("pydantic")) {
     library ||= "pydantic-ai";
     setFromPydantic(properties, kind);
   }
-  if (has("traceloop.", "llm.request.", "gen_ai.prompt.", "gen_ai.completion.")) {
+  if (libraries.has("traceloop")) {
     library ||= "traceloop";
-    setFromTraceloop(properties, kind);
+    setFromTraceloop(properties, keys, kind);
   }
-  if (has("anthropic.")) {
+  if (libraries.has("anthropic")) {
     library ||= "anthropic";
     setFromAnthropic(properties);
   }
@@ -316,7 +330,7 @@ function move(properties: Attributes, from: string, to: string, read = (value: u
   properties[to] ??= read(value);
 }
 
-function setFromVercel(properties: Attributes): void {
+function setFromVercel(properties: Attributes, keys: readonly string[]): void {
   move(properties, "ai.prompt.messages", "gen_ai.input.messages");
   const prompt = parsed(properties["ai.prompt"]);
   if (typeof prompt === "string")
@@ -362,7 +376,7 @@ function setFromVercel(properties: Attributes): void {
     delete properties["ai.toolCall.name"];
   }
   move(properties, "ai.telemetry.functionId", "functionId");
-  for (const key of Object.keys(properties)) {
+  for (const key of keys) {
     const name = /^ai\.(?:telemetry\.metadata|settings\.context)\.(.+)$/.exec(key)?.[1];
     if (name === undefined) continue;
     if (name.startsWith("$ai_") || name === "posthog_distinct_id") move(properties, key, name);
@@ -383,12 +397,18 @@ const openInferenceNames: readonly (readonly [string, string])[] = [
   ["llm.finish_reason", "$ai_stop_reason"],
 ];
 
-function setFromOpenInference(properties: Attributes, kind: SpanKind): void {
+function setFromOpenInference(
+  properties: Attributes,
+  keys: readonly string[],
+  kind: SpanKind,
+): void {
   for (const [from, to] of openInferenceNames) move(properties, from, to);
   move(properties, "llm.invocation_parameters", "$ai_model_parameters", parsed);
-  setIndexed(properties, "llm.input_messages.", "$ai_input", openInferenceMessage);
-  setIndexed(properties, "llm.output_messages.", "$ai_output_choices", openInferenceMessage);
-  setIndexed(properties, "llm.tools.", "$ai_tools", (tool) => parsed(tool["tool.json_schema"]));
+  setIndexed(properties, keys, "llm.input_messages.", "$ai_input", openInferenceMessage);
+  setIndexed(properties, keys, "llm.output_messages.", "$ai_output_choices", openInferenceMessage);
+  setIndexed(properties, keys, "llm.tools.", "$ai_tools", (tool) =>
+    parsed(tool["tool.json_schema"]),
+  );
   const [input, output] = [properties["input.value"], properties["output.value"]];
   delete properties["input.value"];
   delete properties["output.value"];
@@ -406,7 +426,7 @@ function openInferenceMessage(entry: Attributes): Attributes {
   const message = noAttributes();
   for (const key of ["role", "content", "tool_call_id", "name"])
     if (entry[`message.${key}`] !== undefined) message[key] = entry[`message.${key}`];
-  const calls = indexed(entry, "message.tool_calls.");
+  const calls = indexed(entry, Object.keys(entry), "message.tool_calls.");
   if (calls.length > 0)
     message["tool_calls"] = calls.map((call) => ({
       id: call["tool_call.id"],
@@ -492,17 +512,17 @@ function setFromPydantic(properties: Attributes, kind: SpanKind): void {
   for (const key of ["logfire.json_schema", "model_request_parameters"]) delete properties[key];
 }
 
-function setFromTraceloop(properties: Attributes, kind: SpanKind): void {
+function setFromTraceloop(properties: Attributes, keys: readonly string[], kind: SpanKind): void {
   const message = (entry: Attributes): Attributes => {
-    const calls = indexed(entry, "tool_calls.");
+    const calls = indexed(entry, Object.keys(entry), "tool_calls.");
     const plain = messageOf(entry, undefined);
     if (calls.length > 0) plain["tool_calls"] = calls;
     if (entry["finish_reason"] !== undefined) plain["finish_reason"] = entry["finish_reason"];
     return plain;
   };
-  setIndexed(properties, "gen_ai.prompt.", "$ai_input", message);
-  setIndexed(properties, "gen_ai.completion.", "$ai_output_choices", message);
-  setIndexed(properties, "llm.request.functions.", "$ai_tools", (tool) => tool);
+  setIndexed(properties, keys, "gen_ai.prompt.", "$ai_input", message);
+  setIndexed(properties, keys, "gen_ai.completion.", "$ai_output_choices", message);
+  setIndexed(properties, keys, "llm.request.functions.", "$ai_tools", (tool) => tool);
   for (const key of ["llm.response.finish_reason", "llm.response.stop_reason"])
     move(properties, key, "$ai_stop_reason");
   if (kind === "$ai_span") {
@@ -623,27 +643,34 @@ function parsed(value: unknown): unknown {
 }
 
 /** The attributes `prefix.0.name`, `prefix.1.name` and so on, by their index and then name. */
-function indexed(properties: Attributes, prefix: string): Attributes[] {
+function indexed(properties: Attributes, keys: readonly string[], prefix: string): Attributes[] {
   const entries = new Map<number, Attributes>();
-  for (const key in properties) {
-    if (!key.startsWith(prefix)) continue;
-    const [, index, name] = /^(\d{1,6})\.(.+)$/.exec(key.slice(prefix.length)) ?? [];
-    if (index === undefined || name === undefined) continue;
-    const entry = entries.get(Number(index)) ?? noAttributes();
-    entry[name] = properties[key];
-    entries.set(Number(index), entry);
+  for (const key of keys) {
+    const value = key.startsWith(prefix) ? properties[key] : undefined;
+    if (value === undefined) continue;
+    const dot = key.indexOf(".", prefix.length);
+    const digits = key.slice(prefix.length, dot);
+    if (dot < 0 || dot + 1 === key.length || !/^\d{1,6}$/.test(digits)) continue;
+    const index = Number(digits);
+    let entry = entries.get(index);
+    if (entry === undefined) {
+      entry = noAttributes();
+      entries.set(index, entry);
+    }
+    entry[key.slice(dot + 1)] = value;
   }
   return [...entries].sort(([one], [other]) => one - other).map(([, entry]) => entry);
 }
 
 function setIndexed(
   properties: Attributes,
+  keys: readonly string[],
   prefix: string,
   target: string,
   read: (entry: Attributes) => unknown,
 ): void {
-  const entries = indexed(properties, prefix);
+  const entries = indexed(properties, keys, prefix);
   if (entries.length === 0) return;
-  for (const key of Object.keys(properties)) if (key.startsWith(prefix)) delete properties[key];
+  for (const key of keys) if (key.startsWith(prefix)) delete properties[key];
   properties[target] ??= entries.map(read);
 }
