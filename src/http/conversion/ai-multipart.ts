@@ -11,6 +11,7 @@ import type { IntakeReport } from "../../base/types.ts";
 import { type FixedAnswer, JSON_TYPE, nosniff } from "../pages/fixed-answer.ts";
 import { batchOf, type Conversion, missingKey } from "./conversion.ts";
 import { JsonCursor } from "./otlp-json.ts";
+import { parsedRepaired, textIn } from "./repaired-text.ts";
 
 /** As PostHog's capture has it: event and properties together. */
 const eventBytesMax = 983_040;
@@ -91,7 +92,7 @@ export class AiMultipart implements Conversion {
     const within = event.value["properties"];
     if (separate !== undefined && within !== undefined)
       throw new PartError("properties are both in event and in the part event.properties");
-    if (within !== undefined && within !== null && !isObject(within))
+    if (within !== undefined && !isNone(within) && !isObject(within))
       throw new PartError("properties must be an object");
     const members = this.#blobMembers(parts);
     if (within === undefined) {
@@ -100,7 +101,7 @@ export class AiMultipart implements Conversion {
     }
     if (members.length === 0) return event.text;
     const [before, properties, behind] = around(event.text, "properties");
-    return `${before}${withMembers(within === null ? "{}" : properties, members)}${behind}`;
+    return `${before}${withMembers(isNone(within) ? "{}" : properties, members)}${behind}`;
   }
 
   /** The members that the large properties come to, as JSON. */
@@ -165,7 +166,7 @@ function blobText(
 
 /** JSON in any case. */
 function contentOf(content: Buffer, contentType: string): string {
-  const text = content.toString();
+  const text = textIn(content);
   if (contentType.includes("json")) {
     try {
       parsed(text);
@@ -186,50 +187,30 @@ interface ObjectText {
 }
 
 function objectIn({ name, bytes }: Part): ObjectText {
-  const text = bytes.toString().trim();
+  const text = textIn(bytes).trim();
   let value: unknown;
   try {
     value = parsed(text);
   } catch (error) {
     throw new PartError(`The part ${name} is no JSON: ${(error as Error).message}`);
   }
-  if (!isObject(value)) throw new PartError(`The part ${name} must be a JSON object`);
-  return { text, value };
+  if (isObject(value)) return { text, value };
+  if (name === "event.properties" && isNone(value)) return { text: "{}", value: {} };
+  throw new PartError(`The part ${name} must be a JSON object`);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** `null`, and the empty list that PHP writes for an empty object. */
+function isNone(value: unknown): boolean {
+  return value === null || (Array.isArray(value) && value.length === 0);
+}
+
 /** Takes what JSON.parse takes, and NaN and Infinity, which the intake repairs. Else throws. */
 function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    const repaired = withoutNonFinite(text);
-    if (repaired === text) throw error;
-    return JSON.parse(repaired);
-  }
-}
-
-/** Has `null` for NaN and Infinity outside of strings. */
-function withoutNonFinite(text: string): string {
-  const pieces: string[] = [];
-  for (let at = 0; at < text.length; ) {
-    const quote = text.indexOf('"', at);
-    const end = quote < 0 ? text.length : quote;
-    pieces.push(text.slice(at, end).replaceAll(/NaN|-?Infinity/g, "null"));
-    at = quote < 0 ? end : stringEnd(text, quote);
-    pieces.push(text.slice(end, at));
-  }
-  return pieces.join("");
-}
-
-/** Where the string ends that begins at `start`. */
-function stringEnd(text: string, start: number): number {
-  let at = start + 1;
-  while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;
-  return at + 1;
+  return parsedRepaired(text, JSON.parse);
 }
 
 /** The texts before the value of the member, of the value, and behind it; of two the last counts. */

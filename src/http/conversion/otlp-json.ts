@@ -16,6 +16,7 @@ import {
   spanBytesMax,
   ValueBudget,
 } from "./otlp.ts";
+import { parsedRepaired, textIn } from "./repaired-text.ts";
 
 /** A position in a JSON text. Each value is to be taken by exactly one call. */
 export class JsonCursor {
@@ -70,7 +71,7 @@ export class JsonCursor {
     if (slice.length > spanBytesMax)
       throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
     try {
-      return exactlyParsed(slice.toString());
+      return parsedRepaired(textIn(slice), exactlyParsed);
     } catch (error) {
       if (error instanceof RangeError)
         throw new RejectedSpanError("its values are nested too deeply");

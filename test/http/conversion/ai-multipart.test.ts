@@ -48,6 +48,28 @@ function converted(body: Buffer, type = `multipart/form-data; boundary=${boundar
 const event = { name: "event", content: '{"event":"$ai_generation","distinct_id":"u"}' };
 
 describe("an event in parts", () => {
+  test.each(["[]", "null", "{}", " [ ] "])("has no properties where they are %j", (none) => {
+    const part = { name: "event.properties", content: none };
+    const within = { ...event, content: `${event.content.slice(0, -1)},"properties":${none}}` };
+    const note = { name: "event.properties.note", content: "n" };
+    expect(converted(bodyOf([event, part])).event).toMatchObject({ properties: {} });
+    expect(converted(bodyOf([event, part, note])).event).toMatchObject({
+      properties: { note: "n" },
+    });
+    expect(converted(bodyOf([within, note])).event).toMatchObject({ properties: { note: "n" } });
+  });
+
+  test("keeps a character that came as two encoded surrogates", () => {
+    const content = Buffer.concat([
+      Buffer.from('{"a":"'),
+      Buffer.from([0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80, 0xff]),
+      Buffer.from('"}'),
+    ]);
+    expect(converted(bodyOf([event, { name: "event.properties", content }])).event).toMatchObject({
+      properties: { a: "\u{1f600}\ufffd" },
+    });
+  });
+
   test("has the properties and blobs of its parts", () => {
     const json = "Content-Type: application/json\r\n";
     const { event: whole, answer } = converted(

@@ -66,6 +66,17 @@ function eventOf(span: TestSpan, resource: TestSpans["resource"] = {}): Event {
 }
 
 describe("a span becomes an event", () => {
+  test("without the numbers that JSON does not have", () => {
+    const text = otlpJson([
+      { spans: [{ traceId, spanId, attributes: { "gen_ai.a": 0.5, "gen_ai.b": "NaN" } }] },
+      { spans: [{ traceId, spanId, attributes: { "gen_ai.c": 1 } }] },
+    ]).replace("0.5", "NaN");
+    const { events } = converted(text, "application/json");
+    expect(events).toHaveLength(2);
+    expect(events[0]!.properties).toMatchObject({ "gen_ai.b": "NaN" });
+    expect(events[0]!.properties).not.toHaveProperty(["gen_ai.a"]);
+  });
+
   test("with its ids, times, model, tokens and messages", () => {
     const event = eventOf(
       {
