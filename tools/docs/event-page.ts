@@ -267,7 +267,7 @@ function newerProtocol(): readonly Row[] {
       `drop, ${code("event_name_too_long")}; ${id}`,
     ],
     [
-      `\`session_id\` or \`window_id\` that is no text; \`options\` that are no object; a switch among them that is neither a boolean nor \`"true"\`, \`"false"\`, \`"1"\`, \`"0"\` or a number; a \`product_tour_id\` that is neither text nor a whole number; any of them over ${bytesText(additionBytesMax)}`,
+      `\`session_id\` or \`window_id\` that is no text; \`options\` that are no object (\`[]\` counts as \`{}\`); a switch among them that is neither a boolean nor \`"true"\`, \`"false"\`, \`"1"\`, \`"0"\` or a number; a \`product_tour_id\` that is neither text nor a whole number; any of them over ${bytesText(additionBytesMax)}`,
       `drop, ${code("invalid_options")}`,
     ],
     [

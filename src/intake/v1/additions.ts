@@ -65,6 +65,8 @@ function idMember(name: string, type: TokenType, { body, start, end }: Span): st
 
 function optionMembers(type: TokenType, { body, start, end }: Span): string | undefined {
   if (isNothing(type)) return "";
+  // PHP writes an empty object so.
+  if (type === TokenType.Array && isEmptyArray(body, start, end)) return "";
   if (type !== TokenType.Object || end - start > additionBytesMax) return undefined;
   const options = JSON.parse(body.toString("utf8", start, end)) as Record<string, unknown>;
   const members: string[] = [];

@@ -88,7 +88,7 @@ describe("what is said outside is put inside", () => {
     [{ session_id: true }],
     [{ window_id: {} }],
     [{ window_id: "w".repeat(4_096) }],
-    [{ options: [] }],
+    [{ options: [1] }],
     [{ options: "x" }],
     [{ options: { cookieless_mode: "yes" } }],
     [{ options: { disable_skew_correction: [] } }],
@@ -98,6 +98,13 @@ describe("what is said outside is put inside", () => {
     [{ options: { other: "x".repeat(4_096) } }],
   ])("%j cannot be read", (event) => {
     expect(withAdditions(event, 0)).toBeUndefined();
+  });
+
+  test.each([{ options: [] }, { options: {} }, { options: null }])("%j says nothing", (event) => {
+    expect(withAdditions(event, 1)).toEqual({
+      ...event,
+      properties: { $lib: "sdk", $lib_version: "1" },
+    });
   });
 
   test.each([
