@@ -30,6 +30,17 @@ async function send(path: string, body: Buffer | string, headers: Record<string,
 }
 
 describe("trace requests are stored", () => {
+  test("an empty one in protobuf is answered like one without spans", async () => {
+    const project = await gateway.project();
+    const headers = { authorization: `Bearer ${project.key}`, "content-type": protobufType };
+    const answer = await send("/i/v0/ai/otel", "", headers);
+    expect(answer).toMatchObject({ status: 200, type: protobufType, body: Buffer.alloc(0) });
+    const nobody = { ...headers, authorization: "Bearer phc_nobody" };
+    expect((await send("/i/v0/ai/otel", "", nobody)).status).toBe(401);
+    const json = { ...headers, "content-type": "application/json" };
+    expect((await send("/i/v0/ai/otel", "", json)).status).toBe(400);
+  });
+
   test.each(["/i/v0/ai/otel", "/i/v0/ai/otel/", "/i/v0/ai/otel/v1/traces"])(
     "in protobuf, plain and in gzip, and in JSON, at %s",
     async (path) => {

@@ -251,7 +251,11 @@ export class BodyReader {
       body.bytesArrived += body.queryData.length;
       return this.#unpacker.unpackQuery(body);
     }
-    if (body.bytesArrived === 0 && body.taker === undefined) return emptyBody;
+    if (body.bytesArrived === 0 && body.taker === undefined) {
+      if (body.conversion?.takesEmpty !== true) return emptyBody;
+      this.#handBorrowed(body, lastPiece);
+      return undefined;
+    }
     if (body.buffer !== undefined || lastPiece.length > CHUNK_BYTES_MAX)
       this.#append(body, lastPiece);
     const { buffer } = body;

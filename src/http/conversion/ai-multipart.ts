@@ -44,6 +44,7 @@ class PartError extends Error {}
 
 export class AiMultipart implements Conversion {
   readonly apiKey: string;
+  readonly takesEmpty = false;
   readonly #contentType: string;
   #accepted: readonly PartInfo[] = [];
   readonly #notStored: NotStored[] = [];

@@ -9,6 +9,8 @@ import type { FixedAnswer } from "../pages/fixed-answer.ts";
 /** One object for each request. */
 export interface Conversion {
   readonly apiKey: string;
+  /** Whether a body of no bytes is a request like any other. */
+  readonly takesEmpty: boolean;
   /**
    * Makes the batch, in steps that take a few milliseconds at most. The body must not change
    * before the last one.

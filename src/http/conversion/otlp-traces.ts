@@ -41,6 +41,11 @@ export class OtlpTraces implements Conversion {
     this.#contentType = contentType.toLowerCase();
   }
 
+  /** A message of protobuf in which nothing is set has no bytes. */
+  get takesEmpty(): boolean {
+    return this.#isProtobuf;
+  }
+
   *convert(body: Buffer): Generator<undefined, Buffer | Problem> {
     if (this.apiKey === "") return missingKey;
     if (body.length > bodyBytesMax) {
