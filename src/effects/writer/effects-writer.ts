@@ -33,6 +33,8 @@ export interface EffectsWriterOptions {
   readonly log: Log;
   /** Bytes of frames that may be in hand. */
   readonly bytesMax?: number;
+  /** Applies at most this many events a second. Default: as many as it can. */
+  readonly eventsPerSecondMax?: number;
   /** About how many events one transaction may have. */
   readonly batchEventsMax?: number;
   /** What changed rows may weigh before they are written. */
@@ -75,6 +77,7 @@ export class EffectsWriter {
   readonly #chain: CommitChain;
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
+  #nextBatchMonotonicMs = 0;
   readonly #bytesMax: number;
   readonly #limit: BatchLimit;
   readonly #pace: CommitPace;
@@ -267,8 +270,11 @@ export class EffectsWriter {
 
   /** Applies what is ready while the commit before is on its way; then commits it. */
   async #batch(streams: EventStreams): Promise<void> {
+    const pauseMs = this.#nextBatchMonotonicMs - performance.now();
+    if (pauseMs > 0) await pauseUntilAborted(pauseMs, this.#ended.signal);
     await this.#readyOrCommitted(streams);
     await streams.ready();
+    const beganMonotonicMs = performance.now();
     const batch = new Batch();
     this.#batchAtHand = batch;
     while (this.#hasRoom(batch) && (await this.#hasMore(streams, batch))) {
@@ -276,6 +282,8 @@ export class EffectsWriter {
       batch.add(items);
       await batch.timed(() => this.#applier.apply(items));
     }
+    const { eventsPerSecondMax = Number.POSITIVE_INFINITY } = this.#options;
+    this.#nextBatchMonotonicMs = beganMonotonicMs + (batch.events / eventsPerSecondMax) * 1_000;
     await this.#inFlight;
     if (!this.#applier.hasChanges) return;
     this.#inFlight = this.#commit(await this.#applier.changes(), batch);

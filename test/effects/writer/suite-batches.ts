@@ -28,6 +28,28 @@ export function batchTests(rig: WriterRig): void {
     expect(writer.counts).toMatchObject({ events: 1, frames: 1, duplicates: 0, rejected: 0 });
   });
 
+  test("a writer with a rate waits after a batch, and ends at once while it waits", async () => {
+    const [slowStore, freeStore] = [await rig.openStore(), await rig.openStore()];
+    const slow = rig.startWriter({ store: slowStore, eventsPerSecondMax: 0.001 });
+    const free = rig.startWriter({ store: freeStore });
+    const frame = (nth: number) => ({
+      ...({ lane: "live", projectId: "shop", messageId: `paced-${nth}` } as const),
+      events: [
+        {
+          uuid: `00000000-0000-4000-8000-00000000000${nth}`,
+          ...{ distinctId: `paced-${nth}`, receivedAtMs: 1_800_000_000_000 },
+        },
+      ],
+    });
+    const [first] = await storeFrames(connection, [frame(1)]);
+    await slow.positionReached("PENSTOCK_LIVE_0", first!);
+    const [second] = await storeFrames(connection, [frame(2)]);
+    await free.positionReached("PENSTOCK_LIVE_0", second!);
+    expect(slow.counts).toMatchObject({ events: 1 });
+    await slow.close();
+    expect(slow.counts).toMatchObject({ events: 1 });
+  });
+
   test("a spike is said in the log when it is committed", async () => {
     const store = await rig.openStore();
     const said: { message: string; isThere: boolean }[] = [];
