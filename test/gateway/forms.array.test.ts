@@ -1,5 +1,6 @@
 // Arrays of events, as browsers send them: the key in an event, nothing around them.
 
+import { randomUUID } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../testkit/for-file.ts";
@@ -21,7 +22,7 @@ function browserEvent(
     distinct_id: `of ${name}`,
   };
   return {
-    uuid: "0199b1c2-0000-7000-8000-00000000000a",
+    uuid: randomUUID(),
     event: name,
     properties,
     offset: 12,

@@ -168,7 +168,8 @@ export function startDriver(options: DriverOptions): Driver {
     if (label === expected) return;
     if (lostConnection.test(label) && options.mayLoseConnections) return;
     if (label.startsWith("503 ") && options.mayRefuse) {
-      if (/^[1-5]$/.test(retryAfter ?? "")) return;
+      // It grows with the outage, to a minute.
+      if (/^([1-9]|[1-5]\d|60)$/.test(retryAfter ?? "")) return;
       addStrange(`${label} with Retry-After "${retryAfter}"`);
       return;
     }
