@@ -5,8 +5,11 @@
 import type { ConnectionAddon } from "./connection-id.ts";
 
 export const checkMs = 1_000;
-/** A client that acknowledges nothing for this long has its connection reset. */
-const stillMsMax = 10_000;
+/**
+ * A client that acknowledges nothing for this long has its connection reset. uWS would close the
+ * connection after 8 to 12 seconds, and the kernel would still hold the answer.
+ */
+const stillMsMax = 6_000;
 /**
  * Past this sum connections are reset, first those on which nothing moves, then the largest: below
  * it a client may read as slowly as its network allows.
