@@ -11,7 +11,7 @@ import { linesOf, nextTurn, requestWaiter, startRig, stored } from "../../testki
 const server = await natsServerForFile();
 
 const unknown = { outcome: "unknown", code: "timeout" };
-const refused = { outcome: "refused", code: "timeout" };
+const refused = { outcome: "refused", code: "unavailable" };
 
 describe("a deadline concerns its own request", () => {
   test("a frame that was sent goes on for those who have time left", async () => {
