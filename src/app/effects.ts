@@ -38,7 +38,7 @@ interface ServeOptions {
 
 /**
  * Beside a gateway, events applied a second for each processor. Without a limit, what nats-server
- * does to read them took a third of the gateway's rate on two processors, and 0.5 to 1.1 GB for
+ * does to read them took 0.2 to 0.4 of the gateway's rate on two processors, and 0.3 to 1.2 GB for
  * blocks that it had read lately.
  */
 const besideEventsPerSecondMax = 10_000;
