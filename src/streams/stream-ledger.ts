@@ -52,8 +52,9 @@ export class StreamLedger {
   #reading: StreamReading | undefined;
   #sure = 0;
   #doubtful = 0;
-  /** Bytes that this process has stored since the last reading. */
-  #since = 0;
+  /** What this process has stored after the last sequence of the reading, and its bytes. */
+  #unread: Slices = [];
+  #unreadBytes = 0;
   #underWay = 0;
   /** How full the stream was when the reserve was divided; Infinity while it is not in use. */
   #dividedAt = Number.POSITIVE_INFINITY;
@@ -69,7 +70,7 @@ export class StreamLedger {
 
   /** How many bytes are counted that the stream does not hold; below 0: holds and nobody counted. */
   get excess(): number {
-    return this.#sure + this.#doubtful - (this.#reading?.bytes ?? 0) - this.#since;
+    return this.#sure + this.#doubtful - (this.#reading?.bytes ?? 0) - this.#unreadBytes;
   }
 
   addUnderWay(projectId: string, bytes: number): void {
@@ -82,9 +83,13 @@ export class StreamLedger {
   add(projectId: string, bytes: number, isSure: boolean): void {
     const holding = this.#holdingOf(projectId);
     const part = isSure ? "own" : "doubtful";
-    append(holding.slices[part], [this.state.sequence, bytes], this.bytesMax * slicePart);
+    const { sequence } = this.state;
+    append(holding.slices[part], [sequence, bytes], this.bytesMax * slicePart);
     this.#change(holding, part, bytes);
-    if (isSure) this.#since += bytes;
+    if (isSure) {
+      append(this.#unread, [sequence, bytes], this.bytesMax * slicePart);
+      this.#unreadBytes += bytes;
+    }
     this.#divide();
   }
 
@@ -159,7 +164,8 @@ export class StreamLedger {
     const isNew = reading.created !== before?.created;
     const isOther = isNew && before !== undefined;
     this.#reading = reading;
-    this.#since = 0;
+    const isCutBack = reading.lastSequence < (before?.lastSequence ?? 0);
+    this.#dropRead(isOther || isCutBack ? Number.POSITIVE_INFINITY : reading.lastSequence);
     if (isOther || reading.firstSequence !== before?.firstSequence) {
       const firstSequence = isOther ? Number.POSITIVE_INFINITY : reading.firstSequence;
       for (const holding of this.holdings.values()) this.#forget(holding, firstSequence);
@@ -204,7 +210,14 @@ export class StreamLedger {
   }
 
   get #filled(): number {
-    return (this.#reading?.bytes ?? 0) + this.#since + this.#underWay;
+    return (this.#reading?.bytes ?? 0) + this.#unreadBytes + this.#underWay;
+  }
+
+  /** An answer may be older than what was stored since it was asked for. */
+  #dropRead(lastSequence: number): void {
+    let read = 0;
+    while (read < this.#unread.length && this.#unread[read]! <= lastSequence) read += 2;
+    this.#unreadBytes -= sumOf(this.#unread.splice(0, read));
   }
 
   #divide(): void {
