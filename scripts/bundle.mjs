@@ -40,11 +40,11 @@ import {
 import { createRunner } from "./lib/runner.mjs";
 
 const addonFiles = [
-  join("scan", "addon", "build", "Release", "event_scan.node"),
-  join("http", "addon", "build", "Release", "connection_id.node"),
+  join("records", "addon", "build", "Release", "event_scan.node"),
+  join("gateway", "http", "addon", "build", "Release", "connection_id.node"),
 ];
 
-const documents = ["LICENSE", "README.md", "openapi.yaml", "docs"];
+const documents = ["LICENSE", "README.md", "docs"];
 
 const runner = createRunner({ noteGroups });
 

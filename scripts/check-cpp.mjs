@@ -20,8 +20,8 @@ const warnings = [
   ...["-Woverloaded-virtual", "-Wnull-dereference", "-Wformat=2", "-Wundef"],
   ...["-Wimplicit-fallthrough", "-Wextra-semi", "-Wdouble-promotion", "-Wswitch-enum"],
 ];
-const scanDir = join(root, "src", "scan", "addon");
-const fuzzDir = join(root, "tools", "fuzz");
+const scanDir = join(root, "src", "records", "addon");
+const fuzzDir = join(root, "test", "fuzz");
 const nodeHeaders = join(pinnedNodeDir(), "include", "node");
 // Headers that are not ours give no warnings. Optimised, or g++ does not follow values.
 const common = [
@@ -33,7 +33,7 @@ const common = [
 const parts = [
   { folder: scanDir, standard: "-std=c++17" },
   { folder: fuzzDir, standard: "-std=c++17" },
-  { folder: join(root, "src", "http", "addon"), standard: "-std=c++20" },
+  { folder: join(root, "src", "gateway", "http", "addon"), standard: "-std=c++20" },
 ];
 
 function versionLine(program) {

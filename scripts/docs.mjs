@@ -4,5 +4,5 @@ import { join } from "node:path";
 import { runOnPinnedNode } from "./lib/pinned-node.mjs";
 import { root } from "./lib/project.mjs";
 
-const write = join(root, "tools", "docs", "write.ts");
+const write = join(root, "scripts", "docs", "write.ts");
 runOnPinnedNode("the generator of the documents", [write]);

@@ -3,4 +3,4 @@
 
 import { runBuiltTool } from "./lib/built-tool.mjs";
 
-process.exitCode = runBuiltTool("faults/run.ts");
+process.exitCode = runBuiltTool("test/faults/run.ts");

@@ -5,7 +5,7 @@
 //   npm run fuzz -- --reference [--seconds 60] [--seed N]
 //                                  compares the addon with the reference scanner
 //   npm run fuzz -- --planted [--seconds 10] [--seed N] [--engine …]
-//                                  whether each bug of tools/fuzz/planted-bugs.mjs is found in
+//                                  whether each bug of test/fuzz/planted-bugs.mjs is found in
 //                                  that time
 //   npm run fuzz -- FILE…          runs these inputs and no others
 //   npm run fuzz -- --keep FILE…   takes them into the corpus of the tree
@@ -25,7 +25,7 @@ import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { parseArgs } from "node:util";
-import { plantedBugs } from "../tools/fuzz/planted-bugs.mjs";
+import { plantedBugs } from "../test/fuzz/planted-bugs.mjs";
 import {
   buildTarget,
   buildWithBug,
@@ -35,7 +35,7 @@ import {
 } from "./lib/fuzz-build.mjs";
 import { cacheDir, exitCodeOf, root, runtimeNode, SetupError, UsageError } from "./lib/project.mjs";
 
-const corpusFile = join(root, "tools", "fuzz", "corpus.jsonl");
+const corpusFile = join(root, "test", "fuzz", "corpus.jsonl");
 const grownDir = join(cacheDir, "fuzz", "corpus");
 const seedsDir = join(cacheDir, "fuzz", "seeds");
 const findsDir = join(cacheDir, "fuzz", "finds");
@@ -160,7 +160,7 @@ function replayFiles(program, files, onText) {
 
 /** The replay, fed by a program that ends when the time is up. */
 async function replay(program, { seconds, seed, folder = findsDir }, onText) {
-  const script = join(root, "tools", "fuzz", "bodies.ts");
+  const script = join(root, "test", "fuzz", "bodies.ts");
   const args = ["--disable-warning=ExperimentalWarning", script, String(seconds), String(seed)];
   const bodies = spawn(runtimeNode(), args, { stdio: ["ignore", "pipe", "inherit"] });
   running.add(bodies);
@@ -176,7 +176,7 @@ function runLibFuzzer(program, { seconds, seed, folder }, onText) {
   const args = [
     `-max_total_time=${seconds}`,
     `-max_len=${inputBytesMax}`,
-    `-dict=${join(root, "tools", "fuzz", "dictionary.txt")}`,
+    `-dict=${join(root, "test", "fuzz", "dictionary.txt")}`,
     `-artifact_prefix=${folder ?? findsDir}/`,
     "-timeout=20",
     "-print_final_stats=1",
@@ -268,7 +268,7 @@ async function findPlanted(options) {
 }
 
 function compareWithReference({ seconds, seed }) {
-  const script = join(root, "tools", "fuzz", "compare.ts");
+  const script = join(root, "test", "fuzz", "compare.ts");
   const args = [
     "--disable-warning=ExperimentalWarning",
     script,

@@ -4,4 +4,4 @@ import { join } from "node:path";
 import { runOnPinnedNode } from "./lib/pinned-node.mjs";
 import { root } from "./lib/project.mjs";
 
-runOnPinnedNode("the load test", [join(root, "tools", "load", "load.ts")]);
+runOnPinnedNode("the load test", [join(root, "bench", "load", "load.ts")]);

@@ -19,7 +19,7 @@ if (chromium === undefined) {
     vitest,
     "run",
     "--config",
-    join(root, "test", "browser", "vitest.config.ts"),
+    join(root, "test", "e2e", "browser", "vitest.config.ts"),
     ...process.argv.slice(2),
   ];
   const env = { ...process.env, PENSTOCK_TEST_CHROMIUM: chromium };

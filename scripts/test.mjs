@@ -82,13 +82,22 @@ function run(args) {
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${resultFile}`];
   // The tests of browser clients run where there is a Chromium, and say so where there is none.
   const chromium = findChromium();
-  const { status } = spawnSync(runtimeNode(), [vitest, "run", ...reporters, ...args], {
-    cwd: root,
-    stdio: "inherit",
-    env:
-      chromium === undefined ? process.env : { ...process.env, PENSTOCK_TEST_CHROMIUM: chromium },
-  });
+  const { status } = spawnSync(
+    runtimeNode(),
+    [vitest, "run", ...config(args), ...reporters, ...args],
+    {
+      cwd: root,
+      stdio: "inherit",
+      env:
+        chromium === undefined ? process.env : { ...process.env, PENSTOCK_TEST_CHROMIUM: chromium },
+    },
+  );
   return { status, ...readResults() };
+}
+
+/** The tests of `deploy/` have a configuration of their own. */
+function config(args) {
+  return args.includes("--config") ? [] : ["--config", join(root, "test", "vitest.config.ts")];
 }
 
 function readResults() {

@@ -2,7 +2,7 @@
 // The process: arguments, signals and exit codes (0 well, 1 failed, 2 wrong arguments or
 // settings). The only file that touches `process`; commands get what they need of it as arguments.
 
-import type { CommandContext } from "./cli/context.ts";
+import type { CommandContext } from "./commands/context.ts";
 
 // The check stands before everything, and the rest is imported behind it: what it imports of Node
 // is not there in an older one, which would say so in its own words, before a line had run.
@@ -28,11 +28,11 @@ process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {
 
 const { CommanderError } = await import("commander");
 const { commandLine } = await import("./app/command-line.ts");
-const { createLog } = await import("./base/log.ts");
-const { CommandError, usageExitCode } = await import("./cli/context.ts");
-const { refuseNpmOptions } = await import("./cli/npm-options.ts");
-const { stopSignal } = await import("./cli/stop-signal.ts");
-const { forTerminal } = await import("./cli/terminal.ts");
+const { createLog } = await import("./platform/base/log.ts");
+const { CommandError, usageExitCode } = await import("./commands/context.ts");
+const { refuseNpmOptions } = await import("./commands/npm-options.ts");
+const { stopSignal } = await import("./commands/stop-signal.ts");
+const { forTerminal } = await import("./commands/terminal.ts");
 
 async function main(): Promise<number> {
   const { stdout, stderr } = process;

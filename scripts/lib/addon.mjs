@@ -28,7 +28,7 @@ const logsDir = join(cacheDir, "logs");
 const rows = [
   {
     step: "scan-addon",
-    folder: join("src", "scan", "addon"),
+    folder: join("src", "records", "addon"),
     name: "native scanner",
     without: "the slow one in JavaScript is used instead",
     packages: ["@nozbe/simdjson"],
@@ -36,7 +36,7 @@ const rows = [
   },
   {
     step: "http-addon",
-    folder: join("src", "http", "addon"),
+    folder: join("src", "gateway", "http", "addon"),
     name: "connection addon",
     without: "client addresses are read with every request, which is slower",
     packages: [],

@@ -7,7 +7,7 @@ import { isDistCurrent } from "./install.mjs";
 import { root, runtimeNode } from "./project.mjs";
 
 /**
- * `file` is below tools/. Answers the exit code: 1 where an addon is not built or, if the tool
+ * `file` is below the root. Answers the exit code: 1 where an addon is not built or, if the tool
  * needs it, dist/ is not current.
  */
 export function runBuiltTool(file, { needsDist = false } = {}) {
@@ -19,6 +19,6 @@ export function runBuiltTool(file, { needsDist = false } = {}) {
     return 1;
   }
   const flag = "--disable-warning=ExperimentalWarning";
-  const args = [flag, join(root, "tools", file), ...process.argv.slice(2)];
+  const args = [flag, join(root, file), ...process.argv.slice(2)];
   return spawnSync(runtimeNode(), args, { cwd: root, stdio: "inherit" }).status ?? 1;
 }

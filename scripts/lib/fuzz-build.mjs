@@ -18,8 +18,8 @@ import { join } from "node:path";
 import { cacheDir, modulesDir, root, SetupError } from "./project.mjs";
 import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mjs";
 
-const fuzzDir = join(root, "tools", "fuzz");
-const coreDir = join(root, "src", "scan", "addon");
+const fuzzDir = join(root, "test", "fuzz");
+const coreDir = join(root, "src", "records", "addon");
 const simdjsonDir = join(modulesDir, "@nozbe", "simdjson", "src");
 
 const sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];

@@ -51,7 +51,7 @@ function isInstalled(part) {
       "optionalDependencies",
     ]);
     if (part === parts.all) {
-      for (const place of placesFor(wanted, "tools", ["devDependencies"])) places.add(place);
+      for (const place of placesFor(wanted, "test", ["devDependencies"])) places.add(place);
     }
     return [...places].every((place) => {
       const { version, optional, devOptional } = wanted[place];
@@ -178,7 +178,7 @@ export async function buildDist(runner) {
   if (!ok) throw new SetupError(`${said}the TypeScript sources do not compile: see above`);
   chmodSync(join(next, "main.js"), 0o755);
   // The live page goes to browsers as it is.
-  cpSync(join(root, "src", "admin", "live", "page"), join(next, "admin", "live", "page"), {
+  cpSync(join(root, "src", "live", "page"), join(next, "live", "page"), {
     recursive: true,
   });
   const last = join(cacheDir, "dist-last");

@@ -1,4 +1,4 @@
-// Preloaded into the processes that tests start (vitest.config.ts). Node takes the types off every
+// Preloaded into the processes that tests start (test/vitest.config.ts). Node takes the types off every
 // TypeScript file each time it starts; here that is done once for each text, and kept in the cache.
 // A gateway then begins with half the CPU. What is run is the same text that Node would run.
 

@@ -3,11 +3,15 @@
 // a command needs from outside comes with the context.
 
 import { Command, Help, Option } from "commander";
-import type { Lane } from "../base/types.ts";
-import type { ConfiguredCommand } from "../cli/configured-command.ts";
-import type { CommandContext } from "../cli/context.ts";
-import { compressions, type ExportOptions, exportEvents, formats } from "../cli/export/export.ts";
-import { gather } from "../cli/gather.ts";
+import type { ConfiguredCommand } from "../commands/configured-command.ts";
+import type { CommandContext } from "../commands/context.ts";
+import {
+  compressions,
+  type ExportOptions,
+  exportEvents,
+  formats,
+} from "../commands/export/export.ts";
+import { gather } from "../commands/gather.ts";
 import {
   add,
   complete,
@@ -19,7 +23,7 @@ import {
   retire,
   rotate,
   usage,
-} from "../cli/project.ts";
+} from "../commands/project.ts";
 import {
   allSettings,
   configOf,
@@ -30,12 +34,13 @@ import {
   streamSettings,
   upDefaults,
   withSettings,
-} from "../cli/settings.ts";
-import { type TailFormat, tail, tailFormats } from "../cli/tail.ts";
-import { lanes } from "../nats/names.ts";
-import { burstBytesMin, burstEventsMin } from "../projects/quota/meter.ts";
-import { burstSecondsDefault } from "../projects/quota/quota.ts";
-import { workerCommand } from "../workers/worker-process.ts";
+} from "../commands/settings.ts";
+import { type TailFormat, tail, tailFormats } from "../commands/tail.ts";
+import { burstBytesMin, burstEventsMin } from "../gateway/projects/quota/meter.ts";
+import { burstSecondsDefault } from "../gateway/projects/quota/quota.ts";
+import { workerCommand } from "../gateway/workers/worker-process.ts";
+import type { Lane } from "../platform/base/types.ts";
+import { lanes } from "../platform/nats/names.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
 import { addErase } from "./erase-command.ts";
 import { addImport } from "./import-command.ts";
@@ -113,7 +118,7 @@ function addDoctor(program: Command, context: CommandContext): void {
     .option("--strict", "warnings fail too", false)
     .action(
       async (options: { monitor?: string; json: boolean; strict: boolean }, command: Command) => {
-        const { doctor } = await import("../cli/doctor/doctor.ts");
+        const { doctor } = await import("../commands/doctor/doctor.ts");
         await doctor(settingsOf(command, context), options, context);
       },
     );

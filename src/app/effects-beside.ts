@@ -4,11 +4,11 @@
 
 import { type ChildProcess, fork } from "node:child_process";
 import { constants, setPriority } from "node:os";
-import { createLog, type Log } from "../base/log.ts";
-import { processPauses, restartLoop } from "../base/retry.ts";
-import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
-import { removePortNote, writePortNote } from "../cli/effects-port-note.ts";
-import type { Config } from "../settings/config.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
+import { removePortNote, writePortNote } from "../commands/effects-port-note.ts";
+import { createLog, type Log } from "../platform/base/log.ts";
+import { processPauses, restartLoop } from "../platform/base/retry.ts";
+import type { Config } from "../platform/settings/config.ts";
 import { besideCommand } from "./beside-command.ts";
 import { serveEffects } from "./effects.ts";
 

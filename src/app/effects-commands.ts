@@ -2,13 +2,13 @@
 // read what has come of it. Their modules are imported only when they run.
 
 import { Argument, type Command, InvalidArgumentError } from "commander";
-import type { ConfiguredCommand } from "../cli/configured-command.ts";
-import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
-import type { RebuildCommandOptions } from "../cli/effects/rebuild.ts";
-import type { UsageOptions } from "../cli/effects/usage.ts";
-import { configOf, natsSettings, withSettings } from "../cli/settings.ts";
-import { day, instantMs } from "../effects/http/parameters.ts";
-import type { SettingName } from "../settings/config.ts";
+import type { ConfiguredCommand } from "../commands/configured-command.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
+import type { RebuildCommandOptions } from "../commands/effects/rebuild.ts";
+import type { UsageOptions } from "../commands/effects/usage.ts";
+import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
+import type { SettingName } from "../platform/settings/config.ts";
+import { day, instantMs } from "../readers/effects/http/parameters.ts";
 import { besideCommand } from "./beside-command.ts";
 
 const databaseAndNats: readonly SettingName[] = [
@@ -52,7 +52,7 @@ export function addEffects(program: Command, context: CommandContext): void {
   withDatabase(
     effects.command("status").description("how far events are applied, and what could not be"),
   ).action(async (options: { json: boolean }, command: Command) => {
-    const { status } = await import("../cli/effects/status.ts");
+    const { status } = await import("../commands/effects/status.ts");
     await status(commandOf(command, context), options.json);
   });
   addRebuilding(effects, context);
@@ -76,7 +76,7 @@ function addRebuilding(effects: Command, context: CommandContext): void {
   )
     .option("--into <url>", "make another database, as in PENSTOCK_EFFECTS_URL, and leave this one")
     .action(async (options: RebuildCommandOptions, command: Command) => {
-      const { rebuildEffects } = await import("../cli/effects/rebuild.ts");
+      const { rebuildEffects } = await import("../commands/effects/rebuild.ts");
       await rebuildEffects(commandOf(command, context), options);
     });
   withMissing(
@@ -86,7 +86,7 @@ function addRebuilding(effects: Command, context: CommandContext): void {
         .description("compare the database with one built from the streams; changes nothing"),
     ),
   ).action(async (options: { json: boolean; acceptMissing: boolean }, command: Command) => {
-    const { verifyEffects } = await import("../cli/effects/rebuild.ts");
+    const { verifyEffects } = await import("../commands/effects/rebuild.ts");
     await verifyEffects(commandOf(command, context), options);
   });
 }
@@ -106,7 +106,7 @@ export function addEffectsReading(program: Command, context: CommandContext): vo
         { json }: { json: boolean },
         command: Command,
       ) => {
-        const { links, person } = await import("../cli/effects/person.ts");
+        const { links, person } = await import("../commands/effects/person.ts");
         const show = what === "links" ? links : person;
         await show(commandOf(command, context), { project, id, json });
       },
@@ -121,7 +121,7 @@ export function addEffectsReading(program: Command, context: CommandContext): vo
       { json }: { json: boolean },
       command: Command,
     ) => {
-      const { group } = await import("../cli/effects/person.ts");
+      const { group } = await import("../commands/effects/person.ts");
       await group(commandOf(command, context), { project, type, key, json });
     },
   );
@@ -145,7 +145,7 @@ function addCounts(program: Command, context: CommandContext): void {
     )
     .option("--revision <number>", "above 1 to export the same days anew", parsed(revision), 1)
     .action(async (project: string, options: UsageOptions, command: Command) => {
-      const { usage } = await import("../cli/effects/usage.ts");
+      const { usage } = await import("../commands/effects/usage.ts");
       await usage(commandOf(command, context), project, options);
     });
   withDatabase(
@@ -160,7 +160,7 @@ function addCounts(program: Command, context: CommandContext): void {
         { from, json }: { from: number; json: boolean },
         command: Command,
       ) => {
-        const { spikes } = await import("../cli/effects/usage.ts");
+        const { spikes } = await import("../commands/effects/usage.ts");
         await spikes(commandOf(command, context), project, { fromMs: from, json });
       },
     );

@@ -3,11 +3,11 @@
 // everything anew to it.
 
 import path from "node:path";
-import { makeFolder } from "../base/make-folder.ts";
-import { CommandError } from "../cli/context.ts";
-import { storePlace } from "../effects/store/open.ts";
-import { isAbsent } from "../effects/store/sqlite/file-access.ts";
-import type { Config } from "../settings/config.ts";
+import { CommandError } from "../commands/context.ts";
+import { makeFolder } from "../platform/base/make-folder.ts";
+import type { Config } from "../platform/settings/config.ts";
+import { storePlace } from "../readers/effects/store/open.ts";
+import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
 
 /** Throws a CommandError where the folder that was named is not there. */
 export function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {

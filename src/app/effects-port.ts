@@ -3,10 +3,10 @@
 // on this machine, so another is taken then, which is told.
 
 import { type AddressInfo, createServer } from "node:net";
-import type { Log } from "../base/log.ts";
-import { portFault } from "../base/port-fault.ts";
-import { CommandError } from "../cli/context.ts";
-import type { Config } from "../settings/config.ts";
+import { CommandError } from "../commands/context.ts";
+import type { Log } from "../platform/base/log.ts";
+import { portFault } from "../platform/base/port-fault.ts";
+import type { Config } from "../platform/settings/config.ts";
 
 type Place = Pick<Config, "effectsHost" | "effectsPort">;
 

@@ -3,22 +3,25 @@
 // there, so that people can be read while no event can come.
 
 import { availableParallelism } from "node:os";
-import { createLog, type Log } from "../base/log.ts";
-import { retryWithWarning, SparseWarning } from "../base/retry.ts";
-import { type CommandContext, CommandError } from "../cli/context.ts";
-import { EffectsHttp } from "../effects/http/server.ts";
-import type { ProcessStatus } from "../effects/http/status.ts";
-import { countedStore } from "../effects/metrics/counted-store.ts";
-import { EffectsMetrics } from "../effects/metrics/effects-metrics.ts";
-import { OtherInstallationError, takeForInstallation } from "../effects/store/installation.ts";
-import { shownPlace, storeAt, storePlace } from "../effects/store/open.ts";
-import type { EffectsReader, EffectsStore } from "../effects/store/port.ts";
-import { FencedError } from "../effects/store/port.ts";
-import { EffectsWriter } from "../effects/writer/effects-writer.ts";
-import { shownUrls } from "../nats/access.ts";
-import { instanceOf } from "../nats/instance.ts";
-import { connectNats } from "../nats/link.ts";
-import type { Config } from "../settings/config.ts";
+import { type CommandContext, CommandError } from "../commands/context.ts";
+import { createLog, type Log } from "../platform/base/log.ts";
+import { retryWithWarning, SparseWarning } from "../platform/base/retry.ts";
+import { shownUrls } from "../platform/nats/access.ts";
+import { instanceOf } from "../platform/nats/instance.ts";
+import { connectNats } from "../platform/nats/link.ts";
+import type { Config } from "../platform/settings/config.ts";
+import { EffectsHttp } from "../readers/effects/http/server.ts";
+import type { ProcessStatus } from "../readers/effects/http/status.ts";
+import { countedStore } from "../readers/effects/metrics/counted-store.ts";
+import { EffectsMetrics } from "../readers/effects/metrics/effects-metrics.ts";
+import {
+  OtherInstallationError,
+  takeForInstallation,
+} from "../readers/effects/store/installation.ts";
+import { shownPlace, storeAt, storePlace } from "../readers/effects/store/open.ts";
+import type { EffectsReader, EffectsStore } from "../readers/effects/store/port.ts";
+import { FencedError } from "../readers/effects/store/port.ts";
+import { EffectsWriter } from "../readers/effects/writer/effects-writer.ts";
 import { readyFolder } from "./effects-folder.ts";
 import { findAccess, natsHasMoved } from "./find-access.ts";
 import { requireStreams } from "./require-streams.ts";

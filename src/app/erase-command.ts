@@ -1,9 +1,9 @@
 // `penstock erase` in the tree of commands.
 
 import type { Command } from "commander";
-import type { CommandContext } from "../cli/context.ts";
-import type { EraseOptions } from "../cli/erase/erase.ts";
-import { configOf, natsSettings, withSettings } from "../cli/settings.ts";
+import type { CommandContext } from "../commands/context.ts";
+import type { EraseOptions } from "../commands/erase/erase.ts";
+import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
 import { version } from "./version.ts";
 
 export function addErase(program: Command, context: CommandContext): void {
@@ -32,7 +32,7 @@ export function addErase(program: Command, context: CommandContext): void {
         options: Omit<EraseOptions, "project" | "version">,
         command: Command,
       ) => {
-        const { erase } = await import("../cli/erase/erase.ts");
+        const { erase } = await import("../commands/erase/erase.ts");
         const config = configOf(command, context);
         await erase({ config, context }, { ...options, project, version });
       },

@@ -1,13 +1,13 @@
 // Where NATS is, for the processes beside a gateway: they may be started before the embedded
 // nats-server that they are to read from.
 
-import type { Log } from "../base/log.ts";
-import { pauseUntilAborted, retryWithWarning, SparseWarning } from "../base/retry.ts";
-import type { CommandContext } from "../cli/context.ts";
-import { findNats } from "../cli/nats.ts";
-import type { NatsAccess } from "../nats/access.ts";
-import type { NatsLink } from "../nats/link.ts";
-import type { Config } from "../settings/config.ts";
+import type { CommandContext } from "../commands/context.ts";
+import { findNats } from "../commands/nats.ts";
+import type { Log } from "../platform/base/log.ts";
+import { pauseUntilAborted, retryWithWarning, SparseWarning } from "../platform/base/retry.ts";
+import type { NatsAccess } from "../platform/nats/access.ts";
+import type { NatsLink } from "../platform/nats/link.ts";
+import type { Config } from "../platform/settings/config.ts";
 
 interface FindOptions {
   readonly host: CommandContext["host"];

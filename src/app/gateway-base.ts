@@ -1,10 +1,10 @@
 // What every part of one gateway process is wired with: its settings, clocks and counters, and the
 // status that the process reports while its parts come up and go. It knows none of the parts.
 
-import { ClientWarnings } from "../admin/metrics/client-warnings.ts";
-import { createMetrics, type Metrics } from "../admin/metrics/metrics.ts";
-import type { ProcessLog } from "../base/log.ts";
-import type { Config } from "../settings/config.ts";
+import { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
+import { createMetrics, type Metrics } from "../gateway/admin/metrics/metrics.ts";
+import type { ProcessLog } from "../platform/base/log.ts";
+import type { Config } from "../platform/settings/config.ts";
 
 export interface GatewayDependencies {
   readonly log: ProcessLog;

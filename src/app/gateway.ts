@@ -3,11 +3,11 @@
 // their own wire the sides.
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { ClientWarnings } from "../admin/metrics/client-warnings.ts";
-import type { Metrics } from "../admin/metrics/metrics.ts";
-import { AdminServer } from "../admin/server.ts";
-import { instanceOf } from "../nats/instance.ts";
-import type { Config } from "../settings/config.ts";
+import type { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
+import type { Metrics } from "../gateway/admin/metrics/metrics.ts";
+import { AdminServer } from "../gateway/admin/server.ts";
+import { instanceOf } from "../platform/nats/instance.ts";
+import type { Config } from "../platform/settings/config.ts";
 import { connectionAddon, type DataPath, openDataPath } from "./data-path.ts";
 import { type GatewayBase, type GatewayDependencies, gatewayBase } from "./gateway-base.ts";
 import { livePageOf } from "./live.ts";

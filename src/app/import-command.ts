@@ -1,9 +1,9 @@
 // The command `import` in the tree. Its modules are imported only when it runs.
 
 import { type Command, Option } from "commander";
-import type { CommandContext } from "../cli/context.ts";
-import { formatNames } from "../cli/import/formats/detect.ts";
-import type { ImportOptions } from "../cli/import/import.ts";
+import type { CommandContext } from "../commands/context.ts";
+import { formatNames } from "../commands/import/formats/detect.ts";
+import type { ImportOptions } from "../commands/import/import.ts";
 import { positiveNumber } from "./positive-number.ts";
 
 const batchBytesDefault = 4_194_304;
@@ -63,7 +63,7 @@ export function addImport(program: Command, context: CommandContext): void {
       lineBytesMaxDefault,
     )
     .action(async (files: string[], options: ImportOptions) => {
-      const { importFiles } = await import("../cli/import/import.ts");
+      const { importFiles } = await import("../commands/import/import.ts");
       await importFiles(files, options, context);
     });
 }

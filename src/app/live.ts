@@ -1,17 +1,17 @@
 // Wires the live page, alike for a gateway of one process and for one of several: the connection by
 // which it watches, where events are, and whether it shows them.
 
-import { LivePage } from "../admin/live/live-page.ts";
-import type { LiveSource } from "../admin/live/snapshot.ts";
-import type { TailSource } from "../admin/live/tail.ts";
-import { isLoopback, reachable } from "../base/own-host.ts";
-import type { NatsAccess } from "../nats/access.ts";
-import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../nats/names.ts";
-import { connectOnce, outlastRefusals } from "../nats/sign-in.ts";
-import { bucketName } from "../projects/registry/bucket.ts";
-import { bucketReader } from "../projects/registry/bucket-state.ts";
-import { listProjects } from "../projects/registry/commands.ts";
-import type { Config } from "../settings/config.ts";
+import { bucketName } from "../gateway/projects/registry/bucket.ts";
+import { bucketReader } from "../gateway/projects/registry/bucket-state.ts";
+import { listProjects } from "../gateway/projects/registry/commands.ts";
+import { LivePage } from "../live/live-page.ts";
+import type { LiveSource } from "../live/snapshot.ts";
+import type { TailSource } from "../live/tail.ts";
+import { isLoopback, reachable } from "../platform/base/own-host.ts";
+import type { NatsAccess } from "../platform/nats/access.ts";
+import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../platform/nats/names.ts";
+import { connectOnce, outlastRefusals } from "../platform/nats/sign-in.ts";
+import type { Config } from "../platform/settings/config.ts";
 import { version } from "./version.ts";
 
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {

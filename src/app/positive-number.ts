@@ -1,7 +1,7 @@
 // Reads the value of a flag that takes a number above 0.
 
 import { InvalidArgumentError } from "commander";
-import { isPositive, isStreamShare } from "../projects/quota/quota.ts";
+import { isPositive, isStreamShare } from "../gateway/projects/quota/quota.ts";
 
 /** Throws what commander tells its user. */
 export function positiveNumber(text: string): number {

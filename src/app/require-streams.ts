@@ -2,9 +2,9 @@
 // other failure, the reader waits and tries again by itself.
 
 import { setTimeout as delay } from "node:timers/promises";
-import { managerOf } from "../nats/api.ts";
-import type { NatsLink } from "../nats/link.ts";
-import { findStreams } from "../reading/stored-stream.ts";
+import { managerOf } from "../platform/nats/api.ts";
+import type { NatsLink } from "../platform/nats/link.ts";
+import { findStreams } from "../readers/stream/stored-stream.ts";
 
 const questionMs = 2_000;
 /** An account may get its JetStream a moment after its server listens. */

@@ -2,17 +2,17 @@
 // workers, and takes both down in the reverse order when told to stop.
 
 import { resolve } from "node:path";
-import { createLog, type Log } from "../base/log.ts";
-import { reachable } from "../base/own-host.ts";
-import type { Project } from "../base/types.ts";
-import { calledAs, isDefaultDataDir, shellWord } from "../cli/called-as.ts";
-import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
-import { openNats } from "../cli/nats.ts";
-import { findNatsServer } from "../embedded/find-nats-server.ts";
-import { type EmbeddedNats, startEmbeddedNats } from "../embedded/nats-server.ts";
-import { lanes } from "../nats/names.ts";
-import { ensureDemoProject } from "../projects/registry/commands.ts";
-import type { Config } from "../settings/config.ts";
+import { calledAs, isDefaultDataDir, shellWord } from "../commands/called-as.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
+import { openNats } from "../commands/nats.ts";
+import { ensureDemoProject } from "../gateway/projects/registry/commands.ts";
+import { createLog, type Log } from "../platform/base/log.ts";
+import { reachable } from "../platform/base/own-host.ts";
+import type { Project } from "../platform/base/types.ts";
+import { findNatsServer } from "../platform/embedded/find-nats-server.ts";
+import { type EmbeddedNats, startEmbeddedNats } from "../platform/embedded/nats-server.ts";
+import { lanes } from "../platform/nats/names.ts";
+import type { Config } from "../platform/settings/config.ts";
 import { type EffectsBeside, startBeside } from "./effects-beside.ts";
 import { requireNamedFolder } from "./effects-folder.ts";
 import { defaultEffectsPort, givenEffectsPort, requireEffectsPort } from "./effects-port.ts";

@@ -3,10 +3,10 @@
 
 import path from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
-import { isProjectId } from "../base/forms.ts";
-import { createLog } from "../base/log.ts";
-import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
-import { configOf } from "../cli/settings.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
+import { configOf } from "../commands/settings.ts";
+import { isProjectId } from "../platform/base/forms.ts";
+import { createLog } from "../platform/base/log.ts";
 import { orUsageFault } from "./or-usage-fault.ts";
 import { type PersonOptions, peopleOf, personSettings, withPersons } from "./sink-persons.ts";
 import { type ReadingOptions, readingOf, withReading } from "./sink-reading.ts";
@@ -54,7 +54,7 @@ function addPostgres(sink: Command, context: CommandContext): void {
     .option("--ddl", "print the tables, and end", false)
     .action(async (named: string | undefined, options: PostgresOptions, command: Command) => {
       if (options.ddl) {
-        const { ddl } = await import("../sinks/postgres/tables.ts");
+        const { ddl } = await import("../readers/sinks/postgres/tables.ts");
         context.stdout.write(ddl(options.schema, options));
         return;
       }
@@ -67,7 +67,7 @@ function addPostgres(sink: Command, context: CommandContext): void {
           "say where to write: penstock sink postgres postgres://user@host/database, or PENSTOCK_SINK_TO",
           usageExitCode,
         );
-      const { PostgresTarget } = await import("../sinks/postgres/postgres-target.ts");
+      const { PostgresTarget } = await import("../readers/sinks/postgres/postgres-target.ts");
       const { runSink } = await import("./sink.ts");
       const { schema, withPerson } = options;
       const target = orUsageFault(() => new PostgresTarget({ url, schema, withPerson }));
@@ -96,11 +96,11 @@ function addClickHouse(sink: Command, context: CommandContext): void {
             "say where to write: penstock sink clickhouse https://user@host:8443, or PENSTOCK_SINK_TO",
             usageExitCode,
           );
-        const { ddl, modernForm } = await import("../sinks/clickhouse/tables.ts");
+        const { ddl, modernForm } = await import("../readers/sinks/clickhouse/tables.ts");
         context.stdout.write(ddl(database, modernForm, options));
         return;
       }
-      const { ClickHouseTarget } = await import("../sinks/clickhouse/clickhouse-target.ts");
+      const { ClickHouseTarget } = await import("../readers/sinks/clickhouse/clickhouse-target.ts");
       const target = orUsageFault(
         () => new ClickHouseTarget({ url, database, makesTables, hasLock, withPerson }),
       );
@@ -125,19 +125,19 @@ function addParquet(sink: Command, context: CommandContext): void {
     async (named: string | undefined, options: ParquetOptions, command: Command) => {
       const config = configOf(command, context);
       const folder = localFolder(named ?? config.sinkTo);
-      const { duckdb } = await import("../sinks/parquet/parquet-maker.ts");
+      const { duckdb } = await import("../readers/sinks/parquet/parquet-maker.ts");
       try {
         duckdb();
       } catch (error) {
         throw new CommandError((error as Error).message);
       }
-      const { whyNeverMade } = await import("../sinks/parquet/parquet-folder.ts");
+      const { whyNeverMade } = await import("../readers/sinks/parquet/parquet-folder.ts");
       const why = whyNeverMade(folder);
       if (why !== undefined)
         throw new CommandError(
           `${folder} cannot be made or written to: ${why}: name another folder`,
         );
-      const { ParquetTarget } = await import("../sinks/parquet/parquet-target.ts");
+      const { ParquetTarget } = await import("../readers/sinks/parquet/parquet-target.ts");
       const { runSink } = await import("./sink.ts");
       const target = new ParquetTarget({
         folder,

@@ -3,14 +3,14 @@
 // right. A sink that runs and goes on elsewhere must not have its names looked up again.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { Log } from "../base/log.ts";
-import { pauseUntilAborted, SparseWarning } from "../base/retry.ts";
-import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
-import { mustBeKnown, registeredProjects } from "../cli/registered-project.ts";
-import type { NatsAccess } from "../nats/access.ts";
-import { connectNats, type NatsLink } from "../nats/link.ts";
-import { NatsRefusedError, violationIn } from "../nats/sign-in.ts";
-import type { Config } from "../settings/config.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
+import { mustBeKnown, registeredProjects } from "../commands/registered-project.ts";
+import type { Log } from "../platform/base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../platform/base/retry.ts";
+import type { NatsAccess } from "../platform/nats/access.ts";
+import { connectNats, type NatsLink } from "../platform/nats/link.ts";
+import { NatsRefusedError, violationIn } from "../platform/nats/sign-in.ts";
+import type { Config } from "../platform/settings/config.ts";
 import { findAccess } from "./find-access.ts";
 import { requireStreams } from "./require-streams.ts";
 

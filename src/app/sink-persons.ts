@@ -2,9 +2,9 @@
 // whether to ask for persons, and whom.
 
 import type { Command } from "commander";
-import { CommandError } from "../cli/context.ts";
-import type { OpenReader } from "../effects/store/open.ts";
-import type { Config, SettingName } from "../settings/config.ts";
+import { CommandError } from "../commands/context.ts";
+import type { Config, SettingName } from "../platform/settings/config.ts";
+import type { OpenReader } from "../readers/effects/store/open.ts";
 
 export interface PersonOptions {
   readonly withPerson: boolean;
@@ -31,14 +31,14 @@ export async function peopleOf(
   { withPerson }: PersonOptions,
 ): Promise<OpenReader | undefined> {
   if (!withPerson) return undefined;
-  const { readerAt, shownPlace, storePlace } = await import("../effects/store/open.ts");
+  const { readerAt, shownPlace, storePlace } = await import("../readers/effects/store/open.ts");
   const { OtherInstallationError, requireInstallation } = await import(
-    "../effects/store/installation.ts"
+    "../readers/effects/store/installation.ts"
   );
   const place = storePlace(config);
   try {
     if (place.kind === "sqlite") {
-      const { mustBeReadable } = await import("../effects/store/sqlite/file-access.ts");
+      const { mustBeReadable } = await import("../readers/effects/store/sqlite/file-access.ts");
       mustBeReadable(place.file);
     }
     const reader = await readerAt(place);

@@ -1,11 +1,11 @@
 // What all sinks take from the command line: which events, and where NATS is.
 
 import { type Command, InvalidArgumentError } from "commander";
-import { isProjectId } from "../base/forms.ts";
-import type { Lane } from "../base/types.ts";
-import { natsSettings, withSettings } from "../cli/settings.ts";
-import { lanes } from "../nats/names.ts";
-import type { SettingName } from "../settings/config.ts";
+import { natsSettings, withSettings } from "../commands/settings.ts";
+import { isProjectId } from "../platform/base/forms.ts";
+import type { Lane } from "../platform/base/types.ts";
+import { lanes } from "../platform/nats/names.ts";
+import type { SettingName } from "../platform/settings/config.ts";
 
 const processSettings: readonly SettingName[] = [
   ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),

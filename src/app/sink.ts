@@ -2,18 +2,18 @@
 // them down in the reverse order. The port answers from the start on.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import { AdminServer } from "../admin/server.ts";
-import { createLog } from "../base/log.ts";
-import type { Lane } from "../base/types.ts";
-import type { CommandContext } from "../cli/context.ts";
-import type { OpenReader } from "../effects/store/open.ts";
-import type { NatsLink } from "../nats/link.ts";
-import type { Config } from "../settings/config.ts";
-import { SinkMetrics } from "../sinks/metrics/sink-metrics.ts";
-import { EventPersons } from "../sinks/persons/event-persons.ts";
-import { SinkCounts } from "../sinks/sink-counts.ts";
-import type { SinkTarget } from "../sinks/sink-target.ts";
-import { type SinkStatus, SinkWriter } from "../sinks/sink-writer.ts";
+import type { CommandContext } from "../commands/context.ts";
+import { AdminServer } from "../gateway/admin/server.ts";
+import { createLog } from "../platform/base/log.ts";
+import type { Lane } from "../platform/base/types.ts";
+import type { NatsLink } from "../platform/nats/link.ts";
+import type { Config } from "../platform/settings/config.ts";
+import type { OpenReader } from "../readers/effects/store/open.ts";
+import { SinkMetrics } from "../readers/sinks/metrics/sink-metrics.ts";
+import { EventPersons } from "../readers/sinks/persons/event-persons.ts";
+import { SinkCounts } from "../readers/sinks/sink-counts.ts";
+import type { SinkTarget } from "../readers/sinks/sink-target.ts";
+import { type SinkStatus, SinkWriter } from "../readers/sinks/sink-writer.ts";
 import { natsHasMoved } from "./find-access.ts";
 import { type NamedProjects, sinkLink } from "./sink-link.ts";
 

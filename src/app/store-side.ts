@@ -2,14 +2,14 @@
 // the registry and the record of what they have sent. It has no logic of its own.
 
 import { randomBytes } from "node:crypto";
-import { connectNats, type NatsLink } from "../nats/link.ts";
-import { StreamStates } from "../nats/readiness.ts";
-import { tellVersionFaults } from "../nats/versions.ts";
-import { openRegistry, type Registry } from "../projects/registry/registry.ts";
-import { storedEvents } from "../projects/registry/stored-events.ts";
-import { UsageWriter } from "../projects/usage/usage-writer.ts";
-import { Streams } from "../streams/ensure.ts";
-import { StreamWatch } from "../streams/watch.ts";
+import { openRegistry, type Registry } from "../gateway/projects/registry/registry.ts";
+import { storedEvents } from "../gateway/projects/registry/stored-events.ts";
+import { UsageWriter } from "../gateway/projects/usage/usage-writer.ts";
+import { Streams } from "../gateway/streams/ensure.ts";
+import { StreamWatch } from "../gateway/streams/watch.ts";
+import { connectNats, type NatsLink } from "../platform/nats/link.ts";
+import { StreamStates } from "../platform/nats/readiness.ts";
+import { tellVersionFaults } from "../platform/nats/versions.ts";
 import type { GatewayBase } from "./gateway-base.ts";
 
 export interface StoreSide {

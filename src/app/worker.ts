@@ -1,9 +1,9 @@
 // The hidden command `worker`, which `serve --workers N` runs N times and nobody runs by hand. Its
 // settings come from the supervisor.
 
-import { createLog } from "../base/log.ts";
-import { type CommandContext, CommandError, usageExitCode } from "../cli/context.ts";
-import { runWorker } from "../workers/worker.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
+import { runWorker } from "../gateway/workers/worker.ts";
+import { createLog } from "../platform/base/log.ts";
 import { startGateway } from "./gateway.ts";
 
 export async function work({ channel, stop }: CommandContext): Promise<void> {

@@ -1,14 +1,14 @@
 // The gateway as several processes: wires the supervisor and the one admin server that speaks for
 // all workers.
 
-import { scrapeContentType, scrapeText, watchProcess } from "../admin/metrics/snapshot.ts";
-import { AdminServer } from "../admin/server.ts";
-import type { Log } from "../base/log.ts";
-import type { CommandContext } from "../cli/context.ts";
-import { instanceOf } from "../nats/instance.ts";
-import type { Config } from "../settings/config.ts";
-import { Supervisor } from "../workers/supervisor.ts";
-import { workerCommand } from "../workers/worker-process.ts";
+import type { CommandContext } from "../commands/context.ts";
+import { scrapeContentType, scrapeText, watchProcess } from "../gateway/admin/metrics/snapshot.ts";
+import { AdminServer } from "../gateway/admin/server.ts";
+import { Supervisor } from "../gateway/workers/supervisor.ts";
+import { workerCommand } from "../gateway/workers/worker-process.ts";
+import type { Log } from "../platform/base/log.ts";
+import { instanceOf } from "../platform/nats/instance.ts";
+import type { Config } from "../platform/settings/config.ts";
 import type { Gateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
 

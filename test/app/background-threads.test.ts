@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect, test } from "vitest";
-import { startTarget } from "../../testkit/hostile.ts";
+import { startTarget } from "../kit/hostile.ts";
 
 interface Thread {
   readonly name: string;

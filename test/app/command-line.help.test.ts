@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { commandLine } from "../../src/app/command-line.ts";
-import { commandWorld } from "../../testkit/command-context.ts";
+import { commandWorld } from "../kit/command-context.ts";
 
 function commandNamed(...names: string[]) {
   let command = commandLine(commandWorld().context);

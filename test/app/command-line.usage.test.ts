@@ -4,8 +4,8 @@
 import { Readable, Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { commandLine } from "../../src/app/command-line.ts";
-import { type CommandContext, CommandError } from "../../src/cli/context.ts";
-import { temporaryFolder } from "../../testkit/processes.ts";
+import { type CommandContext, CommandError } from "../../src/commands/context.ts";
+import { temporaryFolder } from "../kit/processes.ts";
 
 /** What main.ts would show of the error that the command throws. */
 async function faultOf(args: readonly string[]): Promise<CommandError> {

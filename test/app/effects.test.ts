@@ -5,9 +5,9 @@ import { existsSync, readdirSync } from "node:fs";
 import { constants, getPriority } from "node:os";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { readPortNote } from "../../src/cli/effects-port-note.ts";
-import { effectsMetricTable } from "../../src/effects/metrics/metric-table.ts";
-import { gatewayForFile } from "../../testkit/for-file.ts";
+import { readPortNote } from "../../src/commands/effects-port-note.ts";
+import { effectsMetricTable } from "../../src/readers/effects/metrics/metric-table.ts";
+import { gatewayForFile } from "../kit/for-file.ts";
 import {
   ended,
   isRunning,
@@ -15,7 +15,7 @@ import {
   penstockWith,
   type SpeakingProcess,
   temporaryFolder,
-} from "../../testkit/processes.ts";
+} from "../kit/processes.ts";
 
 const gateway = await gatewayForFile();
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];

@@ -2,12 +2,12 @@
 // cause, and does not wait for NATS to say so. Where nothing needs the addon, it starts and waits.
 
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { createLog } from "../../src/base/log.ts";
-import { readConfig } from "../../src/settings/read-config.ts";
+import { createLog } from "../../src/platform/base/log.ts";
+import { readConfig } from "../../src/platform/settings/read-config.ts";
 
 const cause = new Error("not built");
 
-vi.mock("../../src/http/client/connection-id.ts", () => ({
+vi.mock("../../src/gateway/http/client/connection-id.ts", () => ({
   loadConnectionAddon: () => {
     throw cause;
   },

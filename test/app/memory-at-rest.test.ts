@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { getHeapSpaceStatistics } from "node:v8";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { garbageCollector, keepMemoryAtRest, loopWorkShare } from "../../src/app/memory-at-rest.ts";
-import { loadAddon } from "../../src/scan/native.ts";
+import { loadAddon } from "../../src/records/native.ts";
 
 describe("once the load is over", () => {
   beforeEach(() => vi.useFakeTimers());

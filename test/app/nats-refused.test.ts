@@ -3,8 +3,8 @@
 
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { natsServerForFile } from "../../testkit/for-file.ts";
-import { ended, penstockWith, temporaryFolder } from "../../testkit/processes.ts";
+import { natsServerForFile } from "../kit/for-file.ts";
+import { ended, penstockWith, temporaryFolder } from "../kit/processes.ts";
 
 const server = await natsServerForFile({ token: "right" });
 

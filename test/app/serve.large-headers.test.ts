@@ -2,7 +2,7 @@
 // for good.
 
 import { describe, expect, test } from "vitest";
-import { ended, penstock, temporaryFolder } from "../../testkit/processes.ts";
+import { ended, penstock, temporaryFolder } from "../kit/processes.ts";
 
 describe("large headers are taken", () => {
   test("a request with 12 KB of headers is taken, one with 24 KB is refused", async () => {

@@ -2,8 +2,8 @@
 // it without waiting.
 
 import { describe, expect, test } from "vitest";
-import { readConnectionNote } from "../../src/embedded/nats-config.ts";
-import { ended, isRunning, penstock, temporaryFolder } from "../../testkit/processes.ts";
+import { readConnectionNote } from "../../src/platform/embedded/nats-config.ts";
+import { ended, isRunning, penstock, temporaryFolder } from "../kit/processes.ts";
 
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
 

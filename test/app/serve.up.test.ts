@@ -5,14 +5,8 @@ import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, test } from "vitest";
-import { readConnectionNote } from "../../src/embedded/nats-config.ts";
-import {
-  ended,
-  isRunning,
-  penstock,
-  penstockWith,
-  temporaryFolder,
-} from "../../testkit/processes.ts";
+import { readConnectionNote } from "../../src/platform/embedded/nats-config.ts";
+import { ended, isRunning, penstock, penstockWith, temporaryFolder } from "../kit/processes.ts";
 
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
 

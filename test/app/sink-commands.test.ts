@@ -3,8 +3,8 @@
 import { Command, CommanderError } from "commander";
 import { expect, test } from "vitest";
 import { addSinks } from "../../src/app/sink-commands.ts";
-import { CommandError } from "../../src/cli/context.ts";
-import { commandWorld } from "../../testkit/command-context.ts";
+import { CommandError } from "../../src/commands/context.ts";
+import { commandWorld } from "../kit/command-context.ts";
 
 async function saidTo(line: string): Promise<unknown> {
   const program = new Command().exitOverride();

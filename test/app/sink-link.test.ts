@@ -5,12 +5,12 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
-import { addProject } from "../../src/projects/registry/commands.ts";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
-import { startUpstream } from "../../testkit/posthog-upstream.ts";
-import { ended, penstock, temporaryFolder } from "../../testkit/processes.ts";
-import { makeStreams, storeFrames } from "../../testkit/stored-events.ts";
+import { addProject } from "../../src/gateway/projects/registry/commands.ts";
 import { blocksOf } from "../docs/docs-kit.ts";
+import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import { startUpstream } from "../kit/posthog-upstream.ts";
+import { ended, penstock, temporaryFolder } from "../kit/processes.ts";
+import { makeStreams, storeFrames } from "../kit/stored-events.ts";
 
 const slow = { timeout: 30_000 };
 const uuid = "0190c8b2-7f3a-7c11-9d2e-3f4a5b6c7d8e";

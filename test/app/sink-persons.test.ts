@@ -2,8 +2,8 @@
 
 import { expect, onTestFinished, test } from "vitest";
 import { peopleOf } from "../../src/app/sink-persons.ts";
-import { readConfig } from "../../src/settings/read-config.ts";
-import { openedStore, startDatabases, urlOf } from "../../testkit/effects-databases.ts";
+import { readConfig } from "../../src/platform/settings/read-config.ts";
+import { openedStore, startDatabases, urlOf } from "../kit/effects-databases.ts";
 
 test("the database of another installation is refused, one that is away is waited for", async () => {
   const databases = await startDatabases("SQLite");

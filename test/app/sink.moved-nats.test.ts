@@ -3,7 +3,7 @@
 import { rmSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { ended, penstock, temporaryFolder } from "../../testkit/processes.ts";
+import { ended, penstock, temporaryFolder } from "../kit/processes.ts";
 
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
 const within = { timeout: 30_000 };

@@ -5,8 +5,8 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { expect, onTestFinished } from "vitest";
-import type { TestNatsServer } from "../../testkit/nats-server.ts";
-import { saidBy } from "../../testkit/processes.ts";
+import type { TestNatsServer } from "../kit/nats-server.ts";
+import { saidBy } from "../kit/processes.ts";
 import type { Env } from "./files-kit.ts";
 
 export interface RunningPenstock {

@@ -18,9 +18,9 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { readStaticFiles } from "../../src/http/pages/static-files.ts";
-import { readFrames } from "../../testkit/gateway.ts";
-import { findNatsServer, startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { readStaticFiles } from "../../src/gateway/http/pages/static-files.ts";
+import { readFrames } from "../kit/gateway.ts";
+import { findNatsServer, startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { bundleEnv, runCommand, speaking, startPenstock } from "./bundle-kit.ts";
 import { readDeploy, root } from "./files-kit.ts";
 
@@ -108,7 +108,7 @@ describe("the bundle runs by itself", () => {
         "dist",
         "docs",
         "node_modules",
-        "openapi.yaml",
+        "docs/openapi.yaml",
         "package.json",
         "penstock-0.1.0.tgz",
         "posthog-js",

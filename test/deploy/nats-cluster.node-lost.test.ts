@@ -3,8 +3,8 @@
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test, vi } from "vitest";
-import { readFrames, startTestGateway, until } from "../../testkit/gateway.ts";
-import { startCluster, syncsAlways } from "../../testkit/nats-layouts.ts";
+import { readFrames, startTestGateway, until } from "../kit/gateway.ts";
+import { startCluster, syncsAlways } from "../kit/nats-layouts.ts";
 
 const nodes = await startCluster();
 const urls = nodes.map(({ url }) => url).join(",");

@@ -4,8 +4,8 @@
 
 import { rmSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
-import { readFrames, startTestGateway, until } from "../../testkit/gateway.ts";
-import { startHub } from "../../testkit/nats-layouts.ts";
+import { readFrames, startTestGateway, until } from "../kit/gateway.ts";
+import { startHub } from "../kit/nats-layouts.ts";
 
 const hub = await startHub();
 const leaf = await hub.leaf("leaf-1");

@@ -3,16 +3,16 @@
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
-import { readUsage } from "../../src/projects/usage/usage.ts";
+import { readUsage } from "../../src/gateway/projects/usage/usage.ts";
 import {
   readFrames,
   startTestGateway,
   type TestGateway,
   type TestProject,
   until,
-} from "../../testkit/gateway.ts";
-import { startHub, syncsAlways } from "../../testkit/nats-layouts.ts";
-import type { TestNatsServer } from "../../testkit/nats-server.ts";
+} from "../kit/gateway.ts";
+import { startHub, syncsAlways } from "../kit/nats-layouts.ts";
+import type { TestNatsServer } from "../kit/nats-server.ts";
 
 const hub = await startHub();
 const leaves: TestNatsServer[] = [];

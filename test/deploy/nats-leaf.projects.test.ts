@@ -4,9 +4,9 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
-import { addProject } from "../../src/projects/registry/commands.ts";
-import { startTestGateway, type TestGateway, until } from "../../testkit/gateway.ts";
-import { startHub } from "../../testkit/nats-layouts.ts";
+import { addProject } from "../../src/gateway/projects/registry/commands.ts";
+import { startTestGateway, type TestGateway, until } from "../kit/gateway.ts";
+import { startHub } from "../kit/nats-layouts.ts";
 
 const hub = await startHub();
 const leaf = await hub.leaf("leaf-1");

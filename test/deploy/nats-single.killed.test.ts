@@ -3,8 +3,8 @@
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";
-import { startTestGateway } from "../../testkit/gateway.ts";
-import { startNode, syncsAlways } from "../../testkit/nats-layouts.ts";
+import { startTestGateway } from "../kit/gateway.ts";
+import { startNode, syncsAlways } from "../kit/nats-layouts.ts";
 
 const server = await startNode({ file: "single.conf" });
 const gateway = await startTestGateway({ server });

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { parse, stringify } from "yaml";
-import { testProgram } from "../../testkit/test-program.ts";
+import { testProgram } from "../kit/test-program.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 export const prometheusDir = path.join(root, "deploy/prometheus");

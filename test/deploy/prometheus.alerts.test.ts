@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { testProgram } from "../../testkit/test-program.ts";
+import { testProgram } from "../kit/test-program.ts";
 import { fetchMsMax, prometheusDir, promtool, readRules, root } from "./prometheus-kit.ts";
 
 interface Scenario {

@@ -6,9 +6,9 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { dashboardText } from "../../deploy/grafana/dashboard.ts";
-import { metricTable as gatewayMetrics } from "../../src/admin/metrics/metric-table.ts";
-import { effectsMetricTable } from "../../src/effects/metrics/metric-table.ts";
-import { sinkMetricTable } from "../../src/sinks/metrics/metric-table.ts";
+import { metricTable as gatewayMetrics } from "../../src/gateway/admin/metrics/metric-table.ts";
+import { effectsMetricTable } from "../../src/readers/effects/metrics/metric-table.ts";
+import { sinkMetricTable } from "../../src/readers/sinks/metrics/metric-table.ts";
 import { type DashboardPanel, dashboardPanels, dashboardQueries } from "./dashboard-kit.ts";
 import { readRules, root } from "./prometheus-kit.ts";
 

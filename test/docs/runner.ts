@@ -5,10 +5,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { freePort } from "../../src/embedded/free-port.ts";
-import { until } from "../../testkit/gateway.ts";
-import { findNatsServer } from "../../testkit/nats-server.ts";
-import { saidBy } from "../../testkit/processes.ts";
+import { freePort } from "../../src/platform/embedded/free-port.ts";
+import { until } from "../kit/gateway.ts";
+import { findNatsServer } from "../kit/nats-server.ts";
+import { saidBy } from "../kit/processes.ts";
 import { type Block, blocksOf, markdownFiles, root, testName } from "./docs-kit.ts";
 
 export const marked = markdownFiles().flatMap((file) =>

@@ -4,11 +4,11 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { ddl, modernForm } from "../../src/sinks/clickhouse/tables.ts";
-import { createAuthority } from "../../testkit/certificates.ts";
-import { askedClickHouse as asked } from "../../testkit/clickhouse-rows.ts";
-import { clickHousesForFile, gatewayForFile } from "../../testkit/for-file.ts";
-import { ended, penstock, penstockWith } from "../../testkit/processes.ts";
+import { ddl, modernForm } from "../../src/readers/sinks/clickhouse/tables.ts";
+import { createAuthority } from "../kit/certificates.ts";
+import { askedClickHouse as asked } from "../kit/clickhouse-rows.ts";
+import { clickHousesForFile, gatewayForFile } from "../kit/for-file.ts";
+import { ended, penstock, penstockWith } from "../kit/processes.ts";
 import { root } from "./docs-kit.ts";
 
 const gateway = await gatewayForFile();

@@ -4,9 +4,9 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { gatewayForFile } from "../../testkit/for-file.ts";
-import { askedOfParquet } from "../../testkit/parquet-rows.ts";
-import { ended, penstock, temporaryFolder } from "../../testkit/processes.ts";
+import { gatewayForFile } from "../kit/for-file.ts";
+import { askedOfParquet } from "../kit/parquet-rows.ts";
+import { ended, penstock, temporaryFolder } from "../kit/processes.ts";
 import { root } from "./docs-kit.ts";
 
 const gateway = await gatewayForFile();

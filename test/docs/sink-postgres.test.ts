@@ -4,10 +4,10 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { ddl } from "../../src/sinks/postgres/tables.ts";
-import { gatewayForFile, postgresForFile } from "../../testkit/for-file.ts";
-import { asked } from "../../testkit/postgres-rows.ts";
-import { ended, penstock, penstockWith } from "../../testkit/processes.ts";
+import { ddl } from "../../src/readers/sinks/postgres/tables.ts";
+import { gatewayForFile, postgresForFile } from "../kit/for-file.ts";
+import { asked } from "../kit/postgres-rows.ts";
+import { ended, penstock, penstockWith } from "../kit/processes.ts";
 import { root } from "./docs-kit.ts";
 
 const gateway = await gatewayForFile();

@@ -7,12 +7,12 @@ import path from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
-import { addProject } from "../../src/projects/registry/commands.ts";
-import { gatewayForFile } from "../../testkit/for-file.ts";
-import { startNatsServer } from "../../testkit/nats-server.ts";
-import { startUpstream } from "../../testkit/posthog-upstream.ts";
-import { ended, penstock, penstockWith } from "../../testkit/processes.ts";
-import { makeStreams, storeFrames } from "../../testkit/stored-events.ts";
+import { addProject } from "../../src/gateway/projects/registry/commands.ts";
+import { gatewayForFile } from "../kit/for-file.ts";
+import { startNatsServer } from "../kit/nats-server.ts";
+import { startUpstream } from "../kit/posthog-upstream.ts";
+import { ended, penstock, penstockWith } from "../kit/processes.ts";
+import { makeStreams, storeFrames } from "../kit/stored-events.ts";
 import { blocksOf } from "./docs-kit.ts";
 
 const gateway = await gatewayForFile();

@@ -15,10 +15,10 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { grouped } from "../../src/cli/import/counts.ts";
-import { postgresForFile } from "../../testkit/for-file.ts";
-import { asked } from "../../testkit/postgres-rows.ts";
-import { temporaryFolder } from "../../testkit/processes.ts";
+import { grouped } from "../../src/commands/import/counts.ts";
+import { postgresForFile } from "../kit/for-file.ts";
+import { asked } from "../kit/postgres-rows.ts";
+import { temporaryFolder } from "../kit/processes.ts";
 import { type Block, blocksOf, root, testName } from "./docs-kit.ts";
 import { interrupt, Runner, type Spoken } from "./runner.ts";
 

@@ -8,7 +8,7 @@ import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { linkPackages, root, setupEnvironment, smallProject, write } from "./setup-kit.ts";
 
-const connectionAddon = "src/http/addon";
+const connectionAddon = "src/gateway/http/addon";
 
 test("a path with spaces gets the addons: built once, loaded, and their faults told", () => {
   const folder = smallProject({ name: "pen stock's #1", npm: "#!/bin/sh\nexit 1\n" });
@@ -31,7 +31,7 @@ test("a path with spaces gets the addons: built once, loaded, and their faults t
       "setup: building the native scanner\nsetup: building the connection addon\nsetup: compiling TypeScript\n",
   });
   for (const addon of [
-    "src/scan/addon/build/Release/tiny.node",
+    "src/records/addon/build/Release/tiny.node",
     `${connectionAddon}/build/Release/connection_id.node`,
   ]) {
     execFileSync(process.execPath, ["-e", "require(process.argv[1])", path.join(folder, addon)]);
@@ -39,7 +39,7 @@ test("a path with spaces gets the addons: built once, loaded, and their faults t
   expect(setUp()).toMatchObject({ status: 0, stdout: "", stderr: "" });
 
   const faults = [
-    { file: "src/scan/addon/tiny.cc", name: "native scanner" },
+    { file: "src/records/addon/tiny.cc", name: "native scanner" },
     { file: `${connectionAddon}/connection_id.cc`, name: "connection addon" },
   ];
   for (const { file } of faults) write(path.join(folder, file), "#error this is wrong\n");

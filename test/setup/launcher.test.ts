@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../../testkit/processes.ts";
+import { temporaryFolder } from "../kit/processes.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 

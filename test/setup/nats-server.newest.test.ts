@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { temporaryFolder } from "../../testkit/processes.ts";
+import { temporaryFolder } from "../kit/processes.ts";
 import { root, write } from "./setup-kit.ts";
 
 const aptGet = `#!/bin/sh

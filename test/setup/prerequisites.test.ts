@@ -5,7 +5,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { temporaryFolder } from "../../testkit/processes.ts";
+import { temporaryFolder } from "../kit/processes.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 

@@ -4,8 +4,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { findNatsServer } from "../../testkit/nats-server.ts";
-import { isRunning, temporaryFolder } from "../../testkit/processes.ts";
+import { findNatsServer } from "../kit/nats-server.ts";
+import { isRunning, temporaryFolder } from "../kit/processes.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 const addonSource = `#include <node_api.h>
@@ -37,12 +37,12 @@ export function smallProject({ name = "project", npm }: { name?: string; npm: st
     path.join(folder, "src/main.ts"),
     'console.log("one", process.argv[2]);\nprocess.exitCode = 3;\n',
   );
-  write(path.join(folder, "src/admin/live/page/page.html"), "<p>one</p>\n");
+  write(path.join(folder, "src/live/page/page.html"), "<p>one</p>\n");
   write(
-    path.join(folder, "src/scan/addon/binding.gyp"),
+    path.join(folder, "src/records/addon/binding.gyp"),
     '{"targets":[{"target_name":"tiny","sources":["tiny.cc"]}]}',
   );
-  write(path.join(folder, "src/scan/addon/tiny.cc"), addonSource);
+  write(path.join(folder, "src/records/addon/tiny.cc"), addonSource);
   write(path.join(folder, "bin/npm"), npm);
   chmodSync(path.join(folder, "bin/npm"), 0o755);
   return folder;

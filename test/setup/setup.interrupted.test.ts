@@ -6,7 +6,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { constants } from "node:os";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ended } from "../../testkit/processes.ts";
+import { ended } from "../kit/processes.ts";
 import { root, setUp, smallProject, stillRuns, write } from "./setup-kit.ts";
 
 /** A set-up begins with several programs, for which a busy machine may have little time. */

@@ -31,7 +31,7 @@ test("a second run has nothing to do: build, build at once, build nothing, build
   expect(first.stdout).toContain(`waiting for the set-up that runs as process ${other.pid}`);
   expect(first.status).toBe(0);
   expect(await otherEnded).toBe(0);
-  expect(readdirSync(path.join(folder, "src/scan/addon/build/Release"))).toContain("tiny.node");
+  expect(readdirSync(path.join(folder, "src/records/addon/build/Release"))).toContain("tiny.node");
 
   const beganMs = performance.now();
   const second = script("setup.mjs");

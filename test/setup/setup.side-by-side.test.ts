@@ -6,7 +6,7 @@ import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync } from "node:f
 import { constants } from "node:os";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ended } from "../../testkit/processes.ts";
+import { ended } from "../kit/processes.ts";
 import { type SetUp, setUp, smallProject, stillRuns, write } from "./setup-kit.ts";
 
 const programs = ["npm", "apt-get"] as const;

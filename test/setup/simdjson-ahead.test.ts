@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { ended } from "../../testkit/processes.ts";
+import { ended } from "../kit/processes.ts";
 import { root, setUp, smallProject, write } from "./setup-kit.ts";
 
 const mark = "this simdjson was compiled ahead";
@@ -39,8 +39,8 @@ NAPI_MODULE(tiny, Init)
 
 function projectWith(integrity: (packed: Buffer) => string): string {
   const folder = smallProject({ npm });
-  write(path.join(folder, "src/scan/addon/binding.gyp"), binding);
-  write(path.join(folder, "src/scan/addon/tiny.cc"), tiny);
+  write(path.join(folder, "src/records/addon/binding.gyp"), binding);
+  write(path.join(folder, "src/records/addon/tiny.cc"), tiny);
   const source = `extern "C" const char* mark() { return "${mark}"; }\n`;
   write(path.join(folder, "package/src/simdjson.cpp"), source);
   const archive = path.join(folder, "simdjson.tgz");
@@ -59,7 +59,7 @@ async function isBuiltAhead(folder: string): Promise<boolean> {
   expect(run.said()).not.toContain("WARNING");
   expect(readFileSync(path.join(folder, "packed"), "utf8")).toMatch(/^@nozbe\/simdjson@\d/);
   expect(existsSync(path.join(folder, ".cache/simdjson-ahead"))).toBe(false);
-  const built = readFileSync(path.join(folder, "src/scan/addon/build/Release/tiny.node"));
+  const built = readFileSync(path.join(folder, "src/records/addon/build/Release/tiny.node"));
   return built.includes(mark);
 }
 

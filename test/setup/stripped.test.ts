@@ -4,7 +4,7 @@
 import { spawnSync } from "node:child_process";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../../testkit/processes.ts";
+import { temporaryFolder } from "../kit/processes.ts";
 import { write } from "./setup-kit.ts";
 
 const main = path.join(import.meta.dirname, "../../scripts/lib/stripped.mjs");

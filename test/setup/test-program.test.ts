@@ -5,7 +5,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { temporaryFolder } from "../../testkit/processes.ts";
+import { temporaryFolder } from "../kit/processes.ts";
 import { root, write } from "./setup-kit.ts";
 
 const standIn = '#!/bin/sh\necho "version 2.42.0" ; test "$1" = --version\n';

@@ -16,13 +16,13 @@ function exitOf(file: string, ...args: string[]): readonly [number | null, strin
 }
 
 test.each([
-  ["tools/load/load.ts", ["--bogus"], "unknown option '--bogus'"],
-  ["tools/bench/main.ts", ["--bogus"], "unknown option '--bogus'"],
-  ["tools/faults/run.ts", ["no-such-scenario"], "no such scenario"],
-  ["tools/faults/run.ts", ["--soak", "long", "--network", "proxies"], "a soak has one nats-server"],
-  ["tools/faults/run.ts", ["--delay-ms", "far"], "must be a whole number up to 10000"],
+  ["bench/load/load.ts", ["--bogus"], "unknown option '--bogus'"],
+  ["bench/main.ts", ["--bogus"], "unknown option '--bogus'"],
+  ["test/faults/run.ts", ["no-such-scenario"], "no such scenario"],
+  ["test/faults/run.ts", ["--soak", "long", "--network", "proxies"], "a soak has one nats-server"],
+  ["test/faults/run.ts", ["--delay-ms", "far"], "must be a whole number up to 10000"],
   [
-    "tools/faults/run.ts",
+    "test/faults/run.ts",
     ["--delay-ms", "30", "--network", "namespaces"],
     "namespaces cannot delay",
   ],
@@ -34,9 +34,6 @@ test.each([
   expect(exitOf(file, ...args)).toEqual([2, expect.stringContaining(words)]);
 });
 
-test.each(["tools/load/load.ts", "tools/bench/main.ts", "tools/faults/run.ts"])(
-  "%s --help",
-  (file) => {
-    expect(exitOf(file, "--help")).toEqual([0, expect.stringContaining("Usage:")]);
-  },
-);
+test.each(["bench/load/load.ts", "bench/main.ts", "test/faults/run.ts"])("%s --help", (file) => {
+  expect(exitOf(file, "--help")).toEqual([0, expect.stringContaining("Usage:")]);
+});

@@ -5,8 +5,8 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startTestGateway, type TestGateway } from "../../../testkit/gateway.ts";
-import { type ClusterStore, createClusterStore } from "../../../tools/faults/cluster-store.ts";
+import { type ClusterStore, createClusterStore } from "../../faults/cluster-store.ts";
+import { startTestGateway, type TestGateway } from "../../kit/gateway.ts";
 
 const made = [
   "KV_penstock_projects",

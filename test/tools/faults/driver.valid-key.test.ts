@@ -4,9 +4,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { startDriver } from "../../../tools/faults/driver.ts";
-import { createEvents } from "../../../tools/faults/event-kinds.ts";
-import type { LoadShape } from "../../../tools/faults/senders.ts";
+import { startDriver } from "../../faults/driver.ts";
+import { createEvents } from "../../faults/event-kinds.ts";
+import type { LoadShape } from "../../faults/senders.ts";
 
 const shape: LoadShape = {
   singleConnections: 1,

@@ -2,8 +2,8 @@
 
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
-import { findNatsServer } from "../../../testkit/nats-server.ts";
-import { runImportKilled } from "../../../tools/faults/import/import-killed.ts";
+import { runImportKilled } from "../../faults/import/import-killed.ts";
+import { findNatsServer } from "../../kit/nats-server.ts";
 
 test("an import that is killed and started again stores every line once, in order", async () => {
   const seed = randomInt(2 ** 32);

@@ -1,7 +1,7 @@
 // Which requests without an answer count against a gateway that was told to stop.
 
 import { expect, test } from "vitest";
-import { lostAnswers } from "../../../tools/faults/lost-answers.ts";
+import { lostAnswers } from "../../faults/lost-answers.ts";
 
 const closings = [
   { fromMs: 1_000, toMs: 1_500 },

@@ -6,7 +6,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { removeStaleNamespaces } from "../../../tools/faults/namespaces.ts";
+import { removeStaleNamespaces } from "../../faults/namespaces.ts";
 import { networkKindsHere } from "./network-kinds.ts";
 
 const folder = "/var/run/netns";

@@ -1,8 +1,8 @@
 // The kinds of network that can be made on this host. What cannot is said, once for each file that
 // asks.
 
-import type { NetworkKind } from "../../../tools/faults/cluster-network.ts";
-import { whyNoNamespaces } from "../../../tools/faults/namespaces.ts";
+import type { NetworkKind } from "../../faults/cluster-network.ts";
+import { whyNoNamespaces } from "../../faults/namespaces.ts";
 
 export function networkKindsHere(): readonly NetworkKind[] {
   const why = whyNoNamespaces();

@@ -1,7 +1,7 @@
 // A run that makes a network with a process in it, says so, and does not end by itself.
 
 import { spawn } from "node:child_process";
-import { createNetworkOfNamespaces } from "../../../tools/faults/network-of-namespaces.ts";
+import { createNetworkOfNamespaces } from "../../faults/network-of-namespaces.ts";
 
 const network = createNetworkOfNamespaces([1]);
 const [program, ...args] = [...network.placeOf(0).command, "sleep", "600"];

@@ -4,9 +4,9 @@
 import { spawn } from "node:child_process";
 import path from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { freePort } from "../../../src/embedded/free-port.ts";
-import type { NetworkOfNodes, Place } from "../../../tools/faults/cluster-network.ts";
-import { createClusterNetwork } from "../../../tools/faults/networks.ts";
+import { freePort } from "../../../src/platform/embedded/free-port.ts";
+import type { NetworkOfNodes, Place } from "../../faults/cluster-network.ts";
+import { createClusterNetwork } from "../../faults/networks.ts";
 import { networkKindsHere } from "./network-kinds.ts";
 
 const kinds = networkKindsHere();

@@ -4,8 +4,8 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
-import { createClusterStore } from "../../../tools/faults/cluster-store.ts";
-import { differencesBetween, differencesOf } from "../../../tools/faults/replicas.ts";
+import { createClusterStore } from "../../faults/cluster-store.ts";
+import { differencesBetween, differencesOf } from "../../faults/replicas.ts";
 
 const stream = "PENSTOCK_LIVE_0";
 const messages = 20;

@@ -4,14 +4,14 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventText } from "../../../tools/faults/bodies.ts";
-import { connectReader } from "../../../tools/faults/connect-reader.ts";
-import { createEvents, type Events, type KindOfEvent } from "../../../tools/faults/event-kinds.ts";
-import { brokenPromises } from "../../../tools/faults/run-scenario.ts";
-import type { Store } from "../../../tools/faults/scenario.ts";
-import { createStreamReader } from "../../../tools/faults/settle.ts";
-import { createSingleStore } from "../../../tools/faults/single-store.ts";
-import type { Verdict } from "../../../tools/load/ledger.ts";
+import type { Verdict } from "../../../bench/load/ledger.ts";
+import { eventText } from "../../faults/bodies.ts";
+import { connectReader } from "../../faults/connect-reader.ts";
+import { createEvents, type Events, type KindOfEvent } from "../../faults/event-kinds.ts";
+import { brokenPromises } from "../../faults/run-scenario.ts";
+import type { Store } from "../../faults/scenario.ts";
+import { createStreamReader } from "../../faults/settle.ts";
+import { createSingleStore } from "../../faults/single-store.ts";
 
 const stream = "PENSTOCK_LIVE_0";
 const paddingBytes = 50;

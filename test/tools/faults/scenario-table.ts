@@ -7,7 +7,7 @@
 export type Count = "none" | "some" | "over 100";
 
 export interface ShortRun {
-  /** The name that it has in tools/faults. */
+  /** The name that it has in test/faults. */
   readonly scenario: string;
   readonly shows: string;
   /** Default: single events, batches and large requests together. */

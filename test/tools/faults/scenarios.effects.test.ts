@@ -2,10 +2,10 @@
 
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
-import { findNatsServer, oldestNatsServer } from "../../../testkit/nats-server.ts";
-import { runEffectsScenario } from "../../../tools/faults/effects/run-effects-scenario.ts";
-import { databasesOf } from "../../../tools/faults/effects/scenario.ts";
-import { effectsScenarios } from "../../../tools/faults/effects/scenarios.ts";
+import { runEffectsScenario } from "../../faults/effects/run-effects-scenario.ts";
+import { databasesOf } from "../../faults/effects/scenario.ts";
+import { effectsScenarios } from "../../faults/effects/scenarios.ts";
+import { findNatsServer, oldestNatsServer } from "../../kit/nats-server.ts";
 
 // A nats-server of each version that is supported has its turn.
 const servers = {

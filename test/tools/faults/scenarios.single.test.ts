@@ -1,13 +1,13 @@
 // Faults of one nats-server, of the gateway, of its clients and of their host.
 
 import { expect, test } from "vitest";
-import { scenarios } from "../../../tools/faults/scenarios.ts";
+import { scenarios } from "../../faults/scenarios.ts";
 import { clusterRuns, networkRuns, onlyInFullForm, singleRuns } from "./scenario-table.ts";
 import { testShortRuns } from "./short-run.ts";
 
 testShortRuns(singleRuns);
 
-test("every scenario of tools/faults is run here, or is one for the full form alone", () => {
+test("every scenario of test/faults is run here, or is one for the full form alone", () => {
   const runHere = [...singleRuns, ...clusterRuns, ...networkRuns].map(({ scenario }) => scenario);
   expect([...new Set(runHere), ...onlyInFullForm].sort()).toEqual(
     scenarios.map(({ name }) => name).sort(),

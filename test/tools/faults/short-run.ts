@@ -5,11 +5,11 @@
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
-import { findNatsServer, oldestNatsServer } from "../../../testkit/nats-server.ts";
-import type { NetworkKind } from "../../../tools/faults/cluster-network.ts";
-import { type RunResult, runScenario } from "../../../tools/faults/run-scenario.ts";
-import type { Scenario } from "../../../tools/faults/scenario.ts";
-import { scenarios } from "../../../tools/faults/scenarios.ts";
+import type { NetworkKind } from "../../faults/cluster-network.ts";
+import { type RunResult, runScenario } from "../../faults/run-scenario.ts";
+import type { Scenario } from "../../faults/scenario.ts";
+import { scenarios } from "../../faults/scenarios.ts";
+import { findNatsServer, oldestNatsServer } from "../../kit/nats-server.ts";
 import { networkKindsHere } from "./network-kinds.ts";
 import type { Count, ShortRun } from "./scenario-table.ts";
 
@@ -63,7 +63,7 @@ async function shortRun(
 
 function scenarioNamed(name: string): Scenario {
   const scenario = scenarios.find((one) => one.name === name);
-  if (scenario === undefined) throw new Error(`run ${name}: tools/faults has no such scenario`);
+  if (scenario === undefined) throw new Error(`run ${name}: test/faults has no such scenario`);
   return scenario;
 }
 

@@ -2,7 +2,7 @@
 // what is there twice.
 
 import { describe, expect, test } from "vitest";
-import { gatewayForFile } from "../../../testkit/for-file.ts";
+import { gatewayForFile } from "../../kit/for-file.ts";
 import { load, sayStored, short, standIn } from "./load-kit.ts";
 
 const gateway = await gatewayForFile();

@@ -7,8 +7,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { onTestFinished } from "vitest";
-import { listenedTo } from "../../../testkit/processes.ts";
-import type { Result } from "../../../tools/load/result.ts";
+import type { Result } from "../../../bench/load/result.ts";
+import { listenedTo } from "../../kit/processes.ts";
 
 interface Finished {
   readonly code: number | null;
@@ -22,7 +22,7 @@ export interface Started {
   readonly finished: Promise<Finished>;
 }
 
-const main = path.resolve(import.meta.dirname, "../../../tools/load/load.ts");
+const main = path.resolve(import.meta.dirname, "../../../bench/load/load.ts");
 export const short = ["--duration", "1", "--warm-up", "0"];
 
 export function startLoad(...args: string[]): Started {

@@ -2,8 +2,8 @@
 // then.
 
 import { expect, test } from "vitest";
-import { until } from "../../../testkit/gateway.ts";
-import type { Result } from "../../../tools/load/result.ts";
+import type { Result } from "../../../bench/load/result.ts";
+import { until } from "../../kit/gateway.ts";
 import { sayStored, standIn, startLoad } from "./load-kit.ts";
 
 test("Ctrl-C ends it with the report: SIGINT in the middle", async () => {

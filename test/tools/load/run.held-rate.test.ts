@@ -3,10 +3,10 @@
 
 import { mkdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { natsFolder, writeConnectionNote } from "../../../src/embedded/nats-config.ts";
-import { identify } from "../../../src/embedded/process-identity.ts";
-import { gatewayForFile } from "../../../testkit/for-file.ts";
-import { temporaryFolder } from "../../../testkit/processes.ts";
+import { natsFolder, writeConnectionNote } from "../../../src/platform/embedded/nats-config.ts";
+import { identify } from "../../../src/platform/embedded/process-identity.ts";
+import { gatewayForFile } from "../../kit/for-file.ts";
+import { temporaryFolder } from "../../kit/processes.ts";
 import { load, short, startLoad } from "./load-kit.ts";
 
 const gateway = await gatewayForFile();

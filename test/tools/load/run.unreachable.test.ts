@@ -3,7 +3,7 @@
 
 import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { temporaryFolder } from "../../../testkit/processes.ts";
+import { temporaryFolder } from "../../kit/processes.ts";
 import { load, short, standIn, startLoad } from "./load-kit.ts";
 
 async function unusedPort(): Promise<number> {

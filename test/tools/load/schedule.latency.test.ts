@@ -2,7 +2,7 @@
 // were due, they show it in the percentiles; counted from when they were sent, hardly one does.
 
 import { describe, expect, onTestFinished, test } from "vitest";
-import { startTestGateway, until } from "../../../testkit/gateway.ts";
+import { startTestGateway, until } from "../../kit/gateway.ts";
 import { load, standIn } from "./load-kit.ts";
 
 const frozenMs = 1_000;

@@ -1,0 +1,76 @@
+// Applies what is in the streams, in a process of its own: how long it took from one sequence to
+// another, its CPU and its memory. The database is named by its url.
+
+import { connect } from "@nats-io/transport-node";
+import type { EffectsStore } from "../../src/readers/effects/store/port.ts";
+import { PostgresStore } from "../../src/readers/effects/store/postgres/store.ts";
+import { SqliteStore } from "../../src/readers/effects/store/sqlite/store.ts";
+import { EffectsWriter } from "../../src/readers/effects/writer/effects-writer.ts";
+import { eventsInFrame } from "./histories.ts";
+
+export interface EffectsJob {
+  readonly natsUrl: string;
+  /** `postgres://…`, or the file of a SQLite database. */
+  readonly database: string;
+  readonly stream: string;
+  readonly from: number;
+  readonly to: number;
+  /** Whether to count how links ended. */
+  readonly countsLinks: boolean;
+}
+
+export interface EffectsAnswer {
+  readonly events: number;
+  readonly seconds: number;
+  readonly cpuSeconds: number;
+  readonly rssPeakBytes: number;
+  /** How many links ended how, from the beginning of the stream; empty where that is not asked. */
+  readonly links: Readonly<Record<string, number>>;
+}
+
+const microsPerSecond = 1e6;
+const kibibyte = 1_024;
+const job = JSON.parse(process.argv[2] ?? "") as EffectsJob;
+const { natsUrl, database, stream, from, to } = job;
+const log = { info: () => {}, warn: () => {}, error: console.error };
+const connection = await connect({ servers: natsUrl });
+const store: EffectsStore = database.startsWith("postgres:")
+  ? new PostgresStore({ url: database })
+  : new SqliteStore({ file: database });
+await store.open();
+const writer = new EffectsWriter({ connection, prefix: "penstock", store, log: log as never });
+writer.start();
+await writer.positionReached(stream, from);
+// A commit may go beyond what was waited for, and more is applied than is committed.
+const begun = committed();
+const before = { ms: performance.now(), cpu: process.cpuUsage() };
+await writer.positionReached(stream, to);
+if (begun >= to) throw new Error("one commit had all of it: the history is too short");
+const cpu = process.cpuUsage(before.cpu);
+const measured = {
+  events: (to - begun) * eventsInFrame,
+  seconds: (performance.now() - before.ms) / 1_000,
+  cpuSeconds: (cpu.user + cpu.system) / microsPerSecond,
+  rssPeakBytes: process.resourceUsage().maxRSS * kibibyte,
+};
+await writer.close();
+const answer: EffectsAnswer = { ...measured, links: job.countsLinks ? await links() : {} };
+await store.close();
+await connection.close();
+process.send?.(answer);
+process.disconnect?.();
+
+/** The last frame that is in the database. */
+function committed(): number {
+  const { streams } = writer.status(Date.now());
+  return streams.find((one) => one.stream === stream)?.sequence ?? 0;
+}
+
+async function links(): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for await (const line of store.reader.dump()) {
+    const outcome = /"outcome":"(\w+)"/.exec(line)?.[1];
+    if (outcome !== undefined) counts[outcome] = (counts[outcome] ?? 0) + 1;
+  }
+  return counts;
+}

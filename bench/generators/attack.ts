@@ -1,0 +1,97 @@
+// Sends one body over and over on many connections, whatever is answered: the load that others are
+// measured beside. A connection that is closed is opened again. Bodies may come without their last
+// byte, which never comes, or as chunks of one byte. Or it is connections that are the load: held, or
+// closed in the middle of the TLS handshake.
+
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { clientHello } from "../../test/kit/client-hello.ts";
+import { headOf, responseEnd, statusOf } from "./http.ts";
+import { endWith, type LoadJob } from "./job.ts";
+
+/** Before a connection that was closed is opened again. */
+const pauseMs = 100;
+/** Connections are opened in groups of so many. */
+const openedAtOnce = 50;
+/** Between the requests of a held connection: the server closes it after ten seconds without one. */
+const heldMs = 7_000;
+
+const job = JSON.parse(process.argv[2] ?? "") as LoadJob;
+const body = readFileSync(job.bodyFile);
+const request = await requestOf(job);
+const { hostname, port } = new URL(job.url);
+const beganMs = performance.now();
+const endMs = beganMs + job.seconds * 1_000;
+let sent = 0;
+let answered = 0;
+let refused = 0;
+
+async function requestOf({ delivery }: LoadJob): Promise<Buffer> {
+  switch (delivery) {
+    case "client-hello":
+      return await clientHello();
+    case "whole":
+    case "held":
+      return Buffer.concat([headOf(job, body.length), body]);
+    case "withheld":
+      return Buffer.concat([headOf(job, body.length), body.subarray(0, -1)]);
+    case "one-byte-chunks":
+      return Buffer.concat([headOf(job, undefined), Buffer.from(inChunks(body), "latin1")]);
+  }
+}
+
+function inChunks(bytes: Buffer): string {
+  return `${bytes.toString("latin1").replace(/./gs, "1\r\n$&\r\n")}0\r\n\r\n`;
+}
+
+/** Sends on one connection until it closes or the time is over. */
+function sendOn(localAddress: string | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = connect({
+      ...{ host: hostname, port: Number(port), noDelay: true },
+      ...(localAddress === undefined ? {} : { localAddress }),
+    });
+    const timer = setTimeout(() => socket.destroy(), Math.max(0, endMs - performance.now()));
+    let received: Buffer = Buffer.alloc(0);
+    let next: NodeJS.Timeout | undefined;
+    const send = (): void => {
+      sent++;
+      socket.write(request);
+    };
+    socket.once("connect", send);
+    socket.on("data", (chunk: Buffer) => {
+      if (job.delivery === "client-hello") {
+        answered++;
+        refused++;
+        socket.destroy();
+        return;
+      }
+      received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
+      if (responseEnd(received) === undefined) return;
+      answered++;
+      if (statusOf(received) !== 200) refused++;
+      received = Buffer.alloc(0);
+      if (job.delivery === "held") next = setTimeout(send, heldMs);
+      else send();
+    });
+    socket.on("error", () => {});
+    socket.once("close", () => {
+      clearTimeout(timer);
+      clearTimeout(next);
+      resolve();
+    });
+  });
+}
+
+async function run(index: number): Promise<void> {
+  const localAddress = job.from[index % job.from.length];
+  await delay(Math.floor(index / openedAtOnce) * 10);
+  while (performance.now() < endMs) {
+    await sendOn(localAddress);
+    if (performance.now() < endMs) await delay(pauseMs);
+  }
+}
+
+await Promise.all(Array.from({ length: job.connections }, (_, index) => run(index)));
+endWith({ sent, answered, refused, beganMs });

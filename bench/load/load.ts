@@ -1,0 +1,35 @@
+// `npm run load`: arguments, signals and exit codes. 0: the rate was held and nothing was lost; 1:
+// not so; 2: wrong usage. A load test must be told what to do in full on the command line; it reads
+// no settings of the gateway.
+
+import process from "node:process";
+import { CommanderError } from "commander";
+import { usageExitCode } from "../../src/commands/context.ts";
+import { refuseNpmOptions } from "../../src/commands/npm-options.ts";
+import { stopSignal } from "../../src/commands/stop-signal.ts";
+import { commandLine, readOptions, UsageError } from "./options.ts";
+import { runLoad } from "./run.ts";
+
+async function main(): Promise<number> {
+  try {
+    const { stdout, stderr, env } = process;
+    const args = process.argv.slice(2);
+    refuseNpmOptions(commandLine(), { args, env, script: "load.mjs" });
+    const options = readOptions(args);
+    const result = await runLoad(options, {
+      host: process,
+      stdout,
+      stderr,
+      stop: stopSignal(process).signal,
+    });
+    return result.ok ? 0 : 1;
+  } catch (error) {
+    // commander has said what was wrong already.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
+    process.stderr.write(`load: ${(error as Error).message}\n`);
+    return error instanceof UsageError ? usageExitCode : 1;
+  }
+}
+
+const exitCode = await main();
+process.stdout.write("", () => process.exit(exitCode));

@@ -1,0 +1,49 @@
+// What all generated pages share: a table says in plain text what a page shows with links and code.
+
+import { sentence as plainSentence } from "../../src/gateway/http/pages/errors-page.ts";
+
+/** Says where a page comes from, so that nobody edits it by hand. */
+export function generatedFrom(source: string): string {
+  return `<!-- Generated from ${source} by \`npm run docs\`: change it there. -->`;
+}
+
+const links: readonly (readonly [RegExp, string])[] = [
+  [/the newer protocol/g, "newer-protocol.md"],
+  [/a page of its own/g, "http.md#the-protocol"],
+  [
+    /(?:the project's quota|the quota that was set for it)/g,
+    "../guides/projects-and-quotas.md#quotas",
+  ],
+  [/its share of a stream/g, "../guides/projects-and-quotas.md#a-projects-share-of-a-stream"],
+  [/would not keep what a 200 promises/g, "../guides/operations.md#readiness"],
+  [/deploy\/nats\/README\.md/g, "../../deploy/nats/README.md"],
+];
+
+// Settings, names of fields and headers, commands, and what is JSON.
+const code =
+  /`[^`]+`|\b(?:timestamp|offset|uuid)(?= (?:is|cannot|as)\b)|\{".*?\}(?=[.,]| or )|PENSTOCK_\w+|\$\w+|properties\.[$\w]+|penstock project \w+|\/(?:readyz|capture\/|batch\/|static\/)|\b(?:api_key|distinct_id|session_id|window_id|sent_at|Content-(?:Length|Encoding)|Transfer-Encoding|Retry-After|X-Forwarded-For|max_payload)\b/g;
+
+/** The plain text of a table as Markdown: names as code, and links where a page has more. */
+export function marked(text: string): string {
+  let shown = text.replaceAll("<", "&lt;").replaceAll("|", "\\|");
+  shown = shown.replaceAll(code, (name) => (name.startsWith("`") ? name : `\`${name}\``));
+  for (const [words, place] of links)
+    shown = shown.replaceAll(words, (said) => `[${said}](${place})`);
+  return shown;
+}
+
+/** A sentence of what stands in a table as a clause, as Markdown. */
+export function sentence(clause: string): string {
+  return marked(plainSentence(clause));
+}
+
+/** A number of bytes in the largest unit that it is a whole number of. */
+export function bytesText(bytes: number): string {
+  const units = [
+    [2 ** 30, "GiB"],
+    [2 ** 20, "MiB"],
+    [2 ** 10, "KiB"],
+  ] as const;
+  const [size, name] = units.find(([unit]) => bytes % unit === 0) ?? [1, "bytes"];
+  return `${bytes / size} ${name}`;
+}

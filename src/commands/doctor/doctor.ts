@@ -1,0 +1,179 @@
+// `doctor`: checks everything a gateway with these settings needs, in the order of a start, and
+// says what is wrong and how to fix it. Changes nothing. It goes on when NATS is away, and ends
+// within about ten seconds even if nothing answers.
+
+import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
+import { readStaticFiles } from "../../gateway/http/pages/static-files.ts";
+import { wantedConfigs } from "../../gateway/streams/desired.ts";
+import { folderFix, unusableFolder } from "../../platform/embedded/folder-fault.ts";
+import { instanceOf } from "../../platform/nats/instance.ts";
+import { type Config, variableOf } from "../../platform/settings/config.ts";
+import type { ConfigResult } from "../../platform/settings/read-config.ts";
+import { loadAddon } from "../../records/native.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
+import { readPortNote } from "../effects-port-note.ts";
+import { findNats } from "../nats.ts";
+import { forTerminal } from "../terminal.ts";
+import { checkEffects } from "./effects.ts";
+import { checkEffectsPort } from "./effects-port.ts";
+import {
+  checkAuthorities,
+  checkChain,
+  checkCredentials,
+  checkParts,
+  type NamedFile,
+} from "./files.ts";
+import { checkOf, type Finding } from "./finding.ts";
+import { checkDisk, checkFiles, checkMemory } from "./machine.ts";
+import { checkNats } from "./nats.ts";
+import { checkAdminPort, checkPublicPort } from "./ports.ts";
+import { countOf, jsonOf, linesOf } from "./report.ts";
+import { checkScripts } from "./scripts.ts";
+import { checkUpstream } from "./upstream.ts";
+
+export interface DoctorOptions {
+  /** URLs of nats-server's monitoring endpoints, with commas between. */
+  readonly monitor?: string;
+  readonly json: boolean;
+  /** Warnings make the command fail too. */
+  readonly strict: boolean;
+}
+
+const portTimeoutMs = 1_500;
+
+/**
+ * Throws a CommandError with an empty message after the findings are printed: exit code 1 when a
+ * check fails, 2 when the settings have faults.
+ */
+export async function doctor(
+  settings: ConfigResult,
+  options: DoctorOptions,
+  context: CommandContext,
+): Promise<void> {
+  const check = checkOf("settings");
+  const monitors = monitorUrls(options.monitor);
+  const findings = settings.ok
+    ? [
+        check.ok("all read, without faults"),
+        ...(await checkAll(settings.config, monitors, context)),
+      ]
+    : settings.faults.map((fault) =>
+        check.fail(fault, "see --help, or docs/reference/settings.md"),
+      );
+  const counts = countOf(findings);
+  context.stdout.write(
+    forTerminal(options.json ? jsonOf(findings, counts) : linesOf(findings, counts)),
+  );
+  if (!settings.ok) throw new CommandError("", usageExitCode);
+  if (counts.fail > 0 || (options.strict && counts.warn > 0)) throw new CommandError("");
+}
+
+async function checkAll(
+  config: Config,
+  urls: readonly string[],
+  context: CommandContext,
+): Promise<Finding[]> {
+  const ports = checkPorts(config, context);
+  const effects = checkEffects(config, context);
+  const upstream = checkUpstream({ url: config.upstreamUrl, timeoutMs: portTimeoutMs });
+  const uws = await import("../../gateway/http/uws.ts").catch((error: unknown) => error);
+  const nats = await checkNats(config, urls, context);
+  return [
+    ...nats.findings,
+    ...checkMachine(config, nats.storedBytes),
+    ...checkLocalFiles(config, uws),
+    ...(await effects),
+    ...(await upstream),
+    ...(await ports),
+  ];
+}
+
+async function checkPorts(config: Config, { host }: CommandContext): Promise<Finding[]> {
+  const timeoutMs = portTimeoutMs;
+  const mine = instanceOf({ ...config, natsUrl: config.natsUrl ?? embeddedUrl(config, host) });
+  const effects = checkEffectsPort(
+    { host: config.effectsHost, port: config.effectsPort, timeoutMs },
+    mine,
+    readPortNote({ dataDir: config.dataDir, host }),
+  );
+  const asked = { host: config.adminHost, port: config.adminPort, timeoutMs };
+  const admin = await checkAdminPort(asked, mine);
+  const isTls = config.tlsCert !== undefined;
+  const open = await checkPublicPort({ ...config, isTls, timeoutMs }, admin);
+  return [open, admin.finding, await effects];
+}
+
+/** Where the embedded nats-server of the data folder listens; undefined while none runs. */
+function embeddedUrl(config: Config, host: CommandContext["host"]): string | undefined {
+  try {
+    return findNats(config, host).natsUrl;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A monitoring URL may hold a password, so the error does not show the one that is wrong. */
+function monitorUrls(text: string | undefined): string[] {
+  const urls = text?.split(",").map((url) => url.trim()) ?? [];
+  if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;
+  throw new CommandError(
+    "--monitor must be http://host:port, or several with commas between",
+    usageExitCode,
+  );
+}
+
+function checkMachine(config: Config, storedBytes: number | undefined): Finding[] {
+  const { natsUrl, dataDir } = config;
+  const streamBytesTotal = wantedConfigs(config).reduce(
+    (sum, { max_bytes: bytes }) => sum + bytes,
+    0,
+  );
+  const disk =
+    natsUrl === undefined
+      ? [checkFolder(dataDir), checkDisk({ dataDir, streamBytesTotal, storedBytes })]
+      : [];
+  return [...disk, checkMemory(config), checkFiles()];
+}
+
+function checkFolder(dataDir: string): Finding {
+  const check = checkOf("data folder");
+  const fault = unusableFolder(dataDir);
+  return fault === undefined ? check.ok(dataDir) : check.fail(`${dataDir}: ${fault}`, folderFix);
+}
+
+function checkLocalFiles(config: Config, uws: unknown): Finding[] {
+  const nowMs = Date.now();
+  const named = (name: "tlsCert" | "natsCa" | "natsCert" | "natsCreds"): NamedFile[] =>
+    config[name] === undefined ? [] : [{ setting: variableOf(name), file: config[name] }];
+  return [
+    ...named("tlsCert").map((file) => checkChain(file, nowMs)),
+    ...named("natsCa").map((file) => checkAuthorities(file, nowMs)),
+    ...named("natsCert").map((file) => checkChain(file, nowMs)),
+    ...named("natsCreds").map((file) => checkCredentials(file, nowMs)),
+    ...checkParts([
+      {
+        name: "uWebSockets.js",
+        load: () => {
+          if (uws instanceof Error) throw uws;
+        },
+        without: "the gateway does not start",
+        isNeeded: true,
+      },
+      {
+        name: "scanner",
+        load: loadAddon,
+        without: "JSON.parse scans, many times slower",
+        isNeeded: false,
+      },
+      {
+        name: "connection id",
+        load: loadConnectionId,
+        without: config.proxyProtocol
+          ? "PENSTOCK_PROXY_PROTOCOL is refused"
+          : "addresses are read with every request",
+        isNeeded: config.proxyProtocol,
+      },
+    ]),
+    checkScripts(() => readStaticFiles(config.posthogJs), config.posthogJs),
+  ];
+}

@@ -1,0 +1,150 @@
+// Checks the files that settings name and that set-up builds: when certificates and credentials
+// end, and whether the addons load.
+
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { dayMs } from "../../platform/base/day.ts";
+import { checkOf, type Finding } from "./finding.ts";
+
+const soonMs = 14 * dayMs;
+
+export interface NamedFile {
+  /** The variable that names the file, such as `PENSTOCK_TLS_CERT`. */
+  readonly setting: string;
+  readonly file: string;
+}
+
+/**
+ * A chain is valid only while each certificate in it is. Reading the settings has already made sure
+ * that the file holds a chain and that its key fits.
+ */
+export function checkChain(named: NamedFile, nowMs: number): Finding {
+  const { setting, file } = named;
+  const times = readTimes(named);
+  if (!Array.isArray(times)) return times;
+  const fromMs = Math.max(...times.map((time) => time.fromMs));
+  if (nowMs < fromMs) return notYet(setting, fromMs);
+  return expiry(setting, { file, endsMs: Math.min(...times.map((time) => time.endsMs)), nowMs });
+}
+
+/**
+ * Each authority vouches by itself. When one of several has ended, only the certificates that it
+ * signed are no longer taken.
+ */
+export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
+  const { setting, file } = named;
+  const times = readTimes(named);
+  if (!Array.isArray(times)) return times;
+  const ended = times.filter(({ endsMs }) => endsMs <= nowMs).length;
+  const begun = times.filter(({ fromMs, endsMs }) => fromMs <= nowMs && nowMs < endsMs);
+  if (ended < times.length && begun.length === 0) {
+    const later = times.filter(({ endsMs }) => endsMs > nowMs);
+    return notYet(setting, Math.min(...later.map(({ fromMs }) => fromMs)));
+  }
+  const all = expiry(setting, {
+    file,
+    endsMs: Math.max(...times.map(({ endsMs }) => endsMs)),
+    nowMs,
+  });
+  if (all.level !== "ok" || ended === 0) return all;
+  const found = `${ended} of the ${times.length} authorities in ${setting} ended: a server only they vouch for is not taken; the last ${all.found.slice(setting.length + 1)}`;
+  return checkOf("certificates").warn(
+    found,
+    `take those that ended out of ${file}: that is taken without a restart`,
+  );
+}
+
+interface Times {
+  readonly fromMs: number;
+  readonly endsMs: number;
+}
+
+/**
+ * When each certificate in the file begins and ends, at least one; or a finding that says what is
+ * wrong with the file.
+ */
+function readTimes({ setting, file }: NamedFile): Times[] | Finding {
+  try {
+    const pems = readFileSync(file, "utf8").matchAll(
+      /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g,
+    );
+    const times = [...pems].map(([pem]) => {
+      const { validFromDate, validToDate } = new X509Certificate(pem);
+      return { fromMs: validFromDate.getTime(), endsMs: validToDate.getTime() };
+    });
+    if (times.length === 0) throw new Error("it holds no certificate");
+    return times;
+  } catch (error) {
+    const fix = `put a PEM certificate into ${file}`;
+    return checkOf("certificates").fail(
+      `${setting} cannot be read: ${(error as Error).message}`,
+      fix,
+    );
+  }
+}
+
+function notYet(setting: string, fromMs: number): Finding {
+  const found = `${setting} is valid from ${shownDay(fromMs)} on: nobody takes it before`;
+  return checkOf("certificates").fail(found, "look at the clock, or wait, or have another made");
+}
+
+/** NATS credentials without an expiry (`exp` missing or 0) do not end. */
+export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
+  const check = checkOf("certificates");
+  try {
+    const jwt =
+      /-----BEGIN NATS USER JWT-----\s*(\S+)\s*-----?/.exec(readFileSync(file, "utf8"))?.[1] ?? "";
+    const claims = JSON.parse(
+      Buffer.from(jwt.split(".")[1] ?? "", "base64url").toString("utf8"),
+    ) as { exp?: number };
+    if (claims.exp === undefined || claims.exp === 0) return check.ok(`${setting} does not end`);
+    return expiry(setting, { file, endsMs: claims.exp * 1_000, nowMs });
+  } catch {
+    return check.fail(
+      `${setting}: ${file} holds no NATS credentials`,
+      "write it with `nsc generate creds`",
+    );
+  }
+}
+
+function expiry(
+  setting: string,
+  { file, endsMs, nowMs }: { file: string; endsMs: number; nowMs: number },
+): Finding {
+  const check = checkOf("certificates");
+  const fix = `renew ${file}: a new one is taken without a restart`;
+  if (endsMs <= nowMs) return check.fail(`${setting} ended ${shownDay(endsMs)}`, fix);
+  const found = `${setting} ends ${shownDay(endsMs)}`;
+  if (endsMs - nowMs > soonMs) return check.ok(found);
+  return check.warn(`${found}, in ${((endsMs - nowMs) / dayMs).toFixed(1)} days`, fix);
+}
+
+function shownDay(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+interface Part {
+  readonly name: string;
+  /** Throws when it cannot be loaded. */
+  readonly load: () => unknown;
+  /** What a gateway does without this part. */
+  readonly without: string;
+  /** True when the gateway does not start without this part. */
+  readonly isNeeded: boolean;
+}
+
+export function checkParts(parts: readonly Part[]): Finding[] {
+  const check = checkOf("addons");
+  const findings = parts.flatMap(({ name, load, without, isNeeded }) => {
+    try {
+      load();
+      return [];
+    } catch {
+      const found = `${name} is not built, or not for this Node: ${without}`;
+      return [isNeeded ? check.fail(found, "npm run setup") : check.warn(found, "npm run setup")];
+    }
+  });
+  return findings.length > 0
+    ? findings
+    : [check.ok(`${parts.map(({ name }) => name).join(", ")} load`)];
+}

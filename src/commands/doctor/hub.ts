@@ -1,0 +1,72 @@
+// For a gateway beside a leaf node: checks whether the hub answers, and whether the leaf's registry
+// is the mirror of the hub's that a gateway asks for, as gateway/projects/registry/hub-mirror.ts makes it.
+// It changes nothing.
+
+import type { StreamInfo } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { isFilled, isMirrorOf } from "../../gateway/projects/registry/hub-mirror.ts";
+import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
+import { checkOf, type Finding } from "./finding.ts";
+
+/** The registry's stream at a leaf. */
+export interface Mirror {
+  readonly hubDomain: string;
+  /** The name of the registry's stream, which is the same at the hub and at the leaf. */
+  readonly name: string;
+  /** The leaf's stream of that name; undefined when there is none. */
+  readonly info: StreamInfo | undefined;
+}
+
+/**
+ * Why a gateway does not take the mirror, or not yet; undefined when it takes the mirror, and when
+ * there is none.
+ */
+export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
+  const check = checkOf("registry");
+  if (info === undefined) return undefined;
+  if (!isMirrorOf(info.config, hubDomain)) {
+    const found = `${name} is not a mirror of the one in domain ${hubDomain}: the gateway waits for one without end`;
+    const fix = `look what is in it (\`penstock project list\`, without PENSTOCK_HUB_DOMAIN), then \`nats stream rm ${name}\` here: the gateway makes the mirror`;
+    return check.fail(found, fix);
+  }
+  if (isFilled(info.config)) return undefined;
+  const found = `${name} has not yet had all the hub has: the gateway waits until then, and does not listen`;
+  return check.warn(
+    found,
+    "start the gateway, and see that the hub answers; its log says what it waits for",
+  );
+}
+
+/** Never rejects: a hub that does not answer is a finding. */
+export async function checkHub(
+  connection: NatsConnection,
+  mirror: Mirror,
+  timeoutMs: number,
+): Promise<Finding> {
+  const check = checkOf("hub");
+  const { hubDomain, name, info } = mirror;
+  try {
+    const hub = await managerOf(connection, { domain: hubDomain, timeoutMs });
+    const there = await streamInfoOf(hub, name);
+    if (there === undefined) {
+      const found = `domain ${hubDomain} answers, and has no registry for the leaf nodes to mirror`;
+      return check.warn(found, "run `penstock gather` at the hub: it makes it");
+    }
+    const [here, atHub] = [info?.state.last_seq ?? 0, there.state.last_seq];
+    if (info !== undefined && isMirrorOf(info.config, hubDomain) && here > atHub) {
+      const found = `${name} is at ${here} here and at ${atHub} in domain ${hubDomain}, where it was made anew: the mirror follows nothing`;
+      return check.warn(
+        found,
+        `\`nats stream rm ${name}\` here, and start the gateway again: it makes the mirror`,
+      );
+    }
+    return check.ok(`domain ${hubDomain} answers`);
+  } catch (error) {
+    const waits =
+      info !== undefined && isFilled(info.config) ? "" : ", and a gateway here waits for it";
+    const found = `domain ${hubDomain} does not answer${waits}: ${(error as Error).message}`;
+    const fix =
+      "start the hub's nats-server, put the way to it right (`leafnodes` in leaf.conf), or PENSTOCK_HUB_DOMAIN (`domain` in hub.conf)";
+    return check.warn(found, fix);
+  }
+}

@@ -1,0 +1,262 @@
+// Checks whether JetStream is enabled, and whether the account and the server have the room to
+// promise the streams what the settings ask for. Streams that exist count as promised already: only
+// what a start would add must fit.
+
+import type { AccountLimits, JetStreamAccountStats, StreamInfo } from "@nats-io/jetstream";
+import type { WantedConfig } from "../../gateway/streams/desired.ts";
+import { checkOf, type Finding, shownBytes } from "./finding.ts";
+import type { JetStreamFacts } from "./nats-facts.ts";
+
+/** What one server may promise to streams, and what it has promised already. */
+export interface ServerRoom {
+  readonly storeBytesMax: number;
+  readonly reservedBytes: number;
+  readonly clusterSize: number;
+}
+
+interface RoomQuestion {
+  readonly facts: JetStreamFacts;
+  readonly wanted: readonly WantedConfig[];
+  /**
+   * The buckets that the gateway makes beside the event streams: the name of each bucket's stream
+   * with the bytes that it asks for; 0 is no limit.
+   */
+  readonly buckets: ReadonlyMap<string, number>;
+  readonly server: ServerRoom | undefined;
+  /**
+   * Set beside a leaf node: the command that is advised there makes the bucket as a mirror of the
+   * hub's.
+   */
+  readonly hubDomain?: string | undefined;
+}
+
+/** The smallest value that PENSTOCK_STREAM_BYTES_MAX takes. */
+const streamBytesLeast = 1_048_576;
+const enable =
+  "put a `jetstream { store_dir: … }` block into nats-server's configuration, and enable it for the account";
+
+/** The finding when the account could not be asked about JetStream. */
+export function checkJetStreamFault(fault: string, isOnServer: boolean): Finding {
+  const check = checkOf("jetstream");
+  if (!isOnServer) return check.fail("the server runs without JetStream", enable);
+  if (/not enabled/i.test(fault))
+    return check.fail(`the account has no JetStream: ${fault}`, enable);
+  return check.fail(
+    `does not answer: ${fault}`,
+    "look at nats-server's log: a cluster needs a leader (most of its nodes up), the user the right to publish to $JS.API.>",
+  );
+}
+
+export function checkRoom(question: RoomQuestion): Finding[] {
+  const { facts, wanted, buckets, server, hubDomain } = question;
+  const check = checkOf("jetstream");
+  const replicas = wanted[0]?.num_replicas ?? 1;
+  const tier = tierOf(facts.account, replicas);
+  if (tier === undefined) {
+    return [
+      check.fail(
+        `the account has no room for R${replicas} streams`,
+        `give it a tier R${replicas}, or set PENSTOCK_REPLICAS`,
+      ),
+    ];
+  }
+  const missing = [...wanted.map(({ name }) => name), ...buckets.keys()].filter(
+    (name) => !facts.streams.has(name),
+  );
+  const faults = limitFaults(tier.limits, {
+    wanted,
+    missing,
+    buckets,
+    hubDomain,
+    streams: facts.account.streams,
+  });
+  if (faults.length > 0) return faults;
+
+  const added = addedBytes(question, tier.isTiered);
+  const size = `${wanted.length} streams of ${shownBytes(wanted[0]?.max_bytes ?? 0)}${replicas > 1 ? ` × ${replicas}` : ""}`;
+  if (added.streams + added.buckets === 0) return [check.ok(`enabled; ${size} are promised`)];
+  const asks = `${size}: ${shownBytes(added.streams + added.buckets)} are still to be promised`;
+  const { max_storage: accountMax } = tier.limits;
+  const account: Room = {
+    whose: "the account",
+    fix: "raise the account's max_file",
+    bytesMax: accountMax < 0 ? Number.POSITIVE_INFINITY : accountMax,
+    usedBytes: tier.usedBytes,
+    nodes: 1,
+  };
+  const rooms = [account, ...serverRoomOf(server, tier.isTiered ? replicas : 1)];
+  const short = rooms.find((room) => added.streams + added.buckets > freeOf(room));
+  if (short !== undefined)
+    return [tooLittle(question, { asks, added, room: short, isTiered: tier.isTiered })];
+  const tightest = rooms.reduce((least, room) => (freeOf(room) < freeOf(least) ? room : least));
+  if (freeOf(tightest) < Number.POSITIVE_INFINITY) {
+    return [check.ok(`enabled; ${asks}, ${tightest.whose} has ${shownBytes(freeOf(tightest))}`)];
+  }
+  const found = `enabled; ${asks}, and the server's max_file_store cannot be seen from here`;
+  return [
+    check.warn(
+      found,
+      "name nats-server's monitoring port: `penstock doctor --monitor http://host:8222`",
+    ),
+  ];
+}
+
+interface Room {
+  readonly whose: string;
+  readonly fix: string;
+  /** What each node may promise. */
+  readonly bytesMax: number;
+  readonly usedBytes: number;
+  readonly nodes: number;
+}
+
+/**
+ * The room is counted as the added bytes are. In accounts with tiers those count each stream once,
+ * so the room of all nodes is divided by `copies`, the replicas. In others they count every replica
+ * already, and `copies` is 1.
+ */
+function serverRoomOf(server: ServerRoom | undefined, copies: number): Room[] {
+  if (server === undefined) return [];
+  const fix = "raise max_file_store in nats-server's configuration";
+  const nodes = Math.max(1, server.clusterSize) / copies;
+  return [
+    {
+      whose: "the server",
+      fix,
+      bytesMax: server.storeBytesMax,
+      usedBytes: server.reservedBytes,
+      nodes,
+    },
+  ];
+}
+
+function freeOf({ bytesMax, usedBytes, nodes }: Room): number {
+  return Math.max(0, bytesMax - usedBytes) * nodes;
+}
+
+interface Added {
+  readonly streams: number;
+  readonly buckets: number;
+}
+
+/**
+ * The bytes that a start will ask for: for streams and buckets that are missing, and for streams
+ * that are smaller than the settings. In accounts without tiers every replica counts.
+ */
+function addedBytes({ facts, wanted, buckets }: RoomQuestion, isTiered: boolean): Added {
+  const times = (replicas: number): number => (isTiered ? 1 : replicas);
+  let ofStreams = 0;
+  for (const { name, max_bytes: bytesMax, num_replicas: replicas } of wanted) {
+    ofStreams += Math.max(0, bytesMax * times(replicas) - promised(facts.streams.get(name), times));
+  }
+  let ofBuckets = 0;
+  for (const [name, bytes] of buckets) {
+    if (!facts.streams.has(name)) ofBuckets += bytes * times(wanted[0]?.num_replicas ?? 1);
+  }
+  return { streams: ofStreams, buckets: ofBuckets };
+}
+
+function promised(info: StreamInfo | undefined, times: (replicas: number) => number): number {
+  if (info === undefined) return 0;
+  const { max_bytes: bytesMax, num_replicas: replicas } = info.config;
+  return bytesMax > 0 ? bytesMax * times(replicas) : Number.POSITIVE_INFINITY;
+}
+
+interface Shortage {
+  readonly asks: string;
+  readonly added: Added;
+  readonly room: Room;
+  readonly isTiered: boolean;
+}
+
+/**
+ * Streams without room are a failure, because a gateway does not start without them. A usage record
+ * without room is a warning: a gateway starts without it.
+ */
+function tooLittle(
+  { wanted, facts }: RoomQuestion,
+  { asks, added, room, isTiered }: Shortage,
+): Finding {
+  const check = checkOf("jetstream");
+  const { whose, bytesMax } = room;
+  const free = freeOf(room);
+  const left = Math.max(0, bytesMax - room.usedBytes);
+  const found = `${asks}, and of ${whose}'s ${shownBytes(bytesMax)} are ${shownBytes(left)} left`;
+  const copies = wanted.reduce(
+    (sum, { num_replicas: replicas }) => sum + (isTiered ? 1 : replicas),
+    0,
+  );
+  const fitting = Math.floor((free - added.buckets) / copies);
+  // A value is named only while no stream is there: a smaller setting does not shrink streams that
+  // exist.
+  const isFirst =
+    wanted.every(({ name }) => !facts.streams.has(name)) && fitting >= streamBytesLeast;
+  const lower = isFirst
+    ? `PENSTOCK_STREAM_BYTES_MAX=${fitting} would fit`
+    : "lower PENSTOCK_STREAM_BYTES_MAX";
+  if (added.streams > free) return check.fail(found, `${lower}; or ${room.fix}`);
+  return check.warn(`${found}: the usage record has no room`, `${lower}; or ${room.fix}`);
+}
+
+interface Tier {
+  readonly limits: AccountLimits;
+  readonly usedBytes: number;
+  readonly isTiered: boolean;
+}
+
+function tierOf(account: JetStreamAccountStats, replicas: number): Tier | undefined {
+  const isTiered = Object.keys(account.tiers ?? {}).length > 0;
+  const usage = isTiered ? account.tiers?.[`R${replicas}`] : account;
+  if (usage === undefined) return undefined;
+  const { limits, reserved_storage: reserved = 0, storage } = usage;
+  return { limits, usedBytes: Math.max(reserved, storage), isTiered };
+}
+
+interface LimitQuestion {
+  readonly wanted: readonly WantedConfig[];
+  readonly missing: readonly string[];
+  readonly buckets: ReadonlyMap<string, number>;
+  readonly hubDomain: string | undefined;
+  /** How many streams the account has now. */
+  readonly streams: number;
+}
+
+function limitFaults(
+  limits: AccountLimits,
+  { wanted, missing, buckets, hubDomain, streams }: LimitQuestion,
+): Finding[] {
+  const check = checkOf("jetstream");
+  const faults: Finding[] = [];
+  if (missing.length === 0) return faults;
+  if (limits.max_streams >= 0 && streams + missing.length > limits.max_streams) {
+    const found = `the account may have ${limits.max_streams} streams and has ${streams}: ${missing.length} more are needed`;
+    faults.push(check.fail(found, "raise the account's max_streams, or lower PENSTOCK_PARTITIONS"));
+  }
+  const largest = limits.storage_max_stream_bytes;
+  const asked = Math.max(...wanted.map(({ max_bytes: bytes }) => bytes));
+  if (largest > 0 && asked > largest) {
+    const found = `a stream of ${shownBytes(asked)} is more than the account's ${shownBytes(largest)} for one`;
+    faults.push(
+      check.fail(
+        found,
+        `PENSTOCK_STREAM_BYTES_MAX=${largest}, or raise the account's disk_max_stream_bytes`,
+      ),
+    );
+  }
+  const unlimited = missing.filter((name) => buckets.get(name) === 0);
+  if (limits.max_bytes_required && unlimited.length > 0) {
+    const made = unlimited.map((name) => {
+      const bucket = name.replace(/^KV_/, "");
+      const mirror =
+        hubDomain === undefined ? "" : ` --mirror=${bucket} --mirror-domain=${hubDomain}`;
+      return `\`nats kv add ${bucket} --max-bucket-size=64MB --history=1${mirror}\``;
+    });
+    faults.push(
+      check.fail(
+        "the account takes no stream without a limit of bytes, and the registry has none",
+        made.join(", "),
+      ),
+    );
+  }
+  return faults;
+}

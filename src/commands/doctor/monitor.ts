@@ -1,0 +1,146 @@
+// Reads the monitoring endpoints of nats-server (`http: 8222` in its configuration), which tell
+// what the client API does not. It reads /varz alone. nats-server 2.9 to 2.15 answer alike in the
+// parts read here.
+
+import { nanosPerMs } from "../../platform/nats/api.ts";
+import { checkOf, type Finding } from "./finding.ts";
+
+export interface MonitorFacts {
+  /** The endpoint's URL, without user and password. */
+  readonly url: string;
+  readonly serverName: string;
+  /** Undefined when the server runs without JetStream. */
+  readonly jetStream: MonitoredJetStream | undefined;
+}
+
+interface MonitoredJetStream {
+  /** Whether the server makes an fsync before each acknowledgement. */
+  readonly isDurable: boolean;
+  /** Undefined for nats-server before 2.10. */
+  readonly syncIntervalMs: number | undefined;
+  /** What the server may promise to streams; `reservedBytes` is what it has promised already. */
+  readonly storeBytesMax: number;
+  readonly reservedBytes: number;
+  /** 1 outside of a cluster. */
+  readonly clusterSize: number;
+}
+
+interface Varz {
+  readonly server_name?: string;
+  readonly jetstream?: {
+    readonly config?: { max_storage?: number; sync_interval?: number; sync_always?: boolean };
+    readonly stats?: { reserved_storage?: number };
+    readonly meta?: { cluster_size?: number };
+  };
+}
+
+const answerBytesMax = 4_194_304;
+
+/** Rejects with an Error whose message completes "http://…: …". */
+export async function readMonitor(url: string, timeoutMs: number): Promise<MonitorFacts> {
+  const { href, headers } = requestOf(url);
+  const response = await fetch(href, { headers, signal: AbortSignal.timeout(timeoutMs) }).catch(
+    (error: unknown) => {
+      const { name, cause, message } = error as Error;
+      throw new Error(
+        name === "TimeoutError" ? "no answer" : cause instanceof Error ? cause.message : message,
+      );
+    },
+  );
+  if (!response.ok) throw new Error(`answers ${response.status}`);
+  const varz = await varzOf(response);
+  const { config, stats, meta } = varz.jetstream ?? {};
+  return {
+    url: shownMonitor(url),
+    serverName: varz.server_name ?? "",
+    jetStream:
+      config === undefined
+        ? undefined
+        : {
+            isDurable: config.sync_always === true,
+            syncIntervalMs:
+              config.sync_interval === undefined ? undefined : config.sync_interval / nanosPerMs,
+            storeBytesMax: config.max_storage ?? 0,
+            reservedBytes: stats?.reserved_storage ?? 0,
+            clusterSize: meta?.cluster_size ?? 1,
+          },
+  };
+}
+
+async function varzOf(response: Response): Promise<Varz> {
+  if (Number(response.headers.get("content-length") ?? 0) > answerBytesMax)
+    throw new Error("answers too much");
+  try {
+    const value: unknown = await response.json();
+    if (typeof value === "object" && value !== null && "server_id" in value) return value as Varz;
+  } catch {
+    // An answer that is no JSON gets the same error as other foreign answers, below.
+  }
+  throw new Error("does not answer like nats-server's monitoring port");
+}
+
+/** The URL without user and password, which may be shown. */
+export function shownMonitor(url: string): string {
+  const shown = new URL(url);
+  shown.username = "";
+  shown.password = "";
+  return shown.href.replace(/\/$/, "");
+}
+
+/** fetch takes no URL with a user in it, so the user goes into an Authorization header. */
+function requestOf(url: string): { href: string; headers: Record<string, string> } {
+  const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);
+  const { username, password } = target;
+  target.username = "";
+  target.password = "";
+  const user = Buffer.from(
+    `${decodeURIComponent(username)}:${decodeURIComponent(password)}`,
+  ).toString("base64");
+  return { href: target.href, headers: username === "" ? {} : { Authorization: `Basic ${user}` } };
+}
+
+/**
+ * Judges `sync_interval`: of the embedded server if there is one, else of each server whose
+ * monitoring endpoint was named. Without either it warns that the interval is unknown.
+ */
+export function checkSync(known: {
+  embedded?: boolean | undefined;
+  monitors: readonly MonitorFacts[];
+}): Finding[] {
+  const check = checkOf("sync_interval");
+  const fix =
+    "set `sync_interval: always` in the jetstream block of nats-server's configuration, and restart it";
+  if (known.embedded !== undefined) {
+    if (known.embedded)
+      return [check.ok("always, by the configuration of the embedded nats-server")];
+    return [
+      check.fail(
+        "the configuration in the data folder was changed",
+        "restart Penstock: it writes it anew",
+      ),
+    ];
+  }
+  if (known.monitors.length === 0) {
+    const how = "name nats-server's monitoring port: `penstock doctor --monitor http://host:8222`";
+    return [
+      check.warn(
+        "cannot be seen from here: the client API does not tell it",
+        `${how}; or look into its jetstream block`,
+      ),
+    ];
+  }
+  return known.monitors.map(({ url, serverName, jetStream }) => {
+    const who = `${serverName === "" ? url : `${serverName} (${url})`}`;
+    if (jetStream === undefined)
+      return check.fail(
+        `${who} runs without JetStream`,
+        "put a jetstream block into its configuration",
+      );
+    if (jetStream.isDurable) return check.ok(`always, at ${who}`);
+    const seconds = jetStream.syncIntervalMs === undefined ? 120 : jetStream.syncIntervalMs / 1_000;
+    return check.warn(
+      `${seconds} s at ${who}: a power cut can cost as much of acknowledged events`,
+      fix,
+    );
+  });
+}

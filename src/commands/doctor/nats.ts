@@ -1,0 +1,255 @@
+// Runs `doctor`'s checks of NATS: the server that is to be embedded, the connection, and through it
+// the streams, the room for them and the projects. All are answered within a budget of time.
+
+import { resolve } from "node:path";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { bucketName } from "../../gateway/projects/registry/bucket.ts";
+import { usageBucketName, usageBytesMax } from "../../gateway/projects/usage/usage.ts";
+import { fullMessageBytes, wantedConfigs } from "../../gateway/streams/desired.ts";
+import { findNatsServer } from "../../platform/embedded/find-nats-server.ts";
+import { isNoteHidden, readNatsConfig } from "../../platform/embedded/nats-config.ts";
+import type { NatsAccess } from "../../platform/nats/access.ts";
+import { bucketStream } from "../../platform/nats/names.ts";
+import { NatsRefusedError } from "../../platform/nats/sign-in.ts";
+import type { Config } from "../../platform/settings/config.ts";
+import type { CommandContext } from "../context.ts";
+import { findNats, openNats } from "../nats.ts";
+import { checkOf, type Finding } from "./finding.ts";
+import { checkHub } from "./hub.ts";
+import { checkJetStreamFault, checkRoom, type ServerRoom } from "./jetstream-checks.ts";
+import { checkSync, type MonitorFacts, readMonitor, shownMonitor } from "./monitor.ts";
+import { checkClock, checkConnection, checkMessageBytes, checkVersion } from "./nats-checks.ts";
+import { askNats, type JetStreamFacts, type NatsFacts } from "./nats-facts.ts";
+import { checkRegistry } from "./registry.ts";
+import { checkFill, checkReplicas, checkStreams } from "./stream-checks.ts";
+
+const budgetMs = 8_000;
+const connectBudgetMs = 3_500;
+const questionMsMax = 2_000;
+
+interface NatsFindings {
+  readonly findings: readonly Finding[];
+  /** Bytes in all streams; undefined when NATS could not be asked. */
+  readonly storedBytes: number | undefined;
+}
+
+export async function checkNats(
+  config: Config,
+  urls: readonly string[],
+  context: CommandContext,
+): Promise<NatsFindings> {
+  const untilMs = performance.now() + budgetMs;
+  const timeoutMs = (): number => Math.max(1, Math.min(questionMsMax, untilMs - performance.now()));
+  const monitored = Promise.all(urls.map((url) => monitorOr(url)));
+  const binary = config.natsUrl === undefined ? [embeddedBinary(config, context)] : [];
+  const opened = await open(config, context);
+  const { facts: monitors, faults } = split(await monitored);
+  const sync = checkSync({ embedded: embeddedSync(config, "connection" in opened), monitors });
+  const isSyncTold = monitors.length > 0 || faults.length === 0;
+  const told = [...faults, ...(isSyncTold ? sync : [])];
+  if (!("connection" in opened))
+    return { findings: [...binary, opened.finding, ...told], storedBytes: undefined };
+  try {
+    const found = await checkServer(config, { ...opened, timeoutMs, monitors, told });
+    return { ...found, findings: [...binary, ...found.findings] };
+  } finally {
+    // Closing sends a last message to the server, which may be frozen, so nothing waits for the
+    // close.
+    opened.connection.close().catch(() => {});
+  }
+}
+
+interface ServerChecks extends Connected {
+  readonly timeoutMs: () => number;
+  readonly monitors: readonly MonitorFacts[];
+  /** What is known of the server without the connection. */
+  readonly told: readonly Finding[];
+}
+
+async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFindings> {
+  const { connection, connectMs, timeoutMs, told } = checks;
+  const wanted = wantedConfigs(config);
+  const { subjectPrefix } = config;
+  const buckets = new Map([
+    [bucketStream(bucketName(subjectPrefix)), 0],
+    [bucketStream(usageBucketName(subjectPrefix)), usageBytesMax],
+  ]);
+  const names = [...wanted.map(({ name }) => name), ...buckets.keys()];
+  const wallMs = (): number => Date.now();
+  const facts = await askNats(connection, { connectMs, subjectPrefix, names, timeoutMs, wallMs });
+  const isClustered = config.replicas > 1 || facts.server.cluster !== undefined;
+  const server = [checkConnection(facts), checkVersion(facts.server.version, isClustered)];
+  const size = checkMessageBytes(facts.server.max_payload, config.frameBytesMax);
+  if ("fault" in facts.jetStream) {
+    const fault =
+      facts.roundTripMs === undefined
+        ? []
+        : [checkJetStreamFault(facts.jetStream.fault, facts.server.jetstream === true)];
+    return { findings: [...server, size, ...fault, ...told], storedBytes: undefined };
+  }
+  const { streams, clock } = facts.jetStream;
+  const messageBytes = fullMessageBytes(config.frameBytesMax, facts.server.max_payload);
+  const { atomicBatches } = config;
+  const { version } = facts.server;
+  const question = { wanted, streams, messageBytes, atomicBatches, version };
+  const room = checkRoom({
+    facts: facts.jetStream,
+    ...{ wanted, buckets, hubDomain: config.hubDomain },
+    server: serverRoom(config, facts.jetStream, checks.monitors),
+  });
+  const projects = await checkProjects(config, checks, streams);
+  const replicas = checkReplicas({ ...question, ...clusterOf(config, facts, checks.monitors) });
+  return {
+    findings: [
+      ...[...server, checkClock(clock), size, ...room, ...told, ...replicas],
+      ...[...checkStreams(question), ...checkFill(question), ...projects],
+    ],
+    storedBytes: [...streams.values()].reduce((sum, { state }) => sum + state.bytes, 0),
+  };
+}
+
+async function checkProjects(
+  { subjectPrefix: prefix, hubDomain }: Config,
+  { connection, timeoutMs }: ServerChecks,
+  streams: JetStreamFacts["streams"],
+): Promise<Finding[]> {
+  const name = bucketStream(bucketName(prefix));
+  const info = streams.get(name);
+  const mirror = hubDomain === undefined ? undefined : { hubDomain, name, info };
+  const registry = { prefix, isThere: info !== undefined, mirror, timeoutMs: timeoutMs() };
+  const found = await Promise.all([
+    mirror === undefined ? [] : checkHub(connection, mirror, timeoutMs()),
+    checkRegistry(connection, registry),
+  ]);
+  return found.flat();
+}
+
+interface Connected {
+  readonly connection: NatsConnection;
+  readonly connectMs: number;
+}
+
+async function open(
+  config: Config,
+  { host }: CommandContext,
+): Promise<Connected | { readonly finding: Finding }> {
+  const check = checkOf("nats");
+  let access: NatsAccess;
+  try {
+    access = findNats(config, host);
+  } catch {
+    if (isNoteHidden(resolve(config.dataDir))) {
+      const fix = "run doctor as the user who started Penstock";
+      return {
+        finding: check.warn(`the note of ${config.dataDir} is for another user alone`, fix),
+      };
+    }
+    const fix =
+      "start Penstock (`penstock up`, in a checkout `npm run up`), name its folder with --data-dir, or name your NATS with PENSTOCK_NATS_URL";
+    return { finding: check.warn(`no embedded nats-server runs on ${config.dataDir}`, fix) };
+  }
+  const sinceMs = performance.now();
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(new Error("connect to NATS: no answer in time")),
+    connectBudgetMs,
+  );
+  const opening = openNats(access);
+  try {
+    return {
+      connection: await Promise.race([opening, late.promise]),
+      connectMs: performance.now() - sinceMs,
+    };
+  } catch (error) {
+    // A connection that comes after the deadline is closed again.
+    opening.then((connection) => connection.close()).catch(() => {});
+    if (error instanceof NatsRefusedError)
+      return { finding: check.fail(`${error.server}: ${error.reason}`, error.fix) };
+    const fix =
+      config.natsUrl === undefined
+        ? `look at its log, ${config.dataDir}/nats/nats-server.log; it may be frozen or short of CPU`
+        : "start nats-server, or put PENSTOCK_NATS_URL, the way to it (firewall, TLS) or the credentials right";
+    return { finding: check.fail((error as Error).message, fix) };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function monitorOr(url: string): Promise<MonitorFacts | Finding> {
+  try {
+    return await readMonitor(url, questionMsMax);
+  } catch (error) {
+    const fix =
+      "name the monitoring port (`http: 8222` in nats-server's configuration) as this machine reaches it";
+    return checkOf("sync_interval").warn(
+      `cannot be seen: ${shownMonitor(url)}: ${(error as Error).message}`,
+      fix,
+    );
+  }
+}
+
+function split(told: readonly (MonitorFacts | Finding)[]): {
+  facts: MonitorFacts[];
+  faults: Finding[];
+} {
+  const facts: MonitorFacts[] = [];
+  const faults: Finding[] = [];
+  for (const one of told) {
+    if ("check" in one) faults.push(one);
+    else facts.push(one);
+  }
+  return { facts, faults };
+}
+
+/**
+ * Whether the embedded server syncs each write; undefined where the settings name another NATS. A
+ * server that does not run counts as one that does: Penstock writes so at each start.
+ */
+function embeddedSync({ natsUrl, dataDir }: Config, runs: boolean): boolean | undefined {
+  if (natsUrl !== undefined) return undefined;
+  return runs ? (readNatsConfig(resolve(dataDir))?.isDurable ?? false) : true;
+}
+
+function embeddedBinary({ natsServer }: Config, { env }: CommandContext): Finding {
+  const check = checkOf("nats-server");
+  try {
+    const { file, version } = findNatsServer({ named: natsServer, path: env["PATH"] });
+    const { level, found, fix = "" } = checkVersion(version, false);
+    return level === "ok"
+      ? check.ok(`${version} to embed: ${file}`)
+      : check.warn(`${file}: ${found}`, fix);
+  } catch (error) {
+    return check.fail(
+      (error as Error).message,
+      "PENSTOCK_NATS_SERVER=/path/to/nats-server, or in a checkout npm run setup",
+    );
+  }
+}
+
+function serverRoom(
+  { natsUrl, dataDir }: Config,
+  { account }: JetStreamFacts,
+  monitors: readonly MonitorFacts[],
+): ServerRoom | undefined {
+  const monitored = monitors.find(({ jetStream }) => jetStream !== undefined)?.jetStream;
+  if (monitored !== undefined) return monitored;
+  const written = natsUrl === undefined ? readNatsConfig(resolve(dataDir)) : undefined;
+  if (written === undefined || Number.isNaN(written.storeBytesMax)) return undefined;
+  // The embedded server has one account, so what the account has reserved is all that is reserved.
+  return {
+    storeBytesMax: written.storeBytesMax,
+    reservedBytes: account.reserved_storage ?? 0,
+    clusterSize: 1,
+  };
+}
+
+function clusterOf({ replicas }: Config, { server }: NatsFacts, monitors: readonly MonitorFacts[]) {
+  const sizeMonitored = monitors.find(({ jetStream }) => jetStream !== undefined)?.jetStream
+    ?.clusterSize;
+  return {
+    replicas,
+    cluster: server.cluster,
+    sizeMonitored,
+    sizeTold: server.connect_urls?.length ?? 0,
+  };
+}

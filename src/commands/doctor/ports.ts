@@ -1,0 +1,243 @@
+// Finds out whether each port is free, taken by a Penstock, or taken by another program. It
+// connects like a client and asks who answers. It binds a port only where connecting cannot tell
+// whether a gateway could bind it.
+
+import { request as httpRequest, type RequestOptions } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { connect, createServer } from "node:net";
+import {
+  type Instance,
+  instanceIn,
+  isSameInstance,
+  shownInstance,
+} from "../../platform/nats/instance.ts";
+import { checkOf, type Finding, shownList } from "./finding.ts";
+
+export interface PortQuestion {
+  readonly host: string;
+  readonly port: number;
+  readonly timeoutMs: number;
+}
+
+/** The name of a check, and the settings by which its port is put elsewhere. */
+export interface PortCheck {
+  readonly name: string;
+  readonly portSetting: string;
+  readonly hostSetting: string;
+  /** A host that is on every machine. */
+  readonly usualHost: string;
+}
+
+const publicPort: PortCheck = {
+  ...{ name: "public port", portSetting: "PENSTOCK_PORT" },
+  ...{ hostSetting: "PENSTOCK_HOST", usualHost: "0.0.0.0" },
+};
+const adminPort: PortCheck = {
+  ...{ name: "admin port", portSetting: "PENSTOCK_ADMIN_PORT" },
+  ...{ hostSetting: "PENSTOCK_ADMIN_HOST", usualHost: "127.0.0.1" },
+};
+
+type Reach = "open" | "closed" | "silent";
+
+const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
+const unprivilegedLeast = 1_024;
+
+/**
+ * `admin` is what answers on the admin port: the public port itself does not say to whom it
+ * belongs.
+ */
+export async function checkPublicPort(
+  question: PortQuestion & { isTls: boolean },
+  admin: AdminPort,
+): Promise<Finding> {
+  const check = checkOf(publicPort.name);
+  const unused = await unusedPort(question, publicPort);
+  if (unused !== undefined) return unused;
+  const { port } = question;
+  // A gateway answers a path that it does not serve with a problem document, whose code comes from
+  // a closed table.
+  const answer = await get({ ...question, path: "/livez" });
+  if (answer?.status !== 404 || codeOf(answer.body) !== "not_found")
+    return taken(publicPort, port, answer);
+  const who = `a Penstock answers on ${port} already`;
+  if (admin.publicPort === port)
+    return admin.other === undefined ? check.ok(who) : otherOne(publicPort, port, admin.other);
+  return check.warn(
+    `${who}, and nothing shows that it is the one of these settings: the admin port does not name ${port}`,
+    `set PENSTOCK_ADMIN_PORT to that of the gateway on ${port}, or PENSTOCK_PORT to another port`,
+  );
+}
+
+/** What answers on the admin port. */
+interface AdminPort {
+  readonly publicPort: number | undefined;
+  /** Set if it is another installation. */
+  readonly other: string | undefined;
+  readonly finding: Finding;
+}
+
+export async function checkAdminPort(question: PortQuestion, mine: Instance): Promise<AdminPort> {
+  const nobody = { publicPort: undefined, other: undefined };
+  const unused = await unusedPort(question, adminPort);
+  if (unused !== undefined) return { ...nobody, finding: unused };
+  const { port } = question;
+  const live = await get({ ...question, path: "/livez", isTls: false });
+  if (fieldOf(live?.body, "status") !== "alive")
+    return { ...nobody, finding: taken(adminPort, port, live) };
+  const publicPort = Number(fieldOf(live?.body, "public_port"));
+  const other = otherThan(mine, live?.body);
+  const finding =
+    other === undefined ? await readiness(question) : otherOne(adminPort, port, other);
+  return { publicPort, other, finding };
+}
+
+/** In place of an installation: a process of 0.1.0 does not name its own. */
+const unnamed = "unnamed";
+
+/** The installation that an answer of /livez names, if it is not this one; undefined if it is. */
+export function otherThan(mine: Instance, body: string | undefined): string | undefined {
+  const found = instanceIn(fieldOf(body, "instance"));
+  if (found === undefined) return unnamed;
+  return isSameInstance(mine, found) ? undefined : shownInstance(found);
+}
+
+export function otherOne({ name, portSetting }: PortCheck, port: number, other: string): Finding {
+  if (other === unnamed) {
+    return checkOf(name).warn(
+      `${port} is taken by an older Penstock, which does not name its installation`,
+      "upgrade and restart it, then run doctor again",
+    );
+  }
+  return checkOf(name).fail(
+    `${port} is taken by a Penstock of another installation: ${other}`,
+    `set ${portSetting} to another port, or run doctor with the settings of that one`,
+  );
+}
+
+async function readiness(question: PortQuestion): Promise<Finding> {
+  const check = checkOf(adminPort.name);
+  const { port } = question;
+  const ready = await get({ ...question, path: "/readyz", isTls: false });
+  if (ready?.status === 200) return check.ok(`a Penstock answers on ${port} already, and is ready`);
+  const reasons = fieldOf(ready?.body, "reasons");
+  const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it does not say why";
+  return check.fail(
+    `a Penstock answers on ${port} and is not ready: ${why}`,
+    "see the other lines here, and its log",
+  );
+}
+
+/** Undefined when something takes connections there. */
+export async function unusedPort(
+  { host, port, timeoutMs }: PortQuestion,
+  { name, hostSetting, usualHost }: PortCheck,
+): Promise<Finding | undefined> {
+  const check = checkOf(name);
+  if (port === 0) return check.ok("any free one");
+  if (port < unprivilegedLeast || !anyAddress.has(host)) {
+    const fault = await bindFault(host, port);
+    if (fault === "EADDRNOTAVAIL" || fault === "ENOTFOUND")
+      return check.fail(`${host} is no address of this machine`, `${hostSetting}=${usualHost}`);
+    if (fault === "EACCES") {
+      const fix = "a port from 1024 on, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd";
+      return check.fail(`${port} may not be taken by this user`, fix);
+    }
+  }
+  return (await reach(reachable(host), port, timeoutMs)) === "closed"
+    ? check.ok(`${port} is free`)
+    : undefined;
+}
+
+export function taken(
+  { name, portSetting }: PortCheck,
+  port: number,
+  answer: Answer | undefined,
+): Finding {
+  const who =
+    answer === undefined
+      ? "something that takes connections and does not answer"
+      : "something that is no Penstock";
+  return checkOf(name).fail(
+    `${port} is taken by ${who}`,
+    `see who: \`ss -ltnp sport = :${port}\`; stop it, or set ${portSetting} to another`,
+  );
+}
+
+function bindFault(host: string, port: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
+  });
+}
+
+function reach(host: string, port: number, timeoutMs: number): Promise<Reach> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, timeout: timeoutMs });
+    const end = (outcome: Reach): void => {
+      socket.destroy();
+      resolve(outcome);
+    };
+    socket.once("connect", () => end("open"));
+    socket.once("error", () => end("closed"));
+    socket.once("timeout", () => end("silent"));
+  });
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+const bodyCharsMax = 65_536;
+
+/**
+ * Undefined when nothing that speaks HTTP answers in time. The server's certificate is not checked:
+ * whose it is does not matter here.
+ */
+export function get({
+  host,
+  port,
+  path,
+  isTls,
+  timeoutMs,
+}: PortQuestion & { path: string; isTls: boolean }): Promise<Answer | undefined> {
+  return new Promise((resolve) => {
+    const options: RequestOptions = {
+      ...{ host: reachable(host), port, path, agent: false },
+      signal: AbortSignal.timeout(timeoutMs),
+    };
+    const request = isTls
+      ? httpsRequest({ ...options, rejectUnauthorized: false })
+      : httpRequest(options);
+    request.once("error", () => resolve(undefined));
+    request.once("response", (response) => {
+      let body = "";
+      response.setEncoding("utf8").on("data", (text: string) => {
+        body += text;
+        if (body.length > bodyCharsMax) request.destroy();
+      });
+      response.once("end", () => resolve({ status: response.statusCode ?? 0, body }));
+      response.once("error", () => resolve(undefined));
+    });
+    request.end();
+  });
+}
+
+function reachable(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  return host === "::" ? "::1" : host;
+}
+
+export function fieldOf(body: string | undefined, name: string): unknown {
+  try {
+    const value: unknown = JSON.parse(body ?? "");
+    return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function codeOf(body: string): unknown {
+  return fieldOf(body, "code");
+}

@@ -1,0 +1,181 @@
+// Reads the project registry as a gateway would: whether it can be read, how many projects there
+// are, and whose keys clash. It opens the bucket only where that exists, because opening would
+// create it, and at a leaf only where it mirrors the hub's. It names projects and never keys.
+
+import { jetstream } from "@nats-io/jetstream";
+import { type KvEntry, Kvm } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { bucketName, parseProject } from "../../gateway/projects/registry/bucket.ts";
+import { isMarked, lossMark } from "../../gateway/projects/registry/loss-mark.ts";
+import { haveEventsBeenStored } from "../../gateway/projects/registry/stored-events.ts";
+import { firstProject } from "../../platform/base/first-project.ts";
+import type { Project } from "../../platform/base/types.ts";
+import { bucketStream } from "../../platform/nats/names.ts";
+import { checkOf, type Finding, shownList } from "./finding.ts";
+import { type Mirror, mirrorFault } from "./hub.ts";
+
+interface RegistryQuestion {
+  readonly prefix: string;
+  readonly isThere: boolean;
+  readonly timeoutMs: number;
+  /** Given beside a leaf node alone. */
+  readonly mirror?: Mirror | undefined;
+}
+
+/** Never rejects: a registry that does not answer in time is a finding. */
+export async function checkRegistry(
+  connection: NatsConnection,
+  question: RegistryQuestion,
+): Promise<Finding[]> {
+  const check = checkOf("registry");
+  const { isThere, mirror } = question;
+  const fault = mirror === undefined ? undefined : mirrorFault(mirror);
+  if (fault !== undefined) return [fault];
+  if (!isThere && mirror !== undefined) {
+    return [
+      check.ok("not there yet: the gateway makes it, and listens when it has all the hub has"),
+    ];
+  }
+  const silence = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => silence.reject(new Error("no answer in time")),
+    question.timeoutMs,
+  );
+  try {
+    if (!isThere)
+      return [await Promise.race([emptyFinding(connection, question, "gone"), silence.promise])];
+    const { projects, damaged, entries, isIncomplete } = await Promise.race([
+      readProjects(connection, question),
+      silence.promise,
+    ]);
+    const findings = [
+      ...(isIncomplete ? [incomplete] : []),
+      ...clashes(projects),
+      ...damagedFindings(damaged),
+    ];
+    if (findings.length > 0) return findings;
+    if (entries === 0 && mirror === undefined) {
+      return [await Promise.race([emptyFinding(connection, question, "empty"), silence.promise])];
+    }
+    if (projects.length === 0)
+      return [
+        check.warn(
+          "it has no projects: every key is answered 401",
+          mirror === undefined ? add : addAtHub,
+        ),
+      ];
+    const disabled = projects.filter(({ enabled }) => !enabled).length;
+    const count = projects.length === 1 ? "1 project" : `${projects.length} projects`;
+    return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
+  } catch (error) {
+    const fix = "look whether the user may read it: it needs $JS.API.> and $KV.> of this account";
+    return [
+      check.fail(`${bucketName(question.prefix)} cannot be read: ${(error as Error).message}`, fix),
+    ];
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const incomplete = checkOf("registry").fail(
+  "it has lost projects, and nobody has said yet that all are back: a gateway that did not know them answers other keys 503",
+  "add each project again with the key that its clients have, then run `penstock project complete`",
+);
+
+const addAtHub = "projects are the hub's: add one there, and it comes here by itself";
+const add = `add one with ${firstProject}`;
+
+/**
+ * The finding when the bucket is not there, or holds no entry, not even a marker of a deleted
+ * project. The installation is new, or has lost its registry.
+ */
+async function emptyFinding(
+  connection: NatsConnection,
+  { prefix }: RegistryQuestion,
+  state: "gone" | "empty",
+): Promise<Finding> {
+  const check = checkOf("registry");
+  if (!(await haveEventsBeenStored(connection, prefix))) {
+    return check.warn("there are no projects yet: every key is answered 401", add);
+  }
+  return check.fail(
+    `${bucketStream(bucketName(prefix))} is ${state}, and the streams hold events of projects: a gateway that runs goes on with the ` +
+      `projects it knew and answers other keys 503, one that starts now answers 503`,
+    "restart no gateway; restore it from a backup, or add each project again with the key that its clients have: " +
+      "`penstock project add <id> --key <key>`, then `penstock project complete`; a gateway's log names those it knew (`missing`)",
+  );
+}
+
+interface DamagedEntry {
+  readonly id: string;
+  readonly fault: string;
+  /** It can be no project's, so the keys in it are nobody's. */
+  readonly isNobodys: boolean;
+}
+
+interface Registry {
+  readonly isIncomplete: boolean;
+  /**
+   * How many entries there are, with markers of deleted projects and damaged entries among them.
+   */
+  readonly entries: number;
+  readonly projects: readonly Project[];
+  /** The entries that are no projects, each by its id. */
+  readonly damaged: readonly DamagedEntry[];
+}
+
+async function readProjects(
+  connection: NatsConnection,
+  { prefix, timeoutMs }: RegistryQuestion,
+): Promise<Registry> {
+  const bucket = await new Kvm(jetstream(connection, { timeout: timeoutMs })).open(
+    bucketName(prefix),
+  );
+  const latest = new Map<string, KvEntry>();
+  for await (const entry of await bucket.history()) latest.set(entry.key, entry);
+  const projects: Project[] = [];
+  const damaged: DamagedEntry[] = [];
+  for (const [id, entry] of latest) {
+    if (entry.operation !== "PUT" || id === lossMark) continue;
+    const parsed = parseProject(id, entry.value);
+    if (parsed.ok) projects.push(parsed.project);
+    else damaged.push({ id, fault: parsed.fault, isNobodys: parsed.isNobodys });
+  }
+  return { projects, damaged, entries: latest.size, isIncomplete: isMarked(latest) };
+}
+
+function clashes(projects: readonly Project[]): Finding[] {
+  const check = checkOf("registry");
+  const holders = new Map<string, string[]>();
+  for (const { id, keys } of projects) {
+    for (const key of new Set(keys)) holders.set(key, [...(holders.get(key) ?? []), id]);
+  }
+  const shared = [...holders.values()].filter((ids) => ids.length > 1);
+  return shared.map((ids) =>
+    check.fail(
+      `projects ${ids.join(" and ")} claim one key: its events are refused (503) until one of them gives it up`,
+      `\`penstock project rotate ${ids.at(-1)}\` gives that one a key of its own`,
+    ),
+  );
+}
+
+/** What a gateway answers to the keys in such entries, as the registry itself has it. */
+function damagedFindings(damaged: Registry["damaged"]): Finding[] {
+  const fix = "put the entry right with `nats kv put`, or remove it with `nats kv del`";
+  const findingOf = (found: string, entries: readonly DamagedEntry[]): Finding[] => {
+    const shown = entries.map(({ id, fault }) => `${id} (${fault})`);
+    return entries.length === 0
+      ? []
+      : [checkOf("registry").warn(`${found}: ${shownList(shown)}`, fix)];
+  };
+  return [
+    ...findingOf(
+      "entries that cannot be read: a key that no project has is answered 503, since it may be in one of them",
+      damaged.filter(({ isNobodys }) => !isNobodys),
+    ),
+    ...findingOf(
+      "entries that can be no project's: keys in them are answered 401",
+      damaged.filter(({ isNobodys }) => isNobodys),
+    ),
+  ];
+}

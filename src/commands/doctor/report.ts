@@ -1,0 +1,35 @@
+// The findings as they are printed: a line each and the counts in the last, or one JSON object.
+
+import { greatestOf } from "../../platform/base/extremes.ts";
+import type { Finding, Level } from "./finding.ts";
+
+export type Counts = Readonly<Record<Level, number>>;
+
+export function countOf(findings: readonly Finding[]): Counts {
+  const of = (level: Level): number => findings.filter((finding) => finding.level === level).length;
+  return { ok: of("ok"), warn: of("warn"), fail: of("fail") };
+}
+
+export function jsonOf(findings: readonly Finding[], counts: Counts): string {
+  return `${JSON.stringify({ ...counts, checks: findings }, undefined, 2)}\n`;
+}
+
+export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts): string {
+  const width = greatestOf(findings.map(({ check }) => check.length));
+  const lines = findings.map(({ check, level, found, fix }) => {
+    const line = `${level.padEnd(4)}  ${check.padEnd(width)}  ${oneLine(found)}`;
+    return fix === undefined ? line : `${line}. Fix: ${oneLine(fix)}`;
+  });
+  return [...lines, `${findings.length} checked: ${ok} ok, ${warn} warn, ${fail} fail`, ""].join(
+    "\n",
+  );
+}
+
+/**
+ * The text may quote a server and goes to a terminal, so it loses its control characters, and what
+ * is longer than 1,000 characters is cut.
+ */
+function oneLine(text: string): string {
+  const line = text.replace(/\p{Cc}+/gu, " ");
+  return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;
+}

@@ -1,0 +1,226 @@
+// Compares the streams with the settings: what the gateway would refuse, raise or leave (as
+// gateway/streams/ensure.ts decides), how many copies they have, and how full they are. It changes nothing.
+
+import type { StreamInfo } from "@nats-io/jetstream";
+import {
+  atomicSetting,
+  brokenPromises,
+  keptLimits,
+  raisedLimits,
+  type WantedConfig,
+} from "../../gateway/streams/desired.ts";
+import { checkOf, type Finding, shownBytes, shownList } from "./finding.ts";
+
+interface StreamQuestion {
+  readonly wanted: readonly WantedConfig[];
+  readonly streams: ReadonlyMap<string, StreamInfo>;
+  /** Bytes that a stream must take in one message. */
+  readonly messageBytes: number;
+  /** PENSTOCK_ATOMIC_BATCHES. */
+  readonly atomicBatches: boolean;
+  /** That of the nats-server which is connected. */
+  readonly version: string;
+}
+
+interface Pair {
+  readonly wanted: WantedConfig;
+  readonly info: StreamInfo;
+}
+
+function pairsOf({ wanted, streams }: StreamQuestion): Pair[] {
+  return wanted.flatMap((config) => {
+    const info = streams.get(config.name);
+    return info === undefined ? [] : [{ wanted: config, info }];
+  });
+}
+
+export function checkStreams(question: StreamQuestion): Finding[] {
+  const check = checkOf("streams");
+  const { wanted, messageBytes } = question;
+  const pairs = pairsOf(question);
+  if (pairs.length === 0)
+    return [
+      check.ok(`none of the ${wanted.length} is there yet: the gateway makes them at its start`),
+    ];
+  const findings: Finding[] = [];
+  const missing = wanted.filter(({ name }) => !question.streams.has(name)).map(({ name }) => name);
+  if (missing.length > 0) {
+    findings.push(
+      check.warn(
+        `${pairs.length} of ${wanted.length} are there, without ${shownList(missing)}`,
+        "start the gateway, or start it again: it makes them",
+      ),
+    );
+  }
+  for (const { wanted: config, info } of pairs) {
+    const { name } = config;
+    const broken = brokenPromises(config, info.config, messageBytes);
+    if (broken.length > 0) {
+      findings.push(
+        check.fail(
+          `${name} would break what a 200 promises: ${broken.join("; ")}`,
+          fixOf(config, info),
+        ),
+      );
+    }
+    const raised = Object.keys(raisedLimits(config, info.config));
+    if (raised.length > 0) {
+      const found = `${name} has smaller limits than the settings: ${raised.join(", ")}`;
+      findings.push(
+        check.warn(found, "start the gateway again with these settings: it raises them"),
+      );
+    }
+    const kept = keptLimits(config, info.config);
+    if (kept.length > 0) {
+      const found = `${name} has larger limits than the settings, which the gateway leaves: ${kept.join(", ")}`;
+      findings.push(
+        check.warn(found, "set what the stream has, or lower it with `nats stream edit`"),
+      );
+    }
+  }
+  findings.push(...withoutBatches(pairs, question));
+  return findings.length > 0 ? findings : [check.ok(`${pairs.length} as the settings ask for`)];
+}
+
+/** The streams that could take atomic batches and do not. */
+function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Finding[] {
+  const names = pairs.flatMap(({ wanted, info }) => {
+    const lacking = atomicSetting(settings, info.config, settings.version);
+    return Object.keys(lacking).length > 0 ? [wanted.name] : [];
+  });
+  if (names.length === 0) return [];
+  return [
+    checkOf("streams").warn(
+      `without allow_atomic: ${shownList(names)}: there the small frames of many projects are stored one by one`,
+      "start the gateway again: it sets that where its NATS user may update streams; or set PENSTOCK_ATOMIC_BATCHES=false",
+    ),
+  ];
+}
+
+function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
+  const { name, subjects } = wanted;
+  const isForGood =
+    config.storage !== wanted.storage || config.retention !== wanted.retention || config.sealed;
+  if (isForGood) {
+    return `that cannot be edited: read what is in it, then \`nats stream rm ${name}\`, and the gateway makes it anew; or take another PENSTOCK_SUBJECT_PREFIX`;
+  }
+  const flags = "--discard=new --max-msgs=-1 --max-msgs-per-subject=-1 --max-msg-size=-1 --ack";
+  return `\`nats stream edit ${name} --subjects='${subjects.join(",")}' ${flags}\``;
+}
+
+interface ReplicaQuestion extends StreamQuestion {
+  /** PENSTOCK_REPLICAS. */
+  readonly replicas: number;
+  /** Undefined outside of a cluster. */
+  readonly cluster: string | undefined;
+  /** How many nodes the cluster has, as a monitoring endpoint says; undefined when none says so. */
+  readonly sizeMonitored: number | undefined;
+  /** How many servers the cluster told us of, which are those that are up; 0 when it tells none. */
+  readonly sizeTold: number;
+}
+
+export function checkReplicas(question: ReplicaQuestion): Finding[] {
+  const check = checkOf("replicas");
+  const { replicas, cluster, sizeMonitored, sizeTold } = question;
+  const findings: Finding[] = [];
+  // The cluster does not tell of nodes that are down. But it has had at least as many nodes as a
+  // stream has replicas.
+  const size =
+    sizeMonitored ??
+    Math.max(sizeTold, ...pairsOf(question).map(({ info }) => info.config.num_replicas));
+  const setTo = (copies: number): string => `PENSTOCK_REPLICAS=${copies}`;
+  if (cluster === undefined && replicas > 1) {
+    const fix = `${setTo(1)}, or form a cluster of ${replicas}: deploy/nats/cluster.conf`;
+    findings.push(check.fail(`${replicas} are set, and the server is in no cluster`, fix));
+  } else if (cluster !== undefined && sizeMonitored !== undefined && replicas > sizeMonitored) {
+    const fix = `${setTo(sizeMonitored >= 3 ? 3 : 1)}, or add nodes`;
+    findings.push(
+      check.fail(`${replicas} are set, and the cluster has ${sizeMonitored} nodes`, fix),
+    );
+  } else if (cluster !== undefined && replicas > size && size > 1) {
+    const found = `${replicas} are set, and the cluster tells of ${size} nodes that are up`;
+    findings.push(
+      check.warn(found, `start those that are down, add nodes, or ${setTo(size >= 3 ? 3 : 1)}`),
+    );
+  } else if (replicas === 2 || replicas === 4) {
+    const found = `${replicas} survive the loss of no more nodes than ${replicas - 1}, and wait for one more`;
+    findings.push(check.warn(found, `${setTo(replicas === 2 ? 3 : 5)}, or ${replicas - 1}`));
+  } else if (cluster !== undefined && replicas === 1 && size >= 3) {
+    findings.push(
+      check.warn(
+        `one copy in a cluster of ${size}: a node that is lost takes its streams along`,
+        setTo(3),
+      ),
+    );
+  }
+  for (const { info } of pairsOf(question)) findings.push(...peerFaults(info));
+  if (findings.length > 0) return findings;
+  return [
+    check.ok(
+      cluster === undefined
+        ? "1, one server"
+        : `${replicas}${size > 0 ? `, of ${size} nodes` : ""}`,
+    ),
+  ];
+}
+
+function peerFaults({ config, cluster }: StreamInfo): Finding[] {
+  const check = checkOf("replicas");
+  if (cluster === undefined) return [];
+  const findings: Finding[] = [];
+  const peers = cluster.replicas ?? [];
+  if ((cluster.leader ?? "") === "" && config.num_replicas > 1) {
+    const fix = `bring its nodes back: it needs ${Math.floor(config.num_replicas / 2) + 1} of ${config.num_replicas}`;
+    findings.push(check.fail(`${config.name} has no leader: nothing can be stored in it`, fix));
+  }
+  const offline = peers.filter((peer) => peer.offline === true).map(({ name }) => name);
+  if (offline.length > 0) {
+    const found = `${config.name}: ${shownList(offline)} offline`;
+    findings.push(
+      check.warn(
+        found,
+        "start that nats-server again, or replace its node (`nats stream cluster peer-remove`)",
+      ),
+    );
+  }
+  const behind = peers.filter((peer) => peer.offline !== true && !peer.current);
+  if (behind.length > 0) {
+    const shown = behind.map(({ name, lag = 0 }) => (lag > 0 ? `${name} (${lag} messages)` : name));
+    findings.push(
+      check.warn(
+        `${config.name}: ${shownList(shown)} not up to date`,
+        "if it stays so, look at that nats-server: frozen, cut off, or its disk too slow",
+      ),
+    );
+  }
+  return findings;
+}
+
+const nearlyFull = 0.8;
+const full = 0.95;
+
+export function checkFill(question: StreamQuestion): Finding[] {
+  const check = checkOf("fill");
+  const findings: Finding[] = [];
+  let fullest = 0;
+  const pairs = pairsOf(question);
+  for (const { info } of pairs) {
+    const { name, max_bytes: bytesMax } = info.config;
+    if (bytesMax <= 0) continue;
+    const share = info.state.bytes / bytesMax;
+    fullest = Math.max(fullest, share);
+    if (share < nearlyFull) continue;
+    const found = `${name} holds ${shownBytes(info.state.bytes)} of ${shownBytes(bytesMax)} (${percent(share)})`;
+    const fix = `raise PENSTOCK_STREAM_BYTES_MAX (${bytesMax * 2} is twice as much) and start the gateway again, or lower PENSTOCK_${name.includes("_HISTORICAL_") ? "HISTORICAL" : "LIVE"}_AGE_MAX and the stream's max_age`;
+    if (share < full) findings.push(check.warn(found, fix));
+    else findings.push(check.fail(`${found}; a full one refuses (503 store_full)`, fix));
+  }
+  if (findings.length > 0) return findings;
+  return [
+    check.ok(pairs.length === 0 ? "no streams yet" : `the fullest stream has ${percent(fullest)}`),
+  ];
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
+}

@@ -1,0 +1,57 @@
+// How the commands reach the database of the effects: they read it themselves, so they work whether
+// or not `penstock effects` runs. What they print is a person's or a program's to read.
+
+import { StoreError } from "../../platform/base/store-error.ts";
+import { asOfJson } from "../../readers/effects/http/shapes.ts";
+import {
+  type OpenReader,
+  readerAt,
+  shownPlace,
+  storePlace,
+} from "../../readers/effects/store/open.ts";
+import type { ConfiguredCommand } from "../configured-command.ts";
+import { CommandError } from "../context.ts";
+import { mustBeProjectId } from "../registered-project.ts";
+import { noteAge } from "./freshness.ts";
+
+/** Throws a CommandError that says what is wrong with the database, or that there is none yet. */
+export async function withReader<T>(
+  { config }: Pick<ConfiguredCommand, "config">,
+  work: (reader: OpenReader) => Promise<T>,
+): Promise<T> {
+  const place = storePlace(config);
+  const reader = await readerAt(place);
+  try {
+    return await work(reader);
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    const where = place.kind === "sqlite" ? "" : ` (${shownPlace(place)})`;
+    throw new CommandError(`${error.message}${where}`);
+  } finally {
+    await reader.close();
+  }
+}
+
+/**
+ * What ends an object of results: ask for it before them, so that they are at least as new as it
+ * says. A commit in between may make them newer.
+ */
+async function asOfMember(reader: OpenReader): Promise<string> {
+  return `"as_of":${asOfJson(await reader.applied())}`;
+}
+
+/**
+ * Reads something of a project. Says first as of when it is, where that is not now; what a program
+ * reads has `as_of` for that.
+ */
+export async function readProject(
+  command: ConfiguredCommand,
+  { project, json }: { readonly project: string; readonly json: boolean },
+  work: (reader: OpenReader, asOf: string) => Promise<void>,
+): Promise<void> {
+  mustBeProjectId("read the effects", project);
+  await withReader(command, async (reader) => {
+    if (!json) await noteAge(command, reader);
+    await work(reader, await asOfMember(reader));
+  });
+}

@@ -1,0 +1,303 @@
+// `penstock effects rebuild` and `verify`: build a database from the streams, to take the place of the
+// one there is, or only to be compared with it. Both need NATS, and only rebuild needs that no
+// `penstock effects` runs.
+
+import path from "node:path";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { FileLock } from "../../platform/base/file-lock.ts";
+import { StoreError } from "../../platform/base/store-error.ts";
+import { managerOf } from "../../platform/nats/api.ts";
+import { erasedProjects } from "../../platform/nats/erased-messages.ts";
+import { streamName } from "../../platform/nats/names.ts";
+import { effectsUrl } from "../../platform/settings/parsers.ts";
+import {
+  requireInstallation,
+  takeForInstallation,
+} from "../../readers/effects/store/installation.ts";
+import {
+  readerAt,
+  type StorePlace,
+  shownPlace,
+  storeAt,
+  storePlace,
+} from "../../readers/effects/store/open.ts";
+import type { EffectsReader, EffectsStore } from "../../readers/effects/store/port.ts";
+import {
+  appliedOf,
+  RebuildError,
+  type RebuildOptions,
+  rebuild,
+} from "../../readers/effects/writer/rebuild.ts";
+import { type Verified, verify } from "../../readers/effects/writer/verify.ts";
+import { type ConfiguredCommand, note, say } from "../configured-command.ts";
+import { CommandError, usageExitCode } from "../context.ts";
+import { findNats, openNats } from "../nats.ts";
+import { counted } from "../terminal.ts";
+import { actAsOwner } from "./as-owner.ts";
+
+export interface RebuildCommandOptions {
+  /** Another database to make, in place of taking the place of the one there is. */
+  readonly into?: string;
+  readonly acceptMissing: boolean;
+}
+
+const progressEveryMs = 5_000;
+/** How long the end of an interrupted command waits for databases and NATS. */
+const closeMsMax = 500;
+const questionMs = 5_000;
+
+export async function rebuildEffects(
+  command: ConfiguredCommand,
+  options: RebuildCommandOptions,
+): Promise<void> {
+  const place = storePlace(command.config);
+  if (place.kind === "sqlite") actAsOwner(command, place.file);
+  await told("rebuild", async () => {
+    if (options.into !== undefined) await intoAnother(command, place, options);
+    else if (place.kind === "sqlite") await inPlaceOfFile(command, place.file, options);
+    else await inPlaceOfSchema(command, place, options);
+  });
+}
+
+export async function verifyEffects(
+  command: ConfiguredCommand,
+  options: { readonly json: boolean; readonly acceptMissing: boolean },
+): Promise<void> {
+  const { comparisonFile } = await import("./comparison-file.ts");
+  const { removeDatabase } = await import("../../readers/effects/store/sqlite/replace-file.ts");
+  const place = storePlace(command.config);
+  actAsOwner(command, place.kind === "sqlite" ? place.file : path.resolve(command.config.dataDir));
+  const reader = await readerAt(place);
+  let file: string | undefined;
+  let into: EffectsStore | undefined;
+  try {
+    await told("verify", async () => {
+      // Asked first, so that a database that is not there is told before NATS is looked for.
+      await requireInstallation(reader, installationOf(command, place));
+      file = comparisonFile(place, command.config.dataDir);
+      const made = await storeAt({ kind: "sqlite", file });
+      into = made;
+      await made.open();
+      const { acceptMissing } = options;
+      const found = await atNats(command, async (connection) => {
+        const erasedProjects = await erasedProjectsOf(connection, command);
+        return await verify({
+          ...buildOptions(command, connection),
+          ...{ reader, erasedProjects, acceptMissing, into: made },
+        });
+      });
+      tellVerified(command, found, options.json);
+    });
+  } finally {
+    await closedSoon(command, [reader.close(), into?.close()]);
+    if (file !== undefined) removeDatabase(file);
+  }
+}
+
+function tellVerified(command: ConfiguredCommand, found: Verified, json: boolean): void {
+  const { messages, missing, differences, explained } = found;
+  const isSame = differences.length === 0;
+  if (json) {
+    const report = { same: isSame, messages, missing, differences, explained };
+    say(command, JSON.stringify(report, undefined, 2));
+  } else {
+    say(
+      command,
+      isSame
+        ? `the database matches the streams (${counted(messages, "message")})`
+        : `the database differs from the streams (${counted(messages, "message")}). First different lines (- in the database, + rebuilt):`,
+    );
+    for (const line of [...differences, ...explained]) say(command, line);
+  }
+  if (!isSame) throw new CommandError("");
+}
+
+/** Next to the file, which it replaces at the end; the old one is kept under another name. */
+async function inPlaceOfFile(
+  command: ConfiguredCommand,
+  file: string,
+  { acceptMissing }: RebuildCommandOptions,
+): Promise<void> {
+  const { makeBeside, removeDatabase, replaceDatabase } = await import(
+    "../../readers/effects/store/sqlite/replace-file.ts"
+  );
+  const { takeWriterLock } = await import("../../readers/effects/store/sqlite/writer-lock.ts");
+  const anew = `${file}.rebuilt`;
+  const from = { kind: "sqlite", file } as const;
+  const reader = await readerAt(from);
+  let lock: FileLock | undefined;
+  let kept: string | undefined;
+  try {
+    // A reader says so when there is no file; the lock would be made all the same.
+    await reader.applied();
+    // Until the new one has the name: a process that stands by would write to the old one.
+    lock = takeWriterLock(file);
+    makeBeside({ file, anew });
+    const into = await storeAt({ kind: "sqlite", file: anew });
+    await fill(command, reader, { from, into, shown: anew, acceptMissing });
+    await reader.close();
+    kept = replaceDatabase({ file, anew });
+  } finally {
+    await closedSoon(command, [reader.close()]);
+    if (lock !== undefined && kept === undefined) removeDatabase(anew);
+    lock?.close();
+  }
+  say(command, `Rebuilt ${file}. The previous database is ${kept}`);
+}
+
+/** In a schema next to the other, whose name it takes at the end. */
+async function inPlaceOfSchema(
+  command: ConfiguredCommand,
+  place: StorePlace & { readonly kind: "postgres" },
+  { acceptMissing }: RebuildCommandOptions,
+): Promise<void> {
+  const { PostgresStore } = await import("../../readers/effects/store/postgres/store.ts");
+  const reader = await readerAt(place);
+  const into = new PostgresStore({ url: place.url, isRebuilt: true });
+  let kept: string | undefined;
+  const shown = shownPlace(place);
+  try {
+    await fill(command, reader, {
+      ...{ from: place, into, shown, acceptMissing },
+      done: async () => {
+        kept = await into.takePlace();
+      },
+      undone: () => into.dropRebuilt(),
+    });
+  } finally {
+    await closedSoon(command, [reader.close()]);
+  }
+  say(command, `Rebuilt ${shown}. The previous tables are in the schema ${kept}`);
+}
+
+async function intoAnother(
+  command: ConfiguredCommand,
+  from: StorePlace,
+  { into: url = "", acceptMissing }: RebuildCommandOptions,
+): Promise<void> {
+  const place = storePlace({ effectsUrl: checkedUrl(url), dataDir: command.config.dataDir });
+  const reader = await readerAt(from);
+  const shown = shownPlace(place);
+  try {
+    const into = await storeAt(place);
+    await fill(command, reader, { from, into, shown, acceptMissing, isOther: true });
+  } finally {
+    await closedSoon(command, [reader.close()]);
+  }
+  say(command, `Built ${shown}. Set PENSTOCK_EFFECTS_URL to use it.`);
+}
+
+interface Filled {
+  readonly from: StorePlace;
+  /** Not open yet; it is closed in the end. */
+  readonly into: EffectsStore;
+  readonly shown: string;
+  readonly acceptMissing: boolean;
+  /** It may be the database of another installation. */
+  readonly isOther?: boolean;
+  /** What is done with the whole database, and what where it is not whole, before it is closed. */
+  readonly done?: () => Promise<void>;
+  readonly undone?: () => Promise<void>;
+}
+
+async function fill(
+  command: ConfiguredCommand,
+  reader: EffectsReader,
+  { from, into, shown, acceptMissing, isOther = false, done, undone }: Filled,
+): Promise<void> {
+  const installation = installationOf(command, from);
+  await requireInstallation(reader, installation);
+  const { version } = await reader.reached([]);
+  let isDone = false;
+  let isOpen = false;
+  try {
+    await into.open();
+    isOpen = true;
+    if (isOther) await takeForInstallation(into, { ...installation, shown });
+    else await into.bindTo(installation.prefix);
+    const applied = await appliedOf(reader);
+    const { messages, missing } = await atNats(command, (connection) =>
+      rebuild({ ...buildOptions(command, connection), applied, into, acceptMissing }),
+    );
+    // An erasure may have removed people from the old database, whom the new one still has.
+    if ((await reader.reached([])).version !== version)
+      throw new RebuildError("the database was changed meanwhile, as by an erasure. Try again");
+    const gone = missing === 0 ? "" : `; ${missing} are in the streams no longer`;
+    note(command, `${messages} messages applied${gone}`);
+    await done?.();
+    isDone = true;
+  } finally {
+    if (isOpen && !isDone) await closedSoon(command, [undone?.()]);
+    await closedSoon(command, [into.close()]);
+  }
+}
+
+type Build = Pick<RebuildOptions, "connection" | "prefix" | "people" | "signal" | "onProgress">;
+
+function buildOptions(command: ConfiguredCommand, connection: NatsConnection): Build {
+  const { subjectPrefix: prefix, effectsLargeBytesMax: largeBytesMax } = command.config;
+  const { stop: signal } = command.context;
+  return { connection, prefix, people: { largeBytesMax }, signal, onProgress: progress(command) };
+}
+
+async function erasedProjectsOf(
+  connection: NatsConnection,
+  { config }: ConfiguredCommand,
+): Promise<ReadonlySet<string>> {
+  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  return await erasedProjects(manager, streamName(config.subjectPrefix, "live", 0));
+}
+
+/** Waits for what is to be closed; where the command was interrupted, not for long. */
+async function closedSoon(
+  { context: { stop } }: ConfiguredCommand,
+  work: readonly (Promise<unknown> | undefined)[],
+): Promise<void> {
+  const all = Promise.allSettled(work);
+  if (!stop.aborted) await all;
+  else await Promise.race([all, new Promise((resolve) => setTimeout(resolve, closeMsMax))]);
+}
+
+function installationOf({ config }: ConfiguredCommand, place: StorePlace) {
+  return { prefix: config.subjectPrefix, shown: shownPlace(place) };
+}
+
+function checkedUrl(text: string): string {
+  try {
+    return effectsUrl(text);
+  } catch (error) {
+    throw new CommandError(`--into: ${(error as Error).message}`, usageExitCode);
+  }
+}
+
+/** What an operator can do something about is told without a stack. */
+async function told(name: "rebuild" | "verify", work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof RebuildError) throw new CommandError(`${name}: ${error.message}`);
+    if (!(error instanceof StoreError)) throw error;
+    throw new CommandError(error.message);
+  }
+}
+
+async function atNats<T>(
+  { config, context }: ConfiguredCommand,
+  work: (connection: NatsConnection) => Promise<T>,
+): Promise<T> {
+  const connection = await openNats(findNats(config, context.host));
+  try {
+    return await work(connection);
+  } finally {
+    await closedSoon({ config, context }, [connection.close()]);
+  }
+}
+
+function progress(command: ConfiguredCommand): (messages: number) => void {
+  let saidMonotonicMs = performance.now();
+  return (messages) => {
+    if (performance.now() - saidMonotonicMs < progressEveryMs) return;
+    saidMonotonicMs = performance.now();
+    note(command, `${messages} messages so far`);
+  };
+}

@@ -1,0 +1,188 @@
+// `penstock usage` and `penstock spikes`: what a project's events come to, day by day, and when
+// more came than usual. This usage bills; what the gateways count beside it is for watching.
+
+import { dayMs, dayOf } from "../../platform/base/day.ts";
+import { usageClasses } from "../../readers/effects/closed-sets.ts";
+import { spikeJson, usageMembers } from "../../readers/effects/http/shapes.ts";
+import { projectSubject } from "../../readers/effects/spikes/project-activity.ts";
+import type { OpenReader } from "../../readers/effects/store/open.ts";
+import { type UsageDay, usageRowsMax } from "../../readers/effects/store/port.ts";
+import { lagOf } from "../../readers/effects/streams/lag.ts";
+import type { SpikeRow } from "../../readers/effects/types.ts";
+import { usageExport } from "../../readers/effects/usage/usage-export.ts";
+import { type ConfiguredCommand, note, say } from "../configured-command.ts";
+import { CommandError, usageExitCode } from "../context.ts";
+import { table } from "../terminal.ts";
+import { readProject } from "./database.ts";
+import { askedStreams } from "./freshness.ts";
+import { requireKnown } from "./known-project.ts";
+import { shownTime } from "./shown.ts";
+
+export interface UsageOptions {
+  /** Days such as 2026-11-22, both included. */
+  readonly from?: string;
+  readonly to?: string;
+  readonly json: boolean;
+  /** CloudEvents lines of closed days. */
+  readonly export: boolean;
+  readonly source: string;
+  readonly revision: number;
+  /** Exports what the clock says is over, without asking NATS whether all of it is applied. */
+  readonly unchecked: boolean;
+}
+
+/** An event is stored and applied under the time that its request had been read at. */
+const closingMs = 600_000;
+const daysShown = 30;
+
+const whichBills =
+  "this is what bills: each event once, live ones, on the day (UTC) that it was received; what the gateways count as they take it (`penstock project usage`) is for watching";
+
+export async function usage(
+  command: ConfiguredCommand,
+  project: string,
+  options: UsageOptions,
+): Promise<void> {
+  if (options.json && options.export)
+    throw new CommandError("--json and --export: give one of them", usageExitCode);
+  const today = dayOf(Date.now());
+  const to = options.to ?? today;
+  const from = options.from ?? dayOf(Date.parse(to) - (daysShown - 1) * dayMs);
+  if (from > to) throw new CommandError("--from must not be after --to", usageExitCode);
+  await readProject(command, { project, json: options.json }, async (reader, asOf) => {
+    // Before the days are read: one that closes in between would go out without its last events.
+    const appliedMs = options.export ? await appliedUntilMs(command, reader, options) : 0;
+    const days = await reader.usage(project, { from, to });
+    if (days.length === 0) await requireKnown(command, reader, project);
+    if (days.length >= usageRowsMax)
+      throw new CommandError("usage: too many days at once; ask for less by --from and --to");
+    if (options.json) say(command, `{${usageMembers(days)},${asOf}}`);
+    else if (options.export) {
+      const closedBefore = dayOf(appliedMs - closingMs);
+      exportDays(command, days, { ...options, project, closedBefore });
+    } else await showDays(command, reader, { days, project, from, to });
+  });
+}
+
+interface Exported extends Pick<UsageOptions, "source" | "revision"> {
+  readonly project: string;
+  readonly closedBefore: string;
+}
+
+/** A day that is left out is told: whoever takes the lines in takes each day once. */
+function exportDays(
+  command: ConfiguredCommand,
+  days: readonly UsageDay[],
+  { project, closedBefore, source, revision }: Exported,
+): void {
+  const open = [...new Set(days.map(({ day }) => day))].filter((day) => day >= closedBefore).sort();
+  if (days.length === 0) note(command, `the project ${project} has no usage of these days`);
+  if (open.length > 0) note(command, `not exported, as events may still come: ${open.join(", ")}`);
+  const which = { projectId: project, source, closedBefore, revision };
+  for (const line of usageExport(days, which)) say(command, line);
+}
+
+/**
+ * Up to when everything that was stored is applied: now, or when the oldest message that is not
+ * applied was stored. Throws where NATS does not say: a day that went out too early stays wrong.
+ */
+async function appliedUntilMs(
+  command: ConfiguredCommand,
+  reader: OpenReader,
+  { unchecked }: Pick<UsageOptions, "unchecked">,
+): Promise<number> {
+  const nowMs = Date.now();
+  if (unchecked) return nowMs;
+  const applied = await reader.positions();
+  try {
+    return nowMs - lagOf(await askedStreams(command, applied)).seconds * 1_000;
+  } catch (error) {
+    throw new CommandError(
+      `which days are applied in full is not known, so none is exported: ${(error as Error).message}; --unchecked exports by the clock alone`,
+    );
+  }
+}
+
+interface Shown {
+  readonly days: readonly UsageDay[];
+  readonly project: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+async function showDays(
+  command: ConfiguredCommand,
+  reader: OpenReader,
+  { days, project, from, to }: Shown,
+): Promise<void> {
+  if (days.length === 0) {
+    say(command, `the project ${project} has sent nothing that was applied, from ${from} to ${to}`);
+    return;
+  }
+  const active = new Map(
+    (await reader.activePeople(project, { from, to })).map(({ day, estimate }) => [day, estimate]),
+  );
+  const names = [...new Set(days.map(({ day }) => day))].sort();
+  const rows = names.map((name) => {
+    const own = days.filter(({ day }) => day === name);
+    const live = own.filter(({ lane }) => lane === "live");
+    return [
+      name,
+      ...[
+        eventsOf(live),
+        ...usageClasses.map((one) => eventsOf(live.filter((row) => row.class === one))),
+      ],
+      own.reduce((sum, { duplicates }) => sum + duplicates, 0),
+      eventsOf(own.filter(({ lane }) => lane === "historical")),
+    ]
+      .map(String)
+      .concat(`~${active.get(name) ?? 0}`);
+  });
+  const heads = usageClasses.map((name) => name.replace("_", " ").toUpperCase());
+  const head = ["DAY", "BILLABLE", ...heads, "DUPLICATES", "HISTORICAL", "ACTIVE IDS"];
+  for (const line of table([head, ...rows])) say(command, line);
+  const billable = eventsOf(days.filter(({ lane }) => lane === "live"));
+  const historical = eventsOf(days) - billable;
+  say(command, `billable: ${billable} events; historical, not billed: ${historical}`);
+  note(command, whichBills);
+}
+
+const spikesMax = 10_000;
+
+export async function spikes(
+  command: ConfiguredCommand,
+  project: string,
+  { fromMs, json }: { fromMs: number; json: boolean },
+): Promise<void> {
+  await readProject(command, { project, json }, async (reader, asOf) => {
+    const page = { after: undefined, limit: spikesMax, bytesMax: Number.POSITIVE_INFINITY };
+    const { results: found, next } = await reader.spikes(project, fromMs, page);
+    if (found.length === 0) await requireKnown(command, reader, project);
+    if (next !== undefined)
+      note(command, `there are more than ${spikesMax}; --from shows those of later`);
+    if (json) {
+      const end = JSON.stringify(next ?? null);
+      const members = `"results":[${found.map(spikeJson).join(",")}],"next":${end}`;
+      say(command, `{${members},${asOf}}`);
+    } else if (found.length === 0) say(command, `the project ${project} has had no spikes`);
+    else for (const line of spikeTable(found)) say(command, line);
+  });
+}
+
+function spikeTable(found: readonly SpikeRow[]): string[] {
+  return table([
+    ["STARTED", "ENDED", "WHAT", "PEAK A MINUTE", "THRESHOLD", "USUAL", "EVENTS"],
+    ...found.map((spike) => [
+      shownTime(spike.startedAtMs),
+      spike.endedAtMs === undefined ? "still on" : shownTime(spike.endedAtMs),
+      spike.subject === projectSubject ? "the project" : `id ${spike.subject}`,
+      ...[spike.peakPerMinute, spike.threshold, spike.baseline, spike.events].map((value) =>
+        String(Math.round(value)),
+      ),
+    ]),
+  ]);
+}
+
+function eventsOf(rows: readonly UsageDay[]): number {
+  return rows.reduce((sum, { events }) => sum + events, 0);
+}

@@ -1,0 +1,468 @@
+// `penstock erase` removes a person's events from the streams, and the person from the database of
+// the effects. Streams come first: what is applied anew after that is without the person.
+
+import { readdirSync } from "node:fs";
+import path from "node:path";
+import { createInterface } from "node:readline/promises";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { pauseUntilAborted } from "../../platform/base/retry.ts";
+import { StoreError } from "../../platform/base/store-error.ts";
+import { managerOf } from "../../platform/nats/api.ts";
+import { subjectOf } from "../../platform/nats/names.ts";
+import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
+import type { PeopleErasure } from "../../readers/effects/store/erase-rows.ts";
+import { erasureAt } from "../../readers/effects/store/erasure.ts";
+import {
+  OtherInstallationError,
+  requireInstallation,
+} from "../../readers/effects/store/installation.ts";
+import {
+  readerAt,
+  type StorePlace,
+  shownPlace,
+  storePlace,
+} from "../../readers/effects/store/open.ts";
+import {
+  findStreams,
+  type StreamName,
+  type StreamState,
+  storedStream,
+} from "../../readers/stream/stored-stream.ts";
+import { storedIdText } from "../../records/distinct-id.ts";
+import { type ConfiguredCommand, note, say } from "../configured-command.ts";
+import { CommandError, usageExitCode } from "../context.ts";
+import { findNats, openNats } from "../nats.ts";
+import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
+import { counted } from "../terminal.ts";
+import { copiesOf } from "./copies.ts";
+import { ErasureLog, LostLockError } from "./erasure-log.ts";
+import { FrameCutter } from "./frame-cutter.ts";
+import {
+  addErased,
+  addIds,
+  type Receipt,
+  startedReceipt,
+  userOf,
+  writeReceipt,
+} from "./receipt.ts";
+import { checkStream } from "./stream-checks.ts";
+import { type EraseStep, type StreamCounts, StreamEraser } from "./stream-eraser.ts";
+import { findUnapplied, type Unapplied, type UnappliedStream } from "./unapplied.ts";
+
+export interface EraseOptions {
+  readonly project: string;
+  readonly distinctId: readonly string[];
+  readonly dryRun: boolean;
+  readonly yes: boolean;
+  /** False: there is no database of the effects. */
+  readonly effects: boolean;
+  /** Erases even if the effects database has not applied all events of the project. */
+  readonly allowBehind: boolean;
+  readonly receipt?: string | undefined;
+  readonly version: string;
+  /** For tests, which end the process there. */
+  readonly stepped?: (step: EraseStep | "streams" | "people") => void | Promise<void>;
+}
+
+const questionMs = 5_000;
+const progressMs = 5_000;
+const namedMax = 20;
+/** How often it is begun where its lock is lost, and how long it waits for it then. */
+const triesMax = 3;
+const againMsMax = 60_000;
+const lockAgainMs = 1_000;
+/** How long a running effects process may take to apply what the streams hold. */
+const catchUpMsMax = 10_000;
+const catchUpPollMs = 250;
+
+/** Throws a CommandError where it is not whole; what was erased by then is gone. */
+export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
+  const { config, context } = command;
+  const { project } = options;
+  const given = idsOf(options);
+  if (config.hubDomain !== undefined)
+    throw new CommandError(
+      "erase: this is a leaf node, whose hub has gathered its events: run it at the hub. What the leaf still has leaves it by age",
+    );
+  const connection = await openNats(findNats(config, context.host));
+  try {
+    await mustBeKnown(connection, config, { command: "erase", project });
+    const people = options.effects ? await told(() => peopleOf(command)) : undefined;
+    await new Erasing({ command, options, connection, people, given }).run();
+  } finally {
+    await connection.close();
+  }
+}
+
+function idsOf({ project, distinctId }: EraseOptions): string[] {
+  const wrong = (what: string) => new CommandError(`erase: ${what}`, usageExitCode);
+  mustBeProjectId("erase", project);
+  if (distinctId.length === 0) throw wrong("name the person: --distinct-id <id>");
+  if (distinctId.some((id) => id.trim() === "")) throw wrong("a distinct id is not blank");
+  return [...new Set(distinctId.map(storedIdText))];
+}
+
+/** Rejects with a StoreError where the database is another installation's, or not there. */
+async function peopleOf({ config }: ConfiguredCommand): Promise<PeopleErasure> {
+  const place = storePlace(config);
+  const reader = await readerAt(place);
+  try {
+    const { subjectPrefix: prefix } = config;
+    await requireInstallation(reader, { prefix, shown: shownPlace(place) });
+  } finally {
+    await reader.close();
+  }
+  return erasureAt(place);
+}
+
+function listed(ids: readonly string[]): string {
+  const more = ids.length > namedMax ? ` and ${ids.length - namedMax} more` : "";
+  return `${ids.slice(0, namedMax).join(", ")}${more}`;
+}
+
+function unappliedText(streams: readonly UnappliedStream[]): string {
+  const messages = streams.reduce((sum, { appliedTo, end }) => sum + end - appliedTo, 0);
+  const each = streams.map(({ stream, appliedTo, end }) => `${stream}: ${appliedTo} of ${end}`);
+  return `the effects are ${counted(messages, "message")} behind the streams (${each.join(", ")})`;
+}
+
+/** What an operator can do something about is told without a stack. */
+async function told<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    if (error instanceof OtherInstallationError) throw new CommandError(`erase: ${error.message}`);
+    throw new CommandError(`${error.message}. Where there is no such database: --no-effects`);
+  }
+}
+
+interface ErasingOptions {
+  readonly command: ConfiguredCommand;
+  readonly options: EraseOptions;
+  readonly connection: NatsConnection;
+  readonly people: PeopleErasure | undefined;
+  readonly given: readonly string[];
+}
+
+class Erasing {
+  readonly #of: ErasingOptions;
+  #ids: readonly string[];
+  /** Whether the database has a person with one of the ids. */
+  #isKnown = false;
+  /** What the streams held when the ids were looked up. Later messages may link further ids. */
+  #ends: ReadonlyMap<string, StreamState> = new Map();
+  #unapplied: readonly UnappliedStream[] = [];
+  #receipt: Receipt | undefined;
+  #file = "";
+
+  constructor(options: ErasingOptions) {
+    this.#of = options;
+    this.#ids = options.given;
+  }
+
+  async run(): Promise<void> {
+    const { connection, command, options } = this.#of;
+    const { subjectPrefix: prefix } = command.config;
+    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    const names = await findStreams(manager, prefix);
+    if (names.length === 0) throw new CommandError("erase: there are no streams yet");
+    await this.#findIds(names);
+    this.#tellIds();
+    if (options.dryRun) {
+      const all = await this.#eraseStreams(names, undefined);
+      this.#tell(all, "would be erased");
+      this.#tellNobody(all);
+      return;
+    }
+    const { project } = options;
+    for (const { stream, lane, partition } of names)
+      await checkStream(
+        connection,
+        stream,
+        subjectOf(prefix, lane, { partition, projectId: project }),
+      );
+    await this.#confirm(names);
+    const { replicas } = command.config;
+    const bucket = erasuresBucketOf(names[0]!.stream);
+    const { host } = command.context;
+    for (let tried = 1; ; tried++) {
+      const log = await ErasureLog.open(connection, { bucket, replicas, host });
+      await this.#lock(log, tried > 1);
+      try {
+        await this.#erase(names, log);
+        return;
+      } catch (error) {
+        if (!(error instanceof LostLockError) || tried === triesMax) throw error;
+        // What it has stored since may hold events that another one has erased.
+        note(
+          command,
+          "the lock was lost, to another erasure or by a standstill of this one: beginning again",
+        );
+      } finally {
+        await log.unlock();
+      }
+    }
+  }
+
+  /**
+   * Looks up all ids of the person. Every link that the streams hold up to `#ends` must be applied
+   * by then: the erasure removes it from them.
+   */
+  async #findIds(names: readonly StreamName[]): Promise<void> {
+    const { options, people } = this.#of;
+    this.#ends = await this.#endsOf(names);
+    if (people === undefined) return;
+    // What the operator has accepted is neither waited for nor reported again.
+    const isAccepted = this.#unapplied.length > 0;
+    const { streams, hasWriter } = await this.#caughtUp(isAccepted ? 0 : catchUpMsMax);
+    this.#unapplied = streams;
+    if (streams.length > 0 && !isAccepted) this.#acceptBehind(streams, hasWriter);
+    const found = await told(() => people.idsOf(options.project, this.#ids));
+    if (found.length > 0) this.#isKnown = true;
+    this.#ids = [...new Set([...this.#ids, ...found])];
+  }
+
+  async #endsOf(names: readonly StreamName[]): Promise<Map<string, StreamState>> {
+    const manager = await managerOf(this.#of.connection, { timeoutMs: questionMs });
+    const ends = new Map<string, StreamState>();
+    for (const { stream } of names) {
+      const state = await storedStream(manager, stream).state();
+      if (state !== undefined) ends.set(stream, state);
+    }
+    return ends;
+  }
+
+  /** Waits for a running effects process to apply the streams up to `#ends`. */
+  async #caughtUp(waitMsMax: number): Promise<Unapplied> {
+    const { command, connection, options } = this.#of;
+    const { config, context } = command;
+    const which = {
+      ...{ place: storePlace(config), prefix: config.subjectPrefix },
+      ...{ project: options.project, ends: this.#ends },
+    };
+    const untilMonotonicMs = performance.now() + waitMsMax;
+    for (let hasSaid = false; ; hasSaid = true) {
+      const found = await told(() => findUnapplied(connection, which));
+      if (context.stop.aborted) throw new CommandError("erase: it was interrupted: run it again");
+      const isOver = performance.now() >= untilMonotonicMs;
+      if (found.streams.length === 0 || !found.hasWriter || isOver) return found;
+      if (!hasSaid)
+        note(command, `${unappliedText(found.streams)}: waiting up to ${waitMsMax / 1_000} s`);
+      await pauseUntilAborted(catchUpPollMs, context.stop);
+    }
+  }
+
+  /** Throws a CommandError unless this is a dry run or the operator accepts it. */
+  #acceptBehind(streams: readonly UnappliedStream[], hasWriter: boolean): void {
+    const { command, options } = this.#of;
+    const behind = unappliedText(streams);
+    const unknown = "Other ids of the person in these messages are not known yet";
+    if (options.allowBehind) {
+      note(command, `${behind}. ${unknown}, and their events stay (--allow-behind)`);
+      return;
+    }
+    const fix = hasWriter
+      ? "Wait until `penstock effects status` shows 0 behind, and try again"
+      : "No effects process runs on this database: start `penstock effects` and try again";
+    const orElse = "To erase only what is known now: --allow-behind";
+    if (options.dryRun) {
+      note(command, `${behind}. ${unknown}, and an erasure would be refused. ${fix}`);
+      return;
+    }
+    const done =
+      this.#receipt === undefined ? "Nothing was removed" : "What was erased before is gone";
+    throw new CommandError(`erase: ${behind}. ${unknown}. ${done}. ${fix}. ${orElse}`);
+  }
+
+  #tellIds(): void {
+    const { command, options, given, people } = this.#of;
+    const ids = this.#ids;
+    say(command, `${options.project}: ${counted(ids.length, "id")}: ${listed(ids)}`);
+    if (people === undefined)
+      note(command, "without the database of the effects, other ids of the person are not known");
+    else if (ids.length > given.length)
+      say(command, `known as the same person's: ${ids.length - given.length} of them`);
+  }
+
+  /** `isAgain`: whoever has it now is waited for. */
+  async #lock(log: ErasureLog, isAgain: boolean): Promise<void> {
+    const { command } = this.#of;
+    const untilMonotonicMs = performance.now() + (isAgain ? againMsMax : 0);
+    for (;;) {
+      try {
+        await log.lock((line) => note(command, line));
+        return;
+      } catch (error) {
+        const { stop } = command.context;
+        const isOver = stop.aborted || performance.now() > untilMonotonicMs;
+        if (isOver || !(error instanceof CommandError)) throw error;
+        await pauseUntilAborted(lockAgainMs, stop);
+      }
+    }
+  }
+
+  async #erase(names: readonly StreamName[], log: ErasureLog): Promise<void> {
+    const { connection, command, options, given } = this.#of;
+    const { project, version, stepped } = options;
+    // Again under the lock: events and other erasures may have changed the streams since.
+    const told = this.#ids;
+    await this.#findIds(names);
+    const ids = this.#ids;
+    if (ids.length > told.length)
+      say(command, `also the person's: ${listed(ids.filter((id) => !told.includes(id)))}`);
+    const alsoTheirs = ids.filter((id) => !given.includes(id));
+    const last = this.#receipt;
+    const receipt = startedReceipt({
+      ...{ erasure: log.id, by: userOf(command.context.host), version, project },
+      ...{ given, alsoTheirs, last, unapplied: this.#unapplied },
+    });
+    this.#receipt = receipt;
+    const isFirst = this.#file === "";
+    if (isFirst) this.#file = options.receipt ?? `penstock-erasure-${log.id}.json`;
+    writeReceipt(this.#file, receipt, isFirst);
+    if (isFirst) note(command, `the receipt is in ${path.resolve(this.#file)}, from now on`);
+    await log.keepReceipt(receipt);
+    const all: StreamCounts[] = [];
+    for (let isDone = false; !isDone; ) {
+      all.push(...(await this.#eraseStreams(names, log)));
+      await stepped?.("streams");
+      isDone = !(await this.#erasePeople(receipt));
+      await stepped?.("people");
+      if (!isDone) this.#ends = await this.#endsOf(names);
+    }
+    const copies = await copiesOf(connection, names);
+    receipt.notReached = [...receipt.notReached, ...copies];
+    receipt.endedAt = new Date().toISOString();
+    writeReceipt(this.#file, receipt, false);
+    await log.keepReceipt(receipt);
+    this.#tell(all, "erased");
+    const before = receipt.before.flatMap(({ streams }) => streams);
+    if (before.length > 0) this.#tell(before, "found before the lock was lost");
+    this.#tellNobody([...all, ...before]);
+    for (const one of receipt.notReached) say(command, `not reached: ${one}`);
+    say(command, `receipt: ${path.resolve(this.#file)}`);
+  }
+
+  async #eraseStreams(
+    names: readonly StreamName[],
+    log: ErasureLog | undefined,
+  ): Promise<StreamCounts[]> {
+    const { command, connection, options } = this.#of;
+    const { subjectPrefix: prefix } = command.config;
+    const { project, stepped } = options;
+    const cutter = new FrameCutter(project, new Set(this.#ids));
+    const all: StreamCounts[] = [];
+    const { stop } = command.context;
+    for (const name of names) {
+      const state = this.#ends.get(name.stream);
+      if (state === undefined) continue;
+      const lost = (from: number, to: number) =>
+        note(command, `messages ${from} to ${to} left ${name.stream} while it was read`);
+      const eraser = new StreamEraser({
+        ...{ connection, name, state, prefix, project, cutter, log, stop, lost, stepped },
+      });
+      all.push(eraser.counts);
+      const sinceMonotonicMs = performance.now();
+      const tell = () => note(command, progressOf(eraser.counts, sinceMonotonicMs));
+      const progress = setInterval(tell, progressMs);
+      try {
+        await eraser.run();
+      } catch (error) {
+        if (stop.aborted) throw new CommandError("erase: it was interrupted: run it again");
+        throw error;
+      } finally {
+        clearInterval(progress);
+        this.#receipt?.streams.push({ ...eraser.counts });
+        if (this.#receipt !== undefined) writeReceipt(this.#file, this.#receipt, false);
+      }
+      tell();
+      if (this.#receipt !== undefined) await log?.keepReceipt(this.#receipt);
+    }
+    return all;
+  }
+
+  /** True: the person had further ids by now, whose events must be erased too. */
+  async #erasePeople(receipt: Receipt): Promise<boolean> {
+    const { command, options, people } = this.#of;
+    if (people === undefined) {
+      receipt.effects = "none was named";
+      return false;
+    }
+    const place = storePlace(command.config);
+    const erased = await told(() => people.erase(options.project, this.#ids));
+    const { ids: theirs, remains, ...counts } = erased;
+    addErased(receipt, { database: shownPlace(place), ...counts });
+    receipt.notReached = [
+      ...new Set([...receipt.notReached, ...remains, ...keptFiles(place)]), //
+    ];
+    const { persons, links } = counts;
+    say(
+      command,
+      `removed ${counted(persons, "person")} and ${counted(links, "link")} from ${shownPlace(place)}`,
+    );
+    const late = theirs.filter((id) => !this.#ids.includes(id));
+    if (late.length === 0) return false;
+    // The database no longer has the link, so these ids are printed before anything else is done.
+    note(command, `linked to the person meanwhile, erasing their events too: ${late.join(", ")}`);
+    this.#ids = [...this.#ids, ...late];
+    addIds(receipt, late);
+    return true;
+  }
+
+  async #confirm(names: readonly StreamName[]): Promise<void> {
+    const { command, options } = this.#of;
+    if (options.yes) return;
+    const { stdin, stderr } = command.context;
+    if ((stdin as { readonly isTTY?: boolean }).isTTY !== true)
+      throw new CommandError("erase: nobody can be asked here: confirm by --yes", usageExitCode);
+    const where = names.map(({ stream }) => stream).join(", ");
+    const asked = createInterface({ input: stdin, output: stderr });
+    const question = `Erase all their events from ${where}, and what is known of them? This cannot be undone. Type ${options.project}: `;
+    const answer = await asked.question(question).finally(() => asked.close());
+    if (answer.trim() !== options.project) throw new CommandError("erase: nothing was changed");
+  }
+
+  /** A script that erases twice, and a typo, look the same: both end well, and both are reported. */
+  #tellNobody(all: readonly StreamCounts[]): void {
+    const { command, options, people, given } = this.#of;
+    if (this.#isKnown || all.some(({ events }) => events > 0)) return;
+    const what = people === undefined ? "no event" : "no person and no event";
+    const ids = `${given.length === 1 ? "the distinct id" : "any of the distinct ids"} ${listed(given)}`;
+    say(command, `${what} of ${options.project} has ${ids}`);
+  }
+
+  #tell(all: readonly StreamCounts[], what: string): void {
+    const { command } = this.#of;
+    const sum = (name: "events" | "deleted" | "rewritten" | "scanned" | "doubtful") =>
+      all.reduce((total, one) => total + one[name], 0);
+    say(
+      command,
+      `${counted(sum("events"), "event")} ${what}: of ${counted(sum("scanned"), "message")} ${sum("deleted")} removed, ${sum("rewritten")} written anew without them`,
+    );
+    const doubtful = sum("doubtful");
+    if (doubtful > 0)
+      note(
+        command,
+        `lines that no reader can read and that have one of the ids in them: ${doubtful}. They stay: whose they are cannot be told`,
+      );
+  }
+}
+
+/** Databases that rebuilds have kept. */
+function keptFiles(place: StorePlace): string[] {
+  if (place.kind !== "sqlite") return [];
+  const { dir, base } = path.parse(place.file);
+  return readdirSync(dir)
+    .filter((name) => name.startsWith(`${base}.before-rebuild`))
+    .map((name) => `the person in ${path.join(dir, name)}, which is kept beside the database`);
+}
+
+function progressOf(
+  { stream, scanned, bytes, events, to }: StreamCounts,
+  sinceMonotonicMs: number,
+): string {
+  const seconds = Math.max(0.001, (performance.now() - sinceMonotonicMs) / 1_000);
+  const rate = (bytes / 1_048_576 / seconds).toFixed(1);
+  return `${stream}: ${counted(scanned, "message")} up to ${to} looked through, ${counted(events, "event")} found, ${rate} MiB/s`;
+}

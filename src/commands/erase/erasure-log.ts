@@ -1,0 +1,226 @@
+// The bucket of erasures beside the streams: which messages became which, what each erasure did,
+// and the lock that lets one run at a time. Must not hold an id of a person, or a line.
+
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io/jetstream";
+import { type KV, type KvEntry, Kvm } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
+import {
+  identify,
+  isRunning,
+  type ProcessHost,
+  type ProcessIdentity,
+  placeOfPids,
+} from "../../platform/embedded/process-identity.ts";
+import { apiCodes, isApiError, managerOf } from "../../platform/nats/api.ts";
+import { bucketStream, bucketSubjects } from "../../platform/nats/names.ts";
+import { type ErasedEntry, erasedSubjects } from "../../platform/nats/rewritten.ts";
+import { CommandError } from "../context.ts";
+
+interface ErasureLogOptions {
+  readonly bucket: string;
+  readonly replicas: number;
+  readonly host: ProcessHost;
+  /** For tests. */
+  readonly times?: Partial<LockTimes>;
+}
+
+interface LockTimes {
+  /** So long a question waits for its answer. */
+  readonly answerMsMax: number;
+  readonly beatMs: number;
+}
+
+interface Opened extends Pick<ErasureLogOptions, "bucket" | "host"> {
+  readonly js: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly kv: KV;
+  readonly times: LockTimes;
+}
+
+/** Who holds the lock. */
+interface Holder extends ProcessIdentity {
+  readonly id: string;
+  readonly hostname: string;
+  /** Within it the pid means something. */
+  readonly place: string;
+  /** Goes up while the holder lives. */
+  readonly beats: number;
+}
+
+const lockTimes: LockTimes = { answerMsMax: 5_000, beatMs: 3_000 };
+/** A lock of another machine that has not changed for so long is nobody's. */
+const silenceMs = 15_000;
+const pollMs = 1_000;
+const lockKey = "lock";
+
+/** Another erasure has the lock, or may have it: what is done from here on may contradict it. */
+export class LostLockError extends CommandError {}
+
+export class ErasureLog {
+  readonly #js: JetStreamClient;
+  readonly #manager: JetStreamManager;
+  readonly #bucket: string;
+  readonly #kv: KV;
+  readonly #host: ProcessHost;
+  readonly #holder: Omit<Holder, "beats">;
+  readonly #times: LockTimes;
+  #beats = 0;
+  #revision = 0;
+  #entries = 0;
+  #beating: NodeJS.Timeout | undefined;
+  /** The one that is under way. */
+  #beat: Promise<void> | undefined;
+  /** When the last beat was sent that is known to be stored. */
+  #heldMonotonicMs = 0;
+  #lost: Error | undefined;
+
+  private constructor({ js, manager, bucket, kv, host, times }: Opened) {
+    this.#times = times;
+    this.#bucket = bucket;
+    this.#js = js;
+    this.#manager = manager;
+    this.#kv = kv;
+    this.#host = host;
+    const own = identify(host.pid, host) ?? { pid: host.pid, startedAt: "" };
+    this.#holder = { id: randomUUID(), hostname: hostname(), place: placeOfPids(), ...own };
+  }
+
+  /** Makes the bucket where there is none. */
+  static async open(
+    connection: NatsConnection,
+    { bucket, replicas, host, times }: ErasureLogOptions,
+  ): Promise<ErasureLog> {
+    const all = { ...lockTimes, ...times };
+    const js = jetstream(connection, { timeout: all.answerMsMax });
+    const kv = await new Kvm(js).create(bucket, { replicas, history: 1 });
+    const manager = await managerOf(connection, { timeoutMs: all.answerMsMax });
+    return new ErasureLog({ js, manager, bucket, kv, host, times: all });
+  }
+
+  /** Tells this erasure from all others. */
+  get id(): string {
+    return this.#holder.id;
+  }
+
+  /** Rejects with a CommandError while another erasure runs. Frees the lock of one that died. */
+  async lock(say: (line: string) => void): Promise<void> {
+    this.#revision = (await this.#create()) ?? (await this.#takeOver(say));
+    this.#heldMonotonicMs = performance.now();
+    this.#beating = setInterval(() => {
+      // A second one would carry a revision that the first has used.
+      this.#beat ??= this.#beatOnce().finally(() => {
+        this.#beat = undefined;
+      });
+    }, this.#times.beatMs);
+  }
+
+  /** Throws a LostLockError where somebody has taken the lock away meanwhile, or may have. */
+  check(): void {
+    const { message } = this.#lost ?? {};
+    const isSilent = this.#revision !== 0 && performance.now() - this.#heldMonotonicMs > silenceMs;
+    const why = message ?? (isSilent ? `NATS has not answered for ${silenceMs} ms` : undefined);
+    if (why !== undefined) throw new LostLockError(`erase: the lock is lost: ${why}. Run it again`);
+  }
+
+  async unlock(): Promise<void> {
+    clearInterval(this.#beating);
+    await this.#beat;
+    if (this.#revision === 0) return;
+    await this.#kv.delete(lockKey, { previousSeq: this.#revision }).catch(() => {});
+  }
+
+  /**
+   * Fulfilled once it is stored: from then on a message that is gone is known to be erased. It is
+   * stored only while the server knows the lock as this erasure's: a process that stood still may
+   * have lost it to another one, whose notes these would contradict.
+   */
+  async note(stream: string, entry: ErasedEntry): Promise<void> {
+    const subject = `${erasedSubjects(stream)}${this.id}.${++this.#entries}`;
+    for (;;) {
+      const lastSequence = await this.#lastSequenceHeld();
+      try {
+        const expect = { lastSequence };
+        const timeout = this.#times.answerMsMax;
+        await this.#js.publish(subject, JSON.stringify(entry), { timeout, expect });
+        return;
+      } catch (error) {
+        // Another entry came meanwhile; most are beats of the lock.
+        if (!isApiError(error, apiCodes.streamWrongLastSequence)) throw error;
+      }
+    }
+  }
+
+  /** The bucket's last entry, before which the lock was this erasure's. Throws where it is not. */
+  async #lastSequenceHeld(): Promise<number> {
+    const { streams } = this.#manager;
+    const stream = bucketStream(this.#bucket);
+    const { state } = await streams.info(stream);
+    // Other than the KV's own question this one is answered by the stream's leader.
+    const last = { last_by_subj: `${bucketSubjects(this.#bucket)}${lockKey}` };
+    const holder = await streams.getMessage(stream, last);
+    const isOwn = holder !== null && holder.data.length > 0 && holder.json<Holder>().id === this.id;
+    if (!isOwn) this.#lost ??= new Error("another erasure has taken it");
+    this.check();
+    return state.last_seq;
+  }
+
+  async keepReceipt(receipt: object): Promise<void> {
+    await this.#kv.put(`receipt.${this.id}`, JSON.stringify(receipt));
+  }
+
+  #value(): string {
+    return JSON.stringify({ ...this.#holder, beats: ++this.#beats } satisfies Holder);
+  }
+
+  /** Undefined: somebody has it. */
+  async #create(): Promise<number | undefined> {
+    try {
+      return await this.#kv.create(lockKey, this.#value());
+    } catch (error) {
+      if (isApiError(error, apiCodes.streamWrongLastSequence)) return undefined;
+      throw error;
+    }
+  }
+
+  async #takeOver(say: (line: string) => void): Promise<number> {
+    const first = await this.#kv.get(lockKey);
+    let now = first;
+    const untilMonotonicMs = performance.now() + silenceMs;
+    while (now !== null && now.operation === "PUT" && this.#mayLive(now)) {
+      const { hostname: where, pid, place } = now.json<Holder>();
+      const holder = `process ${pid} on ${where}`;
+      if (place === this.#holder.place || now.revision !== first?.revision)
+        throw new CommandError(`erase: another erasure runs, ${holder}: wait for its end`);
+      if (performance.now() > untilMonotonicMs) break;
+      if (now === first) say(`looking whether the erasure of ${holder} still runs`);
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+      now = await this.#kv.get(lockKey);
+    }
+    return await this.#kv.update(lockKey, this.#value(), now?.revision ?? 0);
+  }
+
+  /** Only a process of this machine can be looked for. */
+  #mayLive(entry: KvEntry): boolean {
+    const { place, pid, startedAt } = entry.json<Holder>();
+    return place !== this.#holder.place || isRunning({ pid, startedAt }, this.#host);
+  }
+
+  /** Never rejects. One without an answer may be stored all the same: the key tells. */
+  async #beatOnce(): Promise<void> {
+    if (this.#lost !== undefined) return;
+    const sentMonotonicMs = performance.now();
+    try {
+      this.#revision = await this.#kv.update(lockKey, this.#value(), this.#revision);
+      this.#heldMonotonicMs = sentMonotonicMs;
+    } catch (error) {
+      const entry = await this.#kv.get(lockKey).catch(() => undefined);
+      // Nothing is known before the next beat.
+      if (entry === undefined) return;
+      const isOwn = entry?.operation === "PUT" && entry.json<Holder>().id === this.id;
+      if (isOwn) this.#revision = entry.revision;
+      else this.#lost = error as Error;
+    }
+  }
+}

@@ -1,0 +1,140 @@
+// The receipt of an erasure: what was looked through, what was erased, and what cannot be reached
+// from here. It names no id: hashes with a salt of their own let whoever knows an id see that it
+// was meant.
+
+import { createHash, randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { hostname, userInfo } from "node:os";
+import type { ProcessHost } from "../../platform/embedded/process-identity.ts";
+import type { ErasedPeople } from "../../readers/effects/store/erase-rows.ts";
+import { CommandError, usageExitCode } from "../context.ts";
+import type { StreamCounts } from "./stream-eraser.ts";
+import type { UnappliedStream } from "./unapplied.ts";
+
+type Database = Omit<ErasedPeople, "ids" | "remains"> & { readonly database: string };
+
+export interface Receipt {
+  readonly erasure: string;
+  readonly version: string;
+  readonly project: string;
+  readonly by: string;
+  readonly host: string;
+  readonly startedAt: string;
+  /** Undefined while it runs, and of one that was killed. */
+  endedAt?: string;
+  readonly ids: {
+    /** sha256 over salt, project, line feed and id, in hexadecimal. */
+    readonly salt: string;
+    readonly given: readonly string[];
+    readonly alsoTheirs: string[];
+  };
+  /** Streams that the effects database had not applied in full (`--allow-behind`). */
+  readonly unapplied: readonly UnappliedStream[];
+  readonly streams: StreamCounts[];
+  /**
+   * What earlier tries have found, which lost the lock; each was an erasure with an id of its own.
+   * What such a try had found and not yet removed is found again, and stands in `streams` too.
+   */
+  readonly before: readonly Try[];
+  effects?: Database | "none was named";
+  notReached: readonly string[];
+}
+
+type Try = Pick<Receipt, "erasure" | "streams">;
+
+interface Started {
+  readonly by: string;
+  readonly erasure: string;
+  readonly version: string;
+  readonly project: string;
+  readonly given: readonly string[];
+  readonly alsoTheirs: readonly string[];
+  readonly unapplied: readonly UnappliedStream[];
+  /** That of the try before. */
+  readonly last: Receipt | undefined;
+}
+
+/** What no erasure here reaches, in any set-up. */
+const outOfReach = [
+  "events that are stored later: nothing keeps them out, and they make a new person",
+  "properties of other events, and of groups, that name the person",
+  "what sinks and readers have copied: databases, Parquet files, warehouses",
+  "files that were exported, and those that were imported from",
+  "backups and snapshots of streams and databases, mirrors of streams, streams of leaf nodes",
+  "in a cluster of nats-server, the Raft logs of its nodes, until it shortens them",
+  "logs of proxies and load balancers",
+  "counts of usage and of active people, which name nobody",
+] as const;
+
+export function startedReceipt({ given, alsoTheirs, last, ...rest }: Started): Receipt {
+  const salt = randomBytes(16).toString("hex");
+  const hashed = (id: string) => hashedId(id, salt, rest.project);
+  const behind = rest.unapplied.map(
+    ({ stream, appliedTo, end }) =>
+      `other ids of the person in messages ${appliedTo + 1} to ${end} of ${stream}, which the effects had not applied`,
+  );
+  return {
+    ...rest,
+    ...{ host: hostname(), startedAt: new Date().toISOString() },
+    ids: { salt, given: given.map(hashed), alsoTheirs: alsoTheirs.map(hashed) },
+    ...{ streams: [], notReached: [...behind, ...outOfReach] },
+    before: last === undefined ? [] : [...last.before, triedIn(last)],
+  };
+}
+
+/** Adds ids of the person that were found while the erasure ran. */
+export function addIds({ ids, project }: Receipt, late: readonly string[]): void {
+  ids.alsoTheirs.push(...late.map((id) => hashedId(id, ids.salt, project)));
+}
+
+/** Adds what was erased from the database to what was erased before. */
+export function addErased(receipt: Receipt, erased: Database): void {
+  const { effects: before } = receipt;
+  if (before === undefined || before === "none was named") {
+    receipt.effects = erased;
+    return;
+  }
+  receipt.effects = {
+    database: erased.database,
+    persons: before.persons + erased.persons,
+    links: before.links + erased.links,
+    groupMembers: before.groupMembers + erased.groupMembers,
+    spikes: before.spikes + erased.spikes,
+    rejected: before.rejected + erased.rejected,
+    announcements: before.announcements + erased.announcements,
+  };
+}
+
+function hashedId(id: string, salt: string, project: string): string {
+  return createHash("sha256").update(`${salt}${project}\n${id}`).digest("hex");
+}
+
+/** In a container the process may run under a number that has no name. */
+export function userOf(
+  { getuid }: Pick<ProcessHost, "getuid">,
+  nameOf: () => string = () => userInfo().username,
+): string {
+  try {
+    return nameOf();
+  } catch {
+    return `uid ${getuid?.()}`;
+  }
+}
+
+function triedIn({ erasure, streams }: Receipt): Try {
+  return { erasure, streams };
+}
+
+/** Throws a CommandError where it cannot be written. A new file must not be there yet. */
+export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): void {
+  try {
+    const text = `${JSON.stringify(receipt, undefined, 2)}\n`;
+    writeFileSync(file, text, { flag: isNew ? "wx" : "w", mode: 0o600 });
+  } catch (error) {
+    const what = `erase: the receipt cannot be written: ${(error as Error).message}`;
+    throw new CommandError(
+      isNew ? `${what}. Name another file by --receipt` : what,
+      isNew ? usageExitCode : 1,
+    );
+  }
+}

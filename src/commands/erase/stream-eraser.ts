@@ -1,0 +1,295 @@
+// Erases a person from one stream. Of a frame that others share, the other lines are stored as a
+// frame of their own first; then it is noted which message that is; and only then the old one is
+// overwritten and removed. Killed at any point it has lost nothing, and a second run goes on.
+
+import { Buffer } from "node:buffer";
+import { createHash, randomUUID } from "node:crypto";
+import { type JetStreamManager, type JsMsg, jetstream } from "@nats-io/jetstream";
+import { headers, type MsgHdrs, type NatsConnection } from "@nats-io/nats-core";
+import { managerOf } from "../../platform/nats/api.ts";
+import { ErasedMessages } from "../../platform/nats/erased-messages.ts";
+import { eventsHeader, isOfManyProjects, messageIdHeader } from "../../platform/nats/names.ts";
+import {
+  type Durable,
+  firstStoredHeader,
+  originalText,
+  readByHeader,
+  readByText,
+  rewritesHeader,
+  rewrittenIdBegin,
+  rewrittenSequence,
+} from "../../platform/nats/rewritten.ts";
+import type { StreamName, StreamState } from "../../readers/stream/stored-stream.ts";
+import { CommandError } from "../context.ts";
+import { messagesOf } from "../stream-messages.ts";
+import type { ErasureLog } from "./erasure-log.ts";
+import type { CutFrame, FrameCutter } from "./frame-cutter.ts";
+import { isNoMessage } from "./stream-checks.ts";
+
+/** What was found, and done unless it was only counted. */
+export interface StreamCounts {
+  readonly stream: string;
+  /** The messages that were looked through, of the project or with several projects. */
+  readonly from: number;
+  readonly to: number;
+  scanned: number;
+  bytes: number;
+  /** Events of the person. */
+  events: number;
+  /** Messages that had nothing else, and those that were written anew. */
+  deleted: number;
+  rewritten: number;
+  /** Lines that are no events, and have one of the ids in them. */
+  doubtful: number;
+}
+
+interface StreamEraserOptions {
+  readonly connection: NatsConnection;
+  readonly name: StreamName;
+  readonly state: StreamState;
+  readonly prefix: string;
+  readonly project: string;
+  readonly cutter: FrameCutter;
+  /** Undefined: only counts. */
+  readonly log: ErasureLog | undefined;
+  readonly stop: AbortSignal;
+  /** Told of messages that left the stream while it was read. */
+  readonly lost: (from: number, to: number) => void;
+  /** After each step of a batch; a test ends the process there. */
+  readonly stepped?: ((step: EraseStep) => void) | undefined;
+}
+
+export type EraseStep = "stored" | "noted" | "deleted";
+
+/** A message that is to go. */
+interface Doomed {
+  readonly message: JsMsg;
+  /** The message that readers know it by: itself, or the one in whose place it stands. */
+  readonly root: number;
+  /**
+   * The message that its lines were first stored as. It is `root`, but for a frame that no reader
+   * was told of: that is its own root. A batch has one frame of a family at most.
+   */
+  readonly family: number;
+  readonly cut: CutFrame;
+  /** The frame in its place; 0: none; undefined: it is still to be stored. */
+  place: number | undefined;
+}
+
+const timeoutMs = 10_000;
+const batchMessagesMax = 200;
+const batchBytesMax = 4 * 1_048_576;
+/** To overwrite a message takes the server some 20 ms, in which it stores no other. */
+const deletionsAtOnce = 4;
+const nothing: CutFrame = { erased: 0, kept: 0, data: Buffer.alloc(0), doubtful: 0 };
+/** Headers of a message that mean nothing in the one in its place, or do harm there. */
+const ownHeaders = /^(?:nats-|penstock-(?:events|rewrites|first-stored|read-by)$)/i;
+
+export class StreamEraser {
+  readonly counts: StreamCounts;
+  readonly #options: StreamEraserOptions;
+  readonly #created: string;
+  #batch: Doomed[] = [];
+  #batchBytes = 0;
+
+  constructor(options: StreamEraserOptions) {
+    this.#options = options;
+    const { name, state } = options;
+    this.#created = state.created;
+    this.counts = {
+      ...{ stream: name.stream, from: state.firstSequence, to: state.lastSequence },
+      ...{ scanned: 0, bytes: 0, events: 0, deleted: 0, rewritten: 0, doubtful: 0 },
+    };
+  }
+
+  /** Rejects with a CommandError where it cannot go on; what is done is done. */
+  async run(): Promise<void> {
+    const { connection, name, state, prefix, project, stop } = this.#options;
+    let reached = 0;
+    // What this run has deleted itself was read.
+    const lost = (from: number, to: number): void => {
+      if (to > reached) this.#options.lost(Math.max(from, reached + 1), to);
+    };
+    const { stream } = name;
+    const manager = await managerOf(connection, { timeoutMs });
+    const erased = new ErasedMessages(manager, { stream, created: this.#created });
+    await erased.learn(0);
+    const which = { prefix, project, storedFromMs: undefined, stop, lost };
+    for await (const message of messagesOf(connection, { name, state }, which)) {
+      reached = message.seq;
+      const original = rewrittenSequence(message.headers, { stream, created: this.#created });
+      const root = original ?? message.seq;
+      // Which frame takes the place of a message of this batch is known once that is written.
+      if (this.#batch.some(({ family }) => family === root)) await this.#flush(manager, erased);
+      const isStray = original !== undefined && (await this.#isStray(erased, message, original));
+      if (isStray) this.#add({ message, root: message.seq, family: root, cut: nothing, place: 0 });
+      else {
+        if (original !== undefined) await this.#noteOnlyCopy(erased, message.seq, original);
+        this.#look(message, root);
+      }
+      const isFull = this.#batch.length >= batchMessagesMax || this.#batchBytes >= batchBytesMax;
+      if (isFull) await this.#flush(manager, erased);
+    }
+    stop.throwIfAborted();
+    await this.#flush(manager, erased);
+  }
+
+  /** What is noted in the original's place has to be there: else this may be the only copy. */
+  async #isStray(erased: ErasedMessages, { seq }: JsMsg, original: number): Promise<boolean> {
+    if (!(await erased.isStray(seq, original))) return false;
+    const place = await erased.placeOf(original);
+    if (place === undefined || place < this.#options.state.firstSequence) return true;
+    return (await erased.frameAt(original)) !== undefined;
+  }
+
+  /** What an erasure that was killed has stored, and whose message has left the stream since. */
+  async #noteOnlyCopy(erased: ErasedMessages, sequence: number, original: number): Promise<void> {
+    const { log, name } = this.#options;
+    if (log === undefined || (await erased.placeOf(original)) !== undefined) return;
+    const entry = { created: this.#created, messages: [original, sequence] };
+    await log.note(name.stream, entry);
+    await erased.learn();
+  }
+
+  #look(message: JsMsg, root: number): void {
+    const { counts } = this;
+    const { name, cutter } = this.#options;
+    const { seq: sequence, data, subject } = message;
+    counts.scanned++;
+    counts.bytes += data.length;
+    const last = subject.slice(subject.lastIndexOf(".") + 1);
+    const projectId = isOfManyProjects(subject) ? undefined : last;
+    const cut = cutter.cut({ ...name, sequence, projectId, data });
+    counts.doubtful += cut.doubtful;
+    if (cut.erased === 0) return;
+    counts.events += cut.erased;
+    if (cut.kept === 0) counts.deleted++;
+    else counts.rewritten++;
+    this.#add({ message, root, family: root, cut, place: cut.kept === 0 ? 0 : undefined });
+  }
+
+  #add(doomed: Doomed): void {
+    if (this.#options.log === undefined) return;
+    this.#batch.push(doomed);
+    this.#batchBytes += doomed.message.data.length;
+  }
+
+  async #flush(manager: JetStreamManager, erased: ErasedMessages): Promise<void> {
+    const { log, name, stepped } = this.#options;
+    const batch = this.#batch;
+    [this.#batch, this.#batchBytes] = [[], 0];
+    if (batch.length === 0 || log === undefined) return;
+    log.check();
+    const readers = await this.#readers(manager);
+    for (const doomed of batch)
+      if (doomed.place === undefined) doomed.place = await this.#placeBefore(doomed, erased);
+    await Promise.all(
+      batch.map(async (doomed) => {
+        doomed.place ??= await this.#store(manager, doomed, readers);
+      }),
+    );
+    stepped?.("stored");
+    const places = new Set(batch.map(({ place }) => place));
+    if (batch.some(({ message: { seq } }) => places.has(seq)))
+      throw new Error("erase: a message would be deleted that stands in the place of another");
+    const messages = batch.flatMap(({ message: { seq }, root, place = 0 }) =>
+      root === seq ? [root, place] : [root, place, seq, 0],
+    );
+    await log.note(name.stream, { created: this.#created, messages });
+    stepped?.("noted");
+    log.check();
+    for (let at = 0; at < batch.length; at += deletionsAtOnce) {
+      const some = batch.slice(at, at + deletionsAtOnce);
+      await Promise.all(some.map(async ({ message }) => await this.#delete(manager, message.seq)));
+    }
+    await erased.learn();
+    stepped?.("deleted");
+  }
+
+  /** The frame that a run which was killed has stored in its place, and noted. */
+  async #placeBefore(
+    { message, root }: Doomed,
+    erased: ErasedMessages,
+  ): Promise<number | undefined> {
+    const place = await erased.placeOf(root);
+    if (place === undefined || place === 0 || place === message.seq) return undefined;
+    return (await erased.frameAt(root)) === undefined ? undefined : place;
+  }
+
+  async #store(
+    manager: JetStreamManager,
+    { message, root, cut }: Doomed,
+    readers: readonly Reader[],
+  ): Promise<number> {
+    const { connection, name } = this.#options;
+    const { stream } = name;
+    const head = this.#headersOf(message, root, cut);
+    const before = root === message.seq ? "" : message.headers?.get(readByHeader);
+    const readBy = readByText(
+      readers.filter(({ floor }) => floor >= message.seq),
+      before,
+    );
+    if (readBy !== "") head.set(readByHeader, readBy);
+    const digest = createHash("sha256").update(cut.data).digest("hex").slice(0, 32);
+    const js = jetstream(connection, { timeout: timeoutMs });
+    // What a run that was killed a moment ago has stored is found by its id.
+    for (const suffix of ["", `/${randomUUID()}`]) {
+      head.set(messageIdHeader, `${rewrittenIdBegin}${this.#created}/${root}/${digest}${suffix}`);
+      const ack = await js
+        .publish(message.subject, cut.data, { headers: head })
+        .catch((error: Error) => {
+          throw new CommandError(
+            `erase: ${stream} does not take what is to stand in the place of message ${message.seq}: ${error.message}. What was erased before is gone, and nothing else is lost: run it again`,
+          );
+        });
+      if (ack.stream !== stream)
+        throw new CommandError(`erase: ${ack.stream} took what was meant for ${stream}`);
+      const isThere =
+        !ack.duplicate || (await manager.streams.getMessage(stream, { seq: ack.seq })) !== null;
+      if (isThere) return ack.seq;
+    }
+    throw new CommandError(`erase: ${stream} does not keep what is stored in it`);
+  }
+
+  #headersOf(message: JsMsg, root: number, { kept }: CutFrame): MsgHdrs {
+    const { name } = this.#options;
+    const head = headers();
+    for (const key of message.headers?.keys() ?? [])
+      if (!ownHeaders.test(key)) head.set(key, message.headers?.get(key) ?? "");
+    head.set(eventsHeader, String(kept));
+    const { stream } = name;
+    head.set(rewritesHeader, originalText({ stream, created: this.#created, sequence: root }));
+    const storedAtMs = String(Number(message.timestampNanos / 1_000_000n));
+    head.set(firstStoredHeader, message.headers?.get(firstStoredHeader) || storedAtMs);
+    return head;
+  }
+
+  async #delete(manager: JetStreamManager, sequence: number): Promise<void> {
+    const { stream } = this.#options.name;
+    try {
+      await manager.streams.deleteMessage(stream, sequence, true);
+    } catch (error) {
+      // It has left the stream by itself meanwhile.
+      if (isNoMessage(error)) return;
+      throw new CommandError(
+        `erase: message ${sequence} of ${stream} could not be deleted: ${(error as Error).message}. Nothing is lost: run it again`,
+      );
+    }
+  }
+
+  /** How far each durable consumer of the stream has acknowledged all. */
+  async #readers(manager: JetStreamManager): Promise<Reader[]> {
+    const found: Reader[] = [];
+    for await (const { config, created, ack_floor: floor } of manager.consumers.list(
+      this.#options.name.stream,
+    )) {
+      const { durable_name: durable } = config;
+      if (durable !== undefined) found.push({ durable, created, floor: floor.stream_seq });
+    }
+    return found;
+  }
+}
+
+interface Reader extends Durable {
+  readonly floor: number;
+}

@@ -1,0 +1,252 @@
+// `penstock export` writes one project's events as they are stored, one JSON object a line, and
+// ends at the last message that was there when it began. It only reads.
+
+import { randomUUID } from "node:crypto";
+import { createWriteStream } from "node:fs";
+import { rm } from "node:fs/promises";
+import { Readable, type Writable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGzip, createZstdCompress } from "node:zlib";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { instantMsOf } from "../../platform/base/day.ts";
+import type { Lane } from "../../platform/base/types.ts";
+import { managerOf } from "../../platform/nats/api.ts";
+import type { Config } from "../../platform/settings/config.ts";
+import { findStreams, type StreamName, storedStream } from "../../readers/stream/stored-stream.ts";
+import { storedMsMax } from "../../records/timestamp.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
+import { findNats, openNats } from "../nats.ts";
+import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
+import type { FoundStream } from "../stream-messages.ts";
+import { counted } from "../terminal.ts";
+import { type Choice, chosenLines } from "./chosen-lines.ts";
+import { giveName, mustBeFree, othersParts } from "./out-file.ts";
+import type { Chosen, ParquetExport } from "./parquet-export.ts";
+import { type WholeMessage, wholeMessages } from "./whole-messages.ts";
+
+export const compressions = ["gzip", "zstd"] as const;
+export const formats = ["ndjson", "parquet"] as const;
+
+export interface ExportOptions {
+  readonly lanes: readonly Lane[];
+  /** Texts of times: received then or later, and before. `now`: when the export begins. */
+  readonly from?: string;
+  readonly to?: string;
+  /** Standard output when undefined. */
+  readonly out?: string;
+  /** Replaces a file that is there. */
+  readonly force?: boolean;
+  readonly compress?: (typeof compressions)[number];
+  /** Default: one JSON object a line. */
+  readonly format?: (typeof formats)[number];
+}
+
+interface Counts {
+  events: number;
+  /** Before compression. */
+  bytes: number;
+  messages: number;
+  unreadable: number;
+}
+
+interface Export {
+  readonly connection: NatsConnection;
+  readonly prefix: string;
+  readonly choice: Choice;
+  readonly choose: (message: WholeMessage, name: StreamName) => Chosen;
+  readonly counts: Counts;
+  readonly stop: AbortSignal;
+  readonly say: (line: string) => void;
+}
+
+const questionMs = 5_000;
+const progressMs = 10_000;
+/**
+ * An event is stored after it was received, as far as clocks agree. How long after is not known: a
+ * hub stores what its leaf nodes have kept through an outage.
+ */
+const clocksApartMsMax = 600_000;
+const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
+/** Lines go out in pieces of about so many bytes. */
+const pieceBytes = 65_536;
+
+/** Throws a CommandError when the export is not whole. */
+export async function exportEvents(
+  config: Config,
+  { project, ...options }: ExportOptions & { readonly project: string },
+  context: CommandContext,
+): Promise<void> {
+  const nowMs = Date.now();
+  const choice = choiceOf(project, options, nowMs);
+  const parquet = options.format === "parquet" ? await parquetExport(choice, options) : undefined;
+  const lines = ({ subject, data }: WholeMessage): Chosen => {
+    const { text, ...rest } = chosenLines(subject, textOf(data), choice);
+    return { bytes: Buffer.from(text), ...rest };
+  };
+  const choose: Export["choose"] =
+    parquet === undefined ? lines : (message, name) => parquet.rows(message, name);
+  const say = (line: string) => context.stderr.write(`export: ${line}\n`);
+  if (options.out !== undefined) {
+    mustBeFree(options.out, options.force === true);
+    for (const part of othersParts(options.out))
+      say(`${part} is of another export to this file: remove it where none runs any more`);
+  }
+  const connection = await openNats(findNats(config, context.host));
+  const counts = { events: 0, bytes: 0, messages: 0, unreadable: 0 };
+  const sinceMonotonicMs = performance.now();
+  const progress = setInterval(() => say(progressOf(counts, sinceMonotonicMs)), progressMs);
+  try {
+    await mustBeKnown(connection, config, { command: "export", project });
+    const { subjectPrefix: prefix } = config;
+    const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
+    const { stop } = context;
+    const own: Export = { connection, prefix, choice, choose, counts, stop, say };
+    await write(Readable.from(pieces(own, streams)), { ...options, parquet }, context);
+  } finally {
+    clearInterval(progress);
+    await connection.close();
+  }
+  if (counts.unreadable > 0)
+    say(`left out, because it is no event: ${counted(counts.unreadable, "line")}`);
+  say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
+}
+
+function textOf({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString();
+}
+
+/** DuckDB is loaded where it is asked for. */
+async function parquetExport(
+  choice: Choice,
+  { out, compress }: ExportOptions,
+): Promise<ParquetExport> {
+  const wrong = (what: string) => new CommandError(`export: ${what}`, usageExitCode);
+  if (out === undefined) throw wrong("--format parquet needs --out: it is written as one file");
+  if (compress !== undefined)
+    throw wrong("--format parquet takes no --compress: its columns are compressed already");
+  const { duckdb } = await import("../../readers/sinks/parquet/parquet-maker.ts");
+  try {
+    duckdb();
+  } catch (error) {
+    throw new CommandError(`export: ${(error as Error).message}`);
+  }
+  const { ParquetExport: Exporter } = await import("./parquet-export.ts");
+  return new Exporter(choice);
+}
+
+function choiceOf(
+  project: string,
+  { from, to }: Pick<ExportOptions, "from" | "to">,
+  nowMs: number,
+): Choice {
+  const wrong = (what: string) => new CommandError(`export: ${what}`, usageExitCode);
+  mustBeProjectId("export", project);
+  const time = (name: string, text: string | undefined): string | undefined => {
+    if (text === undefined) return undefined;
+    const ms = text === "now" ? nowMs : instantMsOf(text);
+    if (Number.isNaN(ms))
+      throw wrong(
+        `${name} must be a day or a time that exists, such as 2026-01-31 or 2026-01-31T10:00:00Z (got "${text}")`,
+      );
+    if (ms < yearOneMs || ms > storedMsMax)
+      throw wrong(`${name} must be in the years 1 to 9999 (got "${text}")`);
+    return new Date(ms).toISOString();
+  };
+  const choice = { project, from: time("--from", from), to: time("--to", to) };
+  if (choice.from !== undefined && choice.to !== undefined && choice.from >= choice.to)
+    throw wrong("--from must be before --to");
+  return choice;
+}
+
+async function streamsOf(
+  connection: NatsConnection,
+  { prefix, lanes }: { readonly prefix: string; readonly lanes: readonly Lane[] },
+): Promise<FoundStream[]> {
+  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const names = await findStreams(manager, prefix);
+  const found: FoundStream[] = [];
+  for (const name of names.filter(({ lane }) => lanes.includes(lane))) {
+    const state = await storedStream(manager, name.stream).state();
+    if (state !== undefined) found.push({ name, state });
+  }
+  if (found.length === 0) throw new CommandError("export: there are no streams yet");
+  return found;
+}
+
+async function* pieces(own: Export, streams: readonly FoundStream[]): AsyncGenerator<Buffer> {
+  const { connection, prefix, choice, choose, counts, stop, say } = own;
+  const { project, from } = choice;
+  let piece: Buffer[] = [];
+  let held = 0;
+  for (const one of streams) {
+    const { firstSequence, beginsAt } = one.state;
+    const { stream } = one.name;
+    if (firstSequence > beginsAt)
+      say(`${stream} begins with message ${firstSequence}: what was before has left it`);
+    const lost = (first: number, last: number) =>
+      say(
+        `messages ${first} to ${last} left ${stream} while it was read: what was not read by then is missing`,
+      );
+    // The server cannot compare a time long before 1970 with those of messages.
+    const storedFromMs =
+      from === undefined ? undefined : Math.max(0, Date.parse(from) - clocksApartMsMax);
+    const missed = (messages: number) =>
+      say(
+        `${messages} messages that stood in the place of erased ones have left ${stream}: the events in them, of this project or others, are missing`,
+      );
+    const options = { prefix, project, storedFromMs, stop, lost, missed };
+    for await (const message of wholeMessages(connection, one, options)) {
+      const { bytes, events, unreadable } = choose(message, one.name);
+      counts.messages++;
+      counts.events += events;
+      counts.unreadable += unreadable;
+      counts.bytes += bytes.length;
+      piece.push(bytes);
+      held += bytes.length;
+      if (held < pieceBytes) continue;
+      yield Buffer.concat(piece);
+      piece = [];
+      held = 0;
+    }
+    stop.throwIfAborted();
+  }
+  yield Buffer.concat(piece);
+}
+
+interface Written extends Pick<ExportOptions, "out" | "force" | "compress"> {
+  readonly parquet: ParquetExport | undefined;
+}
+
+/** A file appears whole or not at all. What it is until then is no other export's. */
+async function write(
+  lines: Readable,
+  { out, force: isForced = false, compress, parquet }: Written,
+  { stdout, stop }: CommandContext,
+): Promise<void> {
+  const next = out === undefined ? undefined : `${out}.${randomUUID()}.part`;
+  try {
+    if (parquet !== undefined && out !== undefined) {
+      await parquet.write(lines, out, isForced);
+      return;
+    }
+    const target: Writable = next === undefined ? stdout : createWriteStream(next);
+    const through = compress === undefined ? [] : [compressor(compress)];
+    await pipeline([lines, ...through, target], { signal: stop, end: next !== undefined });
+    if (next !== undefined && out !== undefined) await giveName(next, out, isForced);
+  } catch (error) {
+    if (next !== undefined) await rm(next, { force: true });
+    if (stop.aborted) throw new CommandError("export: it was interrupted, and is not whole");
+    if (error instanceof CommandError) throw error;
+    throw new CommandError(`export: ${(error as Error).message}`);
+  }
+}
+
+function compressor(compress: (typeof compressions)[number]) {
+  return compress === "gzip" ? createGzip() : createZstdCompress();
+}
+
+function progressOf({ events, bytes, messages }: Counts, sinceMonotonicMs: number): string {
+  const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
+  const perSecond = Math.round(events / Math.max(seconds, 0.001));
+  return `${counted(events, "event")}, ${counted(bytes, "byte")} of ${counted(messages, "message")}, in ${seconds.toFixed(1)} s: ${perSecond} events/s`;
+}

@@ -1,0 +1,97 @@
+// What is exported as one Parquet file: a project's events, in the columns of `penstock sink
+// parquet`. Their rows lie in a file beside it until it is made.
+
+import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
+import path from "node:path";
+import { isOfManyProjects } from "../../platform/nats/names.ts";
+import { withParquetMaker } from "../../readers/sinks/parquet/parquet-maker.ts";
+import { rowsFileBytes, rowsOf } from "../../readers/sinks/parquet/rows.ts";
+import { SinkRecords } from "../../readers/sinks/sink-records.ts";
+import type { SinkRecord } from "../../readers/sinks/sink-target.ts";
+import type { StreamName } from "../../readers/stream/stored-stream.ts";
+import type { Choice } from "./chosen-lines.ts";
+import { giveName } from "./out-file.ts";
+import type { WholeMessage } from "./whole-messages.ts";
+
+/** What goes out of a message. */
+export interface Chosen {
+  readonly bytes: Buffer;
+  readonly events: number;
+  /** Lines that are no record. */
+  readonly unreadable: number;
+}
+
+export class ParquetExport {
+  readonly #choice: Choice;
+  readonly #fromMs: number;
+  readonly #toMs: number;
+  readonly #records = new SinkRecords();
+  #rowBytesMax = 0;
+
+  constructor(choice: Choice) {
+    const { from, to } = choice;
+    this.#choice = choice;
+    this.#fromMs = from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
+    this.#toMs = to === undefined ? Number.POSITIVE_INFINITY : Date.parse(to);
+  }
+
+  /** The rows of those that are wanted. */
+  rows({ subject, ...message }: WholeMessage, { stream }: StreamName): Chosen {
+    const { project } = this.#choice;
+    const events: SinkRecord[] = [];
+    let unreadable = 0;
+    const projectId = isOfManyProjects(subject) ? undefined : project;
+    const frame = { ...message, stream, projectId };
+    this.#records.read(frame, {
+      record: (record) => {
+        const { receivedAtMs, projectId: owner } = record;
+        if (owner === project && receivedAtMs >= this.#fromMs && receivedAtMs < this.#toMs)
+          events.push(record);
+      },
+      rejected: () => void unreadable++,
+    });
+    const { bytes, rowBytesMax } = rowsOf({ events, rejected: [], incidents: [] }, Date.now());
+    this.#rowBytesMax = Math.max(this.#rowBytesMax, rowBytesMax);
+    return { bytes, events: events.length, unreadable };
+  }
+
+  /** The file appears whole or not at all, whoever else makes one. `pieces`: whole rows each. */
+  async write(pieces: AsyncIterable<Buffer>, file: string, isForced: boolean): Promise<void> {
+    const folder = await mkdtemp(`${file}.making-`);
+    const next = path.join(folder, "next.parquet");
+    try {
+      const rows = await rowsFiles(pieces, folder);
+      const { project: projectId } = this.#choice;
+      await withParquetMaker(path.join(folder, "scratch"), (maker) =>
+        maker.make({
+          ...{ table: "events", rows, rowBytesMax: this.#rowBytesMax, file: next, projectId },
+        }),
+      );
+      await giveName(next, file, isForced);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+}
+
+/** Gives the files: one at least, and none with many more bytes than there may be. */
+async function rowsFiles(pieces: AsyncIterable<Buffer>, folder: string): Promise<string[]> {
+  const files: string[] = [];
+  let [handle, bytes] = [undefined as FileHandle | undefined, 0];
+  try {
+    for await (const piece of pieces) {
+      if (handle === undefined || bytes >= rowsFileBytes) {
+        await handle?.close();
+        const file = path.join(folder, `rows-${files.length}`);
+        handle = await open(file, "w", 0o600);
+        files.push(file);
+        bytes = 0;
+      }
+      await handle.writeFile(piece);
+      bytes += piece.length;
+    }
+  } finally {
+    await handle?.close();
+  }
+  return files;
+}

@@ -1,0 +1,75 @@
+// `gather` runs at a hub. It makes the hub's streams gather what the gateways beside its leaf nodes
+// have stored, and shows how far behind each of them is.
+
+import { openBucket, raiseReplicas } from "../gateway/projects/registry/bucket.ts";
+import { onceLed } from "../gateway/projects/registry/leader-wait.ts";
+import { openUsageBucket, usageBucketName } from "../gateway/projects/usage/usage.ts";
+import { ensureStreams } from "../gateway/streams/ensure.ts";
+import { type GatheredStream, gatherFrom } from "../gateway/streams/gather.ts";
+import { bucketStream } from "../platform/nats/names.ts";
+import type { Config } from "../platform/settings/config.ts";
+import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
+import { findNats, openNats } from "./nats.ts";
+import { forTerminal, table } from "./terminal.ts";
+
+const domain = /^[A-Za-z0-9_-]{1,64}$/;
+
+/**
+ * `leaves` are the JetStream domains to gather from; those of earlier calls stay. Without any it
+ * adds none and shows the state. Also makes the registry, which leaf nodes mirror.
+ */
+export async function gather(
+  config: Config,
+  leaves: readonly string[],
+  context: CommandContext,
+): Promise<void> {
+  const wrong = leaves.find((leaf) => !domain.test(leaf));
+  if (wrong !== undefined) {
+    throw new CommandError(
+      `gather: a leaf's JetStream domain must match [A-Za-z0-9_-]{1,64}: got "${wrong}"`,
+      usageExitCode,
+    );
+  }
+  if (config.hubDomain !== undefined) {
+    throw new CommandError(
+      "gather: this is the hub's to do: name its NATS, and no PENSTOCK_HUB_DOMAIN",
+      usageExitCode,
+    );
+  }
+  const say = (line: string): void => void context.stdout.write(`${forTerminal(line)}\n`);
+  const note = (fields: object, message: string): void =>
+    void context.stderr.write(forTerminal(`gather: ${message}: ${JSON.stringify(fields)}\n`));
+  const connection = await openNats(findNats(config, context.host));
+  try {
+    const place = { prefix: config.subjectPrefix, replicas: config.replicas };
+    const registry = await onceLed(() => openBucket(connection, place));
+    const { streamInfo } = await registry.status();
+    await raiseReplicas(connection, {
+      config: streamInfo.config,
+      replicas: place.replicas,
+      log: { warn: note },
+    });
+    await onceLed(() => openUsageBucket(connection, { ...place, log: { warn: note } }));
+    // No gateway publishes to the hub's streams.
+    const ofHub = { ...config, atomicBatches: false };
+    const streams = await ensureStreams(connection, ofHub, { info: note, warn: note });
+    const gathered = await gatherFrom(connection, {
+      streams: [...streams, bucketStream(usageBucketName(place.prefix))],
+      leaves,
+    });
+    if (gathered.length === 0) say("gathers from no leaf node yet: name their JetStream domains");
+    else for (const line of gatheredTable(gathered)) say(line);
+  } finally {
+    await connection.close();
+  }
+}
+
+function gatheredTable(gathered: readonly GatheredStream[]): string[] {
+  return table([
+    ["STREAM", "LEAF", "MESSAGES BEHIND", "LAST HEARD"],
+    ...gathered.map(({ stream, leaf, heard }) => [
+      ...[stream, leaf, String(heard?.messagesBehind ?? "-")],
+      heard === undefined ? "not yet" : `${(heard.silentMs / 1_000).toFixed(1)} s ago`,
+    ]),
+  ]);
+}

@@ -1,0 +1,345 @@
+// Imports one file: sends its batches in order, and notes after each answer how far it is.
+
+import { stat } from "node:fs/promises";
+import type { Readable } from "node:stream";
+import type { BackgroundScanner } from "../../records/table.ts";
+import { CommandError } from "../context.ts";
+import { refusedText } from "./answer.ts";
+import { completed, type DoneAnswer, namedNotes } from "./answer-notes.ts";
+import {
+  type Batch,
+  type BatchPart,
+  bodyHead,
+  bodyOfPart,
+  type LineNote,
+  paddingOf,
+} from "./batch.ts";
+import { Batches } from "./batches.ts";
+import { Counts, grouped, isLoss } from "./counts.ts";
+import { EventCheck, removed } from "./event-check.ts";
+import { formatNamed } from "./formats/detect.ts";
+import type { Format, FormatOptions } from "./formats/format.ts";
+import { type ImportState, type StateFile, targetDifference, targetOf } from "./import-state.ts";
+import { inputChunks } from "./input.ts";
+import type { BlockLimits } from "./line-block.ts";
+import type { Progress } from "./progress.ts";
+import { type Sender, Stopped } from "./sender.ts";
+
+interface FileImportOptions {
+  /** A path, or "-" for standard input. */
+  readonly file: string;
+  readonly url: URL;
+  readonly key: string;
+  readonly format: Format | undefined;
+  readonly formatOptions: FormatOptions;
+  readonly limits: BlockLimits;
+  readonly lineBytesMax: number;
+  readonly restart: boolean;
+  /** Goes on although the address or the key is another than it was. */
+  readonly sameProject: boolean;
+  readonly stateFile: StateFile | undefined;
+  /** Undefined in a dry run. */
+  readonly sender: Sender | undefined;
+  readonly createScanner: (rows?: number) => BackgroundScanner;
+  readonly progress: Progress;
+  readonly stdin: () => Readable;
+  readonly stop: AbortSignal;
+}
+
+/** All of a batch, as it is sent the first time. */
+interface Whole {
+  readonly body: Buffer;
+  readonly handedOver: () => void;
+}
+
+const noBytes: Buffer = Buffer.alloc(0);
+/** So many lines are named for each reason; the others are counted. */
+const toldPerCode = 10;
+
+export class FileImport {
+  readonly #options: FileImportOptions;
+  readonly #name: string;
+  readonly #input = { bytesRead: 0 };
+  readonly #told = new Map<string, number>();
+  #bytesTotal: number | undefined = undefined;
+  #check: EventCheck | undefined = undefined;
+  #last: Batch | undefined = undefined;
+  #done: Pick<ImportState, "lines" | "fingerprint"> = { lines: 0, fingerprint: "" };
+  #sending: Promise<void> | undefined = undefined;
+  #saved: Promise<void> = Promise.resolve();
+  /** Whether small bodies get blanks. A gateway may have a smaller cap than these make them. */
+  #isPadded = true;
+  #hasSaidHalves = false;
+  #hasBegun = false;
+  /** Lines of the batch on its way that are stored with a warning. */
+  readonly #warnedLines = new Set<number>();
+  #formatName = "";
+  counts = new Counts();
+  /** Told to stop before the end. */
+  isStopped = false;
+  /** An earlier run had come to the end, and there is nothing new. */
+  isDoneBefore = false;
+
+  constructor(options: FileImportOptions) {
+    this.#options = options;
+    this.#name = options.file === "-" ? "standard input" : options.file;
+  }
+
+  /** Whether the input was opened and its format is known. */
+  get hasEvents(): boolean {
+    return this.#formatName !== "";
+  }
+
+  /** Rejects with a CommandError where it cannot go on; what is done is in the state file then. */
+  async run(): Promise<void> {
+    const { stateFile } = this.#options;
+    stateFile?.take();
+    try {
+      await this.#run();
+    } finally {
+      await stateFile?.release();
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { file, stop } = this.#options;
+    const before = await this.#stateBefore();
+    this.#bytesTotal = file === "-" ? undefined : await bytesOf(file);
+    this.counts = new Counts(before?.counts);
+    const batches = this.#batches(before);
+    let isAtEnd = false;
+    try {
+      for (;;) {
+        // The next batch is made while the one before it is on its way.
+        const { done, value: batch } = await batches.next();
+        await this.#settle();
+        isAtEnd = done === true;
+        if (isAtEnd || stop.aborted) break;
+        this.#last = batch!;
+        await this.#begin(batch!);
+      }
+    } catch (error) {
+      // What is on its way may still be acknowledged, when the file cannot be read any further.
+      await this.#settle().catch(() => {});
+      if (!(error instanceof Stopped)) throw error;
+    } finally {
+      await batches.return();
+      await this.#saved;
+    }
+    this.isStopped = !isAtEnd;
+    if (isAtEnd && this.#last !== undefined) await this.#save({ finished: true });
+    this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
+  }
+
+  /** Puts the batch on its way. The next one is made when this one needs no more of our time. */
+  async #begin(batch: Batch): Promise<void> {
+    const { promise: handedOver, resolve } = Promise.withResolvers<void>();
+    this.#sending = this.#take(batch, resolve);
+    // A rejection is heard when the batch is settled.
+    await Promise.race([handedOver, this.#sending.catch(() => {})]);
+  }
+
+  /** Waits for the batch that is on its way, and notes that it is done. */
+  async #settle(): Promise<void> {
+    const sending = this.#sending;
+    this.#sending = undefined;
+    if (sending === undefined) return;
+    await sending;
+    // No batch waits for its own note, but for the one before: where nothing can be noted any more,
+    // all that is sent from then on would be sent again, and be in the stream a second time.
+    await this.#saved;
+    const { lastLine: lines, fingerprint } = this.#last!;
+    this.#done = { lines, fingerprint };
+    this.#saved = this.#save({ finished: false });
+    this.#saved.catch(() => {});
+  }
+
+  async #stateBefore(): Promise<ImportState | undefined> {
+    const { stateFile, restart, format, progress, url, key } = this.#options;
+    if (stateFile === undefined) return undefined;
+    if (restart) {
+      await stateFile.remove();
+      return undefined;
+    }
+    const state = await stateFile.read();
+    if (state === undefined) return undefined;
+    const isOther =
+      targetDifference(state.target, targetOf(url, key)) !== undefined ||
+      (format !== undefined && format.name !== state.format);
+    if (state.lines === 0 && isOther) return undefined;
+    this.#done = { lines: state.lines, fingerprint: state.fingerprint };
+    this.#mustGoThere(state, stateFile);
+    if (format !== undefined && format.name !== state.format) {
+      throw new CommandError(
+        `import ${this.#name}: by ${stateFile.name} its format is ${state.format}: to begin anew: --restart`,
+      );
+    }
+    if (!state.finished && state.lines > 0)
+      progress.say(`${this.#name}: ${grouped(state.lines)} lines are done, going on behind them`);
+    return state;
+  }
+
+  #mustGoThere(state: ImportState, stateFile: StateFile): void {
+    const { url, key, sameProject } = this.#options;
+    const difference = targetDifference(state.target, targetOf(url, key));
+    if (difference === undefined || sameProject) return;
+    throw new CommandError(
+      `import ${this.#name}: by ${stateFile.name} ${difference}, and ${grouped(state.lines)} lines are done there: where it is the same project all the same, as after \`project rotate\`, go on with --same-project; for another project name another file with --state; --restart sends all of it again`,
+    );
+  }
+
+  #batches(before: ImportState | undefined): AsyncGenerator<Batch, void, void> {
+    const { file, stdin, key, format, formatOptions, limits, lineBytesMax } = this.#options;
+    const { createScanner, progress } = this.#options;
+    const batches = new Batches({
+      ...{ name: this.#name, key, formatOptions, limits, lineBytesMax, createScanner },
+      ...{ done: before, format: format ?? formatNamed(before?.format) },
+      begun: ({ name, title }) => {
+        this.#formatName = name;
+        if (format === undefined && before === undefined)
+          progress.say(`${this.#name}: ${title} (--format ${name})`);
+      },
+    });
+    return batches.of(inputChunks(file, { stdin, progress: this.#input }));
+  }
+
+  /** Sends one batch, or only judges it. */
+  async #take(batch: Batch, handedOver: () => void): Promise<void> {
+    // The rate is that of what is sent, not of reading what was done before.
+    if (!this.#hasBegun) {
+      await this.#options.stateFile?.mustBeWritable();
+      this.#options.progress.begin(this.#standing());
+    }
+    this.#hasBegun = true;
+    const isSent = this.#options.sender !== undefined && batch.lines.length > 0;
+    if (isSent && batch.isLast === true)
+      await this.#save({ finished: false, sending: batch.lastLine });
+    this.#warnedLines.clear();
+    for (const note of batch.notes) this.#note(note);
+    const { sender } = this.#options;
+    if (sender === undefined) {
+      const { accepted, notes } = this.#checked(batch);
+      this.counts.stored += accepted;
+      for (const note of notes) this.#note(note);
+    } else if (batch.lines.length > 0) {
+      const whole = { body: batch.body, handedOver };
+      await this.#send(sender, batch, { from: 0, to: batch.lines.length }, whole);
+    }
+    batch.release();
+    this.counts.links += batch.links;
+    this.counts.warned += this.#warnedLines.size;
+    this.#options.progress.update(this.#standing());
+  }
+
+  /** Sends a part of the batch; in halves, where it is too much for one request. */
+  async #send(sender: Sender, batch: Batch, part: BatchPart, whole?: Whole): Promise<void> {
+    const head = bodyHead(this.#options.key);
+    const isPadded = this.#isPadded;
+    const body = whole?.body ?? bodyOfPart(batch, part, { head, isPadded });
+    const { from, to } = part;
+    const answer = await sender.send(body, to - from, whole?.handedOver);
+    const lines = batch.lines.slice(from, to);
+    switch (answer.kind) {
+      case "done":
+        this.#count(answer, { body, lines });
+        return;
+      case "tooLarge":
+        await this.#sendLess(sender, batch, part, answer.why);
+        return;
+      case "refused":
+        throw new CommandError(
+          `import ${this.#name}: lines ${lines[0]} to ${lines.at(-1)} ${refusedText(answer)}`,
+        );
+      default:
+        answer satisfies never;
+    }
+  }
+
+  async #sendLess(
+    sender: Sender,
+    batch: Batch,
+    { from, to }: BatchPart,
+    why: string,
+  ): Promise<void> {
+    const bare = bodyOfPart(batch, { from, to }, { head: noBytes, isPadded: false });
+    if (this.#isPadded && paddingOf(bare.length, to - from) > 0) {
+      this.#isPadded = false;
+      await this.#send(sender, batch, { from, to });
+      return;
+    }
+    if (to - from === 1) {
+      this.#note({ line: batch.lines[from]!, code: "too_large", detail: why, isStored: false });
+      return;
+    }
+    if (!this.#hasSaidHalves) {
+      this.#hasSaidHalves = true;
+      this.#options.progress.say(`sending less at a time (see --batch-bytes): ${why}`);
+    }
+    const middle = (from + to) >>> 1;
+    await this.#send(sender, batch, { from, to: middle });
+    await this.#send(sender, batch, { from: middle, to });
+  }
+
+  #count(answer: DoneAnswer, { body, lines }: Pick<Batch, "body" | "lines">): void {
+    const { accepted, dropped, namesSome } = answer;
+    this.counts.stored += accepted;
+    const named = namedNotes(answer, lines);
+    const notes = namesSome ? completed(this.#checked({ body, lines }).notes, named) : named;
+    for (const note of notes) this.#note(note);
+    const told = notes.filter(({ isStored, code }) => !isStored && code !== removed.code).length;
+    if (dropped > told) this.counts.note({ code: "not_named", isStored: false }, dropped - told);
+    const gone = lines.length - accepted - dropped;
+    const removedTold = notes.filter(({ code }) => code === removed.code).length;
+    if (gone > removedTold)
+      this.counts.note({ code: removed.code, isStored: false }, gone - removedTold);
+  }
+
+  #checked(batch: Pick<Batch, "body" | "lines">): { accepted: number; notes: readonly LineNote[] } {
+    const { createScanner, lineBytesMax } = this.#options;
+    this.#check ??= new EventCheck({ createScanner, recordBytesMax: lineBytesMax });
+    return this.#check.check(batch);
+  }
+
+  #note(note: LineNote): void {
+    this.counts.note(note);
+    if (note.isStored) this.#warnedLines.add(note.line);
+    else this.#warnedLines.delete(note.line);
+    const told = (this.#told.get(note.code) ?? 0) + 1;
+    this.#told.set(note.code, told);
+    // A dry run lists whatever would be lost.
+    const isListed = this.#options.sender === undefined && isLoss(note);
+    if (told > toldPerCode && !isListed) return;
+    const fate = note.isStored ? "stored" : "not stored";
+    const more = told === toldPerCode && !isListed ? "; more of these are only counted" : "";
+    this.#options.progress.say(
+      `${this.#name}:${note.line}: ${fate}: ${note.code}: ${note.detail}${more}`,
+    );
+  }
+
+  async #save(more: Pick<ImportState, "finished" | "sending">): Promise<void> {
+    const { stateFile, url, key } = this.#options;
+    await stateFile?.save({
+      ...{ version: 1, target: targetOf(url, key), format: this.#formatName },
+      ...{ ...this.#done, ...more, counts: this.counts.text() },
+    });
+  }
+
+  #standing() {
+    return {
+      name: this.#name,
+      events: this.counts.stored,
+      bytesRead: this.#input.bytesRead,
+      bytesTotal: this.#bytesTotal,
+    };
+  }
+}
+
+/** Undefined where nobody knows: then it is a pipe, or not there, which the reading will tell. */
+async function bytesOf(file: string): Promise<number | undefined> {
+  try {
+    const { size } = await stat(file);
+    return size > 0 ? size : undefined;
+  } catch {
+    return undefined;
+  }
+}

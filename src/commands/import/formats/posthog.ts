@@ -1,0 +1,160 @@
+// The formats of lines that are events as they stand, or nearly: the gateway's own record, what
+// PostHog's capture takes, and PostHog's exports. What the gateway reads of an event stands in them
+// at the same place, and what else there is it ignores.
+
+import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
+import { isObject } from "../json-text.ts";
+import { timeOf } from "../times.ts";
+import {
+  type Conversion,
+  type Converted,
+  decoded,
+  type Format,
+  idOf,
+  objectIn,
+  objectOf,
+  present,
+} from "./format.ts";
+
+/**
+ * The record that the gateway stores, as `penstock tail` prints it and docs/guides/reading.md has
+ * it. `ip`, `received_at` and `sent_at` are those of the import then.
+ */
+export const penstock: Format = {
+  name: "penstock",
+  title: "Penstock's record",
+  recognises: (line) =>
+    typeof line["project_id"] === "string" &&
+    typeof line["received_at"] === "string" &&
+    typeof line["event"] === "string",
+  needsConversion: () => false,
+  convert: (line, conversion) => eventOf(line, conversion),
+};
+
+/**
+ * A row of the events model, as JSONLines
+ * (https://posthog.com/docs/cdp/batch-exports/s3#events-model). `$set` and `$set_once` stand in
+ * its `properties`. In Parquet `properties` is text, and stays so where that is made JSON of.
+ * What `person_id` and `person_properties` say comes of all events.
+ */
+export const posthogBatchExport: Format = {
+  name: "posthog-batch-export",
+  title: "PostHog's batch export",
+  recognises: (line) =>
+    typeof line["event"] === "string" &&
+    "distinct_id" in line &&
+    ["_inserted_at", "created_at", "person_properties", "elements_chain", "team_id"].some(
+      (name) => name in line,
+    ) &&
+    !("person" in line) &&
+    !("elements" in line),
+  needsConversion: hasElements,
+  convert: (line, conversion) => withElements(eventOf(line, conversion), line),
+};
+
+/**
+ * An event as PostHog's capture takes it (https://posthog.com/docs/api/capture), and as its events
+ * API gives it (https://posthog.com/docs/api/events): there the uuid is called `id`.
+ */
+export const posthog: Format = {
+  name: "posthog",
+  title: "PostHog's events",
+  recognises: (line) =>
+    typeof line["event"] === "string" &&
+    (["distinct_id", "$distinct_id"].some((name) => name in line) ||
+      ["uuid", "timestamp"].some((name) => name in line)) &&
+    !("time" in objectOf(line["properties"]) && !("distinct_id" in line)),
+  needsConversion: hasElements,
+  mayHaveOtherId: (text, start, end) => text.subarray(start, end).includes(idName),
+  convert: (line, conversion) =>
+    withElements({ ...eventOf(line, conversion), uuid: line["uuid"] ?? line["id"] }, line),
+};
+
+const idName = Buffer.from('"id"');
+const chainName = Buffer.from('"elements_chain"');
+const elementsName = Buffer.from('"elements"');
+
+/** Whether there may be clicked elements. */
+function hasElements(text: Buffer, start: number, end: number): boolean {
+  const line = text.subarray(start, end);
+  return (
+    mayHave(line, chainName, (at) => line[at] === Ascii.Quote && line[at + 1] !== Ascii.Quote) ||
+    mayHave(
+      line,
+      elementsName,
+      (at) =>
+        line[at] === Ascii.Quote ||
+        (line[at] === Ascii.OpenBracket && line[at + 1] !== Ascii.CloseBracket),
+    )
+  );
+}
+
+/** Whether a member of that name, at whatever depth, has such a value; it begins at `at`. */
+function mayHave(line: Buffer, name: Buffer, isSuch: (at: number) => boolean): boolean {
+  for (let found = line.indexOf(name); found >= 0; ) {
+    let at = found + name.length;
+    while (isJsonSpace(line[at]) || line[at] === Ascii.Colon) at++;
+    if (isSuch(at)) return true;
+    found = line.indexOf(name, at);
+  }
+  return false;
+}
+
+type ConvertedEvent = Extract<Converted, { readonly event: unknown }>;
+
+/** All that the gateway reads, under its name. */
+function eventOf(line: Readonly<Record<string, unknown>>, conversion: Conversion): ConvertedEvent {
+  const { event, timestamp, offset, $unset, uuid } = line;
+  const distinctId = idOf(line["distinct_id"]) ?? line["$distinct_id"];
+  const sent = {
+    ...{ event, distinct_id: distinctId, timestamp: timeOf([timestamp]), offset },
+    properties: propertiesOf(line["properties"], conversion),
+    $set: fieldOf("$set", line["$set"], conversion),
+    $set_once: fieldOf("$set_once", line["$set_once"], conversion),
+    $unset,
+  };
+  // What is of another type than the gateway wants is sent all the same: it says so by its rules.
+  return { event: sent as ConvertedEvent["event"], uuid };
+}
+
+/** The object that a text holds; anything else stays. */
+function fieldOf(name: string, value: unknown, conversion: Conversion): unknown {
+  return typeof value === "string" ? objectIn(name, value, conversion) : value;
+}
+
+/** Those that the gateway reads may be text, too. */
+const objectNames = ["$set", "$set_once", "$group_set", "$groups"] as const;
+
+function propertiesOf(value: unknown, conversion: Conversion): unknown {
+  const properties = fieldOf("properties", value, conversion);
+  if (!isObject(properties)) return properties;
+  const texts = objectNames.filter((name) => typeof properties[name] === "string");
+  if (texts.length === 0) return properties;
+  const read = texts.map((name) => [
+    name,
+    fieldOf(`properties.${name}`, properties[name], conversion),
+  ]);
+  return { ...properties, ...(Object.fromEntries(read) as object) };
+}
+
+/**
+ * Puts the clicked elements into the properties, where PostHog's own clients send them
+ * (`$elements_chain`, posthog-js since 1.91; `$elements` before).
+ */
+function withElements(
+  converted: ConvertedEvent,
+  line: Readonly<Record<string, unknown>>,
+): ConvertedEvent {
+  const { event } = converted;
+  const chain = line["elements_chain"];
+  const elements = decoded(line["elements"]);
+  if (!isObject(event.properties)) return converted;
+  const own = present({
+    $elements_chain: typeof chain === "string" && chain !== "" ? chain : undefined,
+    $elements:
+      (chain === undefined || chain === "") && Array.isArray(elements) && elements.length > 0
+        ? elements
+        : undefined,
+  });
+  return { ...converted, event: { ...event, properties: { ...own, ...event.properties } } };
+}

@@ -1,0 +1,219 @@
+// `import` sends files of events to a gateway as history: ours, PostHog's, Segment's, Mixpanel's
+// and Amplitude's. It talks HTTP alone, so it runs anywhere. docs/guides/importing.md is about it.
+
+import { createNativeScanner, loadAddon } from "../../records/native.ts";
+import { createReferenceScanner } from "../../records/reference.ts";
+import type { BackgroundScanner } from "../../records/table.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
+import { forTerminal } from "../terminal.ts";
+import { grouped } from "./counts.ts";
+import { FileImport } from "./file-import.ts";
+import { formatNamed } from "./formats/detect.ts";
+import { StateFile } from "./import-state.ts";
+import { durationText, Progress } from "./progress.ts";
+import { Sender } from "./sender.ts";
+import { TimeZone } from "./time-zone.ts";
+
+export interface ImportOptions {
+  readonly url?: string;
+  readonly key?: string;
+  readonly format: string;
+  readonly groupType: string;
+  readonly dryRun: boolean;
+  readonly strict: boolean;
+  readonly allowLoss: boolean;
+  /** `Asia/Kolkata` or `+05:30`. */
+  readonly timeZone?: string;
+  readonly restart: boolean;
+  readonly sameProject: boolean;
+  readonly state?: string;
+  /** Seconds. */
+  readonly giveUpAfter?: number;
+  readonly gzip: boolean;
+  readonly batchBytes: number;
+  readonly lineBytesMax: number;
+}
+
+/** What a file's state is called beside it. */
+const stateEnding = ".penstock-import";
+/** As many rows as a table of the scanner has, at the most. */
+const linesMax = 32_768;
+
+/**
+ * Imports the files one after another. Rejects with a CommandError where one cannot go on; where a
+ * line, or a part of one, is stored nowhere, unless `allowLoss`; and with `strict` also where an
+ * event is stored with a warning.
+ */
+export async function importFiles(
+  files: readonly string[],
+  options: ImportOptions,
+  context: CommandContext,
+): Promise<void> {
+  const { stderr, stop } = context;
+  const { url, key, timeZone } = checked(files, options);
+  const progress = new Progress({ stderr, monotonicMs: () => performance.now() });
+  const createScanner = scannerFactory(progress);
+  const sender = options.dryRun ? undefined : senderOf(url, options, { progress, stop });
+  const found = { notStored: 0, warned: 0, losses: 0 };
+  try {
+    for (const file of files) {
+      const one = new FileImport({
+        ...{ file, url, key, createScanner, sender, progress, stop },
+        ...{ lineBytesMax: options.lineBytesMax, restart: options.restart },
+        sameProject: options.sameProject,
+        format: formatNamed(options.format),
+        formatOptions: { groupType: options.groupType, timeZone },
+        limits: { bytesMax: options.batchBytes, linesMax },
+        stateFile: stateFileOf(file, options),
+        // Taken only where it is read: it would keep the process alive.
+        stdin: () => context.stdin,
+      });
+      await runOne(file, one, { options, context, progress });
+      found.notStored += one.counts.notStored;
+      found.warned += one.counts.warned;
+      found.losses += one.counts.losses;
+      if (one.isStopped) throw new CommandError(`import: ${stoppedText(file, options)}`);
+    }
+  } finally {
+    sender?.close();
+  }
+  if (options.strict) mustBeClean(found);
+  if (!options.allowLoss) mustBeWhole(found.losses, options);
+}
+
+function mustBeWhole(losses: number, { dryRun }: ImportOptions): void {
+  if (losses === 0) return;
+  const how = dryRun ? "listed above by line" : "counted above; --dry-run lists them by line";
+  throw new CommandError(
+    `import: lines or parts of lines that are not stored: ${grouped(losses)}, ${how}. With --allow-loss this is no failure`,
+  );
+}
+
+function mustBeClean({ notStored, warned }: { notStored: number; warned: number }): void {
+  if (notStored + warned === 0) return;
+  throw new CommandError(
+    `import --strict: lines left out: ${grouped(notStored)}, with a warning: ${grouped(warned)}`,
+  );
+}
+
+interface RunParts {
+  readonly options: ImportOptions;
+  readonly context: CommandContext;
+  readonly progress: Progress;
+}
+
+async function runOne(
+  file: string,
+  one: FileImport,
+  { options, context, progress }: RunParts,
+): Promise<void> {
+  const { dryRun } = options;
+  const { stdout, stderr } = context;
+  const name = file === "-" ? "standard input" : file;
+  const sinceMonotonicMs = performance.now();
+  const say = (): void => {
+    progress.end();
+    const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
+    // Read as "stored" alone, it would be wrong of a stream that is not there any more.
+    const [first = "", ...more] = one.isDoneBefore
+      ? one.counts.earlierSummary()
+      : one.counts.summary(dryRun ? "would be stored" : "stored");
+    const lines = [`${name}: ${first}, in ${durationText(seconds)}`, ...more];
+    stdout.write(`${forTerminal(lines.join("\n"))}\n`);
+  };
+  try {
+    await one.run();
+  } catch (error) {
+    // There is nothing to sum up of a missing file, or of one in no known format.
+    if (one.hasEvents) say();
+    throw error;
+  }
+  say();
+  if (one.isDoneBefore)
+    stderr.write(`import: ${name} was imported before: --restart does it again\n`);
+}
+
+/** Who removes the file once it is through is not to take an end for that. */
+function stoppedText(file: string, { dryRun }: ImportOptions): string {
+  if (dryRun) return "stopped before the end";
+  return file === "-"
+    ? "stopped before the end; what was read of standard input is not noted"
+    : "stopped before the end; the same command goes on from here";
+}
+
+interface Checked {
+  readonly url: URL;
+  readonly key: string;
+  readonly timeZone: TimeZone | undefined;
+}
+
+function usage(message: string): never {
+  throw new CommandError(`import: ${message}`, usageExitCode);
+}
+
+function checked(files: readonly string[], options: ImportOptions): Checked {
+  const { url, key, dryRun, state, strict, allowLoss } = options;
+  if (strict && allowLoss) usage("--strict and --allow-loss exclude each other: give one of them");
+  const timeZone = timeZoneOf(options);
+  if (state !== undefined && files.length > 1) usage("--state is for one file");
+  if (files.filter((file) => file === "-").length > 1) usage("standard input is there once");
+  if (dryRun) return { url: new URL("http://localhost/"), key: "dry", timeZone };
+  if (url === undefined || key === undefined) return usage("--url and --key say where it goes to");
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
+    return usage(`--url must be the address of a gateway, as http://127.0.0.1:8000: got "${url}"`);
+  return { url: parsed, key, timeZone };
+}
+
+function timeZoneOf({ timeZone, format }: ImportOptions): TimeZone | undefined {
+  if (timeZone === undefined) return undefined;
+  if (format !== "auto" && !formatNamed(format)?.hasLocalTimes)
+    usage(`--time-zone: the format ${format} has no local times`);
+  try {
+    return new TimeZone(timeZone);
+  } catch {
+    return usage(
+      `--time-zone must be a name such as Asia/Kolkata, or an offset such as +05:30 (got "${timeZone}")`,
+    );
+  }
+}
+
+function stateFileOf(file: string, { state, dryRun }: ImportOptions): StateFile | undefined {
+  if (dryRun) return undefined;
+  if (state !== undefined) return new StateFile(state);
+  return file === "-" ? undefined : new StateFile(`${file}${stateEnding}`);
+}
+
+interface SenderParts {
+  readonly progress: Progress;
+  readonly stop: AbortSignal;
+}
+
+function senderOf(
+  url: URL,
+  { gzip, giveUpAfter }: ImportOptions,
+  { progress, stop }: SenderParts,
+): Sender {
+  let said = "";
+  return new Sender({
+    ...{ url, gzip, stop },
+    giveUpAfterMs: giveUpAfter === undefined ? Number.POSITIVE_INFINITY : giveUpAfter * 1_000,
+    trouble: (why) => {
+      if (why === undefined && said !== "") progress.say("the gateway answers again");
+      // What is as before is not said again.
+      else if (why !== undefined && why !== said) progress.say(`${why}: trying again`);
+      said = why ?? "";
+    },
+  });
+}
+
+/** Scanners of the addon; where it is not built, those that stand in for it. */
+function scannerFactory(progress: Progress): (rows?: number) => BackgroundScanner {
+  try {
+    loadAddon();
+    return createNativeScanner;
+  } catch {
+    progress.say("the native scanner is not built: reading with JSON.parse, many times slower");
+    return createReferenceScanner;
+  }
+}

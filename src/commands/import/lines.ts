@@ -1,0 +1,104 @@
+// Cuts chunks into lines. A line that is too long is passed over, and not kept. Holds the beginning
+// of one line beside the chunk.
+
+import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
+
+const noBytes: Buffer = Buffer.alloc(0);
+/** U+FEFF, which some editors put before a text; files that are joined have it in their middle. */
+const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
+
+export class LineCutter {
+  readonly #lineBytesMax: number;
+  #chunk = noBytes;
+  #at = 0;
+  /** Pieces of a line that goes on in the next chunk. */
+  #carried: Buffer[] = [];
+  #carriedBytes = 0;
+  #isPassingOver = false;
+
+  // The line that `next` has found: bytes[start, end), without white space around it. It is valid
+  // until the next call.
+  bytes: Buffer = noBytes;
+  start = 0;
+  end = 0;
+  /** Counted from 1. */
+  number = 0;
+  /** The line is longer than it may be, and its bytes are not here. */
+  isTooLong = false;
+
+  constructor(lineBytesMax: number) {
+    this.#lineBytesMax = lineBytesMax;
+  }
+
+  /** To be called when `next` has found no more. */
+  push(chunk: Buffer): void {
+    this.#chunk = chunk;
+    this.#at = 0;
+  }
+
+  /** Whether there is one more line, empty or not. False where the next chunk is wanted. */
+  next(): boolean {
+    const feed = this.#chunk.indexOf(Ascii.LineFeed, this.#at);
+    if (feed < 0) {
+      this.#carry(this.#chunk.length);
+      return false;
+    }
+    const from = this.#at;
+    this.#at = feed + 1;
+    if (this.#carriedBytes === 0 && !this.#isPassingOver && feed - from <= this.#lineBytesMax) {
+      this.#found(this.#chunk, from, feed);
+    } else {
+      this.#at = from;
+      this.#carry(feed);
+      this.#at = feed + 1;
+      this.#foundCarried();
+    }
+    return true;
+  }
+
+  /** Whether the text ends with a line that has no line feed. */
+  last(): boolean {
+    if (this.#carriedBytes === 0 && !this.#isPassingOver) return false;
+    this.#foundCarried();
+    return true;
+  }
+
+  #carry(until: number): void {
+    const bytes = until - this.#at;
+    if (this.#isPassingOver || this.#carriedBytes + bytes > this.#lineBytesMax) {
+      this.#isPassingOver = true;
+      this.#carried = [];
+      this.#carriedBytes = 0;
+    } else if (bytes > 0) {
+      // The chunk may be written again by who reads the next one.
+      this.#carried.push(Buffer.from(this.#chunk.subarray(this.#at, until)));
+      this.#carriedBytes += bytes;
+    }
+    this.#at = until;
+  }
+
+  #foundCarried(): void {
+    const isTooLong = this.#isPassingOver;
+    const line = isTooLong ? noBytes : Buffer.concat(this.#carried, this.#carriedBytes);
+    this.#carried = [];
+    this.#carriedBytes = 0;
+    this.#isPassingOver = false;
+    this.#found(line, 0, line.length);
+    this.isTooLong = isTooLong;
+  }
+
+  #found(bytes: Buffer, start: number, end: number): void {
+    this.number++;
+    const { length } = byteOrderMark;
+    const hasMark =
+      bytes[start] === byteOrderMark[0] &&
+      bytes.compare(byteOrderMark, 0, length, start, Math.min(start + length, end)) === 0;
+    let [from, until] = [hasMark ? start + length : start, end];
+    while (from < until && isJsonSpace(bytes[from])) from++;
+    while (until > from && isJsonSpace(bytes[until - 1])) until--;
+    this.bytes = bytes;
+    this.start = from;
+    this.end = until;
+    this.isTooLong = false;
+  }
+}

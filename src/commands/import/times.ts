@@ -1,0 +1,64 @@
+// Reads the times of lines: text as the gateway reads it, and numbers. A number is the time since
+// 1970 in seconds, milliseconds, microseconds or nanoseconds; its size decides which.
+
+import { aheadMsMax } from "../../records/event-time.ts";
+import {
+  isZeroTime,
+  readTimeText,
+  TimeForm,
+  type TimeText,
+} from "../../records/other-date-forms.ts";
+import { numberOf } from "./json-text.ts";
+import type { TimeZone } from "./time-zone.ts";
+
+interface Unit {
+  /** The least number in it: 1973, of seconds and milliseconds alike. */
+  readonly from: number;
+  readonly to: number;
+  readonly ms: number;
+}
+
+/** What is between two units may be in either, and is read as neither. */
+const units: readonly Unit[] = [
+  { from: 1e8, to: 1e10, ms: 1_000 },
+  { from: 1e11, to: 1e13, ms: 1 },
+  { from: 1e14, to: 1e16, ms: 1e-3 },
+  { from: 1e17, to: 1e19, ms: 1e-6 },
+];
+
+/** Reads a time; `ms` is NaN if the value does not name one. */
+export function readTime(value: unknown): TimeText {
+  if (typeof value === "string") return readTimeText(value);
+  const number = numberOf(value) ?? Number.NaN;
+  const unit = units.find(({ from, to }) => number >= from && number < to);
+  const ms = unit === undefined ? Number.NaN : Math.round(number * unit.ms);
+  return { ms, form: TimeForm.Epoch };
+}
+
+/** Whether the value stands for a missing time. */
+function isMissing(value: unknown): boolean {
+  if (typeof value === "string") return /^\s*0*\s*$/.test(value);
+  return value === undefined || value === null || numberOf(value) === 0;
+}
+
+/**
+ * The time of a line, for the gateway: the first of the values that names one. If none does, the
+ * first that cannot be read, which the gateway reports, else a zero time; undefined if the line has
+ * no time. A number becomes ISO 8601.
+ *
+ * `timeZone`: that of numbers and of text that names no zone.
+ */
+export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown {
+  let unreadable: unknown;
+  let zero: unknown;
+  for (const value of values) {
+    if (isMissing(value)) continue;
+    const { ms, form } = readTime(value);
+    if (isZeroTime(ms)) zero ??= value;
+    else if (!(ms <= Date.now() + aheadMsMax)) unreadable ??= value;
+    else if (timeZone !== undefined && form !== TimeForm.Zoned)
+      return new Date(timeZone.utcMs(ms)).toISOString();
+    else return form === TimeForm.Epoch ? new Date(ms).toISOString() : value;
+  }
+  return unreadable ?? zero;
+}

@@ -1,0 +1,280 @@
+// The `project` commands as a person sees them: arguments in, lines out. What they do is in
+// gateway/projects/registry/commands.ts.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import { burstBytesMin, burstEventsMin } from "../gateway/projects/quota/meter.ts";
+import { quotaText, quotaValue } from "../gateway/projects/quota/quota.ts";
+import type { BucketPlace } from "../gateway/projects/registry/bucket.ts";
+import {
+  addProject,
+  changeLimits,
+  declareComplete,
+  listProjects,
+  requireExisting,
+  retireKeys,
+  rotateKey,
+  setEnabled,
+  setQuota,
+} from "../gateway/projects/registry/commands.ts";
+import { onceLed } from "../gateway/projects/registry/leader-wait.ts";
+import {
+  requireId,
+  requireKey,
+  requireName,
+} from "../gateway/projects/registry/project-arguments.ts";
+import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts";
+import { firstProject } from "../platform/base/first-project.ts";
+import type { Project, ProjectQuota } from "../platform/base/types.ts";
+import { type ConfiguredCommand, say } from "./configured-command.ts";
+import { CommandError, usageExitCode } from "./context.ts";
+import { findNats, openNats } from "./nats.ts";
+import { table } from "./terminal.ts";
+
+interface NewProject {
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly key: string | undefined;
+}
+
+export interface LimitOptions {
+  readonly eventsPerSecond?: number;
+  readonly bytesPerSecond?: number;
+  readonly burst?: number;
+  readonly streamShare?: number;
+  readonly none: boolean;
+}
+
+export async function add(command: ConfiguredCommand, project: NewProject): Promise<void> {
+  const { id, name, key } = project;
+  requireArguments(() => {
+    requireId(id);
+    if (name !== undefined) requireName(name);
+    if (key !== undefined) requireKey(key);
+  });
+  const added = await atNats(command, (connection, place) =>
+    addProject(connection, { ...place, ...project }),
+  );
+  say(command, `project ${added.id} added, key ${added.keys[0]}`);
+}
+
+export async function list(command: ConfiguredCommand, asJson: boolean): Promise<void> {
+  const projects = await atNats(command, listProjects);
+  if (asJson) say(command, JSON.stringify(projects.map(projectJson), undefined, 2));
+  else if (projects.length === 0) say(command, `no projects yet: add one with ${firstProject}`);
+  else for (const line of projectTable(projects)) say(command, line);
+}
+
+export async function rotate(
+  command: ConfiguredCommand,
+  id: string,
+  keepOld: boolean,
+): Promise<void> {
+  requireArguments(() => requireId(id));
+  const rotated = await atNats(command, (connection, place) =>
+    rotateKey(connection, { ...place, id, keepOld }),
+  );
+  const others = rotated.keys.length - 1;
+  const kept =
+    others === 0 ? "" : `; ${others} older ${others === 1 ? "key stays" : "keys stay"} valid`;
+  say(command, `project ${id} has a new key ${rotated.keys.at(-1)}${kept}`);
+}
+
+export async function retire(command: ConfiguredCommand, id: string): Promise<void> {
+  requireArguments(() => requireId(id));
+  await atNats(command, (connection, place) => retireKeys(connection, { ...place, id }));
+  say(command, `project ${id}: its newest key alone is valid`);
+}
+
+export async function enable(
+  command: ConfiguredCommand,
+  id: string,
+  enabled: boolean,
+): Promise<void> {
+  requireArguments(() => requireId(id));
+  await atNats(command, (connection, place) => setEnabled(connection, { ...place, id, enabled }));
+  say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
+}
+
+/** After a loss: says that the registry has every project again. */
+export async function complete(command: ConfiguredCommand): Promise<void> {
+  const count = await atNats(command, declareComplete);
+  const projects = count === 1 ? "1 project" : `${count} projects`;
+  say(
+    command,
+    `the registry is complete with ${projects}, and every other key is answered 401 from now on`,
+  );
+}
+
+/**
+ * No command removes a project, so that no slip of the fingers ends a project's keys. The error
+ * says which commands do what people look for.
+ */
+export function remove(id: string): never {
+  throw new CommandError(
+    `there is no command that removes a project: \`project disable ${id}\` refuses its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` takes it out of the registry, and nothing deletes its events before their time`,
+    usageExitCode,
+  );
+}
+
+/** Sets the limits that are named and leaves the others as they are, or removes all. */
+export async function limit(
+  command: ConfiguredCommand,
+  id: string,
+  options: LimitOptions,
+): Promise<void> {
+  const { eventsPerSecond, bytesPerSecond, burst, streamShare, none } = options;
+  const limits = {
+    ...(eventsPerSecond === undefined ? {} : { eventsPerSecond }),
+    ...(bytesPerSecond === undefined ? {} : { bytesPerSecond }),
+    ...(burst === undefined ? {} : { burstSeconds: burst }),
+    ...(streamShare === undefined ? {} : { streamShare }),
+  };
+  if (none === Object.keys(limits).length > 0) {
+    const message =
+      "limit project: name --events-per-second, --bytes-per-second, --burst or --stream-share, or several of them, or --none alone";
+    throw new CommandError(message, usageExitCode);
+  }
+  requireArguments(() => requireId(id));
+  const { quota } = await atNats(command, (connection, place) =>
+    none
+      ? setQuota(connection, { ...place, id, quota: undefined })
+      : changeLimits(connection, { ...place, id, limits }),
+  );
+  const each =
+    quota === undefined
+      ? "no quota"
+      : `a quota, its rates for each gateway process: ${quotaText(quota)}`;
+  say(command, `project ${id} has ${each}${burstMinText(quota)}`);
+}
+
+/** Where the quota alone would let less through at once than is let through: how much that is. */
+function burstMinText(quota: ProjectQuota | undefined): string {
+  const { eventsPerSecond = Infinity, bytesPerSecond = Infinity, burstSeconds = 1 } = quota ?? {};
+  const floors = [
+    ...(eventsPerSecond * burstSeconds < burstEventsMin ? [`${burstEventsMin} events`] : []),
+    ...(bytesPerSecond * burstSeconds < burstBytesMin ? [`${burstBytesMin} bytes`] : []),
+  ];
+  return floors.length === 0 ? "" : `; a burst is ${floors.join(" and ")} at least`;
+}
+
+const usageLag =
+  "gateways write their counts at most every ten seconds: what came since is not in them yet\n";
+
+/** Shows the usage of one project, or of all projects that have sent anything. */
+export async function usage(
+  command: ConfiguredCommand,
+  projectId: string | undefined,
+  asJson: boolean,
+): Promise<void> {
+  const { context } = command;
+  const nowMs = Date.now();
+  if (projectId !== undefined) requireArguments(() => requireId(projectId));
+  const usages = await atNats(command, async (connection, place) => {
+    const found = await onceLed(() => readUsage(connection, { ...place, projectId, nowMs }));
+    // A project that is not in the registry any more may have usage.
+    if (projectId !== undefined && found.length === 0)
+      await requireExisting(connection, { ...place, id: projectId });
+    return found;
+  });
+  if (asJson) say(command, JSON.stringify(usages.map(usageJson), undefined, 2));
+  else if (usages.length === 0)
+    say(command, "nothing has been sent yet, or not for long: processes write every ten seconds");
+  else for (const line of usageTable(usages)) say(command, line);
+  if (!asJson && usages.length > 0) context.stderr.write(usageLag);
+}
+
+/** What is wrong with an argument ends the command as wrong usage, before NATS is looked for. */
+function requireArguments(check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    throw new CommandError((error as Error).message, usageExitCode);
+  }
+}
+
+async function atNats<T>(
+  { config, context }: ConfiguredCommand,
+  work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
+): Promise<T> {
+  const connection = await openNats(findNats(config, context.host));
+  try {
+    return await work(connection, {
+      prefix: config.subjectPrefix,
+      replicas: config.replicas,
+      hubDomain: config.hubDomain,
+    });
+  } finally {
+    await connection.close();
+  }
+}
+
+function projectJson({ quota, ...project }: Project): object {
+  return quota === undefined ? project : { ...project, limits: quotaValue(quota) };
+}
+
+function projectTable(projects: readonly Project[]): string[] {
+  return table([
+    ["ID", "STATE", "QUOTA", "KEYS", "NAME"],
+    ...projects.map(({ id, enabled, quota, keys, name }) => [
+      ...[id, enabled ? "enabled" : "disabled", quotaText(quota) || "-", keys.join(","), name],
+    ]),
+  ]);
+}
+
+function usageJson(usage: ProjectUsage): object {
+  return {
+    project: usage.projectId,
+    accepted: usage.accepted,
+    stored_bytes: usage.storedBytes,
+    unknown: usage.unknown,
+    dropped: usage.dropped,
+    rate_limited: {
+      requests: usage.rateLimitedRequests,
+      events: usage.rateLimitedEvents,
+      bytes: usage.rateLimitedBytes,
+    },
+    accepted_per_second: usage.acceptedPerSecond,
+    rate_limited_per_second: usage.rateLimitedPerSecond,
+    since: new Date(usage.sinceMs).toISOString(),
+    at: new Date(usage.atMs).toISOString(),
+  };
+}
+
+/** Columns count events where their names do not say requests or bytes. */
+function usageTable(usages: readonly ProjectUsage[]): string[] {
+  const rate = (perSecond: number): string => perSecond.toFixed(1);
+  return table([
+    [
+      ...[
+        "ID",
+        "ACCEPTED",
+        "ACCEPTED/S",
+        "STORED BYTES",
+        "UNKNOWN",
+        "DROPPED",
+        "RATE-LIMITED",
+        "RATE-LIMITED/S",
+      ],
+      ...["REQUESTS REFUSED", "BYTES REFUSED", "SINCE", "LAST"],
+    ],
+    ...usages.map((usage) => [
+      ...[
+        usage.projectId,
+        String(usage.accepted),
+        rate(usage.acceptedPerSecond),
+        String(usage.storedBytes),
+      ],
+      ...[String(usage.unknown), String(usage.dropped)],
+      ...[
+        String(usage.rateLimitedEvents),
+        rate(usage.rateLimitedPerSecond),
+        String(usage.rateLimitedRequests),
+      ],
+      ...[
+        String(usage.rateLimitedBytes),
+        new Date(usage.sinceMs).toISOString(),
+        new Date(usage.atMs).toISOString(),
+      ],
+    ]),
+  ]);
+}

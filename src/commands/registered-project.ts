@@ -1,0 +1,91 @@
+// What is said of a project's id that is none, and of a project that is not there: it may be
+// misspelt, so those that are there are named, the nearest first.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import { hasEntry, listProjects } from "../gateway/projects/registry/commands.ts";
+import { isProjectId } from "../platform/base/forms.ts";
+import { lettersApart } from "../platform/base/letters-apart.ts";
+import { managerOf } from "../platform/nats/api.ts";
+import { manyProjects, subjectOf } from "../platform/nats/names.ts";
+import type { Config } from "../platform/settings/config.ts";
+import { findStreams } from "../readers/stream/stored-stream.ts";
+import { CommandError, usageExitCode } from "./context.ts";
+
+const questionMs = 5_000;
+const namedMax = 10;
+/** Names that are further apart are not taken for slips of each other. */
+const slipsMax = 2;
+
+interface Required {
+  readonly command: string;
+  readonly project: string;
+}
+
+/** Throws a CommandError where the text is in no form of an id. `doing` says what it was for. */
+export function mustBeProjectId(doing: string, text: string): void {
+  if (isProjectId(text)) return;
+  const what = `${doing}: the project's id must match [A-Za-z0-9_-]{1,64}: got "${text}"`;
+  throw new CommandError(what, usageExitCode);
+}
+
+/**
+ * Rejects with a CommandError where neither the registry nor a stream knows the project. One that
+ * was removed from the registry has its events until they leave the streams, and so has one whose
+ * entry cannot be read. Frames of several projects are not searched: that would take long.
+ */
+export async function mustBeKnown(
+  connection: NatsConnection,
+  config: Config,
+  { command, project }: Required,
+): Promise<void> {
+  const known = await registeredProjects(connection, config);
+  if (known.includes(project)) return;
+  if (await hasEntry(connection, { id: project, ...config, prefix: config.subjectPrefix })) return;
+  if (await hasEvents(connection, config.subjectPrefix, project)) return;
+  const text = unknownText(`${command}: there is no project ${project}`, project, known);
+  if (!(await hasEvents(connection, config.subjectPrefix, manyProjects)))
+    throw new CommandError(text);
+  const hint = `where frames of several projects have events of ${project}, add it again first`;
+  throw new CommandError(`${text}; ${hint}`);
+}
+
+/** Whether a stream has messages under the project's own subject, or that of many projects. */
+async function hasEvents(
+  connection: NatsConnection,
+  prefix: string,
+  projectId: string,
+): Promise<boolean> {
+  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  for (const { stream, lane, partition } of await findStreams(manager, prefix)) {
+    const subject = subjectOf(prefix, lane, { partition, projectId });
+    const { state } = await manager.streams.info(stream, { subjects_filter: subject });
+    if ((state.subjects?.[subject] ?? 0) > 0) return true;
+  }
+  return false;
+}
+
+/** Rejects where NATS does not answer, or does not let this user read the registry. */
+export async function registeredProjects(
+  connection: NatsConnection,
+  { subjectPrefix: prefix, replicas, hubDomain }: Config,
+): Promise<string[]> {
+  return (await listProjects(connection, { prefix, replicas, hubDomain })).map(({ id }) => id);
+}
+
+export function unknownText(what: string, project: string, known: readonly string[]): string {
+  if (known.length === 0) return `${what}; nor any other`;
+  const apart = new Map(known.map((id) => [id, slipsBetween(project, id)]));
+  const sorted = known.toSorted(
+    (one, other) => apart.get(one)! - apart.get(other)! || (one < other ? -1 : 1),
+  );
+  const [nearest = ""] = sorted;
+  const hint = apart.get(nearest)! <= slipsMax ? `: did you mean ${nearest}?` : ";";
+  const more = known.length - namedMax;
+  const named = `${sorted.slice(0, namedMax).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return `${what}${hint} there ${known.length === 1 ? "is" : "are"} ${named}`;
+}
+
+/** Upper and lower case are no difference here: ids tell them apart, hands do not. */
+function slipsBetween(one: string, other: string): number {
+  return lettersApart(one.toLowerCase(), other.toLowerCase());
+}

@@ -1,0 +1,154 @@
+// Reads one stream up to the last message that it had when the command began, in order, and tells
+// what left it before it was read. An ordered consumer leaves nothing behind on the server, and
+// goes on by itself after a lost connection.
+
+import {
+  DeliverPolicy,
+  type JetStreamClient,
+  type JsMsg,
+  jetstream,
+  type MsgRequest,
+} from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { managerOf } from "../platform/nats/api.ts";
+import { manyProjects, subjectOf } from "../platform/nats/names.ts";
+import type { StreamName, StreamState } from "../readers/stream/stored-stream.ts";
+import { StreamErasures } from "../readers/stream/stream-erasures.ts";
+import { CommandError } from "./context.ts";
+
+export interface FoundStream {
+  readonly name: StreamName;
+  readonly state: StreamState;
+}
+
+export interface ReadOptions {
+  readonly prefix: string;
+  readonly project: string;
+  /** Messages that were stored before are of no interest; undefined: none are. */
+  readonly storedFromMs: number | undefined;
+  readonly stop: AbortSignal;
+  /** These messages left the stream while it was read, perhaps before they were. */
+  readonly lost: (from: number, to: number) => void;
+}
+
+/** Messages fetched ahead of a slow reader; one may have half a MiB and more. */
+const messagesAhead = 64;
+const heartbeatMs = 5_000;
+const questionMs = 5_000;
+/** So often it is asked whether messages leave the stream while it is read. */
+const lookAgainMs = 2_000;
+
+/** The project's messages, and those that it shares with others. Throws a CommandError. */
+export async function* messagesOf(
+  connection: NatsConnection,
+  { name, state }: FoundStream,
+  options: ReadOptions,
+): AsyncGenerator<JsMsg> {
+  const { stop } = options;
+  const consumer = await consumerOf(jetstream(connection), { name, state }, options);
+  const { num_pending: pending, delivered } = await consumer.info(true);
+  const readTo = Math.max(delivered.stream_seq, state.firstSequence - 1);
+  const look = await lookFrom(connection, { name, state, readTo, options });
+  if (pending > 0) {
+    const ahead = { max_messages: messagesAhead, idle_heartbeat: heartbeatMs };
+    const messages = await consumer.consume(ahead);
+    const end = () => messages.stop();
+    stop.addEventListener("abort", end, { once: true });
+    let sequence = readTo;
+    // A stream that is gone sends nothing, nor does one whose last messages were deleted; a server
+    // that is away is waited for.
+    const looking = setInterval(() => {
+      look(sequence).then(
+        ({ isMore }) => isMore || messages.stop(),
+        (error: Error) => {
+          if (error instanceof CommandError) messages.stop(error);
+        },
+      );
+    }, lookAgainMs);
+    try {
+      for await (const message of messages) {
+        const { seq, info } = message;
+        if (seq > state.lastSequence) break;
+        sequence = seq;
+        yield message;
+        if (seq === state.lastSequence || info.pending === 0) break;
+      }
+    } finally {
+      clearInterval(looking);
+      stop.removeEventListener("abort", end);
+      messages.stop();
+      consumer.delete().catch(() => {});
+    }
+  }
+  if (!stop.aborted) await look(state.lastSequence);
+}
+
+/** Those under which the project's messages are stored. */
+export function subjectsOf(
+  { lane, partition }: StreamName,
+  { prefix, project }: Pick<ReadOptions, "prefix" | "project">,
+): string[] {
+  return [project, manyProjects].map((projectId) =>
+    subjectOf(prefix, lane, { partition, projectId }),
+  );
+}
+
+async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, options: ReadOptions) {
+  const { storedFromMs } = options;
+  const start =
+    storedFromMs === undefined
+      ? { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: state.firstSequence }
+      : {
+          deliver_policy: DeliverPolicy.StartTime,
+          opt_start_time: new Date(storedFromMs).toISOString(),
+        };
+  return await js.consumers.get(name.stream, {
+    filter_subjects: subjectsOf(name, options),
+    ...start,
+  });
+}
+
+/** Asks what the stream still has; that message was read last. */
+type Look = (sequence: number) => Promise<{ readonly isMore: boolean }>;
+
+interface Looked extends FoundStream {
+  readonly readTo: number;
+  readonly options: ReadOptions;
+}
+
+/**
+ * Each look rejects when it is another stream by now, or when NATS does not answer. Whether more is
+ * to come is asked where nothing was read since the last look.
+ */
+async function lookFrom(
+  connection: NatsConnection,
+  { name, state, readTo: begin, options }: Looked,
+): Promise<Look> {
+  const { stream } = name;
+  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const erasures = new StreamErasures(manager, stream);
+  const nextOf = async (subject: string, sequence: number): Promise<number> => {
+    const next: MsgRequest & { readonly next_by_subj: string } = {
+      ...{ seq: sequence + 1, next_by_subj: subject },
+    };
+    return (await manager.streams.getMessage(stream, next))?.seq ?? Number.POSITIVE_INFINITY;
+  };
+  let readTo = begin;
+  return async (sequence) => {
+    const now = await erasures.stateFrom(readTo + 1);
+    if (now?.created !== state.created || now.lastSequence < state.lastSequence)
+      throw new CommandError(`the stream ${stream} is not the one that it was: run it again`);
+    const gone = Math.min(now.firstSequence - 1, state.lastSequence);
+    if (gone > readTo) {
+      options.lost(readTo + 1, gone);
+      readTo = gone;
+    }
+    if (sequence > readTo) {
+      readTo = sequence;
+      return { isMore: true };
+    }
+    for (const subject of subjectsOf(name, options))
+      if ((await nextOf(subject, sequence)) <= state.lastSequence) return { isMore: true };
+    return { isMore: false };
+  };
+}

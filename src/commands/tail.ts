@@ -1,0 +1,304 @@
+// `tail` prints stored records as they enter the streams. It only reads: its ordered consumers
+// leave nothing on the server. After a lost connection or a changed stream it reports that and
+// resumes at its last position.
+
+import { once } from "node:events";
+import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { pauseUntilAborted } from "../platform/base/retry.ts";
+import type { Lane } from "../platform/base/types.ts";
+import { isOfManyProjects, manyProjects } from "../platform/nats/names.ts";
+import { originalOf } from "../platform/nats/rewritten.ts";
+import type { Config } from "../platform/settings/config.ts";
+import type { CommandContext } from "./context.ts";
+import { findNats, openNats } from "./nats.ts";
+import { mustBeProjectId, registeredProjects, unknownText } from "./registered-project.ts";
+import { forTerminal } from "./terminal.ts";
+
+export interface TailOptions {
+  /** All projects when undefined. */
+  readonly project: string | undefined;
+  readonly lanes: readonly Lane[];
+  readonly fromStart: boolean;
+  /** Only events with one of these names; empty: all. */
+  readonly events?: readonly string[];
+  /** Only events of one of these distinct ids; empty: all. */
+  readonly distinctIds?: readonly string[];
+  /** `json`, the default: the records as stored. `text`: one short line per event. */
+  readonly format?: TailFormat;
+}
+
+export const tailFormats = ["text", "json"] as const;
+export type TailFormat = (typeof tailFormats)[number];
+
+interface Tail {
+  readonly js: JetStreamClient;
+  readonly context: CommandContext;
+  readonly options: TailOptions;
+  readonly say: (line: string) => void;
+  /** How far each source has been shown; kept from one connection to the next. */
+  readonly places: Map<string, Place>;
+}
+
+interface Source {
+  readonly stream: string;
+  readonly subject: string;
+}
+
+interface Place {
+  /**
+   * When the stream was made. A stream with the same name and another time is shown from its
+   * beginning.
+   */
+  readonly created: string;
+  sequence: number;
+}
+
+/** Frames fetched ahead of a slow reader; a frame may have half a MiB and more. */
+const framesAhead = 16;
+const lookAgainMs = 500;
+const againMs = 1_000;
+/** How often the server is pinged and sends heartbeats; one that misses two counts as gone. */
+const pingMs = 5_000;
+
+/**
+ * Runs until `context.stop` is aborted. Rejects when NATS cannot be reached at the start; after
+ * that it tries again for ever.
+ */
+export async function tail(
+  config: Config,
+  options: TailOptions,
+  context: CommandContext,
+): Promise<void> {
+  const { stop, stderr } = context;
+  const { project } = options;
+  if (project !== undefined) mustBeProjectId("tail", project);
+  let said = "";
+  function say(line: string): void {
+    // A line like the one before is not repeated.
+    if (line !== said) stderr.write(`tail: ${forTerminal(line)}\n`);
+    said = line;
+  }
+  const open = async () =>
+    await openNats(findNats(config, context.host), { pingInterval: pingMs, reconnect: false });
+  const places = new Map<string, Place>();
+  let connection: NatsConnection | undefined = await open();
+  if (project !== undefined) void tellIfUnknown(connection, { config, project, say });
+  while (!stop.aborted) {
+    try {
+      // NATS is looked up before each connection: an embedded server may be back on another port.
+      connection ??= await open();
+      const ended = connection.closed().then((error) => {
+        throw new Error(
+          error instanceof Error ? error.message : "the server closed the connection",
+        );
+      });
+      ended.catch(() => {});
+      const tailing: Tail = { js: jetstream(connection), context, options, say, places };
+      await Promise.race([followAll(tailing, config.subjectPrefix), ended]);
+    } catch (error) {
+      if (!stop.aborted) say(`${(error as Error).message}; trying again`);
+    }
+    await connection?.close().catch(() => {});
+    connection = undefined;
+    if (!stop.aborted) await pauseUntilAborted(againMs, stop);
+  }
+}
+
+interface Sought {
+  readonly config: Config;
+  readonly project: string;
+  readonly say: (line: string) => void;
+}
+
+/**
+ * Says so when there is no such project. The project is followed all the same: it may come yet, or
+ * may have been there and left events. Nothing is said when the registry cannot be read.
+ */
+async function tellIfUnknown(
+  connection: NatsConnection,
+  { config, project, say }: Sought,
+): Promise<void> {
+  try {
+    const known = await registeredProjects(connection, config);
+    if (known.includes(project)) return;
+    const what = `there is no project ${project}`;
+    say(`${unknownText(what, project, known)}; waiting, in case it comes`);
+  } catch {
+    // The loop that follows the events tells when NATS is away.
+  }
+}
+
+/** Fulfilled when `context.stop` is aborted; rejected when a source cannot be followed. */
+async function followAll(tailing: Tail, prefix: string): Promise<void> {
+  const { js, context, options, say } = tailing;
+  const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
+  const sources = await streamsOf(js, subjects, tailing);
+  if (sources.length === 0) return;
+  // What is stored once this has said that it follows is shown: so it first finds where to begin.
+  const starts = await Promise.all(sources.map((source) => placeOf(tailing, source)));
+  const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
+  say(`following ${streams}; Ctrl-C ends it`);
+  await Promise.all(sources.map((source, at) => follow(tailing, source, starts[at]!)));
+  if (!context.stop.aborted) throw new Error("the streams went silent");
+}
+
+/**
+ * The subjects of a project's own messages, and of those it may share with others. Each has a
+ * consumer of its own: one consumer with both subjects needs nats-server 2.10.
+ */
+function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
+  const tokens =
+    project === undefined ? ["*"] : [project, ...(lane === "live" ? [manyProjects] : [])];
+  return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
+}
+
+/** Waits until the gateway has made the streams; empty when told to stop before. */
+async function streamsOf(
+  js: JetStreamClient,
+  subjects: readonly string[],
+  { context, say }: Tail,
+): Promise<Source[]> {
+  const manager = await js.jetstreamManager();
+  while (!context.stop.aborted) {
+    const sources: Source[] = [];
+    for (const subject of subjects) {
+      for await (const stream of manager.streams.names(subject)) sources.push({ stream, subject });
+    }
+    if (sources.length > 0) return sources;
+    say("there are no streams yet; waiting for a gateway to make them");
+    await pauseUntilAborted(lookAgainMs, context.stop);
+  }
+  return [];
+}
+
+/** Ends when told to stop, and when the server falls silent. */
+async function follow(tailing: Tail, source: Source, place: Place): Promise<void> {
+  const { js, context, options, say } = tailing;
+  const { stdout, stop } = context;
+  const consumer = await js.consumers.get(source.stream, {
+    filter_subjects: source.subject,
+    deliver_policy: DeliverPolicy.StartSequence,
+    opt_start_seq: place.sequence + 1,
+  });
+  const messages = await consumer.consume({ max_messages: framesAhead, idle_heartbeat: pingMs });
+  const end = () => messages.stop();
+  stop.addEventListener("abort", end, { once: true });
+  if (stop.aborted) end();
+  void (async () => {
+    for await (const { type } of messages.status()) if (type === "heartbeats_missed") end();
+  })();
+  try {
+    for await (const message of messages) {
+      if (stop.aborted) break;
+      place.sequence = message.seq;
+      // What was written anew was shown when it first came.
+      if (!options.fromStart && originalOf(message.headers) !== undefined) continue;
+      const lines = linesOf(message, options, say);
+      if (lines !== "" && !stdout.write(forTerminal(lines)))
+        await once(stdout, "drain", { signal: stop }).catch(() => {});
+    }
+  } finally {
+    stop.removeEventListener("abort", end);
+  }
+}
+
+/**
+ * Where to go on: behind what was shown, or at the beginning of a stream that was made anew
+ * meanwhile. At first that is the stream's end, or its beginning with `fromStart`.
+ */
+async function placeOf(
+  { js, options, places, say }: Tail,
+  { stream, subject }: Source,
+): Promise<Place> {
+  const manager = await js.jetstreamManager();
+  const { created, state } = await manager.streams.info(stream);
+  const name = `${stream} ${subject}`;
+  const known = places.get(name);
+  if (known?.created === created && known.sequence <= state.last_seq) return known;
+  if (known !== undefined) {
+    say(
+      `stream ${stream} is not the one it was, or has lost what was in it: showing it from its beginning`,
+    );
+  }
+  const place = {
+    created,
+    sequence: known !== undefined || options.fromStart ? 0 : state.last_seq,
+  };
+  places.set(name, place);
+  return place;
+}
+
+/**
+ * The message's records that the options select, in their format, each with a line feed. Lines that
+ * are no records, which only another program can have stored, are told and passed over where they
+ * are to be read.
+ */
+function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string {
+  const { project, events = [], distinctIds = [], format = "json" } = options;
+  const text = message.string();
+  const mayHoldOthers = project !== undefined && isOfManyProjects(message.subject);
+  if (!mayHoldOthers && events.length === 0 && distinctIds.length === 0 && format === "json")
+    return text;
+  const shown: string[] = [];
+  let unreadable = 0;
+  for (const line of text.split("\n")) {
+    if (line.trim() === "") continue;
+    const record = recordIn(line);
+    if (record === undefined) {
+      unreadable++;
+      continue;
+    }
+    if (mayHoldOthers && record.project_id !== project) continue;
+    if (events.length > 0 && !events.includes(record.event)) continue;
+    if (distinctIds.length > 0 && !distinctIds.includes(record.distinct_id)) continue;
+    shown.push(`${format === "json" ? line : textOf(record)}\n`);
+  }
+  if (unreadable > 0)
+    say(
+      `message ${message.seq} of ${message.info.stream}: ${unreadable} of its lines are no events; not shown`,
+    );
+  return shown.join("");
+}
+
+/** Undefined for a line that is no record. */
+function recordIn(line: string): StoredRecord | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+  if (typeof value !== "object" || value === null) return undefined;
+  const record = value as Record<(typeof recordTexts)[number], unknown>;
+  return recordTexts.every((name) => typeof record[name] === "string")
+    ? (value as StoredRecord)
+    : undefined;
+}
+
+const recordTexts = ["project_id", "event", "distinct_id", "timestamp"] as const;
+
+type StoredRecord = Readonly<Record<(typeof recordTexts)[number], string>> & {
+  readonly properties?: unknown;
+};
+
+/** Characters of a name or id, and of the properties, that a line of text shows. */
+const nameCharactersMax = 60;
+const propertiesCharactersMax = 200;
+
+/** Time (UTC), project, event, distinct id and the beginning of the properties. */
+function textOf(record: StoredRecord): string {
+  const time = record.timestamp.replace("T", " ");
+  const names = [record.project_id, record.event, record.distinct_id].map((name) =>
+    cut(name.replaceAll(/[\t\n]/g, " "), nameCharactersMax),
+  );
+  const properties = JSON.stringify(record.properties ?? {});
+  return [time, ...names, cut(properties, propertiesCharactersMax)].join("  ");
+}
+
+function cut(text: string, charactersMax: number): string {
+  if (text.length <= charactersMax) return text;
+  // A cut between the halves of a surrogate pair would print a broken character.
+  const end = /[\uD800-\uDBFF]/.test(text[charactersMax - 1]!) ? charactersMax - 1 : charactersMax;
+  return `${text.slice(0, end)}… (${text.length} characters)`;
+}

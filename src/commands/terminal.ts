@@ -1,0 +1,36 @@
+// Makes text fit for a terminal. Control characters move cursors and change colours, and others
+// turn the order of letters around: they are written as JSON escapes. So JSON stays the same JSON,
+// and nothing that a client sent acts on the reader's terminal.
+
+import { greatestOf } from "../platform/base/extremes.ts";
+
+/**
+ * The characters that act on a terminal: C0 but tab and line feed, DEL, C1, line and paragraph
+ * separators, and everything that embeds, overrides or isolates a direction.
+ */
+const acting =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+
+export function forTerminal(text: string): string {
+  return text.replaceAll(
+    acting,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** Turns rows into aligned lines for a person. Every row has as many cells as the first. */
+export function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]!.map((_, column) => greatestOf(rows.map((row) => row[column]!.length)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]!))
+      .join("  ")
+      .trimEnd(),
+  );
+}
+
+/** `one` is the word for one of them. */
+export function counted(count: number, one: string): string {
+  return `${count} ${one}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,211 @@
+// The admin port: metrics and health for scrapers and supervisors, and the live page, which comes
+// as an argument. It is not on the hot path, so it is plain node:http. Apart from the live page it
+// shows nothing that a client sent.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { HttpPort } from "../../platform/base/http-port.ts";
+import type { Log } from "../../platform/base/log.ts";
+import type { PortName } from "../../platform/base/port-fault.ts";
+
+/** How long the result of a readiness check is used again. */
+const READINESS_CACHED_MS = 500;
+/**
+ * Connections of scrapers, probes and viewers of the live page. More of them would take descriptors
+ * from the public port.
+ */
+const CONNECTIONS_MAX = 128;
+/** A readiness check that takes longer is itself a reason not to be ready. */
+const READINESS_TIMEOUT_MS = 1_500;
+
+interface AdminServerOptions {
+  readonly metrics: { readonly contentType: string; text(): Promise<string> };
+  /**
+   * The reasons why events cannot be stored now; an empty list means ready. With several workers,
+   * also how many of them are ready.
+   */
+  readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
+  /**
+   * What an operator should know though events can be stored, for example that there is no project.
+   */
+  readonly warnings?: () => Promise<readonly string[]>;
+  /**
+   * Answers requests for other paths of this port, whatever their method. True: answered. False:
+   * the path is not one of its own.
+   */
+  readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** The installation of this process. */
+  readonly instance?: object;
+  /** The port that takes events; undefined until it is known. */
+  readonly publicPort?: () => number | undefined;
+  readonly log: Pick<Log, "error">;
+  readonly monotonicMs: () => number;
+  /** The setting that names the port; default: that of the gateway's. */
+  readonly portName?: PortName;
+}
+
+interface WorkersReadiness {
+  readonly ready: number;
+  readonly workers: number;
+  readonly reasons: readonly string[];
+}
+
+interface Answer {
+  readonly status: 200 | 503;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+export class AdminServer {
+  readonly #options: AdminServerOptions;
+  readonly #port: HttpPort;
+  readonly #pages: Readonly<Record<string, () => Promise<Answer>>> = {
+    "/metrics": () => this.#scrape(),
+    "/livez": async () => this.#alive(),
+    "/readyz": () => this.#ready(),
+  };
+  #readiness: ReadinessCheck;
+
+  constructor(options: AdminServerOptions) {
+    this.#options = options;
+    this.#readiness = new ReadinessCheck(options);
+    this.#port = new HttpPort({
+      answer: (request, response) => void this.#answer(request, response),
+      connectionsMax: CONNECTIONS_MAX,
+      purpose: "metrics and health",
+      portName: options.portName ?? "ADMIN_PORT",
+    });
+  }
+
+  /** The port, or an Error that says what is in the way. */
+  listen(host: string, port: number): Promise<number> {
+    return this.#port.listen(host, port);
+  }
+
+  /**
+   * To be called when readiness has changed. Results of checks that ended or began before this call
+   * are not used any more.
+   */
+  readinessChanged(): void {
+    this.#readiness = new ReadinessCheck(this.#options);
+  }
+
+  /** Stops listening and drops all connections. */
+  close(): Promise<void> {
+    return this.#port.close();
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { live, publicPort, log } = this.#options;
+    const path = (request.url ?? "").split("?", 1)[0] ?? "";
+    const page = Object.hasOwn(this.#pages, path) ? this.#pages[path] : undefined;
+    if (page === undefined) {
+      if (live?.(request, response)) return;
+      response
+        .writeHead(404, { "Content-Type": "text/plain; charset=utf-8" })
+        .end(nothingHere(publicPort?.()));
+    } else if (request.method !== "GET" && request.method !== "HEAD") {
+      response.writeHead(405, { Allow: "GET, HEAD" }).end();
+    } else {
+      try {
+        const { status, contentType, body } = await page();
+        response
+          .writeHead(status, { "Content-Type": contentType, "Cache-Control": "no-store" })
+          .end(body);
+      } catch (error) {
+        log.error({ err: error, path }, "Answer on the admin port: failed");
+        response.writeHead(503).end();
+      }
+    }
+  }
+
+  #alive(): Answer {
+    const { instance, publicPort } = this.#options;
+    const port = publicPort?.();
+    return json(200, {
+      status: "alive",
+      ...(instance === undefined ? {} : { instance }),
+      ...(port === undefined ? {} : { public_port: port }),
+    });
+  }
+
+  async #scrape(): Promise<Answer> {
+    const { metrics } = this.#options;
+    return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
+  }
+
+  async #ready(): Promise<Answer> {
+    const check = this.#readiness;
+    const [found, said = []] = await Promise.all([check.found(), this.#options.warnings?.()]);
+    if (check !== this.#readiness) return this.#ready();
+    const warnings = said.length === 0 ? {} : { warnings: said };
+    if ("ready" in found) return ofWorkers(found, warnings);
+    return found.length === 0
+      ? json(200, { status: "ready", ...warnings })
+      : json(503, { status: "unready", reasons: found, ...warnings });
+  }
+}
+
+function nothingHere(publicPort: number | undefined): string {
+  const port = publicPort === undefined ? "the public port" : `port ${publicPort}`;
+  return `There is nothing at this path: this is the admin port. Events go to ${port}.\n`;
+}
+
+/** One ready worker is enough: the kernel sends no connections to workers that do not listen. */
+function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
+  const found = { workers, workers_ready: ready, reasons, ...warnings };
+  return ready > 0
+    ? json(200, { status: "ready", ...found })
+    : json(503, { status: "unready", ...found });
+}
+
+function json(status: 200 | 503, value: object): Answer {
+  return { status, contentType: "application/json", body: `${JSON.stringify(value)}\n` };
+}
+
+type Found = readonly string[] | WorkersReadiness;
+
+/**
+ * Runs one check at a time and shares its result for a while, so that many probes cost as much as
+ * one.
+ */
+class ReadinessCheck {
+  readonly #options: AdminServerOptions;
+  #checked: Promise<Found> | undefined;
+  /** When `#checked` goes stale. While its check runs it does not. */
+  #staleMonotonicMs = 0;
+
+  constructor(options: AdminServerOptions) {
+    this.#options = options;
+  }
+
+  /** Never rejects. */
+  found(): Promise<Found> {
+    const { monotonicMs } = this.#options;
+    if (this.#checked === undefined || monotonicMs() > this.#staleMonotonicMs) {
+      this.#staleMonotonicMs = Number.POSITIVE_INFINITY;
+      this.#checked = this.#check().finally(() => {
+        this.#staleMonotonicMs = monotonicMs() + READINESS_CACHED_MS;
+      });
+    }
+    return this.#checked;
+  }
+
+  async #check(): Promise<Found> {
+    const { readiness, log } = this.#options;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<Found>((resolve) => {
+      timer = setTimeout(
+        () => resolve([`The check took longer than ${READINESS_TIMEOUT_MS} ms`]),
+        READINESS_TIMEOUT_MS,
+      );
+    });
+    try {
+      return await Promise.race([readiness(), late]);
+    } catch (error) {
+      log.error({ err: error }, "Check readiness: failed");
+      return ["The check failed"];
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

@@ -1,0 +1,355 @@
+// Reads bodies and hands them on, whole and inflated, to the intake. A request that is lost already
+// (too long, no room, wrong path) is read to its end as well, without being kept: answered earlier,
+// its client would see a reset instead of the answer. Chunks are uWS's memory and die with the
+// callback: a body that comes in one piece is handed on as it lies there, the pieces of a longer
+// one are copied once. The states of a body are drawn in request-body.ts.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Problem } from "../../platform/base/errors.ts";
+import type { Log } from "../../platform/base/log.ts";
+import type { Intake, WholeBody } from "../../platform/base/types.ts";
+import { Converter } from "../http/conversion/converter.ts";
+import type { HttpExchange } from "../http/exchange.ts";
+import { BodyBuffer } from "./body-buffer.ts";
+import { BodyMemory } from "./body-memory.ts";
+import {
+  bodyTooLarge,
+  emptyBody,
+  manyChunks,
+  noRoom,
+  problemOf,
+  tinyChunks,
+} from "./body-problems.ts";
+import { type ChunkedBody, type ChunkTurns, chunksPassedOverMax } from "./chunk-turns.ts";
+import { looksGzipped } from "./codings.ts";
+import type { GrowingBodies } from "./growing-bodies.ts";
+import { peekedBytesMin, peekedFarBytes } from "./inflate.ts";
+import { beginsAsJson } from "./payload-form.ts";
+import type { QuickInflater } from "./quick-inflation.ts";
+import { BodyState, type RequestBody } from "./request-body.ts";
+import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
+import { Unpacker } from "./unpacking.ts";
+
+/** uWS's receive buffer: no chunk is longer. */
+const CHUNK_BYTES_MAX = 524_288;
+/**
+ * From this size on, a piece counts as large: to read a smaller one is no more work than its
+ * callback.
+ */
+const LARGE_PIECE_BYTES_MIN = 8_192;
+/** Past this multiple of the cap, an over-long body is not worth reading to its end. */
+const DISCARD_FACTOR = 2;
+/**
+ * A body that comes in pieces is peeked into for its key when it reaches each of these lengths. It
+ * is not peeked into with every piece, which may be one byte.
+ */
+const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
+const peekedBytesMax = peekMarks.at(-1)!;
+const noBytes = Buffer.alloc(0);
+/**
+ * A body may come in `PIECES_FREE` pieces, whatever they hold; past that, in one more for every
+ * `PIECE_BYTES_MIN` bytes. Each chunk of a chunked body is a piece, and takes the library a
+ * microsecond however little is in it: a read of 512 KiB has 87,000 chunks of one byte.
+ */
+const PIECES_FREE = 1_024;
+const PIECE_BYTES_MIN = 32;
+/**
+ * To make room, all bodies are searched for those to evict. So room is made for several small
+ * pieces at once, not for each piece anew.
+ */
+const roomMadeAtOnceBytes = 4_096;
+
+interface BodyReaderOptions {
+  readonly bodyBytesMax: number;
+  readonly inflatedBytesMax: number;
+  readonly requestTimeoutMs: number;
+  readonly growing: GrowingBodies<RequestBody>;
+  readonly chunks: ChunkTurns<ChunkedBody>;
+  readonly intake: Intake;
+  readonly log: Pick<Log, "error">;
+  readonly monotonicMs: () => number;
+  readonly inflater?: QuickInflater | undefined;
+}
+
+export class BodyReader {
+  readonly #options: BodyReaderOptions;
+  readonly #memory = new BodyMemory();
+  readonly #unpacker: Unpacker;
+  readonly #converter: Converter;
+  #slowCheck: NodeJS.Timeout | undefined;
+
+  constructor(options: BodyReaderOptions) {
+    const { inflatedBytesMax, inflater, monotonicMs } = options;
+    this.#options = options;
+    this.#converter = new Converter(options);
+    this.#unpacker = new Unpacker({
+      inflatedBytesMax,
+      inflater,
+      memory: this.#memory,
+      monotonicMs,
+      hold: (body, bytes) => this.#hold(body, bytes),
+      join: (body, buffer, then) => this.#join(body, buffer, then),
+      handOn: (body, payload) => this.#handOn(body, payload),
+    });
+  }
+
+  /** Takes a piece of the body. `piece` is valid during the call. */
+  chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
+    const { body } = exchange;
+    const bytes = piece.byteLength;
+    const isChunk = !isLast && body.bytesDeclared < 0;
+    const { chunks } = this.#options;
+    if (isChunk) chunks.count(exchange);
+    if (bytes >= LARGE_PIECE_BYTES_MIN) chunks.countLarge(exchange);
+    if (exchange.isOver) {
+      if (isChunk && ++body.chunksPassedOver > chunksPassedOverMax) exchange.rejectConnection();
+      return;
+    }
+    if (bytes === 0 && !isLast) return;
+    body.bytesArrived += bytes;
+    body.state = isLast ? BodyState.Whole : BodyState.Arriving;
+    body.pieces++;
+    if (isLast) chunks.whole(exchange);
+    else if (body.pieces === 1) chunks.add(exchange);
+    const tooMany = isChunk ? this.#tooManyChunks(exchange) : undefined;
+    if (tooMany !== undefined) {
+      body.discard(tooMany);
+      exchange.refuseChunks(tooMany);
+      return;
+    }
+    const verdict = body.verdict ?? this.#faultOfPiece(body, bytes);
+    if (verdict !== undefined) {
+      body.discard(verdict);
+      this.#passOver(exchange, isLast);
+    } else if (isLast) {
+      const { monotonicMs, requestTimeoutMs } = this.#options;
+      exchange.deadlineMs = monotonicMs() + requestTimeoutMs;
+      const problem = this.#takeLast(body, Buffer.from(piece));
+      if (problem !== undefined) exchange.answerProblem(problem);
+    } else {
+      this.#append(body, Buffer.from(piece));
+    }
+  }
+
+  /**
+   * Evicts other bodies, so that the budget has at least `bytes` more for this one. Where those
+   * that may be evicted hold less than that, evicts none and returns false.
+   */
+  makeRoom(body: RequestBody, bytes: number): boolean {
+    const { growing, monotonicMs } = this.#options;
+    const others = growing.evictedFor(body, bytes, monotonicMs());
+    for (const other of others) other.evict();
+    return others.length > 0;
+  }
+
+  #tooManyChunks(exchange: HttpExchange): Problem | undefined {
+    const { chunks } = this.#options;
+    const { pieces, bytesArrived } = exchange.body;
+    if (chunks.isOver) return manyChunks;
+    return pieces > PIECES_FREE && bytesArrived < (pieces - PIECES_FREE) * PIECE_BYTES_MIN
+      ? tinyChunks
+      : undefined;
+  }
+
+  /** Makes room in the budget for the piece, or says why it cannot be kept. */
+  #faultOfPiece(body: RequestBody, bytes: number): Problem | undefined {
+    const { bodyBytesMax } = this.#options;
+    if (body.bytesArrived > bodyBytesMax) return bodyTooLarge(body, bodyBytesMax);
+    return this.#hold(body, bytes) ? undefined : noRoom;
+  }
+
+  /**
+   * Takes bytes out of the budget for the body. Where the budget is full, other bodies are evicted.
+   */
+  #hold(body: RequestBody, bytes: number): boolean {
+    if (body.tryHold(bytes)) return true;
+    const lacking = body.lacking(bytes);
+    const isRoomMade =
+      this.makeRoom(body, Math.max(lacking, roomMadeAtOnceBytes)) || this.makeRoom(body, lacking);
+    return isRoomMade && body.tryHold(bytes);
+  }
+
+  #append(body: RequestBody, bytes: Uint8Array): void {
+    // The payload is in the query: the body beside it is read to its end, and not kept.
+    if (body.queryData !== "") {
+      body.release();
+      return;
+    }
+    const hint = body.bytesDeclared < 0 ? undefined : body.bytesDeclared;
+    const buffer = body.buffer ?? new BodyBuffer(this.#memory, hint);
+    body.buffer = buffer;
+    const bytesBefore = buffer.length;
+    buffer.append(bytes);
+    if (body.bytesPeeked < peekedBytesMax && !body.showsProject) this.#peekWhenDue(body, buffer);
+    if (bytesBefore === 0) this.#watchSlow(body);
+  }
+
+  /** Peeks for the key, where the body has reached another of the `peekMarks`. */
+  #peekWhenDue(body: RequestBody, buffer: BodyBuffer): void {
+    const { bytesPeeked } = body;
+    const isDue = peekMarks.some((mark) => bytesPeeked < mark && mark <= buffer.length);
+    if (!isDue || !buffer.isInOnePiece) return;
+    const bytes = buffer.bytes();
+    if (body.isPlain && beginsAsJson(bytes[0])) {
+      body.bytesPeeked = bytes.length;
+      body.peek(bytes, false);
+    } else if (this.#unpacker.isBusy) {
+      // The body is peeked into with a piece of a later turn. Until then it counts as one that
+      // shows no key.
+      if (body.hint === undefined) body.peek(noBytes, false);
+    } else {
+      // A compressed body is not peeked into again past `peekedFarBytes`: a peek inflates no more
+      // of it than that.
+      const isCompressed = body.contentEncoding !== "" || looksGzipped(bytes);
+      body.bytesPeeked =
+        isCompressed && bytes.length >= peekedFarBytes ? peekedBytesMax : bytes.length;
+      this.#unpacker.peekInto(body, bytes);
+    }
+  }
+
+  #watchSlow(body: RequestBody): void {
+    this.#options.growing.add(body);
+    this.#slowCheck ??= setInterval(() => this.#checkSlow(), slowCheckMs).unref();
+  }
+
+  #checkSlow(): void {
+    const { growing, monotonicMs } = this.#options;
+    keepSlowOpen(growing.values(), monotonicMs());
+    if (!growing.isEmpty) return;
+    clearInterval(this.#slowCheck);
+    this.#slowCheck = undefined;
+  }
+
+  /**
+   * Passes over a piece of a body that has a verdict. Answers with the verdict at the body's end,
+   * or once the body is too long to be read to its end.
+   */
+  #passOver(exchange: HttpExchange, isLast: boolean): void {
+    const { bodyBytesMax } = this.#options;
+    const { body } = exchange;
+    if (body.hasFixedAnswer && body.bytesArrived > bodyBytesMax) {
+      body.verdict = bodyTooLarge(body, bodyBytesMax);
+    }
+    if (!isLast && body.bytesArrived <= DISCARD_FACTOR * bodyBytesMax) {
+      // Nothing of this body is kept, but it may come as slowly as one that is.
+      if (body.hasFixedAnswer) this.#watchSlow(body);
+      return;
+    }
+    exchange.close = !isLast;
+    const verdict = body.verdict!;
+    if ("code" in verdict) exchange.answerProblem(verdict);
+    else exchange.answerFixed(verdict);
+  }
+
+  /**
+   * Takes the last piece. Hands the body over, now or once it is inflated; or says what is wrong
+   * with it.
+   */
+  #takeLast(body: RequestBody, lastPiece: Buffer): Problem | undefined {
+    if (body.queryData !== "") {
+      // The payload is in the query, whatever came as a body beside it.
+      body.bytesArrived += body.queryData.length;
+      return this.#unpacker.unpackQuery(body);
+    }
+    if (body.bytesArrived === 0 && body.taker === undefined) {
+      if (body.conversion?.takesEmpty !== true) return emptyBody;
+      this.#handBorrowed(body, lastPiece);
+      return undefined;
+    }
+    if (body.buffer !== undefined || lastPiece.length > CHUNK_BYTES_MAX)
+      this.#append(body, lastPiece);
+    const { buffer } = body;
+    if (buffer === undefined) return this.#unpack(body, lastPiece);
+    if (buffer.isInOnePiece) return this.#unpack(body, buffer.bytes());
+    this.#join(body, buffer, () => {
+      const problem = this.#unpack(body, buffer.bytes());
+      if (problem !== undefined) body.request.answerProblem(problem);
+    });
+    return undefined;
+  }
+
+  /**
+   * Puts a large body together over several turns, and goes on with it unless its request is over
+   * by then.
+   */
+  #join(body: RequestBody, buffer: BodyBuffer, then: () => void): void {
+    body.state = BodyState.Waiting;
+    // The buffer belongs to this work until it is put together: the end of the request must not
+    // free it meanwhile.
+    body.buffer = undefined;
+    buffer
+      .join(nextTurn)
+      .then(() => {
+        if (body.request.isOver) {
+          buffer.free();
+          return;
+        }
+        body.state = BodyState.Whole;
+        body.buffer = buffer;
+        then();
+      })
+      .catch((error: unknown) => this.#intakeFailed(body, error));
+  }
+
+  /** `bytes` lie in the body's buffer, if it has one. */
+  #unpack(body: RequestBody, bytes: Buffer): Problem | undefined {
+    const isPacked = !body.isPlain || !beginsAsJson(bytes[0]);
+    if (isPacked && body.taker === undefined) return this.#unpacker.unpack(body, bytes);
+    this.#handOn(body, bytes);
+    return undefined;
+  }
+
+  #handOn(body: RequestBody, payload: Buffer): void {
+    const { buffer } = body;
+    if (buffer === undefined) this.#handBorrowed(body, payload);
+    else this.#handOver(body, buffer);
+  }
+
+  /**
+   * Hands over a body in memory that is not to be read after this call: uWS's own, or what was
+   * inflated at once.
+   */
+  #handBorrowed(body: RequestBody, payload: Buffer): void {
+    // The peeks at the first pieces may have shown no key: those of a compressed body show little.
+    if (body.hint !== undefined) body.peek(payload, true);
+    const work = this.#hand(body, { memory: "borrowed", bytes: payload });
+    if (work === undefined) body.release();
+    else void work.then(() => body.release());
+  }
+
+  /**
+   * Hands over a body in a buffer of its own, and frees the buffer when the intake is done with it.
+   */
+  #handOver(body: RequestBody, buffer: BodyBuffer): void {
+    body.peek(buffer.bytes(), true);
+    // An answer from within the intake must not free what the intake still reads.
+    body.buffer = undefined;
+    const giveBack = (): void => {
+      buffer.free();
+      body.release();
+    };
+    const work = this.#hand(body, { memory: "owned", bytes: buffer.bytes() });
+    if (work === undefined) giveBack();
+    else void work.then(giveBack);
+  }
+
+  #hand(body: RequestBody, whole: WholeBody): Promise<void> | undefined {
+    body.handOver();
+    try {
+      const { conversion } = body;
+      const work =
+        conversion === undefined
+          ? (body.taker ?? this.#options.intake)(body.request, whole)
+          : this.#converter.take(body, whole, conversion);
+      return work?.catch((error: unknown) => this.#intakeFailed(body, error));
+    } catch (error) {
+      this.#intakeFailed(body, error);
+      return undefined;
+    }
+  }
+
+  #intakeFailed({ request }: RequestBody, error: unknown): void {
+    this.#options.log.error({ err: error, route: request.label }, "Take a body: the intake threw");
+    request.answerProblem(problemOf("unavailable"));
+  }
+}

@@ -1,0 +1,273 @@
+// Decompresses small bodies at once, on the event loop, because a trip to the thread pool costs
+// more than the work. The output is bounded while it grows. What is larger, or turns out to be,
+// goes to the pool: see pooled-inflation.ts.
+
+import zlib from "node:zlib";
+import type { Problem } from "../../platform/base/errors.ts";
+import { inflatedTooLarge, invalidEncoding } from "./body-problems.ts";
+import { type Coding, hasZlibHeader } from "./codings.ts";
+import { type Member, type MemberForm, Members, ZSTD_WINDOW_LOG_MAX } from "./members.ts";
+
+/** A body that is larger than this before decompression is not tried on the event loop. */
+export const atOnceBytesMax = 65_536;
+/** On the event loop, no body is inflated to more than this. `WORK_PER_MS` says what that costs. */
+export const atOnceInflatedBytesMax = 262_144;
+
+/**
+ * Brotli bodies with a larger window are not tried on the event loop. The decoder fills its window
+ * before it gives out a byte: 300 bytes with a window of 16 MiB take it 60 ms.
+ */
+const AT_ONCE_WINDOW_BITS_MAX = 18;
+
+/** A body of more compressed parts is not tried on the event loop: each takes a decoder. */
+const AT_ONCE_MEMBERS_MAX = 8;
+
+const GZIP_TRAILER_BYTES = 8;
+const CHUNK_BYTES_MIN = 16_384;
+
+/**
+ * A byte that is read counts as `WORK_PER_BYTE_READ` bytes of output. Events sometimes compress
+ * only to more than a quarter of their size; then the bytes read decide what they cost.
+ */
+const WORK_PER_BYTE_READ = 4;
+/**
+ * A millisecond counts as this many bytes of output: 256 KiB of events take three quarters of one.
+ * Measured with gzip, on events that compress to a quarter: 0.7 to 0.9 ms.
+ */
+export const WORK_PER_MS = 349_525;
+
+interface Inflated {
+  readonly bytesRead: number;
+  readonly bytesWritten: number;
+  readonly ms: number;
+}
+
+/**
+ * Says how much work an inflation was, in bytes of output: more than it wrote, where it read much
+ * or took long. 64 KiB of empty deflate blocks inflate to nothing, and take ten milliseconds where
+ * each block has Huffman tables of its own.
+ */
+export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
+  return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
+}
+
+/** No input of deflate inflates to more than so many times its length. */
+const DEFLATE_RATIO_MAX = 1_032;
+/**
+ * Up to this size a body may inflate whatever its ratio. Past it, a body may come to
+ * `DEFLATE_RATIO_MAX` times what was sent. Brotli, zstd and lz64 can go a hundred times as far, and
+ * then 77 bytes keep a thread busy for a second. Events that differ in their ids or times come to
+ * 10 to 200 times what was sent, events that are all equal to 10,000 times and more.
+ */
+const FREE_OF_RATIO_BYTES = 8_388_608;
+/**
+ * A body whose first bytes show no project may come to so many times what was sent: as far as
+ * events go that differ.
+ */
+const UNKNOWN_RATIO_MAX = 200;
+/**
+ * A peek inflates only the first of the bytes that were sent. 384 are enough for a key that stands
+ * before the events, 1,000 for a key behind what a browser tells of itself.
+ */
+export const peekedBytesMin = 384;
+export const peekedFarBytes = 1_000;
+/**
+ * How many bytes a peek tries to inflate, one number after the other. Where events are nearly
+ * equal, the first number inflates to too much: then fewer bytes are tried, in which the key still
+ * stands.
+ */
+const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
+export const peekedInflatedBytesMax = 16_384;
+
+interface BufferWithEngine {
+  readonly buffer: Buffer;
+  readonly engine: { readonly bytesWritten: number };
+}
+
+/**
+ * Inflates a body now. `compressed` is only read during the call. Returns undefined where this is
+ * more work than should be done on the event loop.
+ */
+export function inflateAtOnce(
+  coding: Coding,
+  compressed: Uint8Array,
+  bytesMax: number,
+): Buffer | Problem | undefined {
+  if (compressed.length > atOnceBytesMax) return undefined;
+  if (coding === "br" && brotliWindowBits(compressed[0]!) > AT_ONCE_WINDOW_BITS_MAX)
+    return undefined;
+  const hint = sizeHint(coding, compressed);
+  const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
+  if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
+  // A chunk is a little larger than the size that the trailer tells, so that the output is one
+  // piece and need not be put together. Where that size is a lie, the output is a few pieces.
+  const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
+  const members = new Members(coding, compressed);
+  const parts: Buffer[] = [];
+  let length = 0;
+  for (let member = members.next(); member !== undefined; member = members.next()) {
+    if (typeof member === "string") return invalidEncoding(coding, member);
+    if (members.count > AT_ONCE_MEMBERS_MAX) return undefined;
+    const part = inflateMember(member, compressed, { chunkSize, outputMax, members });
+    if (typeof part !== "string") {
+      length += part.length;
+      parts.push(part);
+    }
+    if (part === tooLarge || length > outputMax)
+      return bytesMax > outputMax ? undefined : inflatedTooLarge(bytesMax);
+    if (typeof part !== "string") continue;
+    if (members.count === 1) return invalidEncoding(coding, part);
+    break;
+  }
+  return parts.length === 1 ? parts[0] : Buffer.concat(parts, length);
+}
+
+const tooLarge = "too large";
+
+interface MemberOptions {
+  readonly members: Members;
+  readonly outputMax: number;
+  readonly chunkSize: number;
+}
+
+/** Returns what a member inflates to, what is wrong with it, or `tooLarge`. */
+function inflateMember(
+  { form, start, end }: Member,
+  compressed: Uint8Array,
+  { members, outputMax, chunkSize }: MemberOptions,
+): Buffer | string {
+  try {
+    const { buffer, engine } = inflateSync(form, compressed.subarray(start, end), {
+      maxOutputLength: outputMax,
+      chunkSize,
+      params: form === "zstd" ? zstdParams : undefined,
+      info: true,
+    });
+    members.inflated(buffer);
+    return members.fault(engine.bytesWritten) ?? buffer;
+  } catch (error) {
+    return codeOf(error) === "ERR_BUFFER_TOO_LARGE" ? tooLarge : messageOf(error);
+  }
+}
+
+/**
+ * Inflates the first bytes of a body, to peek at them: enough of what SDKs send to show a key that
+ * comes first. Returns no bytes for Brotli and zstd, nor where the bytes are faulty or inflate to
+ * too much.
+ */
+export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
+  if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
+  const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, peekedInflatedBytesMax];
+  for (const [number, bytes] of peekedBytes.entries()) {
+    // The next number, which is smaller, reads the whole body, too.
+    if (compressed.length <= (peekedBytes[number + 1] ?? 0)) continue;
+    const start = compressed.subarray(0, bytes);
+    try {
+      const form = coding === "gzip" || hasZlibHeader(start) ? coding : "raw";
+      return inflateSync(form, start, {
+        finishFlush,
+        chunkSize,
+        maxOutputLength: chunkSize,
+        info: true,
+      }).buffer;
+    } catch (error) {
+      if (codeOf(error) !== "ERR_BUFFER_TOO_LARGE") break;
+    }
+  }
+  return Buffer.alloc(0);
+}
+
+interface SyncOptions {
+  readonly maxOutputLength: number;
+  readonly chunkSize: number;
+  readonly finishFlush?: number;
+  readonly params?: zlib.ZstdOptions["params"] | undefined;
+  readonly info: true;
+}
+
+/** With `info: true` Node returns buffer and engine; its declarations say only the buffer. */
+function inflateSync(
+  form: Coding | MemberForm,
+  bytes: Uint8Array,
+  options: SyncOptions,
+): BufferWithEngine {
+  return call() as unknown as BufferWithEngine;
+
+  function call(): Buffer {
+    switch (form) {
+      case "gzip":
+        return zlib.gunzipSync(bytes, options);
+      case "raw":
+        return zlib.inflateRawSync(bytes, options);
+      case "deflate":
+      case "zlib":
+        return zlib.inflateSync(bytes, options);
+      case "br":
+        return zlib.brotliDecompressSync(bytes, options);
+      case "zstd":
+        return zlib.zstdDecompressSync(bytes, options);
+    }
+  }
+}
+
+export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
+
+/**
+ * Reads the base-2 logarithm of the window that a Brotli stream asks for in its first byte. RFC
+ * 7932, section 9.1.
+ */
+export function brotliWindowBits(first: number): number {
+  if ((first & 1) === 0) return 16;
+  const high = (first >> 1) & 7;
+  if (high !== 0) return 17 + high;
+  const low = (first >> 4) & 7;
+  return low === 0 ? 17 : 8 + low;
+}
+
+/** Reads the size that a gzip trailer claims. It is a hint: it may lie, and counts modulo 2^32. */
+export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
+  if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(
+    bytes.length - 4,
+    true,
+  );
+}
+
+interface InflatedSize {
+  readonly length: number;
+  /** From how many bytes the body was inflated. */
+  readonly sent: number;
+  readonly bytesMax: number;
+  /** The body shows the key of a project, or no key is looked for. */
+  readonly isKnown: boolean;
+}
+
+/** Says what is wrong where a body has inflated to more than it may; undefined where it has not. */
+export function inflatedFault({
+  length,
+  sent,
+  bytesMax,
+  isKnown,
+}: InflatedSize): Problem | undefined {
+  if (length > bytesMax) return inflatedTooLarge(bytesMax);
+  const ratioMax = isKnown ? DEFLATE_RATIO_MAX : UNKNOWN_RATIO_MAX;
+  if (length <= FREE_OF_RATIO_BYTES || length <= ratioMax * sent) return undefined;
+  const unknown = isKnown ? "" : ", and no api_key of a project in its first bytes";
+  return {
+    code: "inflated_too_large",
+    detail: `More than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${ratioMax} times what was sent${unknown}`,
+  };
+}
+
+/** Says how much `sent` bytes may inflate to at most, whether they show a project or not. */
+export function inflatedBytesAtMost(sent: number, bytesMax: number): number {
+  return Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, DEFLATE_RATIO_MAX * sent));
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : "failed";
+}

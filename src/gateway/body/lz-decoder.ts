@@ -1,0 +1,294 @@
+// Decompresses what lz-string's compressToBase64 makes, a piece a step, bounded while it grows.
+// Every phrase of the dictionary stands somewhere in the output: one that came out before, and the
+// character behind it. So a phrase is kept as two numbers, its start and its length, and no text is
+// made. Characters are UTF-16 units, each written as UTF-8 by itself; surrogates are put together
+// in a second pass, where there are any.
+
+import { Ascii } from "../../platform/base/ascii.ts";
+import type { Problem } from "../../platform/base/errors.ts";
+import { BodyBuffer } from "./body-buffer.ts";
+import type { BodyMemory } from "./body-memory.ts";
+import { invalidEncoding, noRoomToInflate } from "./body-problems.ts";
+import { inflatedBytesAtMost, inflatedFault } from "./inflate.ts";
+import type { StepDecoder } from "./step-decoder.ts";
+import { joinSurrogates } from "./surrogates.ts";
+
+interface LzOptions {
+  readonly bytesMax: number;
+  readonly memory: BodyMemory;
+  /** The body shows the key of a project, or no key is looked for: asked anew with every step. */
+  isKnown(): boolean;
+  /** Asks for room in the budget for more bytes; false stops the work. */
+  hold(bytes: number): boolean;
+}
+
+/**
+ * A step ends when it has written so many bytes or read so many codes. Either takes some tenths of
+ * a millisecond.
+ */
+const STEP_BYTES = 65_536;
+const STEP_CODES = 8_192;
+
+const FIRST_BYTES = 16_384;
+/**
+ * Up to this size the output grows by being copied. Past it, the output gets room for all that may
+ * come, of which no page is touched before it is written.
+ */
+const COPIED_BYTES_MAX = 4_194_304;
+/**
+ * A step may write so far past the limit before it is checked: the longest phrase of a body of the
+ * default limit has 45 kB.
+ */
+const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
+const UNIT_BYTES_MAX = 3;
+/** From this length on, a copy by the engine is faster than one byte after the other. */
+const LONG_COPY_BYTES = 32;
+
+/**
+ * Behind `Byte` and `Unit` follows a new character, of 8 or of 16 bits. From `FirstPhrase` on, a
+ * code is the number of a phrase.
+ */
+const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
+/**
+ * No body needs longer codes. With the six bits of another character, a code must fit an integer of
+ * 31 bits.
+ */
+const CODE_BITS_MAX = 24;
+
+/** A block of the dictionary has two thousand phrases, two numbers each. */
+const BLOCK_BITS = 11;
+const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
+const BLOCK_BYTES = 8 << BLOCK_BITS;
+
+const PADDING = 0x3d;
+
+/**
+ * The six bits that each character of the alphabet stands for. The first bit is the lowest, because
+ * the codes have theirs in that order; -1 for any other character.
+ */
+const bitsOf = new Int8Array(256).fill(-1);
+for (const [value, letter] of [
+  ..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+].entries()) {
+  bitsOf[letter.charCodeAt(0)] = Number.parseInt(
+    [...value.toString(2).padStart(6, "0")].reverse().join(""),
+    2,
+  );
+}
+// A form turns plus signs into spaces, so a space counts as a plus sign.
+bitsOf[Ascii.Space] = bitsOf[Ascii.Plus]!;
+
+export class LzDecoder implements StepDecoder {
+  readonly #text: Buffer;
+  readonly #options: LzOptions;
+  #out: Buffer;
+  #length = 0;
+  #bytesHeld = 0;
+  #read = 0;
+  #bits = 0;
+  #bitCount = 0;
+  #fault = "";
+  readonly #blocks: Uint32Array[] = [];
+  #phrases: number = Code.FirstPhrase;
+  #codeBits = 2;
+  /** After so many more phrases, codes get one bit longer. */
+  #room = 2;
+  /** Where the phrase that came out last stands in the output, and its length. */
+  #lastStart = 0;
+  #lastBytes = 0;
+  #isDecoded = false;
+  #hasSurrogates = false;
+  readonly #joined = { read: 0, written: 0 };
+
+  /** `text` must stay as it is until there is a result. */
+  constructor(text: Buffer, options: LzOptions) {
+    this.#text = text;
+    this.#options = options;
+    this.#out = options.memory.take(FIRST_BYTES);
+  }
+
+  get bytesLeft(): number {
+    return this.#text.length - this.#read;
+  }
+
+  begun(): Buffer {
+    return this.#out.subarray(0, this.#length);
+  }
+
+  free(): void {
+    if (this.#out.length > 0) this.#options.memory.give(this.#out);
+    this.#out = Buffer.alloc(0);
+    this.#length = 0;
+  }
+
+  step(): BodyBuffer | Problem | undefined {
+    if (!this.#isDecoded)
+      return (
+        this.#decode() ?? (this.#isDecoded && !this.#hasSurrogates ? this.#result() : undefined)
+      );
+    const isJoined = joinSurrogates(this.begun(), this.#joined);
+    if (!isJoined) return undefined;
+    this.#length = this.#joined.written;
+    return this.#result();
+  }
+
+  #result(): BodyBuffer {
+    const result = BodyBuffer.of(this.#options.memory, this.#out, this.#length);
+    this.#out = Buffer.alloc(0);
+    this.#length = 0;
+    return result;
+  }
+
+  #decode(): Problem | undefined {
+    const end = this.#length + STEP_BYTES;
+    for (let codes = 0; codes < STEP_CODES && this.#length < end && !this.#isDecoded; codes++)
+      this.#takeCode();
+    const { bytesMax, isKnown, hold } = this.#options;
+    if (this.#fault !== "") return invalidEncoding("lz64", this.#fault);
+    const problem = inflatedFault({
+      length: this.#length,
+      sent: this.#text.length,
+      bytesMax,
+      isKnown: isKnown(),
+    });
+    if (problem !== undefined) return problem;
+    const bytes = this.#length + this.#blocks.length * BLOCK_BYTES;
+    const isHeld = hold(bytes - this.#bytesHeld);
+    this.#bytesHeld = bytes;
+    return isHeld ? undefined : noRoomToInflate;
+  }
+
+  /**
+   * Reads a code, and writes what it stands for. Each code but the first also adds a new phrase to
+   * the dictionary: the phrase that came out before, and the first character of this one.
+   */
+  #takeCode(): void {
+    const code = this.#next(this.#codeBits);
+    if (this.#fault !== "") return;
+    if (code === Code.End) {
+      this.#end();
+      return;
+    }
+    const start = this.#length;
+    if (code < Code.End) {
+      const unit = this.#next(code === Code.Byte ? 8 : 16);
+      if (this.#fault !== "") return;
+      this.#write(unit);
+      this.#add(start, this.#length - start);
+      if (start === 0) {
+        this.#codeBits = 3;
+        this.#room = 4;
+        this.#lastBytes = this.#length;
+        return;
+      }
+    } else if (!this.#repeat(code)) {
+      this.#stop("a phrase that is not there");
+      return;
+    }
+    this.#add(this.#lastStart, this.#lastBytes + unitBytes(this.#out[start]!));
+    this.#lastStart = start;
+    this.#lastBytes = this.#length - start;
+  }
+
+  /** Writes a phrase of the dictionary again; false where there is none of that number. */
+  #repeat(code: number): boolean {
+    const isNext = code === this.#phrases;
+    if (code > this.#phrases || this.#lastBytes === 0) return false;
+    const block = this.#blocks[code >> BLOCK_BITS];
+    const at = (code & BLOCK_MASK) * 2;
+    // A code may name the phrase that is about to be added: the last phrase, and then the first
+    // character of the last phrase.
+    const start = isNext ? this.#lastStart : block![at]!;
+    const bytes = isNext ? this.#lastBytes : block![at + 1]!;
+    this.#makeRoom(bytes + UNIT_BYTES_MAX);
+    this.#copy(start, bytes);
+    if (isNext) this.#copy(start, unitBytes(this.#out[start]!));
+    return true;
+  }
+
+  #copy(start: number, bytes: number): void {
+    const out = this.#out;
+    const to = this.#length;
+    if (bytes < LONG_COPY_BYTES) for (let at = 0; at < bytes; at++) out[to + at] = out[start + at]!;
+    else out.copyWithin(to, start, start + bytes);
+    this.#length = to + bytes;
+  }
+
+  #write(unit: number): void {
+    this.#makeRoom(UNIT_BYTES_MAX);
+    const out = this.#out;
+    if (unit < 0x80) out[this.#length++] = unit;
+    else if (unit < 0x800) out[this.#length++] = 0xc0 | (unit >> 6);
+    else {
+      out[this.#length++] = 0xe0 | (unit >> 12);
+      out[this.#length++] = 0x80 | ((unit >> 6) & 0x3f);
+    }
+    if (unit >= 0x80) out[this.#length++] = 0x80 | (unit & 0x3f);
+    if ((unit & 0xf800) === 0xd800) this.#hasSurrogates = true;
+  }
+
+  #add(start: number, bytes: number): void {
+    const code = this.#phrases++;
+    const number = code >> BLOCK_BITS;
+    if (number === this.#blocks.length) this.#blocks.push(new Uint32Array(2 << BLOCK_BITS));
+    const at = (code & BLOCK_MASK) * 2;
+    const block = this.#blocks[number]!;
+    block[at] = start;
+    block[at + 1] = bytes;
+    if (--this.#room > 0) return;
+    this.#room = 2 ** this.#codeBits++;
+    if (this.#codeBits > CODE_BITS_MAX) this.#stop("too many phrases");
+  }
+
+  #makeRoom(bytes: number): void {
+    const needed = this.#length + bytes;
+    if (needed <= this.#out.length) return;
+    const { bytesMax, memory } = this.#options;
+    const few = Math.min(Math.max(needed, 4 * this.#out.length), COPIED_BYTES_MAX);
+    const all = inflatedBytesAtMost(this.#text.length, bytesMax) + OVER_LIMIT_BYTES;
+    const larger = memory.take(Math.max(needed, needed <= COPIED_BYTES_MAX ? few : all));
+    larger.set(this.begun());
+    memory.give(this.#out);
+    this.#out = larger;
+  }
+
+  #next(count: number): number {
+    while (this.#bitCount < count) {
+      const byte = this.#text[this.#read];
+      const bits = byte === undefined ? -1 : bitsOf[byte]!;
+      if (bits < 0) {
+        const isEnd = byte === undefined || byte === PADDING;
+        this.#stop(isEnd ? "unexpected end of data" : "a character that is not of base64");
+        return 0;
+      }
+      this.#read++;
+      this.#bits |= bits << this.#bitCount;
+      this.#bitCount += 6;
+    }
+    const value = this.#bits & ((1 << count) - 1);
+    this.#bits >>>= count;
+    this.#bitCount -= count;
+    return value;
+  }
+
+  /**
+   * Handles the end code. Behind it may stand at most a character whose bits are all 0, padding and
+   * a line break.
+   */
+  #end(): void {
+    const rest = this.#text.toString("latin1", this.#read, this.#read + 8);
+    if (/^A?={0,3}[\r\n]{0,2}$/.test(rest)) this.#isDecoded = true;
+    else this.#stop("more data after the end");
+  }
+
+  #stop(fault: string): void {
+    this.#fault = fault;
+    this.#isDecoded = true;
+  }
+}
+
+/** Says how many bytes the character has that begins with this byte. */
+function unitBytes(first: number): number {
+  if (first < 0x80) return 1;
+  return first < 0xe0 ? 2 : 3;
+}

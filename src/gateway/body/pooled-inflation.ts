@@ -1,0 +1,260 @@
+// Decompresses one body on the thread pool, a chunk of output a step, so that others may go between
+// two steps. The output is bounded while it grows, the more so while the body has shown no key of a
+// project. A body inflated here can reach the intake after one that arrived later, from another
+// connection.
+
+import zlib from "node:zlib";
+import type { Problem } from "../../platform/base/errors.ts";
+import { BodyBuffer } from "./body-buffer.ts";
+import type { BodyMemory } from "./body-memory.ts";
+import { invalidEncoding, noRoomToInflate } from "./body-problems.ts";
+import type { Coding } from "./codings.ts";
+import { brotliWindowBits, inflatedFault, messageOf, sizeHint, zstdParams } from "./inflate.ts";
+import { type Member, type MemberForm, Members, zstdWindowBytes } from "./members.ts";
+
+const OUTPUT_CHUNK_BYTES = 262_144;
+const DEFLATE_WINDOW_BYTES = 32_768;
+
+type Decoder = zlib.Inflate | zlib.InflateRaw | zlib.BrotliDecompress | zlib.ZstdDecompress;
+/** Every decoder of Node has `reset`; its declarations leave it out for some. */
+type ResettableDecoder = Decoder & zlib.ZlibReset;
+
+interface InflationSink {
+  /** The body shows the key of a project, or no key is looked for: asked anew with every chunk. */
+  isKnown(): boolean;
+  /** Shows the first bytes of the inflated body. They are valid during the call. */
+  begun(bytes: Buffer): void;
+  /**
+   * Asks for room in the budget for bytes just inflated; false stops the work with `overloaded`.
+   */
+  hold(bytes: number): boolean;
+  /**
+   * Is called once, cancelled or not, before `done`. From then on the pool reads nothing of the
+   * compressed body, whose memory is the caller's again.
+   */
+  left(): void;
+  /** Is called once, unless the inflation is cancelled. The buffer is the caller's. */
+  done(result: BodyBuffer | Problem): void;
+}
+
+interface InflationOptions {
+  readonly bytesMax: number;
+  readonly memory: BodyMemory;
+  readonly sink: InflationSink;
+}
+
+export class PooledInflation {
+  /** About how many bytes the decoder's window and output take. */
+  readonly memoryBytes: number;
+  readonly #coding: Coding;
+  readonly #compressed: Buffer;
+  readonly #bytesMax: number;
+  readonly #sink: InflationSink;
+  readonly #inflated: BodyBuffer;
+  readonly #bytesExpected: number;
+  readonly #members: Members;
+  /** The member to begin with the next step; undefined before the first. */
+  #next: Member | string | undefined;
+  /** What has been inflated before the present member. */
+  #lengthBefore = 0;
+  #stream: Decoder | undefined;
+  #yielded: () => void = () => {};
+  /**
+   * resting ◄─► working ─► over: while the inflation is working, a chunk is on the pool and cannot
+   * be called back. An inflation that is cancelled while resting is over at once.
+   */
+  #state: "resting" | "working" | "over" = "resting";
+  #isCancelled = false;
+
+  /** `compressed` must stay as it is until `left`. */
+  constructor(coding: Coding, compressed: Buffer, { bytesMax, memory, sink }: InflationOptions) {
+    this.#coding = coding;
+    this.#compressed = compressed;
+    this.#bytesMax = bytesMax;
+    this.#sink = sink;
+    const hint = sizeHint(coding, compressed);
+    this.#members = new Members(coding, compressed);
+    this.#inflated = new BodyBuffer(memory, hint);
+    this.#bytesExpected = Math.max(hint ?? 0, compressed.length);
+    this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
+  }
+
+  /**
+   * The size that the body claims, or has compressed if that is more, less what is inflated. A body
+   * that has come to more than that size is taken to be half done.
+   */
+  get bytesLeft(): number {
+    const { length } = this.#inflated;
+    return length < this.#bytesExpected ? this.#bytesExpected - length : length;
+  }
+
+  /**
+   * Inflates a chunk, and calls `yielded` when more is to come. Not to be called again before that.
+   */
+  step(yielded: () => void): void {
+    if (this.#state !== "resting") return;
+    this.#state = "working";
+    this.#yielded = yielded;
+    if (this.#stream === undefined) this.#begin();
+    else this.#takeChunks(this.#stream);
+  }
+
+  /**
+   * Gives the inflation up. A chunk in work is waited for, so that no more chunks are on the pool
+   * than have a turn.
+   */
+  cancel(): void {
+    if (this.#state === "over" || this.#isCancelled) return;
+    this.#isCancelled = true;
+    this.#inflated.free();
+    if (this.#state === "resting") this.#finish();
+  }
+
+  #begin(): void {
+    const member = this.#next ?? this.#members.next();
+    if (member === undefined || typeof member === "string") {
+      setImmediate(() => this.#finish(invalidEncoding(this.#coding, member ?? "no data")));
+      return;
+    }
+    this.#lengthBefore = this.#inflated.length;
+    const stream = createStream(member.form);
+    this.#stream = stream;
+    stream.on("readable", () => this.#readable(stream));
+    stream.on("error", (error) => this.#memberEnded(stream, messageOf(error)));
+    stream.on("end", () => this.#memberEnded(stream, this.#members.fault(stream.bytesWritten)));
+    stream.end(this.#compressed.subarray(member.start, member.end));
+  }
+
+  /** A fault in a member after the first is no fault of the body: such bytes are padding. */
+  #memberEnded(stream: Decoder, fault: string | undefined): void {
+    if (this.#stream !== stream) return;
+    if (this.#isCancelled) {
+      this.#finish();
+      return;
+    }
+    if (fault !== undefined && this.#members.count === 1) {
+      this.#finish(invalidEncoding(this.#coding, fault));
+      return;
+    }
+    if (fault !== undefined) this.#inflated.shorten(this.#lengthBefore);
+    const next = fault === undefined ? this.#members.next() : undefined;
+    if (next === undefined) {
+      this.#finish(this.#inflated);
+      return;
+    }
+    this.#freeDecoder();
+    this.#next = next;
+    this.#state = "resting";
+    this.#yielded();
+  }
+
+  /** Nothing is in work on the pool now: the next chunk is begun when this one is read. */
+  #readable(stream: Decoder): void {
+    if (this.#state !== "working" || this.#stream !== stream) return;
+    if (this.#isCancelled) this.#finish();
+    else if (stream.readableLength < OUTPUT_CHUNK_BYTES || stream.readableEnded)
+      this.#takeChunks(stream);
+    else {
+      this.#state = "resting";
+      this.#yielded();
+    }
+  }
+
+  /** Takes the output that is there, and has the pool begin the next chunk, if there is one. */
+  #takeChunks(stream: Decoder): void {
+    // The bounds are checked before the chunk is read, because reading begins the next one.
+    const problem = this.#problemOf(stream.readableLength);
+    if (problem !== undefined) {
+      this.#finish(problem);
+      return;
+    }
+    const chunk = stream.read() as Buffer | null;
+    if (chunk === null) return;
+    const isFirst = this.#inflated.length === 0;
+    this.#inflated.append(chunk);
+    this.#members.inflated(chunk);
+    if (isFirst) this.#sink.begun(chunk);
+    // Nobody else uses the memory of a full chunk, so it is freed here. Left to the garbage
+    // collector, the chunks of some bodies of a mebibyte would have it run ten times a second.
+    const { buffer } = chunk;
+    if (
+      chunk.length === OUTPUT_CHUNK_BYTES &&
+      buffer instanceof ArrayBuffer &&
+      buffer.byteLength === chunk.length
+    ) {
+      buffer.transfer(0);
+    }
+  }
+
+  #problemOf(bytes: number): Problem | undefined {
+    const length = this.#inflated.length + bytes;
+    const sent = this.#compressed.length;
+    const problem = inflatedFault({
+      length,
+      sent,
+      bytesMax: this.#bytesMax,
+      isKnown: this.#sink.isKnown(),
+    });
+    if (problem !== undefined) return problem;
+    if (bytes === 0 || this.#sink.hold(bytes)) return undefined;
+    return noRoomToInflate;
+  }
+
+  /** Is called between two chunks only: nothing is in work on the pool then. */
+  #finish(result?: BodyBuffer | Problem): void {
+    if (this.#state === "over") return;
+    this.#state = "over";
+    this.#freeDecoder();
+    if (result !== this.#inflated) this.#inflated.free();
+    this.#sink.left();
+    if (result !== undefined && !this.#isCancelled) this.#sink.done(result);
+  }
+
+  /**
+   * Ends the stream, and has its decoder's window freed. Node frees a zstd window only together
+   * with the stream's object, whenever the garbage collector comes to it, and tells the collector
+   * nothing of its size: 180 bodies with windows of 8 MiB took 970 MB. A reset puts a new decoder,
+   * without a window, in the old one's place. It throws once an error has closed the stream, or
+   * while the pool still writes the last piece: then an allocation of the window's size, never
+   * written to, tells the collector.
+   */
+  #freeDecoder(): void {
+    const stream = this.#stream;
+    if (stream === undefined) return;
+    this.#stream = undefined;
+    if (this.#coding === "zstd") {
+      try {
+        (stream as ResettableDecoder).reset();
+      } catch {
+        Buffer.allocUnsafeSlow(this.memoryBytes);
+      }
+    }
+    stream.destroy();
+  }
+}
+
+function createStream(form: MemberForm): Decoder {
+  const options = { chunkSize: OUTPUT_CHUNK_BYTES };
+  switch (form) {
+    case "raw":
+      return zlib.createInflateRaw(options);
+    case "zlib":
+      return zlib.createInflate(options);
+    case "br":
+      return zlib.createBrotliDecompress(options);
+    case "zstd":
+      return zlib.createZstdDecompress({ ...options, params: zstdParams });
+  }
+}
+
+function windowBytes(coding: Coding, compressed: Buffer): number {
+  switch (coding) {
+    case "gzip":
+    case "deflate":
+      return DEFLATE_WINDOW_BYTES;
+    case "br":
+      return 2 ** brotliWindowBits(compressed[0]!);
+    case "zstd":
+      return zstdWindowBytes(compressed);
+  }
+}

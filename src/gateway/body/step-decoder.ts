@@ -1,0 +1,147 @@
+// Decodes percent-encoded texts and base64 on the event loop, a piece at a time, so that a body of
+// 20 MB holds up nobody. Both decoders write over the text that they read, which is never shorter
+// than the result, so they take no memory. A piece takes some tenths of a millisecond.
+
+import { Ascii } from "../../platform/base/ascii.ts";
+import type { Problem } from "../../platform/base/errors.ts";
+import { hexValues } from "../http/percent-decoded.ts";
+import type { BodyBuffer } from "./body-buffer.ts";
+import { invalidEncoding } from "./body-problems.ts";
+
+export interface StepDecoder {
+  /** About what is left to do, in bytes. */
+  readonly bytesLeft: number;
+  /**
+   * Does a piece. Returns undefined while more is to come, then the result or a problem, and is not
+   * to be called again after these. A `Buffer` lies at the beginning of the bytes that the decoder
+   * was given; a `BodyBuffer` is the caller's.
+   */
+  step(): Buffer | BodyBuffer | Problem | undefined;
+  /** Returns as much of the result as there is, to peek at it. */
+  begun(): Buffer;
+  /** Gives back the decoder's own memory, where nobody wants the result any more. */
+  free(): void;
+}
+
+/** A step reads so many bytes: a multiple of four, because base64 has groups of four. */
+const STEP_BYTES = 131_072;
+
+const PERCENT = 0x25;
+
+/**
+ * Decodes a value of a form, and writes the result to the beginning of `bytes`. A `%` that begins
+ * no escape stands for itself, as in browsers.
+ */
+export class PercentDecoder implements StepDecoder {
+  readonly #bytes: Buffer;
+  readonly #end: number;
+  #read: number;
+  #written = 0;
+
+  constructor(bytes: Buffer, start: number, end: number) {
+    this.#bytes = bytes;
+    this.#read = start;
+    this.#end = end;
+  }
+
+  get bytesLeft(): number {
+    return this.#end - this.#read;
+  }
+
+  step(): Buffer | undefined {
+    const bytes = this.#bytes;
+    const end = this.#end;
+    const stepEnd = Math.min(end, this.#read + STEP_BYTES);
+    let read = this.#read;
+    let written = this.#written;
+    while (read < stepEnd) {
+      const byte = bytes[read++]!;
+      if (byte === Ascii.Plus) bytes[written++] = Ascii.Space;
+      else if (byte !== PERCENT) bytes[written++] = byte;
+      else {
+        const value =
+          read + 2 <= end ? (hexValues[bytes[read]!]! << 4) | hexValues[bytes[read + 1]!]! : -1;
+        bytes[written++] = value < 0 ? PERCENT : value;
+        if (value >= 0) read += 2;
+      }
+    }
+    this.#read = read;
+    this.#written = written;
+    return read >= end ? this.begun() : undefined;
+  }
+
+  begun(): Buffer {
+    return this.#bytes.subarray(0, this.#written);
+  }
+
+  free(): void {}
+}
+
+/**
+ * Decodes base64 of the usual alphabet or that for URLs, with its padding or without. A space
+ * counts as a plus sign, which forms turn into spaces, and lines may be broken.
+ */
+export class Base64Decoder implements StepDecoder {
+  readonly #bytes: Buffer;
+  readonly #end: number;
+  #read = 0;
+  #written = 0;
+  /** The characters of a group of four that is not whole yet. */
+  #carry = "";
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+    let end = bytes.length;
+    while (end > 0 && bytes.length - end < 4 && isLineBreak(bytes[end - 1]!)) end--;
+    this.#end = end;
+  }
+
+  get bytesLeft(): number {
+    return this.#end - this.#read;
+  }
+
+  step(): Buffer | Problem | undefined {
+    const isLast = this.#end - this.#read <= STEP_BYTES;
+    const stepEnd = isLast ? this.#end : this.#read + STEP_BYTES;
+    const plainEnd = plainBase64(this.#bytes, this.#read, stepEnd);
+    const text = this.#carry + this.#bytes.toString("latin1", this.#read, plainEnd);
+    const whole = text.length - (isLast ? 0 : text.length % 4);
+    this.#carry = text.slice(whole);
+    this.#read = stepEnd;
+    const group = isLast ? text.replace(/={1,2}$/, "") : text.slice(0, whole);
+    // Node skips characters that are not of the alphabet, and then writes fewer bytes.
+    const written = this.#bytes.write(group, this.#written, "base64");
+    if (group.length % 4 === 1 || written !== Math.floor((group.length * 3) / 4)) return notBase64;
+    this.#written += written;
+    return isLast ? this.begun() : undefined;
+  }
+
+  begun(): Buffer {
+    return this.#bytes.subarray(0, this.#written);
+  }
+
+  free(): void {}
+}
+
+/**
+ * Puts a plus sign for each space, and leaves out line breaks, in place; returns where the text
+ * ends now. A string's own methods take 50 times as long where there are many of either.
+ */
+export function plainBase64(bytes: Buffer, start: number, end: number): number {
+  const text = bytes.subarray(start, end);
+  const hasBreaks = text.includes(Ascii.LineFeed);
+  if (!hasBreaks && !text.includes(Ascii.Space)) return end;
+  let written = start;
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at]!;
+    if (hasBreaks && isLineBreak(byte)) continue;
+    bytes[written++] = byte === Ascii.Space ? Ascii.Plus : byte;
+  }
+  return written;
+}
+
+function isLineBreak(byte: number): boolean {
+  return byte === Ascii.LineFeed || byte === Ascii.CarriageReturn;
+}
+
+const notBase64 = invalidEncoding("base64", "cut short, or a character that is not of base64");

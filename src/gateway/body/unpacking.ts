@@ -1,0 +1,354 @@
+// Takes off what clients put around their JSON, one layer after the other. Each layer comes once,
+// and only one of them compresses:
+//
+//   whole ─► peel ─┬─► inflate: at once, or a chunk a step on the thread pool ──┐
+//             ▲    ├─► decode: at once, or a step a turn of the event loop ─────┤
+//             │    ├─► handed on: it is JSON, or nothing that is known here     │
+//             │    └─► refused                                                  │
+//             └───────────────────── what was in the layer ─────────────────────┘
+//
+// What is done at once is bounded for all bodies of a turn together. The scan judges what is handed
+// on without being known.
+
+import type { Problem } from "../../platform/base/errors.ts";
+import { TurnBudget } from "../../platform/base/turn-budget.ts";
+import { AtOnceInflation } from "./at-once-inflation.ts";
+import { BodyBuffer } from "./body-buffer.ts";
+import type { BodyMemory } from "./body-memory.ts";
+import {
+  compressedTwice,
+  dataTwice,
+  emptyInflated,
+  emptyPayload,
+  noRoom,
+  tooManyToInflate,
+  unsupportedEncoding,
+} from "./body-problems.ts";
+import { type Coding, codingOf, looksGzipped, namesUnknownCoding } from "./codings.ts";
+import type { FormFields } from "./form-fields.ts";
+import { WORK_PER_MS, workOf } from "./inflate.ts";
+import { InflateQueue, type QueuedWork } from "./inflate-queue.ts";
+import { LzDecoder } from "./lz-decoder.ts";
+import { compressionOf, faultOf } from "./packing.ts";
+import { formOf, Layer } from "./payload-form.ts";
+import { startOfPayload } from "./payload-start.ts";
+import { PooledInflation } from "./pooled-inflation.ts";
+import type { QuickInflater } from "./quick-inflation.ts";
+import { BodyState, type RequestBody } from "./request-body.ts";
+import { Base64Decoder, PercentDecoder, type StepDecoder } from "./step-decoder.ts";
+
+/** A decoder on the pool has a window of up to 16 MiB, which only these limits count. */
+const poolLimits = { stepsMax: 2, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
+/** On the event loop one body is unpacked after the other. The budget counts their memory. */
+const loopLimits = { stepsMax: 1, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
+/**
+ * All bodies together may inflate to so many bytes on the event loop in one turn (`WORK_PER_MS`
+ * says what that costs). The other bodies go to the thread pool.
+ */
+const inflatedPerTurnMax = 1_048_576;
+/**
+ * Steps of decoding in the queue may do so much work in one turn, a millisecond of it. The placing
+ * of the small bodies that come out counts as well.
+ */
+const decodedPerTurnMax = WORK_PER_MS;
+/** A peek into a packed body counts as so many bytes at least: the decoder's setup costs most. */
+const peekWork = 16_384;
+
+interface UnpackerOptions {
+  readonly inflatedBytesMax: number;
+  readonly memory: BodyMemory;
+  readonly monotonicMs: () => number;
+  /** Without it all bodies go the usual way. */
+  readonly inflater?: QuickInflater | undefined;
+  /** Takes bytes out of the budget for the body; false where there is no room. */
+  hold(body: RequestBody, bytes: number): boolean;
+  /**
+   * Puts a buffer together in one piece, makes it the body's and calls `then`, unless the request
+   * is over by then.
+   */
+  join(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
+  /**
+   * Takes the payload, which lies in the body's buffer; where the body has none, in memory
+   * that is gone when this returns.
+   */
+  handOn(body: RequestBody, payload: Buffer): void;
+}
+
+/** A step of the unpacking returns a fault; undefined where the body is handed on or queued. */
+type Unpacked = Problem | undefined;
+
+export class Unpacker {
+  readonly #options: UnpackerOptions;
+  readonly #atOnce: AtOnceInflation;
+  readonly #onPool: InflateQueue;
+  readonly #inTurns: InflateQueue;
+  readonly #atOnceBudget = new TurnBudget(inflatedPerTurnMax);
+  readonly #inTurnsBudget = new TurnBudget(decodedPerTurnMax);
+
+  constructor(options: UnpackerOptions) {
+    const { inflater, inflatedBytesMax, monotonicMs } = options;
+    this.#options = options;
+    this.#atOnce = new AtOnceInflation({
+      ...{ inflatedBytesMax, monotonicMs, inflater, budget: this.#atOnceBudget },
+    });
+    this.#onPool = new InflateQueue(poolLimits, options.monotonicMs);
+    this.#inTurns = new InflateQueue(loopLimits, options.monotonicMs);
+  }
+
+  /** This turn has had its share of unpacking at once: what can wait should wait. */
+  get isBusy(): boolean {
+    return this.#atOnceBudget.isSpent;
+  }
+
+  /**
+   * Unpacks a whole body, which lies in the body's buffer if there is one, and hands it on; or
+   * says what is wrong with it.
+   */
+  unpack(body: RequestBody, bytes: Buffer): Unpacked {
+    if (body.contentEncoding === "") return this.#peel(body, bytes);
+    const coding = codingOf(body.contentEncoding);
+    if (coding === undefined) return unsupportedEncoding;
+    const isSeenInBytes =
+      coding === "identity" ||
+      coding === "gzip" ||
+      coding === "lz64" ||
+      coding === "base64" ||
+      (looksGzipped(bytes) && body.compression === "gzip");
+    const fault = isSeenInBytes ? this.#peel(body, bytes) : this.#inflate(body, coding, bytes);
+    return asRefused(body, fault);
+  }
+
+  /** Unpacks the payload in the query, as `unpack` does a body. */
+  unpackQuery(body: RequestBody): Unpacked {
+    const data = Buffer.from(body.queryData, "latin1");
+    body.layers |= Layer.Form;
+    // Content-Encoding speaks of the body, which does not count here.
+    body.contentEncoding = "";
+    return this.#decode(body, new PercentDecoder(data, 0, data.length));
+  }
+
+  /** Peeks for the key in what the first bytes of a packed body hold. */
+  peekInto(body: RequestBody, bytes: Buffer): void {
+    const { monotonicMs } = this.#options;
+    const startedMs = monotonicMs();
+    const start = startOfPayload(
+      bytes,
+      codingOf(body.contentEncoding) ?? "identity",
+      compressionOf(body),
+    );
+    const ms = monotonicMs() - startedMs;
+    this.#atOnceBudget.spend(workOf({ bytesRead: 0, bytesWritten: peekWork, ms }));
+    body.peek(start, false);
+  }
+
+  /** Takes off one layer, if there is one, and goes on with what was in it. */
+  #peel(body: RequestBody, bytes: Buffer): Unpacked {
+    if (bytes.length === 0) return emptyPayload;
+    const form = formOf(bytes, body.layers, compressionOf(body));
+    switch (form) {
+      case "json":
+      case "unknown":
+        return faultOf(body, form) ?? void this.#options.handOn(body, bytes);
+      case "twice":
+        return compressedTwice;
+      case "gzip":
+        return this.#inflate(body, "gzip", bytes);
+      case "base64":
+        body.layers |= Layer.Base64;
+        return this.#decode(body, new Base64Decoder(ownBytes(body, bytes)));
+      case "lz64":
+        body.layers |= Layer.Compressed;
+        return this.#decode(body, this.#lzDecoder(body, ownBytes(body, bytes)));
+      default:
+        return this.#takeData(body, form, bytes);
+    }
+  }
+
+  #takeData(body: RequestBody, fields: FormFields, bytes: Buffer): Unpacked {
+    if (fields.isDoubled) return dataTwice;
+    body.layers |= Layer.Form;
+    body.compression ??= fields.compression;
+    const { dataStart, dataEnd } = fields;
+    return this.#decode(body, new PercentDecoder(ownBytes(body, bytes), dataStart, dataEnd));
+  }
+
+  #inflate(body: RequestBody, coding: Coding, bytes: Buffer): Unpacked {
+    body.layers |= Layer.Compressed;
+    const result = this.#atOnce.inflate(coding, bytes);
+    if (result === undefined) return void this.#inflateInQueue(body, coding, bytes);
+    if (!Buffer.isBuffer(result)) return result;
+    if (result.length === 0) return emptyInflated;
+    // The peeks at the pieces of a body have not shown all of it.
+    if (body.hint !== undefined) body.peek(result, true);
+    if (!this.#options.hold(body, result.length)) return noRoom;
+    body.freeBuffer();
+    return this.#peel(body, result);
+  }
+
+  #inflateInQueue(body: RequestBody, coding: Coding, bytes: Buffer): void {
+    const { inflatedBytesMax, memory, hold } = this.#options;
+    const compressed = ownBytes(body, bytes);
+    if (!body.showsProject) this.peekInto(body, compressed);
+    // The pool may read this memory from here on, whatever becomes of the request. So it belongs to
+    // the inflation until that has left the pool.
+    const source = body.buffer;
+    body.buffer = undefined;
+    const inflation = new PooledInflation(coding, compressed, {
+      bytesMax: inflatedBytesMax,
+      memory,
+      sink: {
+        isKnown: () => body.isKnown,
+        begun: (bytes) => body.peek(bytes, false),
+        hold: (bytes) => hold(body, bytes),
+        left: () => {
+          source?.free();
+          this.#onPool.leave(work);
+        },
+        done: (result) => {
+          goOn(body);
+          const next = result instanceof BodyBuffer ? this.#goOnWith(body, result) : result;
+          refuseFor(body, next);
+        },
+      },
+    });
+    const work = queued(body, inflation, (yielded) => inflation.step(yielded));
+    wait(body, () => inflation.cancel());
+    this.#onPool.add(work);
+  }
+
+  /** Does the first step now, where this turn has time for it; the rest waits in the queue. */
+  #decode(body: RequestBody, decoder: StepDecoder): Unpacked {
+    const result = this.isBusy ? undefined : this.#stepAtOnce(decoder);
+    return result === undefined
+      ? void this.#decodeInQueue(body, decoder)
+      : this.#decoded(body, decoder, result);
+  }
+
+  #decodeInQueue(body: RequestBody, decoder: StepDecoder): void {
+    peekAtBegun(body, decoder);
+    const { monotonicMs } = this.#options;
+    const work = queued(body, decoder, (yielded) => {
+      const startedMs = monotonicMs();
+      const result = decoder.step();
+      if (result === undefined) peekAtBegun(body, decoder);
+      else {
+        goOn(body);
+        refuseFor(body, this.#decoded(body, decoder, result));
+      }
+      // The time includes the placing of the body, where the last step handed it on.
+      const ms = monotonicMs() - startedMs;
+      this.#inTurnsBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
+      // Both calls begin the queue's next step: a turn has time for several small ones.
+      if (result === undefined) setImmediate(yielded);
+      else if (this.#inTurnsBudget.isSpent) setImmediate(() => this.#inTurns.leave(work));
+      else this.#inTurns.leave(work);
+    });
+    wait(body, () => {
+      this.#inTurns.leave(work);
+      decoder.free();
+    });
+    setImmediate(() => {
+      if (!body.request.isOver) this.#inTurns.add(work);
+    });
+  }
+
+  #stepAtOnce(decoder: StepDecoder): ReturnType<StepDecoder["step"]> {
+    const { monotonicMs } = this.#options;
+    const startedMs = monotonicMs();
+    const result = decoder.step();
+    const ms = monotonicMs() - startedMs;
+    this.#atOnceBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
+    return result;
+  }
+
+  #decoded(
+    body: RequestBody,
+    decoder: StepDecoder,
+    result: Buffer | BodyBuffer | Problem,
+  ): Unpacked {
+    if (result instanceof BodyBuffer) return this.#goOnWith(body, result);
+    if (Buffer.isBuffer(result)) {
+      body.buffer?.shorten(result.length);
+      return this.#peel(body, result);
+    }
+    decoder.free();
+    return result;
+  }
+
+  /** Goes on with the next layer in its own buffer. The buffer that it came out of is freed. */
+  #goOnWith(body: RequestBody, buffer: BodyBuffer): Unpacked {
+    body.freeBuffer();
+    if (buffer.length === 0) {
+      buffer.free();
+      return emptyInflated;
+    }
+    if (buffer.isInOnePiece) {
+      body.buffer = buffer;
+      return this.#peel(body, buffer.bytes());
+    }
+    this.#options.join(body, buffer, () => refuseFor(body, this.#peel(body, buffer.bytes())));
+    return undefined;
+  }
+
+  #lzDecoder(body: RequestBody, text: Buffer): LzDecoder {
+    const { inflatedBytesMax, memory, hold } = this.#options;
+    return new LzDecoder(text, {
+      bytesMax: inflatedBytesMax,
+      memory,
+      isKnown: () => body.isKnown,
+      hold: (bytes) => hold(body, bytes),
+    });
+  }
+}
+
+function peekAtBegun(body: RequestBody, decoder: StepDecoder): void {
+  if (!body.showsProject) body.peek(decoder.begun(), false);
+}
+
+/** Returns the bytes in memory that is the body's own, to keep and to write over. */
+function ownBytes(body: RequestBody, bytes: Buffer): Buffer {
+  return body.buffer === undefined ? Buffer.from(bytes) : bytes;
+}
+
+function wait(body: RequestBody, cancelWork: () => void): void {
+  body.state = BodyState.Waiting;
+  body.cancelWork = cancelWork;
+}
+
+function goOn(body: RequestBody): void {
+  body.state = BodyState.Whole;
+  body.cancelWork = undefined;
+}
+
+function refuseFor(body: RequestBody, unpacked: Unpacked): void {
+  const problem = asRefused(body, unpacked);
+  if (problem !== undefined) body.request.answerProblem(problem);
+}
+
+/** A body that cannot be read is in the unknown coding that its Content-Encoding names, if any. */
+function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
+  return problem?.code === "invalid_encoding" && namesUnknownCoding(body.contentEncoding)
+    ? unsupportedEncoding
+    : problem;
+}
+
+type QueuedPart = Pick<QueuedWork, "bytesLeft"> & Partial<Pick<QueuedWork, "memoryBytes">>;
+
+/** Makes work that waits for the turn of its project, or of its address where none is known. */
+function queued(body: RequestBody, part: QueuedPart, step: QueuedWork["step"]): QueuedWork {
+  return {
+    deadlineMs: body.request.deadlineMs,
+    memoryBytes: part.memoryBytes ?? 0,
+    get owner() {
+      return body.hint?.projectId ?? body.senderAddress;
+    },
+    get isKnown() {
+      return body.isKnown;
+    },
+    get bytesLeft() {
+      return part.bytesLeft;
+    },
+    step,
+    late: () => body.request.answerProblem(tooManyToInflate),
+  };
+}

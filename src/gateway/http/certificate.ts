@@ -1,0 +1,196 @@
+// Watches the files of the public port's certificate and key, which others renew. Checks them every
+// second, and has a new pair put into use once it is whole. Never gives up a pair that works for
+// one that does not. The listener serves the certificate.
+
+import { createPrivateKey, sign, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { stat } from "node:fs/promises";
+import type { Log } from "../../platform/base/log.ts";
+import { certificateFile, isPair, keyFile } from "../../platform/base/pem.ts";
+import type { CertificateFiles } from "./listener.ts";
+
+const checkEveryMs = 1_000;
+/**
+ * Files that do not hold a usable pair are read again after this many checks, changed or not: what
+ * was in the way may have passed.
+ */
+const checksBetweenTries = 60;
+
+/** A handshake with a longer RSA key takes several times as long: 4,096 bits seven times. */
+const rsaBitsMax = 2_048;
+const signatures = 3;
+/** About what a signature with an RSA key of 3,072 bits takes. */
+const unmeasuredMs = 2.5;
+
+/**
+ * Returns the milliseconds that a signature with the key takes, which is most of what a handshake
+ * does. `unmeasuredMs` for a key that cannot be read, which may be so for a moment only: what needs
+ * the key says so.
+ */
+export function signatureMs(keyFile: string): number {
+  try {
+    const key = createPrivateKey(readFileSync(keyFile));
+    const digest = key.asymmetricKeyType?.startsWith("ed") ? null : "sha256";
+    let ms = Number.POSITIVE_INFINITY;
+    for (let count = 0; count < signatures; count++) {
+      const startedMs = performance.now();
+      sign(digest, Buffer.alloc(32), key);
+      ms = Math.min(ms, performance.now() - startedMs);
+    }
+    return ms;
+  } catch {
+    return unmeasuredMs;
+  }
+}
+
+interface CertificateWatchOptions {
+  readonly files: CertificateFiles;
+  readonly log: Log;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: () => number;
+  /** Puts the pair that the files hold into use; throws when that fails. */
+  readonly renew: () => void;
+  readonly everyMs?: number;
+}
+
+interface Certificate {
+  /** The whole certificate file: the certificate, followed by those that vouch for it. */
+  readonly text: string;
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+  /** The length of its RSA key; undefined for another kind of key. */
+  readonly rsaBits: number | undefined;
+}
+
+/** Watches the files of a pair that is already in use. Throws when they do not hold one. */
+export async function watchCertificate(
+  options: CertificateWatchOptions,
+): Promise<CertificateWatch> {
+  const state = await stateOf(options.files);
+  return new CertificateWatch(options, readCertificate(options.files), state);
+}
+
+/**
+ * The files are read again when they have changed and were then found the same at two checks in a
+ * row, so that a pair is not taken while it is being written. Links are followed: Kubernetes renews
+ * secrets by pointing a link elsewhere.
+ */
+export class CertificateWatch {
+  readonly #options: CertificateWatchOptions;
+  #inUse: Certificate;
+  /** The files' state at the last check, and their state when a usable pair was last read. */
+  #stateSeen: string;
+  #stateSettled: string;
+  #failure = "";
+  #checksToNextTry = 0;
+  #isClosed = false;
+  #timer: NodeJS.Timeout;
+
+  constructor(options: CertificateWatchOptions, inUse: Certificate, state: string) {
+    this.#options = options;
+    this.#inUse = inUse;
+    this.#stateSeen = state;
+    this.#stateSettled = state;
+    this.#timer = this.#later();
+    this.#warnIfUnfit();
+  }
+
+  /** When the certificate in use ends, in seconds since the epoch. */
+  get expirySeconds(): number {
+    return this.#inUse.notAfterMs / 1_000;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #later(): NodeJS.Timeout {
+    const { everyMs = checkEveryMs } = this.#options;
+    return setTimeout(() => void this.#check(), everyMs).unref();
+  }
+
+  async #check(): Promise<void> {
+    const state = await stateOf(this.#options.files);
+    if (this.#isClosed) return;
+    if (state !== this.#stateSeen) this.#checksToNextTry = 0;
+    else if (state !== this.#stateSettled && this.#checksToNextTry-- === 0) this.#take(state);
+    this.#stateSeen = state;
+    this.#timer = this.#later();
+  }
+
+  #take(state: string): void {
+    const { files, log } = this.#options;
+    try {
+      const next = readCertificate(files);
+      if (next.text !== this.#inUse.text) this.#putToUse(next);
+      this.#stateSettled = state;
+      this.#failure = "";
+    } catch (error) {
+      this.#checksToNextTry = checksBetweenTries;
+      const failure = `${state} ${(error as Error).message}`;
+      if (failure === this.#failure) return;
+      this.#failure = failure;
+      log.error(
+        { ...files, err: error },
+        "renew the certificate: the files are not fit, the old one stays in use",
+      );
+    }
+  }
+
+  #putToUse(next: Certificate): void {
+    const { files, log, renew } = this.#options;
+    renew();
+    this.#inUse = next;
+    log.info(
+      { ...files, expires: new Date(next.notAfterMs).toISOString() },
+      "the certificate was renewed",
+    );
+    this.#warnIfUnfit();
+  }
+
+  #warnIfUnfit(): void {
+    const { files, log } = this.#options;
+    const { notBeforeMs, notAfterMs, rsaBits = 0 } = this.#inUse;
+    const nowMs = this.#options.nowMs();
+    const expires = new Date(notAfterMs).toISOString();
+    if (nowMs > notAfterMs)
+      log.warn({ ...files, expires }, "the certificate has expired: clients will refuse it");
+    else if (nowMs < notBeforeMs)
+      log.warn({ ...files }, "the certificate is not valid yet: clients will refuse it");
+    if (rsaBits > rsaBitsMax)
+      log.warn(
+        { ...files, rsaBits },
+        `the certificate has an RSA key of ${rsaBits} bits: handshakes take several times as long as with ${rsaBitsMax}; use an ECDSA key (P-256)`,
+      );
+  }
+}
+
+/** Throws an Error that names the file and what is wrong with it. */
+function readCertificate({ cert, key }: CertificateFiles): Certificate {
+  certificateFile(cert);
+  keyFile(key);
+  if (!isPair(cert, key)) throw new Error(`${key} is not the key of the certificate in ${cert}`);
+  const text = readFileSync(cert, "utf8");
+  const { validFromDate, validToDate, publicKey } = new X509Certificate(text);
+  return {
+    text,
+    notBeforeMs: validFromDate.getTime(),
+    notAfterMs: validToDate.getTime(),
+    rsaBits: publicKey.asymmetricKeyDetails?.modulusLength,
+  };
+}
+
+/** Returns a text that changes whenever one of the files is written, replaced or removed. */
+async function stateOf({ cert, key }: CertificateFiles): Promise<string> {
+  return (await Promise.all([cert, key].map(stateOfFile))).join(" ");
+}
+
+async function stateOfFile(file: string): Promise<string> {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(":");
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code);
+  }
+}

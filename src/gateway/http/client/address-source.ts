@@ -1,0 +1,222 @@
+// Tells which client a request is from: the socket's peer or, where that is a trusted proxy, whom
+// it names by PROXY protocol or X-Forwarded-For. A peer that is not trusted is the client, whatever
+// it sends. Puts the parts of this folder together and holds no rule of its own.
+
+import { createAddressReader } from "../../../platform/base/addresses.ts";
+import type { Log } from "../../../platform/base/log.ts";
+import { createTrust, type Network } from "../../../platform/base/networks.ts";
+import type { HttpRequest, HttpResponse } from "../uws.ts";
+import { clientName } from "./client-name.ts";
+import { ConnectionAddresses } from "./connection-addresses.ts";
+import type { ConnectionId } from "./connection-id.ts";
+import { ConnectionLimits, type OpenConnection } from "./connection-limits.ts";
+import { createForwardedFor } from "./forwarded-for.ts";
+import { NewConnections } from "./new-connections.ts";
+import type { UnreadAnswers } from "./unread-answers.ts";
+
+export const proxyProtocolNeedsAddon =
+  "PENSTOCK_PROXY_PROTOCOL: needs the connection addon, which is not built or does not load";
+
+export interface AddressSourceConfig {
+  readonly recordIp: boolean;
+  /** How many connections may be open, in all and from one address. No limit unless given. */
+  readonly connectionsMax?: number | undefined;
+  readonly addressConnectionsMax?: number | undefined;
+  /** No proxy is trusted unless given. */
+  readonly trustedProxies?: readonly Network[] | undefined;
+  readonly proxyProtocol?: boolean | undefined;
+}
+
+/** What AddressSource asks about connections. It can be answered without the addon, too. */
+type Peers = Pick<
+  ConnectionAddresses<HttpResponse>,
+  | "connection"
+  | "follow"
+  | "of"
+  | "wasFirst"
+  | "isShared"
+  | "noteShared"
+  | "agent"
+  | "noteAgent"
+  | "expects"
+  | "noteExpects"
+>;
+
+/**
+ * Proxies that share connections among clients add one of these headers to each request. A client
+ * cannot take it away again.
+ */
+const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
+
+interface AddressSourceParts {
+  readonly connectionId: ConnectionId | undefined;
+  readonly unread: UnreadAnswers | undefined;
+  readonly log: Pick<Log, "error">;
+}
+
+export class AddressSource {
+  readonly limits: ConnectionLimits;
+  readonly opening = new NewConnections<HttpResponse>(setImmediate);
+  readonly #peers: Peers;
+  readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
+
+  /** Throws when the settings need `connectionId` and it is undefined. */
+  constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
+    const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
+    const hasProxies = trustedProxies.length > 0;
+    // uWS takes a PROXY header before every request of a connection. Only the one before the first
+    // request can be the proxy's: behind that, a proxy that only passes bytes on passes on whatever
+    // its client writes. So without a way to tell first requests there is no safe way to read the
+    // header.
+    if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
+      throw new Error(proxyProtocolNeedsAddon);
+    const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
+    this.limits = new ConnectionLimits({
+      connectionsMax: config.connectionsMax ?? Number.POSITIVE_INFINITY,
+      addressConnectionsMax: config.addressConnectionsMax ?? Number.POSITIVE_INFINITY,
+      isProxy: trusts,
+      unread: parts.unread,
+    });
+    const peers = peersOf(parts, {
+      limits: this.limits,
+      opening: this.opening,
+      trusts: proxyProtocol && hasProxies ? trusts : undefined,
+    });
+    this.#peers = peers;
+    this.#clientOf = hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response);
+  }
+
+  /**
+   * To be put on every app with `app.filter`, which calls it for every connection that opens and
+   * closes. Closes connections over a limit.
+   */
+  follow(response: HttpResponse, change: number): void {
+    this.#peers.follow(response, change);
+  }
+
+  /**
+   * Returns the client's address, "" for none, even where addresses are not to be recorded. To be
+   * called once with every request, while its head is being handled.
+   */
+  of(response: HttpResponse, request: HttpRequest): string {
+    return this.#clientOf(response, request);
+  }
+
+  /** The connection of the request that `of` was last called for; undefined if it is not known. */
+  get connection(): OpenConnection | undefined {
+    return this.#peers.connection;
+  }
+
+  /**
+   * Whether a proxy may have read the head of the request that `of` was last called for. Proxies
+   * say so in a header. A connection's first request tells it for all later ones; the first itself
+   * always counts as read, since it may be anybody's.
+   */
+  isReadByOthers(request: HttpRequest): boolean {
+    const peers = this.#peers;
+    if (peers.isShared === undefined) return isFromProxy(request);
+    if (!peers.wasFirst) return peers.isShared;
+    if (isFromProxy(request)) peers.noteShared();
+    return true;
+  }
+
+  /**
+   * Returns the User-Agent of the request that `of` was last called for, or the name made of that
+   * of its connection's first request: the header is not read with every request of a connection.
+   * `isRead` is what `isReadByOthers` has returned.
+   */
+  agentOf(request: HttpRequest, isRead: boolean): string {
+    const peers = this.#peers;
+    // A proxy's connection brings the requests of many clients, so each request's own is read.
+    if (peers.isShared !== false) return request.getHeader("user-agent");
+    if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
+    return peers.agent;
+  }
+
+  /**
+   * Whether the request that `of` was last called for has an Expect header. `isRead` is what
+   * `isReadByOthers` has returned. On a connection of one client the header is read with the first
+   * request, and later ones are taken to be like it, unless they may bring a long body.
+   */
+  expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
+    const peers = this.#peers;
+    if (!isRead && !isLong && peers.isShared === false && !peers.expects) return false;
+    const expects = request.getHeader("expect") !== "";
+    if (expects) peers.noteExpects();
+    return expects;
+  }
+}
+
+interface PeersOptions {
+  readonly limits: ConnectionLimits;
+  readonly opening: NewConnections<HttpResponse>;
+  /** With it the PROXY header of a connection's first request is read, if its peer is trusted. */
+  readonly trusts: ((address: string) => boolean) | undefined;
+}
+
+function peersOf({ connectionId, log }: AddressSourceParts, options: PeersOptions): Peers {
+  const { limits, opening, trusts } = options;
+  const text = createAddressReader();
+  const read = (response: HttpResponse) => text(response.getRemoteAddress());
+  if (connectionId === undefined) return countedOnly(read, limits);
+  const proxied = (response: HttpResponse, peer: string) =>
+    trusts?.(peer) === true ? text(response.getProxiedRemoteAddress()) || peer : peer;
+  return new ConnectionAddresses({
+    connectionId,
+    read,
+    atFirstRequest: trusts && proxied,
+    distrusted: () =>
+      log.error(
+        {},
+        "tell connections apart: two had one id, their addresses are not held any more",
+      ),
+    limits,
+    opening,
+  });
+}
+
+function isFromProxy(request: HttpRequest): boolean {
+  return proxyHeaders.some((name) => request.getHeader(name) !== "");
+}
+
+/**
+ * Without the addon no connection is known again. Connections are counted in all, not by address,
+ * and the address is read with every request.
+ */
+function countedOnly(of: (response: HttpResponse) => string, limits: ConnectionLimits): Peers {
+  return {
+    connection: undefined,
+    follow(response, change) {
+      if (change < 0) limits.closed(undefined);
+      else if (limits.opened(undefined) !== undefined) response.close();
+    },
+    of,
+    wasFirst: false,
+    isShared: undefined,
+    noteShared: () => {},
+    agent: "",
+    noteAgent: () => {},
+    expects: true,
+    noteExpects: () => {},
+  };
+}
+
+function throughProxies(
+  peers: Peers,
+  trusts: (address: string) => boolean,
+): (response: HttpResponse, request: HttpRequest) => string {
+  const forwardedFor = createForwardedFor(trusts);
+  let lines = "";
+  // All lines are read. getHeader returns only the first of several, and HAProxy adds its line
+  // behind those that the client sent: the first may be the client's own.
+  const collect = (name: string, value: string): void => {
+    if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
+  };
+  return (response, request) => {
+    const peer = peers.of(response);
+    if (!trusts(peer)) return peer;
+    lines = "";
+    request.forEach(collect);
+    return forwardedFor(lines) || peer;
+  };
+}

@@ -1,0 +1,378 @@
+// Follows one HTTP request from its head to its one answer. The response is written once and never
+// after the client has gone, and bytes held and requests in flight are given back.
+//
+//   open ─► put off ─► open ─┬─► writing ─┬─► done
+//    │         │             └────────────┘    ▲
+//    └─────────┴─► gone (the client has left, ─┘
+//                  somebody will still answer)
+
+import { errorTable, type Problem } from "../../platform/base/errors.ts";
+import type {
+  BodyHint,
+  Exchange,
+  IntakeReport,
+  Lane,
+  V1Request,
+} from "../../platform/base/types.ts";
+import { BodyState, RequestBody } from "../body/request-body.ts";
+import { clientName, sdkName } from "./client/client-name.ts";
+import type { OpenConnection } from "./client/connection-limits.ts";
+import type { RouteLabel } from "./endpoints.ts";
+import type { ExchangeShared } from "./exchange-shared.ts";
+import type { FixedAnswer } from "./pages/fixed-answer.ts";
+import { atOnceBytesMax } from "./piecewise.ts";
+import type { Written } from "./reply.ts";
+import type { HttpResponse } from "./uws.ts";
+import { type Writing, writeFixed } from "./write-fixed.ts";
+
+/**
+ * In one turn of the event loop this many requests are answered as they are read. The answers to
+ * further ones are written once the turn has read all it has. One buffer can hold thousands of such
+ * requests, and uWS goes on through it for as long as each is answered before the next.
+ */
+export const ANSWERS_AT_ONCE_MAX = 128;
+
+/** A client that was told that its connection ends has this long to end it itself. */
+const CLOSED_AFTER_MS = 1_000;
+
+const AnswerState = {
+  /** The request has no answer yet. */
+  Open: "open",
+  /** The answer is known, and is written in a turn of its own. */
+  PutOff: "put off",
+  /** A long answer goes out as its client reads it. */
+  Writing: "writing",
+  /**
+   * The client has left. The intake, or the turn that the answer was put off to, will still answer;
+   * that answer is dropped.
+   */
+  Gone: "gone",
+  /** The request is answered, or needs no answer any more. */
+  Done: "done",
+} as const;
+type AnswerState = (typeof AnswerState)[keyof typeof AnswerState];
+
+/** What the head of a request says, which uWS forgets once the head has been handled. */
+interface ExchangeHead {
+  readonly label: RouteLabel;
+  /** The path as it may be shown to people: cut short, and without what may be a key. */
+  readonly path: string;
+  readonly origin: string;
+  /** Content-Encoding as sent, "" for none. */
+  readonly contentEncoding: string;
+  /** Content-Length, or -1 for none. */
+  readonly bytesDeclared: number;
+  readonly clientAddress: string;
+  readonly senderAddress: string;
+  readonly connection: OpenConnection | undefined;
+}
+
+export class HttpExchange implements Exchange {
+  readonly label: RouteLabel;
+  readonly path: string;
+  readonly origin: string;
+  readonly clientAddress: string;
+  readonly receivedAtMs: number;
+  readonly body: RequestBody;
+  deadlineMs = 0;
+  projectId = "";
+  lane: Lane | undefined = undefined;
+  library = "";
+  /**
+   * The User-Agent of this request, where its connection may be a proxy's, which brings the
+   * requests of many clients. Else the name made of the User-Agent of the connection's first
+   * request.
+   */
+  userAgent = "";
+  querySentAtMs = Number.NaN;
+  v1: V1Request | undefined = undefined;
+  /** The request is a HEAD: its answer has no body. */
+  headOnly = false;
+  /** The client reads no answer to events that are stored (`beacon=1`): they are answered 204. */
+  answersNothing = false;
+  /** The connection ends with the answer. */
+  close = false;
+  /**
+   * A proxy before us may take the bytes behind this request for the rest of it, and we for another
+   * request. So the connection ends with the answer, and the answer is written in a turn of its
+   * own: uWS ends a connection on which a request comes before the answer to the one ahead of it,
+   * but goes on reading where that answer is there already.
+   */
+  endsInDoubt = false;
+  /**
+   * The last piece of the body is being read. An answer that is written now comes before uWS reads
+   * what is behind this request.
+   */
+  isBeingRead = false;
+  #state: AnswerState = AnswerState.Open;
+  /**
+   * Undefined once the request is answered or its client gone: uWS throws when a response is
+   * touched after that.
+   */
+  #response: HttpResponse | undefined;
+  /** Stops a long answer that is being written. */
+  #stopWriting: (() => void) | undefined = undefined;
+  #closing: NodeJS.Timeout | undefined = undefined;
+  readonly #shared: ExchangeShared;
+  readonly #connection: OpenConnection | undefined;
+
+  constructor(shared: ExchangeShared, response: HttpResponse, head: ExchangeHead) {
+    this.#shared = shared;
+    this.#response = response;
+    this.label = head.label;
+    this.path = head.path;
+    this.origin = head.origin;
+    this.clientAddress = head.clientAddress;
+    this.receivedAtMs = shared.clock.wallMs();
+    this.body = new RequestBody({
+      request: this,
+      admission: shared.admission,
+      growing: shared.growing,
+      peek: shared.peek,
+      startedMs: shared.clock.monotonicMs(),
+      bytesDeclared: head.bytesDeclared,
+      contentEncoding: head.contentEncoding,
+      senderAddress: head.senderAddress,
+    });
+    this.#connection = head.connection;
+    if (head.connection !== undefined) head.connection.request = this;
+    shared.inflight++;
+  }
+
+  /** The client has not sent all of the request. */
+  get isReceiving(): boolean {
+    return this.body.phase !== "answer";
+  }
+
+  get isV1(): boolean {
+    return this.label === "v1";
+  }
+
+  get isEngage(): boolean {
+    return this.label === "engage";
+  }
+
+  get bytesArrived(): number {
+    return this.body.bytesArrived;
+  }
+
+  get hint(): BodyHint | undefined {
+    return this.body.hint;
+  }
+
+  /**
+   * The client's name. What the SDK says of itself goes before the User-Agent, which may be its
+   * HTTP library's. An SDK names itself in a header of the newer protocol, else in the body.
+   */
+  get client(): string {
+    const named = this.v1 === undefined ? "" : sdkName(this.v1.sdkInfo);
+    return named || this.library || clientName(this.userAgent);
+  }
+
+  /**
+   * The request has its answer, or its client has left: what still comes of it is to be ignored.
+   */
+  get isOver(): boolean {
+    return this.#state !== AnswerState.Open;
+  }
+
+  answerStored(report: IntakeReport): void {
+    const converted = this.body.conversion?.answer(report);
+    if (converted !== undefined) {
+      if ("code" in converted) this.answerProblem(converted);
+      else this.answerFixed(converted);
+      return;
+    }
+    if (this.#mustWait()) {
+      this.#putOff(() => this.answerStored(report));
+      return;
+    }
+    const response = this.#finish();
+    if (response === undefined) return;
+    const { reply } = this.#shared;
+    if (this.answersNothing) this.#closeAfter(response, reply.nothing(response, this));
+    else reply.stored(response, report, this);
+    this.#count(this.answersNothing ? 204 : 200);
+  }
+
+  answerFixed(answer: FixedAnswer): void {
+    if (this.#mustWait()) {
+      this.#putOff(() => this.answerFixed(answer));
+      return;
+    }
+    const response = this.#response;
+    if (response === undefined || this.#state !== AnswerState.Open) {
+      this.#finish();
+      return;
+    }
+    const { origin, headOnly } = this;
+    const writing = this.#beginWriting(response, answer.status);
+    this.#stopWriting = writeFixed(response, answer, { origin, headOnly, ...writing });
+  }
+
+  answerResults(text: Buffer, hasRetry: boolean): void {
+    if (this.#mustWait()) {
+      this.#putOff(() => this.answerResults(text, hasRetry));
+      return;
+    }
+    const isLong = text.length > atOnceBytesMax;
+    if (isLong && this.#response !== undefined && this.#state === AnswerState.Open) {
+      this.#writeResults(this.#response, text, hasRetry);
+      return;
+    }
+    const response = this.#finish();
+    if (response === undefined) return;
+    this.#shared.reply.results(response, { text, hasRetry }, this);
+    this.#count(200);
+  }
+
+  answerProblem(problem: Problem): void {
+    if (this.#mustWait()) {
+      this.#putOff(() => this.answerProblem(problem));
+      return;
+    }
+    const response = this.#finish();
+    if (response === undefined) return;
+    this.#closeAfter(response, this.#shared.reply.problem(response, problem, this));
+    this.#shared.metrics.problemAnswered(problem.code);
+    this.#shared.clientWarnings?.refused(this, problem);
+    this.#count(errorTable[problem.code].status);
+  }
+
+  /**
+   * Refuses a body in too small chunks in the middle of it, and ends the connection with the
+   * answer. That is written in a turn of its own, because once it is written nothing can stop uWS
+   * from calling back for each further chunk that it has read.
+   */
+  refuseChunks(problem: Problem): void {
+    this.#shared.chunkSenders.tell(this.body.senderAddress);
+    this.close = true;
+    this.#putOff(() => this.answerProblem(problem));
+  }
+
+  /** Ends the connection without an answer. Nothing more of what was read on it is taken. */
+  rejectConnection(): void {
+    this.#response?.close();
+  }
+
+  /**
+   * The client is gone. A body that the intake has taken is still worked on; the answer is dropped.
+   */
+  abort(): void {
+    this.#shared.chunks.gone(this);
+    this.#stopWriting?.();
+    if (this.#response === undefined) {
+      clearTimeout(this.#closing);
+      return;
+    }
+    this.#response = undefined;
+    this.#shared.metrics.requestAborted(this.body.phase);
+    const isTaken = this.#state === AnswerState.Open && this.body.state === BodyState.Taken;
+    if (this.body.taker !== undefined) this.body.stopWork();
+    if (isTaken || this.#state === AnswerState.PutOff) this.#state = AnswerState.Gone;
+    else this.#finish();
+  }
+
+  /**
+   * Gives the client 8 to 12 seconds more to send 160 KiB: uWS starts its timeout anew when a
+   * request is resumed. One that is paused has no timeout, and waits for its turn.
+   */
+  keepOpen(): void {
+    if (this.#shared.chunks.isPaused(this)) return;
+    this.#response?.pause();
+    this.#response?.resume();
+  }
+
+  pauseReading(): void {
+    this.#response?.pause();
+  }
+
+  resumeReading(): void {
+    this.#response?.resume();
+  }
+
+  /**
+   * Whether the answer must be put off to a turn of its own. Counts the request against the turn's
+   * budget if it would be answered as it is read, be it stored, dropped or refused.
+   */
+  #mustWait(): boolean {
+    if (this.#state !== AnswerState.Open) return false;
+    if (!this.isBeingRead) return this.endsInDoubt;
+    const { atOnce } = this.#shared;
+    atOnce.spend(1);
+    return this.endsInDoubt || atOnce.isOverspent;
+  }
+
+  #putOff(answer: () => void): void {
+    this.#state = AnswerState.PutOff;
+    if (this.endsInDoubt) this.close = true;
+    this.endsInDoubt = false;
+    // The answer is settled: until it is written the body cannot be evicted, and work on it stops.
+    this.body.stopGrowing();
+    this.body.stopWork();
+    setImmediate(() => {
+      if (this.#state === AnswerState.PutOff) this.#state = AnswerState.Open;
+      answer();
+    });
+  }
+
+  #writeResults(response: HttpResponse, text: Buffer, hasRetry: boolean): void {
+    this.body.release();
+    const writeHead = (): void => this.#shared.reply.writeResultsHead(response, hasRetry, this);
+    const { close, sent } = this.#beginWriting(response, 200);
+    this.#stopWriting = this.#shared.long.write(response, text, { writeHead, close, sent });
+  }
+
+  /**
+   * Until all of the answer is handed over, the request is in flight, and its client may abort it.
+   */
+  #beginWriting(response: HttpResponse, status: number): Writing {
+    this.#shared.chunks.answered(this);
+    this.#state = AnswerState.Writing;
+    const sent = (mustClose: boolean): void => {
+      this.#finish();
+      this.#count(status);
+      this.#closeAfter(response, mustClose ? "to be closed" : "done");
+    };
+    const { draining, long } = this.#shared;
+    return { close: this.close || draining, sent, long };
+  }
+
+  #closeAfter(response: HttpResponse, written: Written): void {
+    if (written !== "to be closed") return;
+    const connection = this.#connection;
+    // With a known connection, what its client has not read by then is waited for.
+    const canWait = connection !== undefined && this.#shared.unread !== undefined;
+    this.#closing = setTimeout(() => {
+      if (canWait) connection.closesWhenRead = true;
+      else response.close();
+    }, CLOSED_AFTER_MS);
+  }
+
+  /** Ends the request, once. Returns the response, if there is still one to write to. */
+  #finish(): HttpResponse | undefined {
+    const shared = this.#shared;
+    if (this.#state === AnswerState.Done || this.#state === AnswerState.PutOff) {
+      shared.log.error({ route: this.label }, "Answer a request: it was answered before");
+      return undefined;
+    }
+    // This may resume reading through `#response`, so it comes before that is cleared.
+    shared.chunks.answered(this);
+    const response = this.#response;
+    this.#response = undefined;
+    this.#state = AnswerState.Done;
+    this.#connection?.requestEnded();
+    this.body.end();
+    shared.inflight--;
+    if (shared.draining) {
+      this.close = true;
+      if (shared.inflight === 0) shared.idle();
+    }
+    return response;
+  }
+
+  #count(status: number): void {
+    const seconds = (this.#shared.clock.monotonicMs() - this.body.startedMs) / 1_000;
+    this.#shared.metrics.requestFinished(this.label, status, seconds, this.body.bytesArrived);
+  }
+}

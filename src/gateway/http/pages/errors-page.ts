@@ -1,0 +1,143 @@
+// Makes the page that the `type` of a problem leads to: what each error and warning means and what
+// to do about it. The page is made once, of the tables of errors and warnings. Nothing that a
+// client sent is ever in it, and it loads and runs nothing.
+
+import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/base/errors.ts";
+import { dropTable, warningTable } from "../../../platform/base/warnings.ts";
+import { type FixedAnswer, fixedPage } from "./fixed-answer.ts";
+
+export const errorsPath = "/docs/errors";
+
+/**
+ * Returns the `type` of a problem: where the page says what its code means. A relative reference
+ * leads to this gateway (RFC 9457, 3.1.1).
+ */
+export function problemType(code: ErrorCode): string {
+  return `${errorsPath}#${code}`;
+}
+
+const style = `
+:root { color-scheme: light dark; --line: #d5dae1; --soft: #5b6676; --accent: #0b66c3; }
+@media (prefers-color-scheme: dark) {
+  :root { --line: #313a46; --soft: #9aa7b8; --accent: #6cb2ff; }
+}
+body { max-width: 46rem; margin: 0 auto; padding: 1rem; font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; }
+h2 { margin: 2.5rem 0 0; padding-top: 1rem; border-top: 1px solid var(--line); font-size: 1.2rem; }
+h3 { margin: 1.75rem 0 0.25rem; font-size: 1rem; overflow-wrap: anywhere; scroll-margin-top: 1rem; }
+h3:target { outline: 2px solid var(--accent); outline-offset: 6px; border-radius: 2px; }
+p, ul { margin: 0.35rem 0; }
+code { font: 0.92em ui-monospace, monospace; overflow-wrap: anywhere; }
+pre {
+  margin: 0.5rem 0; padding: 0.75rem; overflow-x: auto;
+  border: 1px solid var(--line); border-radius: 6px;
+}
+nav ul { display: flex; flex-wrap: wrap; gap: 0.15rem 0.9rem; padding: 0; list-style: none; }
+a { color: var(--accent); }
+.soft { color: var(--soft); }
+`;
+
+const statusWords: Record<ErrorRow["status"], string> = {
+  400: "what was sent cannot be read, or is no event",
+  401: "whose it is cannot be told",
+  404: "there is nothing at the path",
+  405: "the path takes another method",
+  413: "too much at once",
+  415: "an encoding that is not known",
+  429: "over the project's quota",
+  503: "not now",
+};
+
+export function errorsPage(): FixedAnswer {
+  return fixedPage(pageText(), { style, cachedSeconds: 3_600 });
+}
+
+function pageText(): string {
+  const codes = Object.keys(errorTable) as ErrorCode[];
+  const statuses = [...new Set(codes.map((code) => errorTable[code].status))];
+  const sections = statuses.map((status) => {
+    const own = codes.filter((code) => errorTable[code].status === status).map(errorText);
+    return `<h2>${status}: ${escaped(statusWords[status])}</h2>\n${own.join("\n")}`;
+  });
+  const drops = Object.entries(dropTable).map(([code, { when, remedy }]) =>
+    noteText(code, when, remedy),
+  );
+  const warnings = Object.entries(warningTable).map(([code, { when, remedy }]) =>
+    noteText(code, when, remedy),
+  );
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Penstock: errors</title>
+<style>${style}</style>
+</head>
+<body>
+<h1>What Penstock answers, and what to do</h1>
+<p>An error is <code>application/problem+json</code>. Its <code>code</code> is one of those below, its <code>type</code> leads to it, and
+its <code>detail</code> says what was wrong with this request.</p>
+<nav aria-label="Codes"><ul>
+${[...codes, ...Object.keys(dropTable), ...Object.keys(warningTable)].map((code) => `<li><a href="#${code}"><code>${code}</code></a></li>`).join("\n")}
+</ul></nav>
+${sections.join("\n")}
+<h2>Left out of a 200</h2>
+<p>These stand in <code>warnings</code>, with the index of the event: it is not stored, its neighbours are.</p>
+${drops.join("\n")}
+<h2>Stored, with a warning</h2>
+<p>These stand in <code>warnings</code> too, or in the newer protocol in the <code>details</code> of a <code>warning</code>: the event is
+stored, but not all is as it was meant.</p>
+${warnings.join("\n")}
+</body>
+</html>
+`;
+}
+
+function errorText(code: ErrorCode): string {
+  const { status, title, when, remedy } = errorTable[code];
+  const meaning = sentence(when);
+  // Some titles say all that there is to say.
+  const more = meaning === `${title}.` ? "" : ` ${escaped(meaning)}`;
+  return `<h3 id="${code}"><code>${code}</code></h3>
+<p><strong>${escaped(title)}.</strong>${more}</p>
+<p>${escaped(remedy)}</p>
+<p class="soft">${retryWords(status)}</p>`;
+}
+
+function noteText(code: string, when: string, remedy: string): string {
+  return `<h3 id="${code}"><code>${code}</code></h3>\n<p>${escaped(sentence(when))}</p>\n<p>${escaped(remedy)}</p>`;
+}
+
+function retryWords(status: ErrorRow["status"]): string {
+  switch (status) {
+    case 413:
+      return "Send it again in smaller parts.";
+    case 429:
+    case 503:
+      return "Send it again after <code>Retry-After</code>.";
+    default:
+      return "Sent again unchanged it gets the same answer.";
+  }
+}
+
+/**
+ * Whether the words begin with code, or with a name as clients write it: its small letter stays,
+ * even where a sentence begins.
+ */
+function isNameFirst(words: string): boolean {
+  return /^(?:\$|[a-z]+_[a-z]|(?:properties|timestamp|offset|uuid|trace)\b)/.test(words);
+}
+
+/** A sentence of what stands in a table as a clause. */
+export function sentence(words: string): string {
+  const first = isNameFirst(words) ? words : `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+  return `${first}${words.endsWith(".") ? "" : "."}`;
+}
+
+function escaped(text: string): string {
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
+}

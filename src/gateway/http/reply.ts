@@ -1,0 +1,355 @@
+// Writes what goes back over the wire: 200 texts, problem details (RFC 9457), CORS headers. Decides
+// nothing about requests and counts nothing. A response is written in one cork, so that it is one
+// system call.
+
+import { STATUS_CODES } from "node:http";
+import {
+  type ErrorCode,
+  type ErrorRow,
+  errorTable,
+  type Problem,
+} from "../../platform/base/errors.ts";
+import type { IntakeReport, Lane } from "../../platform/base/types.ts";
+import { problemType } from "./pages/errors-page.ts";
+import { JSON_TYPE } from "./pages/fixed-answer.ts";
+import type { HttpResponse } from "./uws.ts";
+
+const PROBLEM_TYPE = "application/problem+json";
+const RETRY_AFTER_SECONDS_MAX = 60;
+/**
+ * Retry-After is one of this many consecutive seconds, drawn at random from the first that makes
+ * sense on: clients refused at once do not all come back at once.
+ */
+const RETRY_AFTER_SPREAD = 5;
+/**
+ * With these codes Retry-After is as long as what the request needs of the store has been away, and up to half as long again.
+ * SDKs on phones drop all that they hold at the fourth failure in a row: with a constant time, an
+ * outage of four such times would cost them everything.
+ */
+const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
+  "unavailable",
+  "timeout",
+  "store_full",
+  "overloaded",
+]);
+/** After a long outage, clients come back within this many seconds of one another. */
+const AWAY_SPREAD_MAX = 21;
+const PREFLIGHT_SECONDS = "86400";
+export const allowedMethods = "GET, POST, OPTIONS";
+const v1Methods = "POST, OPTIONS";
+
+/** Names the methods that paths for events take. */
+export function methodsAt(isV1: boolean): string {
+  return isV1 ? v1Methods : allowedMethods;
+}
+
+const statusLines = {
+  200: "200 OK",
+  204: "204 No Content",
+  304: "304 Not Modified",
+  400: "400 Bad Request",
+  401: "401 Unauthorized",
+  404: "404 Not Found",
+  405: "405 Method Not Allowed",
+  413: "413 Content Too Large",
+  415: "415 Unsupported Media Type",
+  429: "429 Too Many Requests",
+  503: "503 Service Unavailable",
+} as const satisfies Record<200 | 204 | 304 | ErrorRow["status"], string>;
+
+/** The status line of any status, as of an answer that is passed on. */
+export function statusLineOf(status: number): string {
+  const known: Readonly<Record<number, string>> = statusLines;
+  return known[status] ?? `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
+}
+
+/**
+ * `to be closed`: the answer is whole, but uWS does not close the connection. The caller is to
+ * close it once the client has had the time to.
+ */
+export type Written = "done" | "to be closed";
+
+/** What a request needs of the store, as far as it is known: a lane is known with its project. */
+interface StoreNeeds {
+  readonly lane: Lane | undefined;
+  readonly projectId: string;
+}
+
+/**
+ * Returns for how long the stream of the project's events has been away; for how long the whole
+ * store has been if the lane is not known. 0 while it is there.
+ */
+export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
+
+interface ReplyOptions extends StoreNeeds {
+  /** The request's Origin header, "" for none. CORS headers mirror it. */
+  readonly origin: string;
+  /** Close the connection once this is sent. */
+  readonly close: boolean;
+  /** The request was a HEAD: headers only. */
+  readonly headOnly: boolean;
+  /** Problems are written in the form of the newer protocol. */
+  readonly isV1: boolean;
+}
+
+interface Preflight {
+  readonly origin: string;
+  /** The headers that the browser means to send. */
+  readonly requestedHeaders: string;
+  /** The methods that the path takes. */
+  readonly allow: string;
+}
+
+const noOptions: ReplyOptions = {
+  ...{ origin: "", close: false, headOnly: false, isV1: false },
+  ...{ lane: undefined, projectId: "" },
+};
+
+interface EventResultsText {
+  readonly text: Buffer;
+  readonly hasRetry: boolean;
+}
+
+/**
+ * Writes answers. One writer serves the whole server, so that the usual answers need no closure
+ * each.
+ */
+export class ReplyWriter {
+  readonly #random: () => number;
+  readonly #awayMs: AwayMs;
+  #response: HttpResponse | undefined;
+  #code: ErrorCode | undefined;
+  #allow = allowedMethods;
+  #retryAfterMs = 0;
+  #body = "";
+  /** The last problem answered, and its text: a flood of requests is refused for one reason. */
+  #problem: Problem | undefined;
+  #problemText = "";
+  #options: ReplyOptions = noOptions;
+  readonly #write = (): void => this.#writeCorked();
+
+  /**
+   * `random` returns a number from 0 to below 1: it spreads out the retries of clients refused
+   * together.
+   */
+  constructor({ random, awayMs }: { random: () => number; awayMs: AwayMs }) {
+    this.#random = random;
+    this.#awayMs = awayMs;
+  }
+
+  stored(response: HttpResponse, report: IntakeReport, options: ReplyOptions): void {
+    this.#send(response, undefined, storedText(report), options);
+  }
+
+  /** Answers with a text that says what became of each event of a request. */
+  results(
+    response: HttpResponse,
+    { text, hasRetry }: EventResultsText,
+    options: ReplyOptions,
+  ): void {
+    response.cork(() => {
+      this.writeResultsHead(response, hasRetry, options);
+      response.end(text, options.close);
+    });
+  }
+
+  /** Answers 204 to a client that reads no body: a beacon, which a page sends as it is left. */
+  nothing(response: HttpResponse, { origin, close }: ReplyOptions): Written {
+    response.cork(() => {
+      response.writeStatus(statusLines[204]);
+      if (origin !== "") writeCorsHeaders(response, origin);
+      // A 204 has no Content-Length (RFC 9110, 8.6).
+      if (close) endHead(response);
+      else response.endWithoutBody();
+    });
+    return close ? "to be closed" : "done";
+  }
+
+  problem(response: HttpResponse, problem: Problem, options: ReplyOptions): Written {
+    this.#retryAfterMs = problem.retryAfterMs ?? 0;
+    this.#allow = problem.allow ?? methodsAt(options.isV1);
+    if (options.isV1) {
+      return this.#send(response, problem.code, v1ProblemText(problem), options);
+    }
+    if (!isSaidAs(problem, this.#problem)) {
+      this.#problem = problem;
+      this.#problemText = problemText(problem);
+    }
+    return this.#send(response, problem.code, this.#problemText, options);
+  }
+
+  /** The connection ends with the answer: a preflight says nowhere where it ends. */
+  preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
+    response.writeHeader("Allow", allow);
+    if (origin !== "") {
+      writeCorsHeaders(response, origin);
+      // Except in the newer protocol, GET and POST are both allowed here, even where the path takes
+      // only one of them. The browser then sends the request, and the page can read the 405 that
+      // names the right methods.
+      response.writeHeader(
+        "Access-Control-Allow-Methods",
+        allow === v1Methods ? allow : allowedMethods,
+      );
+      if (requestedHeaders !== "")
+        response.writeHeader("Access-Control-Allow-Headers", requestedHeaders);
+      response.writeHeader("Access-Control-Max-Age", PREFLIGHT_SECONDS);
+    }
+    response.end("", true);
+  }
+
+  #send(
+    response: HttpResponse,
+    code: ErrorCode | undefined,
+    body: string,
+    options: ReplyOptions,
+  ): Written {
+    this.#response = response;
+    this.#code = code;
+    this.#body = body;
+    this.#options = options;
+    response.cork(this.#write);
+    this.#response = undefined;
+    return options.headOnly && options.close ? "to be closed" : "done";
+  }
+
+  #writeCorked(): void {
+    const response = this.#response;
+    if (response === undefined) return;
+    const { origin, close, headOnly } = this.#options;
+    if (this.#code === undefined) {
+      response.writeHeader("Content-Type", JSON_TYPE);
+    } else {
+      this.#writeProblemHead(response, this.#code, this.#options.isV1);
+    }
+    if (origin !== "") writeCorsHeaders(response, origin);
+    if (headOnly) {
+      // The length is written as a header, because `endWithoutBody(length)` makes uWS wait for a
+      // body, which the answer to a HEAD does not have.
+      response.writeHeader("Content-Length", String(Buffer.byteLength(this.#body)));
+      if (close) endHead(response);
+      else response.endWithoutBody();
+    } else {
+      response.end(this.#body, close);
+    }
+  }
+
+  #writeProblemHead(response: HttpResponse, code: ErrorCode, isV1: boolean): void {
+    const { status } = errorTable[code];
+    response
+      .writeStatus(statusLines[status])
+      .writeHeader("Content-Type", isV1 ? JSON_TYPE : PROBLEM_TYPE);
+    if (status === 405) response.writeHeader("Allow", this.#allow);
+    if (status === 429 || status === 503)
+      response.writeHeader("Retry-After", this.#retryAfter(code));
+  }
+
+  /** Writes status and headers of an answer that says what became of each event. */
+  writeResultsHead(
+    response: HttpResponse,
+    hasRetry: boolean,
+    { origin, lane, projectId }: Pick<ReplyOptions, "origin"> & StoreNeeds,
+  ): void {
+    response.writeHeader("Content-Type", JSON_TYPE);
+    if (hasRetry)
+      response.writeHeader("Retry-After", this.#retryAfterAway(this.#awayMs(lane, projectId)));
+    if (origin !== "") writeCorsHeaders(response, origin);
+  }
+
+  #retryAfter(code: ErrorCode): string {
+    const { lane, projectId } = this.#options;
+    const awayMs = storeAwayCodes.has(code) ? this.#awayMs(lane, projectId) : 0;
+    if (storeAwayCodes.has(code) && (code !== "overloaded" || awayMs > 0))
+      return this.#retryAfterAway(Math.max(this.#retryAfterMs, awayMs));
+    return this.#spread(this.#retryAfterMs, RETRY_AFTER_SPREAD);
+  }
+
+  #retryAfterAway(ms: number): string {
+    return this.#spread(ms, Math.max(2, Math.floor(ms / 2_000) + 1));
+  }
+
+  /** One of `spread` consecutive seconds from the first that is not before `ms`. */
+  #spread(ms: number, spread: number): string {
+    const spreadMax = Math.min(spread, AWAY_SPREAD_MAX);
+    const first = Math.min(
+      Math.max(1, Math.ceil(ms / 1_000)),
+      RETRY_AFTER_SECONDS_MAX - spreadMax + 1,
+    );
+    return String(first + Math.floor(this.#random() * spreadMax));
+  }
+}
+
+/**
+ * Ends an answer that is only a head, on a connection that is to end. Where uWS closes a
+ * connection, it writes a length of 0. A 204 or 304 has no length, though, and a HEAD another. So
+ * the head is ended here, by a line break in its last header, behind the Date that uWS would add
+ * itself. For uWS the answer has not ended: a further request on the connection makes uWS end it;
+ * without one the caller does.
+ */
+export function endHead(response: HttpResponse): void {
+  response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");
+}
+
+/** Lets the page that asked read the answer. */
+export function writeCorsHeaders(response: HttpResponse, origin: string): void {
+  response
+    .writeHeader("Access-Control-Allow-Origin", origin)
+    .writeHeader("Access-Control-Allow-Credentials", "true")
+    .writeHeader("Access-Control-Expose-Headers", "Retry-After")
+    .writeHeader("Vary", "Origin, Access-Control-Request-Headers");
+}
+
+// Texts end in a line feed, so that what a terminal shows next begins on a line of its own.
+const ONE_STORED = '{"status":"Ok","accepted":1,"dropped":0}\n';
+
+function storedText(report: IntakeReport): string {
+  const { accepted, dropped, errorsTotal, warningsTotal } = report;
+  if (errorsTotal === 0 && warningsTotal === 0) {
+    if (accepted === 1 && dropped === 0) return ONE_STORED;
+    return `{"status":"Ok","accepted":${accepted},"dropped":${dropped}}\n`;
+  }
+  // What is undefined is left out.
+  const text = JSON.stringify({
+    status: "Ok",
+    accepted,
+    dropped,
+    errors: errorsTotal > 0 ? report.errors : undefined,
+    errors_total: errorsTotal > 0 ? errorsTotal : undefined,
+    warnings: warningsTotal > 0 ? report.warnings : undefined,
+    warnings_total: warningsTotal > 0 ? warningsTotal : undefined,
+  });
+  return `${text}\n`;
+}
+
+/** Says whether both problems have the same text. */
+function isSaidAs(problem: Problem, other: Problem | undefined): boolean {
+  return (
+    problem.code === other?.code &&
+    problem.detail === other.detail &&
+    problem.excerpt === other.excerpt &&
+    problem.errors === other.errors
+  );
+}
+
+function v1ProblemText(problem: Problem): string {
+  return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
+}
+
+/** Returns the text for the sender. Nobody else may read it: `excerpt` quotes what was sent. */
+function detailOf({ detail, excerpt = "" }: Problem): string {
+  return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
+}
+
+function problemText(problem: Problem): string {
+  const { code, errors, errorsTotal } = problem;
+  const { status, title } = errorTable[code];
+  const text = JSON.stringify({
+    type: problemType(code),
+    title,
+    status,
+    code,
+    detail: detailOf(problem),
+    errors,
+    errors_total: errors === undefined ? undefined : (errorsTotal ?? errors.length),
+  });
+  return `${text}\n`;
+}

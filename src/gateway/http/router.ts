@@ -1,0 +1,210 @@
+// Finds what there is at a path: events are taken, an SDK is answered, or there is nothing. Tells
+// the server what the path and the method say of a request; the server begins the request.
+
+import type { Problem } from "../../platform/base/errors.ts";
+import type { Route } from "../../platform/base/types.ts";
+import type { PassedKind } from "../upstream/labels.ts";
+import { passedKindOf, passedQuery, plainlySpelt } from "../upstream/passed-path.ts";
+import type { ConversionKind } from "./conversion/converter.ts";
+import { conversionAt, endpoints, type RouteLabel, withOneSlash } from "./endpoints.ts";
+import { namedPath } from "./named-path.ts";
+import { NearPaths } from "./near-path.ts";
+import type { FixedAnswer } from "./pages/fixed-answer.ts";
+import type { StaticFiles } from "./pages/static-files.ts";
+import { allowedMethods, methodsAt } from "./reply.ts";
+import { createSdkRequests, type SdkRequests, sdkPaths } from "./sdk-requests.ts";
+import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
+
+/** What the path and the method alone tell of a request. */
+export interface Routed {
+  readonly label: RouteLabel;
+  /** The path as it may be shown to people: cut short, and without what may be a key. */
+  readonly path: string;
+  /**
+   * An answer that is settled already, and given once the body has come: a problem, or the answer
+   * of a path that takes no events. It depends neither on the body nor on the store.
+   */
+  readonly verdict?: Problem | FixedAnswer;
+  /** The body is in another form than those of most paths. */
+  readonly conversion?: ConversionKind;
+  /** The request is a GET: its events can only be in the query. */
+  readonly isGet?: boolean;
+  /** The request is a HEAD: its answer has no body. */
+  readonly headOnly?: boolean;
+}
+
+/** A request that the upstream answers. */
+export interface Passed extends Routed {
+  readonly label: PassedKind;
+  /** The path as it goes on, without the query. */
+  readonly passedPath: string;
+  readonly passedQuery: string;
+  /** What is answered here where the upstream says nothing, in place of a problem. */
+  readonly own: FixedAnswer | undefined;
+}
+
+export interface RoutedPreflight extends Routed {
+  /** The methods that the path takes, as `Allow` names them. */
+  readonly allow: string;
+}
+
+interface RouterOptions {
+  /** The scripts that pages load from here; undefined where there are none. */
+  readonly files: StaticFiles | undefined;
+  /** Milliseconds since the epoch. */
+  readonly wallMs: () => number;
+  begin(response: HttpResponse, request: HttpRequest, routed: Routed): void;
+  preflight(response: HttpResponse, request: HttpRequest, routed: RoutedPreflight): void;
+  /** Passes a request on; undefined where there is no upstream. */
+  readonly pass:
+    | ((response: HttpResponse, request: HttpRequest, passed: Passed) => void)
+    | undefined;
+}
+
+const routes: ReadonlyMap<string, Route> = new Map(endpoints);
+/** One of these may be suggested for a path at which there is nothing. */
+const eventPaths = endpoints.map(([path]) => path);
+const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
+/** Probes and scrapers ask for these paths, sometimes at this port instead of the admin port. */
+const operatorPaths: ReadonlySet<string> = new Set([
+  "/metrics",
+  "/livez",
+  "/readyz",
+  "/healthz",
+  "/health",
+]);
+/** Without its script a page sends nothing; and SDKs take an error's body for the payload. */
+const hasOwnAnswer = /^\/(?:array|static)\/.*\.js$|\/remote_config\/?$/;
+const passedMethods = "GET, HEAD, POST, OPTIONS";
+const METHOD_NOT_ALLOWED: Problem = { code: "method_not_allowed", detail: "Send events with POST" };
+
+export class Router {
+  readonly #options: RouterOptions;
+  readonly #sdk: SdkRequests;
+  readonly #nearPaths = new NearPaths();
+
+  constructor(options: RouterOptions) {
+    const { files, wallMs } = options;
+    this.#options = options;
+    this.#sdk = createSdkRequests({ files, nearPaths: this.#nearPaths, wallMs });
+  }
+
+  /** Puts the routes on an app. */
+  prepare(app: TemplatedApp): void {
+    const { begin, preflight } = this.#options;
+    for (const [path, label] of endpoints) {
+      const posted = postedTo(label, path);
+      const got: Routed = { label, path, isGet: true };
+      const isPostAlone = takesPostAlone(posted);
+      const asked = { label, path, allow: methodsAt(isPostAlone) };
+      app.post(path, (response, request) => begin(response, request, posted));
+      if (!isPostAlone) app.get(path, (response, request) => begin(response, request, got));
+      app.options(path, (response, request) => preflight(response, request, asked));
+      app.any(path, (response, request) =>
+        begin(response, request, refusedMethod(request, posted)),
+      );
+    }
+    app.any("/*", (response, request) => this.#elsewhere(response, request));
+  }
+
+  /**
+   * Takes a request at a path without a route on the app: one for events with more slashes before
+   * it, one that SDKs or browsers ask for, or one at which there is nothing.
+   */
+  #elsewhere(response: HttpResponse, request: HttpRequest): void {
+    const url = withOneSlash(request.getUrl());
+    const route = routes.get(url);
+    if (route !== undefined) {
+      this.#takeAt(response, request, { label: route, path: url });
+      return;
+    }
+    const { begin, preflight } = this.#options;
+    if (this.#isPassed(response, request, url)) return;
+    const found = this.#sdk.routeOf(url);
+    const nowhere = { label: "other", path: namedPath(url), allow: allowedMethods } as const;
+    if (request.getMethod() === "options") {
+      preflight(response, request, found ?? nowhere);
+      return;
+    }
+    const headOnly = request.getMethod() === "head";
+    if (found === undefined) {
+      const path = namedPath(request.getUrl());
+      const verdict = this.#nothingAt(path, request.getUrl());
+      begin(response, request, { label: "other", path, verdict, headOnly });
+    } else {
+      const { label, path } = found;
+      begin(response, request, { label, path, verdict: found.answerTo(request), headOnly });
+    }
+  }
+
+  /** Passes the request on, if it is one of those that the upstream answers. */
+  #isPassed(response: HttpResponse, request: HttpRequest, url: string): boolean {
+    const { pass, preflight } = this.#options;
+    const label = pass === undefined ? undefined : passedKindOf(url);
+    if (pass === undefined || label === undefined) return false;
+    const method = request.getMethod();
+    const path = namedPath(url);
+    if (method === "options") {
+      preflight(response, request, { label, path, allow: passedMethods });
+      return true;
+    }
+    const query = passedQuery(request.getQuery() ?? "");
+    if (!["get", "head", "post"].includes(method) || query === undefined) return false;
+    const headOnly = method === "head";
+    const here = hasOwnAnswer.test(url) ? this.#sdk.routeOf(url)?.answerTo(request) : undefined;
+    const own = here !== undefined && "body" in here ? here : undefined;
+    const goesOn = { passedPath: plainlySpelt(url), passedQuery: query };
+    pass(response, request, { label, path, ...goesOn, own, headOnly });
+    return true;
+  }
+
+  /** Takes a request at a path for events that had more slashes before it. */
+  #takeAt(
+    response: HttpResponse,
+    request: HttpRequest,
+    at: { readonly label: Route; readonly path: string },
+  ): void {
+    const { begin, preflight } = this.#options;
+    const method = request.getMethod();
+    const { label, path } = at;
+    const posted = postedTo(label, path);
+    const isPostAlone = takesPostAlone(posted);
+    const allow = methodsAt(isPostAlone);
+    if (method === "options") preflight(response, request, { label, path, allow });
+    else if (method === "post") begin(response, request, posted);
+    else if (method === "get" && !isPostAlone)
+      begin(response, request, { label, path, isGet: true });
+    else begin(response, request, refusedMethod(request, posted));
+  }
+
+  /** `named` is `path` as it may be shown. */
+  #nothingAt(named: string, path: string): Problem {
+    if (operatorPaths.has(path)) {
+      const detail = `There is nothing at ${named} of this port: metrics and health are on the admin port, PENSTOCK_ADMIN_PORT`;
+      return { code: "not_found", detail };
+    }
+    const near = this.#nearPaths.find(path, eventPaths, otherPaths);
+    const meant = near === undefined ? "" : `; did you mean ${near}?`;
+    return {
+      code: "not_found",
+      detail: `There is nothing at ${named}: events go to /capture/ or /batch/${meant}`,
+    };
+  }
+}
+
+function postedTo(label: Route, path: string): Routed {
+  const conversion = conversionAt(path);
+  return conversion === undefined ? { label, path } : { label, path, conversion };
+}
+
+/** The newer protocol and converted bodies cannot come in a query. */
+function takesPostAlone({ label, conversion }: Routed): boolean {
+  return label === "v1" || conversion !== undefined;
+}
+
+function refusedMethod(request: HttpRequest, posted: Routed): Routed {
+  const { label, path } = posted;
+  const headOnly = request.getMethod() === "head";
+  const allow = methodsAt(takesPostAlone(posted));
+  return { label, path, verdict: { ...METHOD_NOT_ALLOWED, allow }, headOnly };
+}

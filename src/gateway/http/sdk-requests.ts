@@ -1,0 +1,256 @@
+// Answers requests of SDKs and browsers at paths that take no events: for flags, configuration and
+// scripts, and with recordings and logs, by a closed table from path to answer. Nothing is stored,
+// nothing waits for the store, and no body is read for what is in it.
+
+import type { Problem } from "../../platform/base/errors.ts";
+import { namedPath } from "./named-path.ts";
+import type { NearPaths } from "./near-path.ts";
+import { errorsPage, errorsPath } from "./pages/errors-page.ts";
+import { type FixedAnswer, JSON_TYPE, nosniff, SCRIPT_TYPE } from "./pages/fixed-answer.ts";
+import { favicon, frontPage, robots } from "./pages/front-page.ts";
+import { configJson, configScript, flagsJson } from "./pages/remote-config.ts";
+import type { StaticFiles } from "./pages/static-files.ts";
+import { percentDecoded } from "./percent-decoded.ts";
+import type { HttpRequest } from "./uws.ts";
+
+/** What kind of thing was asked for, as a bounded metrics label. */
+export type SdkRouteLabel = (typeof labels)[number];
+
+const labels = ["flags", "config", "static", "recordings", "logs", "features", "page"] as const;
+const labelSet: ReadonlySet<string> = new Set(labels);
+
+/** Says whether requests of the label are answered here, and take no events. */
+export function isSdkRoute(label: string): label is SdkRouteLabel {
+  return labelSet.has(label);
+}
+
+/** A path that is answered here. */
+interface SdkRoute {
+  readonly label: SdkRouteLabel;
+  /** The path as it was asked for, but without a key. */
+  readonly path: string;
+  /** The methods that the path takes, as `Allow` names them. */
+  readonly allow: string;
+  answerTo(request: HttpRequest): FixedAnswer | Problem;
+}
+
+export interface SdkRequests {
+  /** `path` is a URL's, without its query. Undefined where there is nothing at it. */
+  routeOf(path: string): SdkRoute | undefined;
+}
+
+interface Entry {
+  readonly label: SdkRouteLabel;
+  readonly methods: readonly string[];
+  readonly answer: (request: HttpRequest, nowMs: number) => FixedAnswer;
+}
+
+const errors = errorsPage();
+const read = ["get", "head"];
+const readOrSent = ["get", "head", "post"];
+/** An empty page of a list, as PostHog's API answers. */
+const emptyPage = '{"count":0,"next":null,"previous":null,"results":[]}';
+
+/**
+ * The answers by path. A slash at the end of a request's path is left out before it is looked up.
+ */
+const entries: Readonly<Record<string, Entry>> = {
+  "/flags": {
+    label: "flags",
+    methods: readOrSent,
+    answer: (request, nowMs) => flags(request, false, nowMs),
+  },
+  "/decide": {
+    label: "flags",
+    methods: readOrSent,
+    answer: (request, nowMs) => flags(request, true, nowMs),
+  },
+  "/flags/definitions": feature('{"flags":[],"group_type_mapping":{},"cohorts":{}}'),
+  "/api/feature_flag/local_evaluation": feature(
+    '{"flags":[],"group_type_mapping":{},"cohorts":{}}',
+  ),
+  "/api/feature_flag": feature(emptyPage),
+  "/api/surveys": feature('{"surveys":[],"survey_config":null}'),
+  "/api/early_access_features": feature('{"earlyAccessFeatures":[]}'),
+  "/api/web_experiments": feature('{"experiments":[]}'),
+  "/api/product_tours": feature('{"product_tours":[]}'),
+  "/s": dropped("recordings", '{"status":"Ok"}'),
+  "/i/v1/logs": dropped("logs", "{}"),
+  "/i/v1/traces": dropped("logs", "{}"),
+  "/i/v1/metrics": dropped("logs", "{}"),
+  "/i/v0/ai/otel/v1/logs": dropped("logs", "{}"),
+  "/i/v0/ai/otel/v1/metrics": dropped("logs", "{}"),
+  "/report": dropped("logs", "{}"),
+  "/": { label: "page", methods: read, answer: () => frontPage },
+  [errorsPath]: { label: "page", methods: read, answer: () => errors },
+  "/robots.txt": { label: "page", methods: read, answer: () => robots },
+  "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
+};
+
+/** The paths of `entries`, and those with a part that differs, for which a placeholder stands. */
+export const sdkPaths: readonly string[] = [
+  ...Object.keys(entries),
+  "/api/projects/{project}/feature_flags",
+  "/api/projects/{project}/feature_flags/{flag}/remote_config",
+  "/array/{key}/config",
+  "/array/{key}/config.js",
+  "/array/{key}/{script}",
+  "/static/{script}",
+  "/static/{version}/{script}",
+];
+
+const noPayload = feature("null");
+const noFlags = feature(emptyPage);
+
+/** Matches the paths that hold a key. Each character of it may be percent-encoded. */
+const ofKey =
+  /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
+/** Matches the keys that a project may have. */
+const isKey = /^[!-~]{1,200}$/;
+/**
+ * Matches the paths at which SDKs ask for the encrypted payload of a flag. They read the answer's
+ * body as the payload, whatever its status.
+ */
+const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
+const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
+const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
+
+interface SdkRequestsOptions {
+  /** The scripts of posthog-js; undefined where they are not served. */
+  readonly files: StaticFiles | undefined;
+  readonly nearPaths: NearPaths;
+  /** Milliseconds since the epoch. */
+  readonly wallMs: () => number;
+}
+
+export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptions): SdkRequests {
+  const scripts = (files?.names ?? []).map((name) => `/static/${name}`);
+
+  function routeOf(url: string): SdkRoute | undefined {
+    const path = url.length > 1 && url.endsWith("/") ? url.slice(0, -1) : url;
+    const entry = Object.hasOwn(entries, path) ? entries[path] : undefined;
+    if (entry !== undefined) return routed(entry, url);
+    if (ofPayload.test(path)) return routed(noPayload, namedPath(url));
+    if (ofFlags.test(path)) return routed(noFlags, namedPath(url));
+    const [, segment, asked] = ofKey.exec(path) ?? [];
+    const key = segment === undefined ? undefined : keyIn(segment);
+    if (key !== undefined && asked === "config")
+      return routed(configAs(JSON_TYPE, configJson(key)), namedPath(url));
+    if (key !== undefined && asked === "config.js")
+      return routed(configAs(SCRIPT_TYPE, configScript(key)), namedPath(url));
+    const script = key === undefined ? ofScript.exec(path)?.[1] : asked;
+    if (script === undefined) return undefined;
+    return scriptAt(namedPath(url), script);
+  }
+
+  function routed({ label, methods, answer }: Entry, path: string): SdkRoute {
+    const answerTo = (request: HttpRequest) =>
+      ifTaken(request, methods, () => answer(request, wallMs()));
+    return { label, path, allow: allowOf(methods), answerTo };
+  }
+
+  function scriptAt(path: string, name: string): SdkRoute {
+    const answerTo = (request: HttpRequest) => {
+      const answer = files?.answer(name, {
+        ifNoneMatch: request.getHeader("if-none-match"),
+        acceptEncoding: request.getHeader("accept-encoding"),
+      });
+      // A script that is not there is answered 404 for every method.
+      return answer === undefined ? noScript(path, name) : ifTaken(request, read, () => answer);
+    };
+    return { label: "static", path, allow: allowOf(read), answerTo };
+  }
+
+  function noScript(path: string, name: string): Problem {
+    const near = nearPaths.find(`/static/${name}`, scripts);
+    const meant = near === undefined ? "" : `; did you mean ${near}?`;
+    return {
+      code: "not_found",
+      detail: `There is nothing at ${path}: ${whyNoScript(files)}${meant}`,
+    };
+  }
+
+  return { routeOf };
+}
+
+function ifTaken(
+  request: HttpRequest,
+  methods: readonly string[],
+  answer: () => FixedAnswer,
+): FixedAnswer | Problem {
+  if (methods.includes(request.getMethod())) return answer();
+  const allow = allowOf(methods);
+  const instead = request.getMethod() === "post" ? ": events go to /capture/ or /batch/" : "";
+  return { code: "method_not_allowed", detail: `This path takes ${allow}${instead}`, allow };
+}
+
+function allowOf(methods: readonly string[]): string {
+  return [...methods, "options"].join(", ").toUpperCase();
+}
+
+/** Returns the key in a path's segment; undefined for a key that no project can have. */
+function keyIn(segment: string): string | undefined {
+  const key = percentDecoded(segment);
+  return isKey.test(key) ? key : undefined;
+}
+
+/**
+ * Answers for a feature that does not exist with an empty list or null, in the form its SDK reads.
+ */
+function feature(body: string): Entry {
+  const answer = json(body);
+  return { label: "features", methods: readOrSent, answer: () => answer };
+}
+
+/** Answers as if the body were kept. It is thrown away. */
+function dropped(label: SdkRouteLabel, body: string): Entry {
+  const answer = json(body);
+  const silent: FixedAnswer = { status: 204, headers: [], body: "" };
+  return {
+    label,
+    methods: ["get", "head", "post"],
+    answer: (request) => (request.getQuery("beacon") === "1" ? silent : answer),
+  };
+}
+
+function json(body: string): FixedAnswer {
+  return {
+    status: 200,
+    headers: [["Content-Type", JSON_TYPE], nosniff, ["Cache-Control", "no-store"]],
+    body: `${body}\n`,
+  };
+}
+
+function flags(request: HttpRequest, isDecide: boolean, nowMs: number): FixedAnswer {
+  const version = Number.parseInt(request.getQuery("v") ?? "", 10);
+  const asked = {
+    version: version > 0 ? version : 1,
+    withConfig: request.getQuery("config") === "true",
+    isDecide,
+  };
+  return {
+    status: 200,
+    headers: [["Content-Type", JSON_TYPE], nosniff, ["Cache-Control", "no-store"]],
+    body: flagsJson(asked, nowMs),
+  };
+}
+
+function configAs(type: string, body: string): Entry {
+  const answer: FixedAnswer = {
+    status: 200,
+    headers: [
+      ["Content-Type", type],
+      nosniff,
+      ["Cache-Control", "public, max-age=300"],
+      ["Cross-Origin-Resource-Policy", "cross-origin"],
+    ],
+    body,
+  };
+  return { label: "config", methods: read, answer: () => answer };
+}
+
+function whyNoScript(files: StaticFiles | undefined): string {
+  return files === undefined
+    ? "the SDK's scripts are not here: name the folder of the npm package posthog-js in PENSTOCK_POSTHOG_JS, and start anew"
+    : `posthog-js ${files.version}, which is served here, has no such script`;
+}

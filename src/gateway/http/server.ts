@@ -1,0 +1,412 @@
+// The public port: begins each request, refuses at the head what needs no body to be refused,
+// listens and drains. Knows nothing of events: bodies go to the intake, answers come back through
+// the exchange. The router tells what there is at a path.
+
+import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
+import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
+import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
+import type { Log } from "../../platform/base/log.ts";
+import { TurnBudget } from "../../platform/base/turn-budget.ts";
+import type { Admission, Intake, Peek } from "../../platform/base/types.ts";
+import { bodyTooLarge, problemOf, unsupportedEncoding } from "../body/body-problems.ts";
+import { BodyReader } from "../body/body-reader.ts";
+import { ChunkSenders } from "../body/chunk-senders.ts";
+import { ChunkTurns } from "../body/chunk-turns.ts";
+import { GrowingBodies } from "../body/growing-bodies.ts";
+import { Layer } from "../body/payload-form.ts";
+import type { QuickInflater } from "../body/quick-inflation.ts";
+import type { PassThrough } from "../upstream/pass-through.ts";
+import { passerOf } from "../upstream/passer.ts";
+import { signatureMs } from "./certificate.ts";
+import { AddressSource, type AddressSourceConfig } from "./client/address-source.ts";
+import type { ConnectionAddon } from "./client/connection-id.ts";
+import type { ConnectionLimits } from "./client/connection-limits.ts";
+import { handshakesPerTurn } from "./client/new-connections.ts";
+import { UnreadAnswers } from "./client/unread-answers.ts";
+import { conversionOf } from "./conversion/converter.ts";
+import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "./exchange.ts";
+import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
+import { framingOf } from "./framing.ts";
+import { type CertificateFiles, Listener, type PortSharing } from "./listener.ts";
+import { LongAnswers } from "./long-answers.ts";
+import type { StaticFiles } from "./pages/static-files.ts";
+import { readQuery } from "./query.ts";
+import { type AwayMs, ReplyWriter } from "./reply.ts";
+import { type Routed, type RoutedPreflight, Router } from "./router.ts";
+import { isSdkRoute } from "./sdk-requests.ts";
+import type { HttpRequest, HttpResponse } from "./uws.ts";
+import { isV1Encoding, readV1Head } from "./v1-head.ts";
+
+interface HttpServerOptions {
+  readonly config: AddressSourceConfig & {
+    readonly bodyBytesMax: number;
+    readonly inflatedBytesMax: number;
+    readonly requestTimeoutMs: number;
+  };
+  readonly intake: Intake;
+  readonly admission: Admission;
+  readonly metrics: HttpMetrics;
+  readonly clientWarnings?: ClientWarningTaker;
+  /** Without it small gzip bodies take longer. */
+  readonly inflater?: QuickInflater | undefined;
+  /** Without it no body has a hint. */
+  readonly peek?: Peek | undefined;
+  readonly log: Pick<Log, "error">;
+  readonly clock: Clock;
+  /** Milliseconds for which this thread had a processor; `clock.monotonicMs` unless given. */
+  readonly workMs?: (() => number) | undefined;
+  /** Returns a number from 0 to below 1. */
+  readonly random: () => number;
+  /**
+   * The code to refuse every request with for now that announces so many bytes, before its body is
+   * read.
+   */
+  readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
+  /** For how many milliseconds the store has been away, 0 while it is there. */
+  readonly awayMs?: AwayMs;
+  /**
+   * With it the client's address is read once for each connection, without it for each request. A
+   * part of it may be absent: what needs that part is off.
+   */
+  readonly connection?:
+    | { [Part in keyof ConnectionAddon]?: ConnectionAddon[Part] | undefined }
+    | undefined;
+  /** The scripts that pages load from here; undefined where there are none. */
+  readonly files?: StaticFiles | undefined;
+  /** Answers what is no event; undefined: that is answered here. */
+  readonly passThrough?: PassThrough | undefined;
+  /** With these files the port speaks TLS, and nothing else. */
+  readonly certificate?: CertificateFiles | undefined;
+}
+
+/**
+ * A drain waits until no request has come for so long. A client that had its last answer just
+ * before may send its next request on the same connection: it gets an answer, not a reset. Every
+ * answer of a drain ends its connection, so each sends one more at most.
+ */
+const lingerMs = 100;
+const lingerMsMax = 2_000;
+
+/** Clients that wait for a 100 with long bodies alone do so from 1 KiB on (curl), or more. */
+const EXPECTED_BYTES_MIN = 1_023;
+const CONTINUE = "100-continue";
+
+const NOTHING_SENT: Problem = {
+  code: "empty_body",
+  detail: "A GET has its events in the query, as data=...: send them so, or with POST in the body",
+};
+
+export class HttpServer {
+  /**
+   * How many connections are open, how many may be, and how many were closed for being over a
+   * limit.
+   */
+  readonly connections: ConnectionLimits;
+  /** What clients have not read; undefined without the addon. */
+  readonly unread: UnreadAnswers | undefined;
+  readonly #options: HttpServerOptions;
+  readonly #shared: ExchangeShared;
+  readonly #reader: BodyReader;
+  readonly #clients: AddressSource;
+  readonly #listener: Listener;
+  /** How many requests have begun. */
+  #begun = 0;
+
+  constructor(options: HttpServerOptions) {
+    const { config, connection, files, log } = options;
+    this.#options = options;
+    this.unread = unreadOf(options);
+    this.#shared = sharedOf(options, this.unread);
+    this.#reader = new BodyReader({
+      ...config,
+      growing: this.#shared.growing,
+      chunks: this.#shared.chunks,
+      intake: options.intake,
+      inflater: options.inflater,
+      log,
+      monotonicMs: () => options.clock.monotonicMs(),
+    });
+    const { connectionId } = connection ?? {};
+    this.#clients = new AddressSource(config, { connectionId, unread: this.unread, log });
+    this.connections = this.#clients.limits;
+    this.#measureHandshakes();
+    const { passThrough } = options;
+    const begin = (response: HttpResponse, request: HttpRequest, routed: Routed) =>
+      this.#begin(response, request, routed);
+    const router = new Router({
+      files,
+      wallMs: () => options.clock.wallMs(),
+      begin,
+      preflight: (response, request, routed) => this.#preflight(response, request, routed),
+      pass: passThrough && passerOf(passThrough, begin, this.#shared.long),
+    });
+    this.#listener = new Listener(
+      (app) => {
+        app.filter((response, change) => this.#clients.follow(response, change));
+        router.prepare(app);
+      },
+      options.certificate,
+      (socket) => this.unread?.limit(socket),
+    );
+  }
+
+  /** Requests begun and not yet answered. */
+  inflight(): number {
+    return this.#shared.inflight;
+  }
+
+  /**
+   * Returns the port, any free one for 0. Rejects with an Error that says what is in the way.
+   * `sharing` is `alone` unless given.
+   */
+  listen(host: string, port: number, sharing: PortSharing = "alone"): Promise<number> {
+    return this.#listener.listen(host, port, sharing);
+  }
+
+  /**
+   * Serves new connections with the pair that the certificate's files hold now. Throws, and changes
+   * nothing, when they do not hold one.
+   */
+  renewCertificate(): void {
+    this.#listener.renewCertificate();
+    this.#measureHandshakes();
+  }
+
+  /**
+   * Stops listening. Events that still come on open connections are answered 503 `draining`, and
+   * all else as always. Waits until none has come for `lingerMs`, in all `lingerMsMax` at most, and
+   * then until no request is in flight or has arrived unread, in all `timeoutMs` at most. Resolves
+   * to the number of requests still in flight.
+   */
+  async drain(timeoutMs: number): Promise<number> {
+    const shared = this.#shared;
+    let isPast = false;
+    const timer = setTimeout(() => {
+      isPast = true;
+      shared.idle();
+    }, timeoutMs);
+    shared.draining = true;
+    await hasReadAll();
+    this.#listener.stop();
+    await this.#linger(Math.min(lingerMsMax, timeoutMs));
+    for (await hasReadAll(); shared.inflight > 0 && !isPast; await hasReadAll())
+      await new Promise<void>((resolve) => {
+        shared.idle = resolve;
+      });
+    clearTimeout(timer);
+    return shared.inflight;
+  }
+
+  #measureHandshakes(): void {
+    const { certificate } = this.#options;
+    if (certificate !== undefined)
+      this.#clients.opening.perTurn = handshakesPerTurn(signatureMs(certificate.key));
+  }
+
+  async #linger(msMax: number): Promise<void> {
+    const { clock } = this.#options;
+    const endMs = clock.monotonicMs() + msMax;
+    for (let begun = -1; begun !== this.#begun; ) {
+      begun = this.#begun;
+      const leftMs = endMs - clock.monotonicMs();
+      if (leftMs <= 0) return;
+      await delay(Math.min(lingerMs, leftMs));
+      await hasReadAll();
+    }
+  }
+
+  /** Drops all connections. */
+  close(): void {
+    this.#listener.close();
+  }
+
+  #begin(response: HttpResponse, request: HttpRequest, routed: Routed): HttpExchange {
+    this.#begun++;
+    const bytesDeclared = bytesDeclaredIn(request.getHeader("content-length"));
+    const senderAddress = this.#clients.of(response, request);
+    const exchange = new HttpExchange(this.#shared, response, {
+      label: routed.label,
+      path: routed.path,
+      origin: request.getHeader("origin"),
+      contentEncoding: request.getHeader("content-encoding"),
+      bytesDeclared,
+      clientAddress: this.#options.config.recordIp ? senderAddress : "",
+      senderAddress,
+      connection: this.#clients.connection,
+    });
+    exchange.headOnly = routed.headOnly ?? false;
+    if (exchange.isV1) beginV1(exchange, request);
+    else if (routed.conversion !== undefined) {
+      exchange.body.conversion = conversionOf(routed.conversion, request);
+      exchange.body.layers |= Layer.Form | Layer.Base64;
+    } else {
+      const query = request.getQuery();
+      if (query !== "" && query !== undefined) readQuery(query, exchange);
+    }
+    response.onAborted(() => exchange.abort());
+    const isChunked = bytesDeclared < 0 && request.getHeader("transfer-encoding") !== "";
+    if (isChunked && this.#takesNoChunks(senderAddress)) {
+      exchange.rejectConnection();
+      return exchange;
+    }
+    response.onData((chunk, isLast) => {
+      exchange.isBeingRead = isLast;
+      this.#reader.chunk(exchange, chunk, isLast);
+      exchange.isBeingRead = false;
+    });
+    const everyLine = this.#clients.isReadByOthers(request);
+    exchange.userAgent = this.#clients.agentOf(request, everyLine);
+    const isLong = bytesDeclared < 0 || bytesDeclared > EXPECTED_BYTES_MIN;
+    if (this.#clients.expects(request, { isRead: everyLine, isLong }))
+      this.#continueIfAsked(response, request);
+    const framing = framingOf(request, bytesDeclared, everyLine);
+    if (framing !== "sure") exchange.endsInDoubt = true;
+    const problem =
+      typeof framing === "object"
+        ? framing
+        : (problemOfRoute(exchange.body, routed) ?? this.#problemAtHead(exchange));
+    if (problem !== undefined) exchange.body.discard(problem);
+    if (routed.verdict !== undefined) exchange.body.discard(routed.verdict);
+    return exchange;
+  }
+
+  /**
+   * uWS tells a client that sends `Expect: 100-continue`, in these letters alone, to go on. Other
+   * spellings count too, and what is not known is ignored. RFC 9110, section 10.1.1.
+   */
+  #continueIfAsked(response: HttpResponse, request: HttpRequest): void {
+    const { connection, certificate } = this.#options;
+    if (request.getHeader("expect") === CONTINUE) return;
+    const expectations: string[] = [];
+    request.forEach((name, value) => {
+      if (name === "expect") expectations.push(...value.toLowerCase().split(","));
+    });
+    if (expectations.some((expectation) => expectation.trim() === CONTINUE))
+      connection?.sendContinue?.(response, certificate !== undefined);
+  }
+
+  #takesNoChunks(senderAddress: string): boolean {
+    const { chunks, chunkSenders } = this.#shared;
+    return chunks.isOver || chunkSenders.isBarred(senderAddress);
+  }
+
+  /** Returns the problem for which nothing of the body is kept, if the head shows one. */
+  #problemAtHead({ label, isV1, body }: HttpExchange): Problem | undefined {
+    const { admission, config, refusal } = this.#options;
+    const lengthy =
+      body.bytesDeclared > config.bodyBytesMax
+        ? bodyTooLarge(body, config.bodyBytesMax)
+        : undefined;
+    if (isSdkRoute(label)) return lengthy;
+    if (this.#shared.draining) return problemOf("draining");
+    if (lengthy !== undefined) return lengthy;
+    if (isV1 && !isV1Encoding(body.contentEncoding)) return unsupportedEncoding;
+    // Only whether there is any room is asked here. Whether a larger body fits shows as it arrives:
+    // others may be done or evicted by then.
+    if (!admission.tryTake(0, 0) && !this.#reader.makeRoom(body, admission.lacking(0, 0)))
+      return problemOf("overloaded");
+    const code = refusal?.(body.bytesDeclared);
+    return code === undefined ? undefined : problemOf(code);
+  }
+
+  #preflight(response: HttpResponse, request: HttpRequest, routed: RoutedPreflight): void {
+    const framing = framingOf(request, bytesDeclaredIn(request.getHeader("content-length")), true);
+    if (typeof framing === "object") {
+      this.#begin(response, request, { ...routed, verdict: framing }).endsInDoubt = true;
+      return;
+    }
+    // The address is not used here. But without this call the request after this one would be taken
+    // for the connection's first.
+    this.#clients.of(response, request);
+    const { allow, label } = routed;
+    const origin = request.getHeader("origin");
+    const requestedHeaders = request.getHeader("access-control-request-headers");
+    let isGone = false;
+    response.onAborted(() => {
+      isGone = true;
+    });
+    // The answer is put off to a turn of its own, like all answers to requests whose end is in
+    // doubt.
+    setImmediate(() => {
+      const { metrics, reply } = this.#shared;
+      if (!isGone)
+        response.cork(() => reply.preflight(response, { origin, requestedHeaders, allow }));
+      metrics.requestFinished(label, 200, 0, 0);
+    });
+  }
+}
+
+/**
+ * Fulfilled when all connections and requests that have arrived by now are taken. A process that
+ * did not get to run finds its timers due before it looks at its sockets, and without this would
+ * close them on requests that it never read. The first turn may have looked already; the second one
+ * begins with it.
+ */
+async function hasReadAll(): Promise<void> {
+  await turn();
+  await turn();
+}
+
+function unreadOf({ connection, clock }: HttpServerOptions): UnreadAnswers | undefined {
+  const { readSendQueue, resetOnClose, limitSends } = connection ?? {};
+  return readSendQueue && resetOnClose && limitSends
+    ? new UnreadAnswers({
+        addon: { readSendQueue, resetOnClose, limitSends },
+        monotonicMs: () => clock.monotonicMs(),
+      })
+    : undefined;
+}
+
+function sharedOf(
+  { admission, clock, log, metrics, ...options }: HttpServerOptions,
+  unread: UnreadAnswers | undefined,
+): ExchangeShared {
+  const monotonicMs = (): number => clock.monotonicMs();
+  return {
+    admission,
+    clock,
+    log,
+    metrics,
+    clientWarnings: options.clientWarnings,
+    reply: new ReplyWriter({ random: options.random, awayMs: options.awayMs ?? (() => 0) }),
+    growing: new GrowingBodies(),
+    chunks: new ChunkTurns({ nextTurn: setImmediate, workMs: options.workMs ?? monotonicMs }),
+    chunkSenders: new ChunkSenders(monotonicMs),
+    long: new LongAnswers({ admission, monotonicMs }),
+    peek: options.peek,
+    unread,
+    inflight: 0,
+    draining: false,
+    atOnce: new TurnBudget(ANSWERS_AT_ONCE_MAX),
+    idle: () => {},
+  };
+}
+
+/**
+ * In the newer protocol the query is not read, and no form or base64 around the body is taken off.
+ */
+function beginV1(exchange: HttpExchange, request: HttpRequest): void {
+  exchange.v1 = readV1Head(request, (text, hasRetry) => exchange.answerResults(text, hasRetry));
+  exchange.body.layers |= Layer.Form | Layer.Base64;
+}
+
+/**
+ * Returns the problem for which a request is refused by its path, method and query alone, even
+ * where there is room and the store takes events.
+ */
+function problemOfRoute(
+  { queryData }: { readonly queryData: string },
+  { verdict, isGet = false }: Routed,
+): Problem | undefined {
+  if (isGet && queryData === "") return NOTHING_SENT;
+  return verdict !== undefined && "code" in verdict ? verdict : undefined;
+}
+
+/**
+ * uWS refuses a length that is no number. If one came all the same it is -1 here: with NaN any body
+ * would pass for a small one.
+ */
+function bytesDeclaredIn(contentLength: string): number {
+  const bytes = contentLength === "" ? -1 : Number(contentLength);
+  return Number.isSafeInteger(bytes) ? bytes : -1;
+}

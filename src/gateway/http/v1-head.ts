@@ -1,0 +1,35 @@
+// Reads the headers of a request of the newer protocol (v1) as they came. The intake judges them,
+// and finds the project of the key.
+
+import type { V1Request } from "../../platform/base/types.ts";
+import { codingOf } from "../body/codings.ts";
+import type { HttpRequest } from "./uws.ts";
+
+/**
+ * What stands before the key in Authorization. Capitals make no difference (RFC 9110, section
+ * 11.1).
+ */
+const bearer = /^bearer +/i;
+
+export function readV1Head(
+  request: HttpRequest,
+  answerResults: V1Request["answerResults"],
+): V1Request {
+  const authorization = request.getHeader("authorization");
+  // An Authorization of another scheme is meant for a proxy before us.
+  const token = bearer.test(authorization) ? authorization.replace(bearer, "").trim() : "";
+  return {
+    apiKey: token === "" ? request.getHeader("posthog-api-token").trim() : token,
+    requestId: request.getHeader("posthog-request-id").trim(),
+    attempt: request.getHeader("posthog-attempt").trim(),
+    requestTimestamp: request.getHeader("posthog-request-timestamp").trim(),
+    sdkInfo: request.getHeader("posthog-sdk-info").trim(),
+    answerResults,
+  };
+}
+
+/** Says whether a v1 body may have this Content-Encoding. Only the codings of HTTP may be named. */
+export function isV1Encoding(contentEncoding: string): boolean {
+  const coding = codingOf(contentEncoding);
+  return coding !== undefined && coding !== "lz64" && coding !== "base64";
+}

@@ -1,0 +1,74 @@
+// The frames of a large request, whose lines may fill more than one frame. A frame gets a message
+// id that comes out the same when the client sends the same body again: always if all events in it
+// have uuids, else only if the sending before has failed.
+
+import { SentWith } from "../../platform/base/sent-with.ts";
+import type { FrameSink, FrameWaiter, Publisher } from "../../platform/base/types.ts";
+import type { FailedBodies, NamedBody } from "./failed-bodies.ts";
+import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
+import type { Work } from "./work.ts";
+
+export class BodyFrames extends OwnFrames {
+  readonly #bodyId: string;
+  readonly #failedBodies: FailedBodies;
+  /** Undefined until an event without a uuid comes. */
+  #sendingId: string | undefined = undefined;
+  #haveUuids = true;
+  #firstIndex = 0;
+  #lastIndex = 0;
+  /**
+   * The most bytes that the lines in the frame may take. By it the frame ends, and not by the bytes
+   * that they do take: `OwnFrames` says why.
+   */
+  #bytesPlanned = 0;
+
+  constructor(work: Work, publisher: Publisher, { id, failed }: NamedBody) {
+    super(work, publisher);
+    this.#bodyId = id;
+    this.#failedBodies = failed;
+  }
+
+  sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink {
+    const { publisher } = this;
+    const { lane, project } = this.work;
+    if (this.frame !== undefined && this.#bytesPlanned + bytes > ownFrameBytes(publisher))
+      this.finish();
+    if (this.frame === undefined) {
+      this.frame = publisher.ownFrame(lane, project, Math.max(bytes, ownFrameBytes(publisher)));
+      this.#bytesPlanned = 0;
+      this.#firstIndex = index;
+      this.#haveUuids = true;
+    }
+    if (sentWith !== SentWith.Uuid) this.#haveUuids = false;
+    this.#lastIndex = index;
+    this.#bytesPlanned += bytes;
+    return this.frame;
+  }
+
+  /**
+   * The id names the first and the last item, and not just the number of the frame. A retry may be
+   * cut into frames at other items (another max_payload, a longer address), and then no frame must
+   * be taken for one that held other events. With an event without a uuid, the id names the sending
+   * too: two equal batches without uuids may both be meant, and the second, taken for a retry, would
+   * be lost behind a 200.
+   */
+  protected messageIdOf({ events }: FrameSink): string {
+    const id = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`;
+    return this.#haveUuids ? id : `${id}-${this.#sending()}`;
+  }
+
+  #sending(): string {
+    if (this.#sendingId === undefined) {
+      const sendingId = this.#failedBodies.take(this.#bodyId);
+      this.#sendingId = sendingId;
+      this.work.pending.whenEnded((isStored) => {
+        if (!isStored) this.#failedBodies.remember(this.#bodyId, sendingId);
+      });
+    }
+    return this.#sendingId;
+  }
+
+  protected waiter(): FrameWaiter {
+    return this.work.pending;
+  }
+}

@@ -1,0 +1,218 @@
+// Says in words what is wrong with a body that is not JSON, and shows its sender a few characters
+// of it. Reads a bounded part around the place where the body stops being JSON, and up to 1 MiB of
+// it to find out whether one JSON text follows another. Must not show a key.
+
+import type { Buffer } from "node:buffer";
+import { Ascii } from "../../../platform/base/ascii.ts";
+import { stars, withoutKeys } from "../../../platform/base/without-keys.ts";
+import { kindOfBody } from "./body-kind.ts";
+
+const charsBefore = 24;
+const charsAfter = 16;
+/**
+ * Bytes read on either side of the fault. They are more than are shown, so that a key is seen whole
+ * and hidden although only its end is shown.
+ */
+const bytesAround = 512;
+/**
+ * Up to this many bytes before the fault are parsed, to find out whether they are a JSON text by
+ * themselves.
+ */
+const firstTextBytesMax = 4_096;
+/**
+ * Up to this many bytes before the fault, but more than those that are parsed, are searched for a
+ * line break. If the first one stands just before the fault, the first line is taken for a JSON
+ * text by itself.
+ */
+const longLineBytesMax = 1_048_576;
+
+/**
+ * `offset`: of the first byte that no valid JSON text has there; the body's length where the text
+ * ends too early. `bytesBefore`: bytes that the client sent before the body (a byte order mark).
+ * They are added to the offset that the client is told.
+ */
+export function jsonFault(
+  body: Buffer,
+  offset: number,
+  bytesBefore: number,
+): { readonly detail: string; readonly excerpt: string } {
+  const at = `byte offset ${bytesBefore + offset}`;
+  const hint = kindOfBody(body) ?? (offset < body.length ? hintAt(body, offset) : undefined);
+  const what =
+    offset < body.length
+      ? `unexpected ${nameOf(body[offset]!)} at ${at}`
+      : `it ends too early, at ${at}`;
+  const detail = `The body is not valid JSON: ${what}${hint === undefined ? "" : `: ${hint}`}`;
+  return { detail, excerpt: excerptOf(body, offset) };
+}
+
+function nameOf(byte: number): string {
+  if (byte > 0x20 && byte < 0x7f) return String.fromCharCode(byte);
+  if (byte === 0x20) return "white space";
+  if (byte === Ascii.LineFeed || byte === 0x0d) return "line break";
+  return byte < 0x20 ? "control character" : "character that is not ASCII";
+}
+
+function hintAt(body: Buffer, offset: number): string | undefined {
+  const before = body.toString("latin1", Math.max(0, offset - bytesAround), offset);
+  const behind = body.toString("latin1", offset, offset + bytesAround);
+  const character = behind[0]!;
+  const last = before.trimEnd().at(-1) ?? "";
+  const controlHint = behind.charCodeAt(0) < 0x20 ? hintAtControl(body, offset) : undefined;
+  if (controlHint !== undefined) return controlHint;
+  if (body[offset - 1] === Ascii.Backslash)
+    return "JSON has no such escape: a backslash itself is written twice";
+  if (/\\u[\da-f]{0,3}$/i.test(before)) return "four hexadecimal digits belong behind \\u";
+  if (character === "'" || character === "`") return "names and texts stand in double quotes";
+  if ((character === "}" || character === "]") && last === ",")
+    return "the comma before it is one too many";
+  if (character === "#" || /^\/[/*]/.test(behind)) return "JSON has no comments";
+  if (character === "," && /[,[{:]/.test(last))
+    return "something is missing before the comma, or it is one too many";
+  const word = wordHint(before, behind);
+  if (word !== undefined) return word;
+  if (/[}\]"\w]/.test(last) && /["{[\w-]/.test(character))
+    return behindValue(body, offset, character);
+  return undefined;
+}
+
+/**
+ * The hint for a control character. White space between names and values is never the fault itself:
+ * what stands before it is, so this function has no hint on it.
+ */
+function hintAtControl(body: Buffer, offset: number): string | undefined {
+  const isWithin = isWithinString(body, offset);
+  const within = "in a string, line breaks and control characters are written as \\n or \\u....";
+  if (isWithin === true) return within;
+  if (isWithin === undefined) return `${within}; outside of one, leave it out`;
+  if (isSpace.test(String.fromCharCode(body[offset]!))) return undefined;
+  return "outside of a string there are no control characters: leave it out";
+}
+
+/** Whether `offset` is inside a string; undefined where the bytes read before it do not tell. */
+function isWithinString(body: Buffer, offset: number): boolean | undefined {
+  let start = Math.max(0, offset - bytesAround);
+  // The part must not begin behind a backslash: a quote there would end no string.
+  while (start > 0 && body[start - 1] === Ascii.Backslash && offset - start < 2 * bytesAround)
+    start--;
+  const before = body.toString("latin1", start, offset);
+  const fromOutside = endsWithinString(before, false);
+  const fromWithin = start === 0 ? undefined : endsWithinString(before, true);
+  if (fromOutside === undefined || fromWithin === undefined) return fromOutside ?? fromWithin;
+  return fromOutside === fromWithin ? fromOutside : undefined;
+}
+
+const isSpace = /[ \t\r\n]/;
+/** A character of punctuation, of a number, or of `true`, `false` and `null`. */
+const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
+
+/**
+ * Whether a part of a JSON text ends inside a string. `beginsWithin`: the part begins inside one.
+ * Undefined where no JSON text has such a part that begins so.
+ */
+function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
+  let isWithin = beginsWithin;
+  /**
+   * The last character outside of strings that is not white space; a quote where a string ended
+   * last.
+   */
+  let last = "";
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]!;
+    if (isWithin) {
+      if (character === "\\") at++;
+      else if (character < " ") return undefined;
+      else if (character === '"') isWithin = false;
+      last = '"';
+    } else if (character === '"') {
+      if (last !== "" && !"{[:,".includes(last)) return undefined;
+      isWithin = true;
+    } else if (!isSpace.test(character)) {
+      if (!isBare.test(character) || (last === '"' && !":,]}".includes(character)))
+        return undefined;
+      last = character;
+    }
+  }
+  return isWithin;
+}
+
+const notJson: ReadonlyMap<string, string> = new Map([
+  ["nan", "null"],
+  ["infinity", "null"],
+  ["inf", "null"],
+  ["undefined", "null"],
+  ["none", "null"],
+  ["nil", "null"],
+  ["null", "null"],
+  ["true", "true"],
+  ["false", "false"],
+]);
+
+/**
+ * The hint for words as other languages write them, for names and texts without quotes, and for
+ * numbers that JSON does not have.
+ */
+function wordHint(before: string, behind: string): string | undefined {
+  const head = /[\w$]{0,24}$/.exec(before)?.[0] ?? "";
+  const rest = /^[\w$]{0,24}/.exec(behind)?.[0] ?? "";
+  const word = head + rest;
+  const meant = notJson.get(word.toLowerCase());
+  if (meant !== undefined && word !== meant)
+    return `JSON has no such word: ${meant} is meant, or a text in quotes`;
+  const last =
+    before
+      .slice(0, before.length - head.length)
+      .trimEnd()
+      .at(-1) ?? "";
+  if (/^[A-Za-z_$]/.test(word) && rest !== "" && /^[\w$]*\s*:/.test(behind) && /[{,]/.test(last)) {
+    return "names stand in double quotes";
+  }
+  if (/^[A-Za-z_$]/.test(rest) && head === "" && /[[,:]/.test(last))
+    return "texts stand in double quotes";
+  if (/^-?0$/.test(head) && /^\d/.test(rest)) return "a number has no zero before it";
+  if (/^[+.]/.test(behind) && /[[,:]/.test(last))
+    return "a number begins with a digit, or with - and a digit";
+  return undefined;
+}
+
+/** The hint where something follows a value without a comma between them. */
+function behindValue(body: Buffer, offset: number, character: string): string {
+  if (isBehindWholeText(body, offset)) {
+    return 'it looks like several JSON texts, one after another: send an array of them, or {"batch": [...]}';
+  }
+  return character === '"'
+    ? "a comma or a colon is missing before it"
+    : "a comma is missing before it";
+}
+
+/**
+ * Whether the text before `offset` is JSON by itself: the first of several lines, or of several
+ * texts.
+ */
+function isBehindWholeText(body: Buffer, offset: number): boolean {
+  if (offset <= firstTextBytesMax) {
+    try {
+      JSON.parse(body.toString("utf8", 0, offset));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+  if (offset > longLineBytesMax) return false;
+  const line = body.subarray(0, offset).indexOf(Ascii.LineFeed);
+  return (
+    line > firstTextBytesMax && line < offset && body.toString("latin1", line, offset).trim() === ""
+  );
+}
+
+/** The text around the fault, in printable ASCII, with stars for whatever may be a key. */
+function excerptOf(body: Buffer, offset: number): string {
+  const start = Math.max(0, offset - bytesAround);
+  const text = body.toString("latin1", start, offset + bytesAround);
+  const place = offset - start;
+  const hidden = withoutKeys(start === 0 ? text : text.replace(/^[^"',:{}[\]]*/, stars));
+  return hidden
+    .slice(Math.max(0, place - charsBefore), place + charsAfter)
+    .replace(/[^ -~]/g, "?")
+    .trim();
+}

@@ -1,0 +1,151 @@
+// Reads from the header of the scan table which project a request belongs to and on which lane it
+// goes, or what is wrong with the request as a whole. Must not read items.
+
+import type { Buffer } from "node:buffer";
+import type { Problem } from "../../platform/base/errors.ts";
+import { firstProject } from "../../platform/base/first-project.ts";
+import type { Lane, MeteredProject, ProjectLookup } from "../../platform/base/types.ts";
+import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../../records/table.ts";
+import { kindOfBody } from "./details/body-kind.ts";
+import { jsonFault } from "./details/json-fault.ts";
+import { unknownKeyDetail } from "./details/key-details.ts";
+
+/** Bytes read of a body that is neither object nor array, to tell the client what it is. */
+const rootBytesRead = 64;
+/** Stands for a text too long to be a key. No project has it: keys are of printable characters. */
+const nobodysKey = "\0";
+
+export interface Envelope {
+  readonly project: MeteredProject;
+  readonly lane: Lane;
+}
+
+/**
+ * The problem of a body whose scan did not end Ok. `markBytes`: bytes of the byte order mark that
+ * the client sent before the body.
+ */
+export function scanProblem(
+  status: ScanStatus,
+  { body, table, markBytes }: { body: Buffer; table: Uint32Array; markBytes: number },
+): Problem {
+  const offset = table[Header.ErrorOffset]!;
+  switch (status) {
+    case ScanStatus.Empty:
+      return { code: "empty_body", detail: "The body holds nothing but white space" };
+    case ScanStatus.InvalidUtf8:
+      return { code: "invalid_encoding", detail: notUtf8(body, markBytes + offset) };
+    case ScanStatus.OutOfMemory:
+      return { code: "overloaded", detail: "There is not enough memory to scan the body" };
+    default:
+      return { code: "invalid_json", ...jsonFault(body, offset, markBytes) };
+  }
+}
+
+function notUtf8(body: Buffer, offset: number): string {
+  const kind = kindOfBody(body);
+  return `The body is not valid UTF-8: first malformed byte at offset ${offset}${kind === undefined ? "" : `: ${kind}`}`;
+}
+
+/**
+ * The envelope of the body that the table describes, or what is wrong with it. The key is checked
+ * before the type of `batch`.
+ */
+export function readEnvelope(
+  body: Buffer,
+  table: Uint32Array,
+  projects: ProjectLookup,
+): Envelope | Problem {
+  const rootType = table[Header.RootType]!;
+  if (rootType !== TokenType.Object && rootType !== TokenType.Array) {
+    return { code: "invalid_payload", detail: noEvents(body, rootType) };
+  }
+  // Checked before the key: an array without events cannot have one, so that is not its mistake.
+  if (rootType === TokenType.Array && table[Header.ItemCount] === 0) {
+    return { code: "invalid_payload", detail: "The array holds no event" };
+  }
+  const key = keyText(body, table);
+  if (key === "") return { code: "missing_api_key", detail: missingKey(table) };
+  const other = table[Header.OtherKeyItem]!;
+  if (other !== 0) {
+    const detail = `Item ${other} of the array has another API key than one before it: an array is of one project`;
+    return { code: "unknown_api_key", detail };
+  }
+  const project = projectOf(key, projects);
+  if ("code" in project) return project;
+  const batchType = table[Header.BatchType]!;
+  if (batchType === TokenType.Absent) return { project, lane: "live" };
+  if (batchType !== TokenType.Array)
+    return { code: "invalid_payload", detail: "batch must be an array" };
+  const lane = laneOf(table);
+  return typeof lane === "string" ? { project, lane } : lane;
+}
+
+/** The project that has the key, or the problem: it is not found, or it is switched off. */
+export function projectOf(key: string, projects: ProjectLookup): MeteredProject | Problem {
+  const project = projects.byKey(key);
+  if (project === undefined) return noProject(key, projects);
+  if (!project.enabled) return { code: "project_disabled", detail: "The project is switched off" };
+  return project;
+}
+
+/** The lane that a batch asks for. */
+export function laneOf(table: Uint32Array): Lane | Problem {
+  switch (table[Header.HistoricalType]) {
+    case TokenType.True:
+      return "historical";
+    case TokenType.False:
+    case TokenType.Null:
+    case TokenType.Absent:
+      return "live";
+    default:
+      return { code: "invalid_payload", detail: "historical_migration must be true or false" };
+  }
+}
+
+function missingKey(table: Uint32Array): string {
+  if (table[Header.BatchType] !== TokenType.Absent)
+    return "api_key (or token) must be a string that is not empty";
+  const places = "api_key (or token, $token, properties.token) must be a string that is not empty";
+  return table[Header.RootType] === TokenType.Array
+    ? `${places}, in one item of the array at least`
+    : places;
+}
+
+const rootWords: Readonly<Record<number, string>> = {
+  [TokenType.Null]: "null",
+  [TokenType.False]: "false",
+  [TokenType.True]: "true",
+  [TokenType.Number]: "a number",
+  [TokenType.PlainString]: "text",
+  [TokenType.EscapedString]: "text",
+  [TokenType.EmptyString]: "empty text",
+};
+
+function noEvents(body: Buffer, type: number): string {
+  const isTwice =
+    type === TokenType.EscapedString &&
+    /^\s*"\s*[{[]/.test(body.toString("latin1", 0, rootBytesRead));
+  const word = `${rootWords[type] ?? "something else"}${isTwice ? " that looks like JSON encoded twice" : ""}`;
+  return `The body must be a JSON object or array (an event, a batch of events, an array of events): it is ${word}`;
+}
+
+function noProject(key: string, projects: ProjectLookup): Problem {
+  const why = projects.refusalOf(key);
+  if (why !== undefined) return { code: "unavailable", detail: why };
+  const detail = unknownKeyDetail(key);
+  if (!projects.hasNone) return { code: "unknown_api_key", detail };
+  const next = `whoever runs it adds one with ${firstProject}, which prints the key to send`;
+  return { code: "unknown_api_key", detail: `${detail}. This gateway has no project yet: ${next}` };
+}
+
+/** The key without the white space around it; "" where it is absent, or is not a string. */
+function keyText(body: Buffer, table: Uint32Array): string {
+  const type = table[Header.KeyType]!;
+  if (type !== TokenType.PlainString && type !== TokenType.EscapedString) return "";
+  const [start, end] = [table[Header.KeyStart]!, table[Header.KeyEnd]!];
+  if (end - start > keyTokenBytesMax) return nobodysKey;
+  if (type === TokenType.EscapedString)
+    return (JSON.parse(body.toString("utf8", start, end)) as string).trim();
+  // Read as Latin-1, which is quick: keys are ASCII, so other text matches none however it is read.
+  return body.toString("latin1", start + 1, end - 1).trim();
+}

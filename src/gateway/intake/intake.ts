@@ -1,0 +1,352 @@
+// The story of one request, from its whole body to its answer: scan, key, rules, lines, frames,
+// PubAcks. A small body goes through in one turn of the event loop, before anything is awaited; a
+// large one takes the same steps in many turns, so that other requests do not wait for it. The
+// branching is here, the computing in the helpers. Must not know HTTP, N-API or NATS.
+
+import { Buffer } from "node:buffer";
+import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
+import type { Problem } from "../../platform/base/errors.ts";
+import type {
+  BodyHint,
+  Exchange,
+  Intake,
+  OwnedBody,
+  Peek,
+  ProjectLookup,
+  ProjectShares,
+  Publisher,
+  WholeBody,
+} from "../../platform/base/types.ts";
+import type { RecordWriter } from "../../records/record.ts";
+import { type BackgroundScanner, Header, ScanStatus } from "../../records/table.ts";
+import { type Arrival, Arrivals } from "./arrivals.ts";
+import { awaitRoom } from "./await-room.ts";
+import { bodyIdOf } from "./body-id.ts";
+import { Checks } from "./checks.ts";
+import { RefusalHints } from "./details/refusal-hints.ts";
+import { Slips } from "./details/slips.ts";
+import { scanProblem } from "./envelope.ts";
+import { FailedBodies } from "./failed-bodies.ts";
+import { ItemTaker } from "./items.ts";
+import { LoopShare } from "./loop-share.ts";
+import { createPeek } from "./peek.ts";
+import { plainProtocol } from "./plain-protocol.ts";
+import { isRepairable, repairedBody } from "./repaired-body.ts";
+import { noCaps, type RequestCaps } from "./request-caps.ts";
+import { ScannerQueue } from "./scanner-queue.ts";
+import { type IntakeMetrics, problemOfItems } from "./tally.ts";
+import { V1Protocol } from "./v1/protocol.ts";
+import { type Protocol, Work, type WorkParts } from "./work.ts";
+import {
+  endOfSlice,
+  fewEventsMax,
+  fillsFrames,
+  littleBytesMax,
+  placedAtOnceBytesMax,
+  placingBytesOf,
+  rowsAtOnceMax,
+  scannedAtOnceBytesMax,
+} from "./work-size.ts";
+
+export interface IntakeOptions {
+  /** `rows`: rows of the scanner's table; the default is more than most bodies need. */
+  readonly createScanner: (rows?: number) => BackgroundScanner;
+  readonly projects: ProjectLookup;
+  readonly publisher: Publisher;
+  readonly records: RecordWriter;
+  readonly metrics: IntakeMetrics;
+  readonly caps?: RequestCaps;
+  readonly shares?: ProjectShares;
+  readonly clientWarnings?: ClientWarningTaker;
+  /** Called when a bug makes the taking of an event throw, once for each kind of bug. */
+  readonly onBug?: (bug: unknown) => void;
+  /** The clock that deadlines are measured by. */
+  readonly monotonicMs: () => number;
+  /**
+   * Milliseconds for which this thread had a processor. They measure the work done in a turn of the
+   * event loop. `monotonicMs` unless given.
+   */
+  readonly workMs?: () => number;
+  /** Fulfilled in a later turn of the event loop, after other work had its chance. */
+  readonly nextTurn: () => Promise<void>;
+}
+
+/**
+ * At most this many frames of a large body wait for their outcome. So the body is placed no faster
+ * than it is stored, and is not in memory twice.
+ */
+const framesAheadMax = 8;
+
+export function createIntake(options: IntakeOptions): Intake {
+  const taker = new RequestTaker(options);
+  return (exchange, body) => taker.take(exchange, body);
+}
+
+class RequestTaker {
+  readonly #publisher: Publisher;
+  readonly #metrics: IntakeMetrics;
+  readonly #parts: WorkParts;
+  readonly #workMs: () => number;
+  readonly #ownScanner: BackgroundScanner;
+  readonly #items: ItemTaker;
+  readonly #peek: Peek;
+  readonly #hints: RefusalHints;
+  readonly #checks: Checks;
+  readonly #share: LoopShare;
+  readonly #arrivals: Arrivals;
+  readonly #scanners: ScannerQueue;
+  readonly #failedBodies: FailedBodies;
+
+  constructor(options: IntakeOptions) {
+    const { createScanner, projects, publisher, records, metrics, shares } = options;
+    const { clientWarnings, monotonicMs, nextTurn, caps = noCaps, onBug = () => {} } = options;
+    const slips = new Slips();
+    this.#publisher = publisher;
+    this.#metrics = metrics;
+    this.#parts = { publisher, records, metrics, shares, clientWarnings };
+    this.#workMs = options.workMs ?? monotonicMs;
+    this.#ownScanner = createScanner(rowsAtOnceMax);
+    this.#items = new ItemTaker({ slowScanner: createScanner(), records, slips, onBug });
+    this.#peek = createPeek(projects);
+    const hints = new RefusalHints(slips, clientWarnings);
+    this.#hints = hints;
+    this.#checks = new Checks({ projects, publisher, metrics, caps, shares, hints, monotonicMs });
+    this.#share = new LoopShare({ nextTurn, monotonicMs });
+    this.#failedBodies = new FailedBodies(monotonicMs);
+    this.#arrivals = new Arrivals(monotonicMs);
+    this.#scanners = new ScannerQueue({ createScanner, publisher, monotonicMs });
+  }
+
+  /** Takes little bodies of few events in this turn, others only while the turn has time left. */
+  take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
+    const { length } = body.bytes;
+    if (length <= littleBytesMax) return this.#takeNow(exchange, body);
+    if (length > scannedAtOnceBytesMax || this.#share.isSpent)
+      return this.#takeLater(exchange, body);
+    const beganMs = this.#workMs();
+    const rest = this.#takeNow(exchange, body);
+    this.#share.spend(this.#workMs() - beganMs);
+    return rest;
+  }
+
+  /**
+   * Takes a body from scan to frames in this turn. If the scan shows that it is too much work for
+   * the turn, has a fault that is long to find, must be repaired, or must wait for earlier history,
+   * it is taken later.
+   */
+  #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
+    const scanner = this.#ownScanner;
+    const { bytes } = body;
+    const work = new Work(exchange, this.#protocolOf(exchange), { bytes, scanner });
+    let problem = this.#checks.ofStore(bytes.length);
+    if (problem === undefined) {
+      const status = scanner.scanAtOnce(work.body);
+      if (status === ScanStatus.Unexplained || isRepairable(status, scanner))
+        return this.#takeLater(exchange, body);
+      problem = this.#checks.open(work, status);
+    }
+    if (problem !== undefined) {
+      exchange.answerProblem(problem);
+      return undefined;
+    }
+    const isCounted = bytes.length <= littleBytesMax && work.cost.events > fewEventsMax;
+    if (this.#isTooMuchNow(work) || (isCounted && this.#share.isSpent) || this.#mustWait(work))
+      return this.#takeLater(exchange, body, whoseIs(work));
+
+    problem = work.protocol.readEvents(work) ?? this.#checks.admitNow(work);
+    if (problem !== undefined) {
+      exchange.answerProblem(problem);
+      return undefined;
+    }
+    const beganMs = isCounted ? this.#workMs() : 0;
+    try {
+      work.begin(this.#parts, undefined);
+      this.#items.takeRows(work, 0, work.cost.events);
+      work.handOver();
+    } catch (bug) {
+      work.giveUp();
+      throw bug;
+    }
+    if (isCounted) this.#share.spend(this.#workMs() - beganMs);
+    this.#finish(work);
+    return undefined;
+  }
+
+  #isTooMuchNow(work: Work): boolean {
+    const bytes = placingBytesOf(work.body.length, work.cost.events, work.protocol.writesAnew);
+    return bytes > placedAtOnceBytesMax || bytes > this.#publisher.frameBytesMax;
+  }
+
+  /** History keeps its order: earlier bodies that are still being placed go first. */
+  #mustWait({ lane, project }: Work): boolean {
+    return lane === "historical" && this.#arrivals.mustWait(project.id);
+  }
+
+  #takeLater(
+    exchange: Exchange,
+    body: WholeBody,
+    whose: BodyHint = exchange.hint ?? this.#peek(body.bytes, true, exchange.v1?.apiKey),
+  ): Promise<void> | undefined {
+    const problem = this.#checks.beforeScan(whose, exchange, body.bytes.length);
+    if (problem === undefined) return this.#takeInTurns(exchange, owned(body), whose);
+    exchange.answerProblem(problem);
+    return undefined;
+  }
+
+  /** Takes the same steps as `#takeNow` in many turns, with the scan in the thread pool. */
+  async #takeInTurns(exchange: Exchange, body: OwnedBody, whose: BodyHint): Promise<void> {
+    const arrival = this.#arrivals.arrive(whose, {
+      bytes: body.bytes.length,
+      deadlineMs: exchange.deadlineMs,
+    });
+    try {
+      const problem = await this.#takeTurn(exchange, body, arrival);
+      if (problem !== undefined) exchange.answerProblem(problem);
+    } finally {
+      this.#arrivals.leave(arrival);
+    }
+  }
+
+  /**
+   * Works on the body when it has its turn and a scanner. A historical body whose project a peek
+   * has told waits for its turn first, without a scanner.
+   */
+  async #takeTurn(
+    exchange: Exchange,
+    { bytes }: OwnedBody,
+    arrival: Arrival,
+  ): Promise<Problem | undefined> {
+    for (;;) {
+      if (arrival.lane === "historical" && arrival.projectId !== undefined)
+        await this.#arrivals.turnOf(arrival);
+      const scanner = await this.#scanners.take(arrival);
+      if (scanner === undefined) return tooManyBefore;
+      try {
+        const work = new Work(exchange, this.#protocolOf(exchange), { bytes, scanner });
+        const problem = this.#checks.ofStore(bytes.length) ?? (await this.#scanInBackground(work));
+        if (problem !== undefined) return problem;
+        if (isAsHinted(arrival, work) || this.#mayGoOn(arrival, work))
+          return await this.#placeInTurns(work, arrival);
+      } finally {
+        this.#scanners.give(arrival);
+      }
+    }
+  }
+
+  /**
+   * Scans a body. If it can be repaired, scans it a second time after the repair. If that scan fails
+   * too, the problem is that of the first scan.
+   */
+  async #scanInBackground(work: Work): Promise<Problem | undefined> {
+    const { body, scanner } = work;
+    const status = await scanner.scanInBackground(body);
+    if (!isRepairable(status, scanner)) return this.#checks.open(work, status);
+    const problem = scanProblem(status, work);
+    const repaired = await repairedBody(body, scanner, this.#share);
+    const statusThen = await scanner.scanInBackground(repaired.body);
+    if (statusThen !== ScanStatus.Ok) return problem;
+    work.repair(repaired);
+    return this.#checks.open(work, statusThen);
+  }
+
+  /**
+   * Called when the scan has found another project or lane than the peek, or one that the peek did
+   * not. Whether the body may go on now; if not, it waits for its turn and is scanned again.
+   */
+  #mayGoOn(arrival: Arrival, work: Work): boolean {
+    this.#arrivals.know(arrival, whoseIs(work));
+    return (
+      this.#scanners.keep(arrival) &&
+      (work.lane === "live" || this.#arrivals.turnOf(arrival) === undefined)
+    );
+  }
+
+  async #placeInTurns(work: Work, arrival: Arrival): Promise<Problem | undefined> {
+    const { exchange, protocol } = work;
+    const lateness = () => this.#checks.ofDeadline(exchange);
+    const problem = (await protocol.readEventsInTurns(work, lateness)) ?? this.#checks.admit(work);
+    if (problem !== undefined) return problem;
+    try {
+      const isNamed = protocol.retriesWhole && fillsFrames(work, this.#publisher);
+      const failed = this.#failedBodies;
+      const body = isNamed ? { id: await bodyIdOf(work, this.#share), failed } : undefined;
+      work.begin(this.#parts, body);
+      const { pending } = work;
+      for (let rows = work.rowCount; rows > 0; rows = pending.failed ? 0 : await work.nextRows())
+        await this.#placeRows(work, arrival, rows);
+      work.handOver();
+    } catch (bug) {
+      work.giveUp();
+      throw bug;
+    }
+    this.#finish(work);
+    return undefined;
+  }
+
+  /** Places the rows of the table in slices, and waits while too many frames lack an outcome. */
+  async #placeRows(work: Work, arrival: Arrival, rows: number): Promise<void> {
+    const { exchange, pending, protocol } = work;
+    const firstItem = work.table[Header.FirstItem]!;
+    let start = 0;
+    const slice = (): void => {
+      // The request may have failed while this slice waited, by the outcome of one of its frames.
+      if (pending.failed) return;
+      if (this.#checks.isLate(exchange)) {
+        pending.fail("timeout");
+        return;
+      }
+      const end = endOfSlice(work.table, start, { rows, isSlow: protocol.writesAnew });
+      this.#items.takeRows(work, start, end);
+      work.frames.endTurn();
+      start = end;
+    };
+    while (start < rows && !pending.failed) {
+      const room = pending.framesAtMost(framesAheadMax);
+      if (room !== undefined)
+        await awaitRoom(work, room, { scanners: this.#scanners, arrival, firstItem });
+      await this.#share.slice(slice);
+    }
+  }
+
+  // The steps that `#takeNow` and `#takeInTurns` share, in the order of their use.
+
+  #protocolOf({ v1 }: Exchange): Protocol {
+    return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
+  }
+
+  /**
+   * Called when all frames are handed over. The request is answered when its frames are settled, or
+   * now if it has none.
+   */
+  #finish(work: Work): void {
+    const { exchange, lane, cost, taken, tally, pending } = work;
+    tally.countWork(this.#metrics);
+    // A body that failed may have no scanner any more: its table is another body's then.
+    if (tally.dropped > 0 && !pending.failed) this.#hints.noteLibrary(work);
+    if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
+      tally.countTold(lane, this.#metrics, true);
+      taken.countDropped(tally.dropped);
+      exchange.answerProblem(problemOfItems(tally));
+    } else {
+      pending.placed();
+    }
+  }
+}
+
+/** The body in memory that stays valid after this turn: copied, unless it is ours already. */
+function owned(body: WholeBody): OwnedBody {
+  return body.memory === "owned" ? body : { memory: "owned", bytes: Buffer.from(body.bytes) };
+}
+
+function whoseIs({ project, lane }: Work): BodyHint {
+  return { projectId: project.id, lane, meter: project.meter };
+}
+
+function isAsHinted({ projectId, lane }: Arrival, work: Work): boolean {
+  return projectId === work.project.id && lane === work.lane;
+}
+
+const tooManyBefore: Problem = {
+  code: "overloaded",
+  detail: "Too many large bodies came before this one",
+};

@@ -1,0 +1,240 @@
+// Takes the items of a body one after another: judges each by the rules, and writes those to be
+// stored into frames. Synchronous and shared: all bodies use the same verdict and cursor, so a call
+// must end before the next begins.
+
+import { Buffer } from "node:buffer";
+import { SentWith } from "../../platform/base/sent-with.ts";
+import { judgeItem } from "../../records/guards.ts";
+import { type ItemView, isPlain } from "../../records/item-view.ts";
+import { mergedBytesMax, namesBytesMax, PersonFields } from "../../records/person-fields.ts";
+import type { RecordWriter } from "../../records/record.ts";
+import { Header, Row, type Scanner, TokenType } from "../../records/table.ts";
+import { judgeLengths } from "../../records/text-length.ts";
+import {
+  isStorable,
+  keepReplaced,
+  type RequestFacts,
+  refuse,
+  Verdict,
+  warningBit,
+} from "../../records/verdict.ts";
+import { dropDetail, mayHaveHint, unsaid, warningHint } from "./details/item-details.ts";
+import type { Slips } from "./details/slips.ts";
+import { type Cursor, OutOfMemoryError, PlainForm } from "./plain-form.ts";
+import { hasPlaceIn, type RepairedBody } from "./repaired-body.ts";
+import type { Work } from "./work.ts";
+
+/** The part of a request's work that its items are judged by and written with. */
+export type Job = RequestFacts &
+  Pick<
+    Work,
+    | "body"
+    | "repaired"
+    | "scanner"
+    | "unreadableSentAt"
+    | "additions"
+    | "tally"
+    | "recordBytesMax"
+    | "template"
+    | "frames"
+  >;
+
+interface ItemTakerOptions {
+  /** Scans items in plain form, while another scanner still holds the table of the body. */
+  readonly slowScanner: Scanner;
+  readonly records: RecordWriter;
+  readonly slips: Slips;
+  /** Called with what the taking of an item threw, which is a bug: once for each kind of bug. */
+  readonly onBug: (bug: unknown) => void;
+}
+
+/** Bugs are told apart by their text. After this many different ones no more are reported. */
+const bugsToldMax = 32;
+
+export class ItemTaker {
+  readonly #records: RecordWriter;
+  readonly #slips: Slips;
+  readonly #onBug: (bug: unknown) => void;
+  readonly #plainForm: PlainForm;
+  readonly #personFields: PersonFields;
+  readonly #verdict = new Verdict();
+  readonly #cursor: Cursor;
+  readonly #bugsTold = new Set<string>();
+  /** The row of the event before, if it has a uuid of the client's; 0: none. */
+  #beforeRow = 0;
+  #beforeIdStart = 0;
+  #beforeIdEnd = 0;
+
+  constructor({ slowScanner, records, slips, onBug }: ItemTakerOptions) {
+    this.#records = records;
+    this.#slips = slips;
+    this.#onBug = onBug;
+    this.#plainForm = new PlainForm(slowScanner);
+    this.#personFields = new PersonFields(this.#plainForm.write);
+    this.#cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: 0 };
+  }
+
+  /** Takes the items of the rows [start, end), counted from the table's first row. */
+  takeRows(job: Job, start: number, end: number): void {
+    const cursor = this.#cursor;
+    cursor.body = job.body;
+    cursor.table = job.scanner.table;
+    const firstItem = cursor.table[Header.FirstItem]!;
+    this.#beforeRow = 0;
+    for (let row = start; row < end; row++) {
+      cursor.row = Header.Words + row * Row.Words;
+      this.#takeItem(job, firstItem + row);
+    }
+  }
+
+  #takeItem(job: Job, index: number): void {
+    const verdict = this.#verdict;
+    let item: ItemView;
+    let bytes = 0;
+    try {
+      item = this.#judge(job);
+      if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.template);
+    } catch (bug) {
+      if (bug instanceof OutOfMemoryError) throw bug;
+      // Only this event fails. A 503 would cost the batch its other events too, at every retry.
+      this.#tellOnce(bug);
+      const detail = "This event alone made the gateway fail: please report it";
+      job.tally.fail(index, "unreadable_event", { detail, hint: "" });
+      return;
+    }
+    if (!isStorable(verdict)) this.#leaveOut(job, index, item);
+    else if (bytes > job.recordBytesMax) {
+      const detail = `The record takes ${bytes} bytes, the store takes ${job.recordBytesMax}`;
+      job.tally.fail(index, "event_too_large", { detail, hint: "" });
+    } else this.#store(job, index, item, bytes);
+  }
+
+  /**
+   * Fills the verdict. Returns the view that the record is written from: the item in the body, or
+   * its plain form.
+   */
+  #judge(job: Job): ItemView {
+    const verdict = this.#verdict;
+    const cursor = this.#cursor;
+    const plain = isPlain(cursor) ? cursor : this.#plainForm.of(cursor, verdict, job.tally);
+    const item =
+      job.additions === undefined || plain === undefined
+        ? plain
+        : this.#plainForm.withAdditions(plain, job.additions, verdict);
+    if (item === undefined) return cursor;
+    judgeItem(item, job, verdict);
+    const sentAt = job.unreadableSentAt;
+    if (sentAt !== undefined && sentAt.length > 0) keepReplaced(verdict, "sent_at", sentAt);
+    if (job.additions !== undefined && isStorable(verdict)) judgeLengths(item, verdict);
+    if (
+      verdict.hasPersonFields &&
+      isStorable(verdict) &&
+      !this.#personFields.merge(item, verdict)
+    ) {
+      const detail = `More than ${mergedBytesMax} bytes of $set or $set_once, or ${namesBytesMax} of $unset, would have to be merged`;
+      refuse(verdict, "event_too_large", detail);
+    }
+    return item;
+  }
+
+  #leaveOut({ tally }: Job, index: number, item: ItemView): void {
+    const { drop, error, detail } = this.#verdict;
+    const slips = this.#slips;
+    if (drop === "removed") tally.remove(index);
+    else if (drop !== undefined) {
+      const said = tally.namesDrops
+        ? dropDetail(drop, item, { slips, isBatch: this.#isBatch() })
+        : unsaid;
+      tally.drop(index, drop, said);
+    } else if (error !== undefined) {
+      tally.fail(index, error, { detail, hint: "" });
+    }
+  }
+
+  #store(job: Job, index: number, item: ItemView, bytes: number): void {
+    const verdict = this.#verdict;
+    const sink = job.frames.sinkFor(bytes, index, sentWith(verdict, job));
+    this.#records.write(item, verdict, job.template, sink);
+    if (verdict.uuid !== "new" && item === this.#cursor) this.#compareUuid(item);
+    if (job.repaired !== undefined) this.#warnOfRepairs(job.repaired);
+    // This warning is about the whole request, so only its first stored event gets it.
+    if (job.unreadableSentAt !== undefined && job.tally.accepted === 0)
+      verdict.warnings |= warningBit.invalid_sent_at;
+    const hint =
+      mayHaveHint(verdict.warnings) && job.tally.namesWarnings
+        ? warningHint(verdict.warnings, item, this.#slips)
+        : "";
+    job.tally.store(index, verdict, hint);
+  }
+
+  /**
+   * Warns of an event that has the uuid of the one before it, and another name or distinct id: many
+   * programs take it for a repeat. To look among all events of a request costs a twentieth of what
+   * an event of a batch takes.
+   */
+  #compareUuid({ body, table, row }: ItemView): void {
+    const verdict = this.#verdict;
+    const { distinctIdStart, distinctIdEnd } = verdict;
+    const before = this.#beforeRow;
+    if (before > 0) {
+      const [uuidEnd, beforeEnd] = [table[row + Row.UuidEnd]!, table[before + Row.UuidEnd]!];
+      // The last digits tell most uuids apart.
+      const mayBeSame = body[uuidEnd - 2] === body[beforeEnd - 2];
+      if (mayBeSame && this.#isReused(row, before)) verdict.warnings |= warningBit.reused_uuid;
+    }
+    this.#beforeRow = row;
+    this.#beforeIdStart = distinctIdStart;
+    this.#beforeIdEnd = distinctIdEnd;
+  }
+
+  #isReused(row: number, before: number): boolean {
+    const { body, table } = this.#cursor;
+    const isSame = (start: number, end: number): boolean =>
+      body.compare(
+        body,
+        table[before + start],
+        table[before + end],
+        table[row + start],
+        table[row + end],
+      ) === 0;
+    if (!isSame(Row.UuidStart, Row.UuidEnd)) return false;
+    const { distinctIdStart, distinctIdEnd } = this.#verdict;
+    const [idStart, idEnd] = [this.#beforeIdStart, this.#beforeIdEnd];
+    return (
+      !isSame(Row.EventStart, Row.EventEnd) ||
+      body.compare(body, idStart, idEnd, distinctIdStart, distinctIdEnd) !== 0
+    );
+  }
+
+  #warnOfRepairs({ malformed, nonFinite }: RepairedBody): void {
+    const { table, row } = this.#cursor;
+    const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
+    const verdict = this.#verdict;
+    if (hasPlaceIn(malformed, start, end)) verdict.warnings |= warningBit.invalid_utf8;
+    if (hasPlaceIn(nonFinite, start, end)) verdict.warnings |= warningBit.non_finite_number;
+  }
+
+  /**
+   * Whether the item stands in a batch or an array. Asked of the table of the body: the plain form
+   * of an item is always in a batch of one, so its table would say yes each time.
+   */
+  #isBatch(): boolean {
+    const { table } = this.#cursor;
+    return (
+      table[Header.BatchType] !== TokenType.Absent || table[Header.RootType] === TokenType.Array
+    );
+  }
+
+  #tellOnce(bug: unknown): void {
+    const text = String(bug);
+    if (this.#bugsTold.size >= bugsToldMax || this.#bugsTold.has(text)) return;
+    this.#bugsTold.add(text);
+    this.#onBug(bug);
+  }
+}
+
+function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {
+  if (verdict.uuid !== "new") return SentWith.Uuid;
+  const isTimeAdded = Number.isNaN(verdict.timestampSentMs) && verdict.timestampMs === receivedAtMs;
+  return isTimeAdded ? SentWith.Neither : SentWith.Time;
+}

@@ -1,0 +1,48 @@
+// Reads from the first event of a body which SDK made it, so that people find out who sends what is
+// refused. The name comes from a stranger: it is kept short and limited to letters, digits and
+// `_.+-`, and nothing is decided by it.
+
+import type { Buffer } from "node:buffer";
+import { Header, Row } from "../../records/table.ts";
+import { type Member, membersOf } from "./details/members.ts";
+
+const valuePattern = /^"([\w.+-]{1,32})"/;
+const valueBytesRead = 34;
+const keyPattern = /ph[a-z]_/i;
+
+/** The names of SDKs that call themselves something else in their events. */
+const names: ReadonlyMap<string, string> = new Map([
+  ["web", "posthog-js"],
+  ["js", "posthog-js-lite"],
+]);
+
+/** Such as `posthog-js 1.449.0`; "" where the event does not say. The table must be the body's. */
+export function libraryOf(body: Buffer, table: Uint32Array): string {
+  if (table[Header.RowCount] === 0) return "";
+  const row = Header.Words;
+  const start = table[row + Row.PropertiesStart]!;
+  const end = table[row + Row.PropertiesEnd]!;
+  const ofProperties = named(body, membersOf({ body, start, end }), ["$lib", "$lib_version"]);
+  if (ofProperties !== "") return ofProperties;
+  const item = { body, start: table[row + Row.ItemStart]!, end: table[row + Row.ItemEnd]! };
+  const ofItem = membersOf({ ...item, skipFrom: start, skipTo: end });
+  return named(body, ofItem, ["library", "library_version"]);
+}
+
+function named(
+  body: Buffer,
+  members: readonly Member[],
+  [name, version]: readonly [string, string],
+): string {
+  const library = textOf(body, members, name);
+  if (library === "") return "";
+  return `${names.get(library) ?? library} ${textOf(body, members, version)}`.trimEnd();
+}
+
+function textOf(body: Buffer, members: readonly Member[], wanted: string): string {
+  const member = members.find(({ name }) => name === wanted);
+  if (member === undefined) return "";
+  const text = body.toString("latin1", member.valueAt, member.valueAt + valueBytesRead);
+  const found = valuePattern.exec(text)?.[1] ?? "";
+  return keyPattern.test(found) ? "" : found;
+}

@@ -1,0 +1,207 @@
+// Finds the likely project and lane of a body in its first bytes and, where the whole body is
+// there, its last. They order and queue the body before it is scanned: a key that counts for more
+// may come further on, and the scan has the last word. All that they decide is that a large body
+// is not scanned while its project is far over its quota, where no other key counts for more. A
+// peek reads a bounded number of bytes, whatever they are, and parses no JSON into objects. It must
+// not answer anybody.
+
+import type { Buffer } from "node:buffer";
+import { Ascii } from "../../platform/base/ascii.ts";
+import type { BodyHint, Lane, Peek, ProjectLookup } from "../../platform/base/types.ts";
+import { withoutMark } from "./byte-order-mark.ts";
+import {
+  endOfValue,
+  spaceEnd,
+  spaceStart,
+  startOfValue,
+  stringStart,
+} from "./details/json-bytes.ts";
+import { type MemberSpan, walkMembers } from "./details/members.ts";
+
+/** How far from the start, and from the end, a peek goes. */
+export const peekedBytesMax = 4_096;
+const peekedFromEndBytesMax = 1_024;
+/** A key has 200 characters at most. */
+const keyBytesMax = 256;
+
+/** The values of the members seen so far; a later member of the same name replaces an earlier. */
+interface Seen {
+  apiKey: string;
+  token: string;
+  dollarToken: string;
+  propertiesToken: string;
+  isEnvelope: boolean;
+  lane: Lane | undefined;
+}
+
+/** Bytes [start, end) of the body. */
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+const nothing: BodyHint = { projectId: undefined, lane: undefined };
+
+export function createPeek(projects: ProjectLookup): Peek {
+  return peek;
+
+  function peek(received: Buffer, isWhole: boolean, apiKey?: string): BodyHint {
+    const body = withoutMark(received);
+    const end = Math.min(body.length, peekedBytesMax);
+    const start = spaceEnd(body, 0, end);
+    const seen =
+      body[start] === Ascii.OpenBracket
+        ? readArray(body, { start, end })
+        : readRoot(body, { start, end }, isWhole);
+    const key = apiKey ?? keyIn(seen);
+    const project = key === "" ? undefined : projects.byKey(key);
+    const { lane } = seen;
+    if (project?.enabled !== true)
+      return lane === undefined ? nothing : { projectId: undefined, lane };
+    // Behind a key in another member there may be an `api_key`, and that would be the body's.
+    const isCertain = apiKey !== undefined || seen.apiKey !== "";
+    return { projectId: project.id, lane, meter: isCertain ? project.meter : undefined };
+  }
+}
+
+function nothingSeen(): Seen {
+  return {
+    apiKey: "",
+    token: "",
+    dollarToken: "",
+    propertiesToken: "",
+    isEnvelope: false,
+    lane: undefined,
+  };
+}
+
+/** The key that counts, by the same precedence as in the scan; "" where none was seen. */
+function keyIn({ apiKey, token, dollarToken, propertiesToken, isEnvelope }: Seen): string {
+  if (apiKey !== "") return apiKey;
+  if (token !== "" || isEnvelope) return token;
+  return dollarToken === "" ? propertiesToken : dollarToken;
+}
+
+function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
+  const seen = nothingSeen();
+  if (body[range.start] !== Ascii.OpenBrace) return seen;
+  const ended = readEvent(body, range, seen) >= 0;
+  if (isWhole && !ended) readEnd(body, seen);
+  // All members were read: `historical_migration` is absent, or the body is an event, always live.
+  if (ended && (!seen.isEnvelope || seen.lane === undefined)) seen.lane = "live";
+  return seen;
+}
+
+/** Reads the items of an array up to the first that shows a key. An array is always live. */
+function readArray(body: Buffer, { start, end }: Range): Seen {
+  let seen = nothingSeen();
+  let at = start;
+  do {
+    seen = nothingSeen();
+    const itemStart = spaceEnd(body, at + 1, end);
+    const isObject = body[itemStart] === Ascii.OpenBrace;
+    const itemEnd = isObject
+      ? readEvent(body, { start: itemStart, end }, seen)
+      : endOfValue(body, itemStart, end);
+    seen.isEnvelope = false;
+    at = itemEnd < 0 ? end : spaceEnd(body, itemEnd, end);
+  } while (at < end && body[at] === Ascii.Comma && keyIn(seen) === "");
+  seen.lane = "live";
+  return seen;
+}
+
+/**
+ * Reads an event or an envelope from its first member on. Returns the position after its last byte,
+ * or -1 where its end is not reached.
+ */
+function readEvent(body: Buffer, range: Range, seen: Seen): number {
+  return walkMembers({ body, start: range.start, end: range.end }, (member) => {
+    if (isProperties(body, member)) {
+      seen.propertiesToken = "";
+      const properties = { body, start: member.valueStart, end: member.valueEnd };
+      walkMembers(properties, (property) => {
+        const isWhole = property.valueEnd < member.valueEnd;
+        if (isWhole && nameIs(body, property, "token"))
+          seen.propertiesToken = keyAt(body, property);
+        return true;
+      });
+    } else if (member.valueEnd < range.end) {
+      note(body, seen, member);
+    }
+    return true;
+  });
+}
+
+/**
+ * Reads the root's members from the end backwards, as long as their values are plain texts, numbers
+ * or words: members behind the batch have no other values. Where the body is JSON, each member read
+ * this way is one of the root, because the `}` that ends the body is the root's.
+ */
+function readEnd(body: Buffer, seen: Seen): void {
+  const start = Math.max(0, body.length - peekedFromEndBytesMax);
+  const late = nothingSeen();
+  let at = spaceStart(body, body.length, start);
+  if (body[at - 1] !== Ascii.CloseBrace) return;
+  at--;
+  while (at > start) {
+    const valueEnd = spaceStart(body, at, start);
+    const valueStart = startOfValue(body, valueEnd, start);
+    if (valueStart < start) break;
+    at = spaceStart(body, valueStart, start);
+    if (body[at - 1] !== Ascii.Colon) break;
+    const nameEnd = spaceStart(body, at - 1, start) - 1;
+    const nameStart = stringStart(body, nameEnd, start) + 1;
+    if (nameStart <= start) break;
+    at = spaceStart(body, nameStart - 1, start);
+    if (body[at - 1] !== Ascii.Comma) break;
+    // The last of several members of one name counts: read backwards, it is met first.
+    const one = nothingSeen();
+    note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
+    if (late.apiKey === "") late.apiKey = one.apiKey;
+    if (late.token === "") late.token = one.token;
+    if (late.dollarToken === "") late.dollarToken = one.dollarToken;
+    late.lane ??= one.lane;
+    at--;
+  }
+  if (late.apiKey !== "") seen.apiKey = late.apiKey;
+  if (late.token !== "") seen.token = late.token;
+  if (late.dollarToken !== "") seen.dollarToken = late.dollarToken;
+  seen.lane = late.lane ?? seen.lane;
+}
+
+function note(body: Buffer, seen: Seen, member: MemberSpan): void {
+  const { valueStart, valueEnd } = member;
+  if (nameIs(body, member, "api_key")) seen.apiKey = keyAt(body, member);
+  else if (nameIs(body, member, "token")) seen.token = keyAt(body, member);
+  else if (nameIs(body, member, "$token")) seen.dollarToken = keyAt(body, member);
+  else if (nameIs(body, member, "properties")) seen.propertiesToken = "";
+  else if (nameIs(body, member, "batch")) seen.isEnvelope = true;
+  else if (nameIs(body, member, "historical_migration")) {
+    seen.lane =
+      valueEnd - valueStart === "true".length && isText(body, "true", valueStart)
+        ? "historical"
+        : "live";
+  }
+}
+
+function isProperties(body: Buffer, member: MemberSpan): boolean {
+  return body[member.valueStart] === Ascii.OpenBrace && nameIs(body, member, "properties");
+}
+
+function nameIs(body: Buffer, { nameStart, nameEnd }: MemberSpan, name: string): boolean {
+  return nameEnd - nameStart === name.length && isText(body, name, nameStart);
+}
+
+function isText(body: Buffer, text: string, start: number): boolean {
+  return body.toString("latin1", start, start + text.length) === text;
+}
+
+/**
+ * The key in a member's value, or "" where it is no key. A text of white space only is a key that
+ * no project has, as it is to the scan, so it is not taken for an absent one.
+ */
+function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
+  if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";
+  const text = body.toString("latin1", valueStart + 1, valueEnd - 1);
+  return text.trim() || text;
+}

@@ -1,0 +1,258 @@
+// A request whose lines wait for their PubAcks: collects the outcome of every frame that carries
+// some of its lines, then answers, once. Never 200 while one frame is open, refused or unknown.
+// Also counts the outcome in the metrics and the project's meter: stored events count as stored,
+// also where the answer is a 503.
+
+import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
+import type { ErrorCode } from "../../platform/base/errors.ts";
+import type {
+  Exchange,
+  FrameOutcome,
+  Lane,
+  MeteredProject,
+  ProjectShares,
+  Publisher,
+  RequestWaiter,
+  Taken,
+} from "../../platform/base/types.ts";
+import type { IntakeMetrics, Tally } from "./tally.ts";
+
+// Some frames of a large request may be stored while another is refused, so none of these texts
+// says that nothing is stored.
+const details: Partial<Record<ErrorCode, string>> = {
+  timeout:
+    "The store did not acknowledge in time, so events may be stored or not: send the request again",
+  store_full: "The store is full: send the request again later",
+  project_full: "The project has filled its share of the store: send the request again later",
+  unavailable: "The store did not take the events in time: send the request again later",
+  overloaded: "There is not enough memory to scan the rest of the body: send the request again",
+};
+
+/** The parts of a request's work that are kept. The work itself is not: it holds the body. */
+interface PendingOf {
+  readonly exchange: Exchange;
+  readonly lane: Lane;
+  readonly project: MeteredProject;
+  readonly taken: Taken;
+  readonly tally: Tally;
+}
+
+/** Where the outcome of a request is counted and reported, and what explains it. */
+export interface PendingReports {
+  readonly metrics: IntakeMetrics;
+  /** Tells why a stream is no longer fit for events that were under way to it. */
+  readonly publisher: Pick<Publisher, "refusalOf">;
+  readonly shares?: ProjectShares | undefined;
+  readonly clientWarnings?: ClientWarningTaker | undefined;
+}
+
+export class PendingRequest implements RequestWaiter {
+  readonly #exchange: Exchange;
+  readonly #tally: Tally;
+  readonly #lane: Lane;
+  readonly #project: MeteredProject;
+  readonly #taken: Taken;
+  readonly #reports: PendingReports;
+  #isPlaced = false;
+  // The frames without an outcome, and 1 held by the intake until the last line is placed: so the
+  // outcomes of early frames cannot answer the request before.
+  #framesOpen = 1;
+  /** The error that the request is answered with. */
+  #failure: ErrorCode | undefined = undefined;
+  /** The first error: because of it no more of the request is sent to the store. */
+  #firstFailure: ErrorCode | undefined = undefined;
+  #abandoned = false;
+  #stored = 0;
+  #storedBytes = 0;
+  /** Events that an earlier sending of the request has stored and counted. */
+  #duplicates = 0;
+  #unknown = 0;
+  /** Bytes in those of the request's own frames that have no outcome yet. */
+  #bytesUnderWay = 0;
+  /** The stream is no longer fit for events that were under way to it. */
+  #isUnfit = false;
+  #endCallbacks: ((isStored: boolean) => void)[] | undefined = undefined;
+  #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
+
+  constructor({ exchange, tally, lane, project, taken }: PendingOf, reports: PendingReports) {
+    this.#exchange = exchange;
+    this.#tally = tally;
+    this.#lane = lane;
+    this.#project = project;
+    this.#taken = taken;
+    this.#reports = reports;
+  }
+
+  /**
+   * Notes that one more frame carries lines of this request. `ownBytes`: the frame's bytes, if it
+   * is the request's own. They count towards the project's share before they are stored, because a
+   * large request has megabytes in frames before the first acknowledgement comes.
+   */
+  expectFrame(ownBytes = 0): void {
+    this.#framesOpen++;
+    if (ownBytes > 0) this.#addUnderWay(ownBytes);
+  }
+
+  /** Takes back an `expectFrame`: the publisher threw, and has not taken the frame. */
+  frameNotTaken(ownBytes = 0): void {
+    if (ownBytes > 0) this.#addUnderWay(-ownBytes);
+    this.release();
+  }
+
+  #addUnderWay(bytes: number): void {
+    this.#bytesUnderWay += bytes;
+    this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
+  }
+
+  /** Notes an error, unless one is noted already. No more of the request is placed after it. */
+  fail(code: ErrorCode): void {
+    this.#failure ??= code;
+    this.#firstFailure ??= code;
+  }
+
+  /** Whether the request has failed. It cannot end in a 200 then, so the rest is not placed. */
+  get failed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /** Fulfilled when at most `framesMax` frames are without an outcome. One caller at a time. */
+  framesAtMost(framesMax: number): Promise<void> | undefined {
+    this.#holdToShare();
+    if (this.#framesOpen - 1 <= framesMax) return undefined;
+    return new Promise((resolve) => {
+      this.#room = { framesMax, resolve };
+    });
+  }
+
+  frameSettled(
+    outcome: FrameOutcome,
+    code: ErrorCode | undefined,
+    events: number,
+    bytes: number,
+    messageBytes: number,
+  ): void {
+    if (this.#bytesUnderWay > 0) this.#addUnderWay(-Math.min(bytes, this.#bytesUnderWay));
+    if (outcome === "unknown") {
+      // An unknown outcome outweighs a refused one: the answer must not sound surer than we are,
+      // and `timeout` is the one code that says that events may be stored or not.
+      this.fail(code ?? "timeout");
+      this.#failure = "timeout";
+      if (code === "unavailable") this.#isUnfit = true;
+      this.#unknown += events;
+      this.#countShare(messageBytes, false);
+    } else if (outcome === "refused") {
+      this.fail(code ?? "unavailable");
+    } else if (outcome === "duplicate") {
+      this.#duplicates += events;
+    } else {
+      this.#stored += events;
+      this.#storedBytes += bytes;
+      this.#countShare(messageBytes, true);
+    }
+    this.release();
+  }
+
+  /** Called when all lines are in frames: gives up the intake's hold. */
+  placed(): void {
+    this.#isPlaced = true;
+    this.release();
+  }
+
+  #countShare(bytes: number, isSure: boolean): void {
+    this.#reports.shares?.stored(this.#lane, this.#project.id, bytes, isSure);
+    this.#holdToShare();
+  }
+
+  /** Fails a request that is not all placed yet, once its project has filled its share. */
+  #holdToShare(): void {
+    if (this.#isPlaced) return;
+    const full = this.#reports.shares?.refusalOf(this.#lane, this.#project.id);
+    if (full !== undefined) this.fail(full.code);
+  }
+
+  /** Gives up the hold of one frame, or that of the intake. The last one sends the answer. */
+  release(): void {
+    this.#framesOpen--;
+    if (this.#room !== undefined && this.#framesOpen - 1 <= this.#room.framesMax) {
+      this.#room.resolve();
+      this.#room = undefined;
+    }
+    if (this.#framesOpen > 0) return;
+    this.#count();
+    this.#reportEnd();
+    if (this.#abandoned) return;
+    if (this.#failure !== undefined && !this.#isStoredInPart) {
+      this.#exchange.answerProblem({ code: this.#failure, detail: this.#detailOf(this.#failure) });
+      return;
+    }
+    // Only here: a request that is refused is sent again, and would be counted each time.
+    this.#countTold();
+    this.#tally.answer(this.#exchange, this.#firstFailure);
+  }
+
+  whenEnded(callback: (isStored: boolean) => void): void {
+    this.#endCallbacks ??= [];
+    this.#endCallbacks.push(callback);
+  }
+
+  #reportEnd(): void {
+    if (this.#endCallbacks === undefined) return;
+    for (const callback of this.#endCallbacks)
+      callback(this.#failure === undefined && !this.#abandoned);
+  }
+
+  #countTold(): void {
+    const { metrics, clientWarnings } = this.#reports;
+    const tally = this.#tally;
+    tally.countTold(this.#lane, metrics, this.#failure === undefined);
+    if (tally.dropped === 0) return;
+    this.#taken.countDropped(tally.dropped);
+    if (clientWarnings !== undefined) tally.warnNotStored(this.#exchange, clientWarnings);
+  }
+
+  /** Whether some events are in the store, and the client can be told which. */
+  get #isStoredInPart(): boolean {
+    return this.#tally.answersInPart && this.#stored + this.#duplicates > 0;
+  }
+
+  #detailOf(failure: ErrorCode): string {
+    const detail = details[failure] ?? "";
+    if (failure !== "unavailable" && !this.#isUnfit) return detail;
+    const unfit = this.#reports.publisher.refusalOf(
+      this.#lane,
+      this.#project.id,
+      Number.POSITIVE_INFINITY,
+    )?.detail;
+    if (!this.#isUnfit) return unfit ?? detail;
+    return `${unfit ?? "The store did not take events as it should"}; those under way may be stored or not: send the request again`;
+  }
+
+  /**
+   * Called when a bug has ended the request: whoever catches the bug answers, not this class. The
+   * outcome of frames handed over before is still counted.
+   */
+  abandon(): void {
+    this.#abandoned = true;
+    this.release();
+  }
+
+  #count(): void {
+    const { metrics } = this.#reports;
+    const { meter } = this.#project;
+    if (this.#stored > 0) {
+      metrics.events(this.#lane, "none", this.#stored);
+      meter.countStored(this.#stored, this.#storedBytes);
+    }
+    if (this.#duplicates > 0) metrics.events(this.#lane, "duplicate", this.#duplicates);
+    if (this.#unknown > 0) {
+      metrics.events(this.#lane, "timeout", this.#unknown);
+      meter.countUnknown(this.#unknown);
+    }
+    // What the events cost that are not stored is given back, so that their retry has room. Events
+    // that the client is told were left out have no retry.
+    if (this.#failure !== undefined || this.#abandoned) {
+      const leftOut = this.#isStoredInPart && !this.#abandoned ? this.#tally.dropped : 0;
+      this.#taken.giveBack(this.#stored + this.#unknown + leftOut);
+    }
+  }
+}

@@ -1,0 +1,137 @@
+// Limits on the size of one request, whoever sends it, checked before any line of it is placed. A
+// few compressed bytes can hold millions of events, since equal events compress a thousand times,
+// and each event is stored as a line of some 300 bytes.
+
+import type { Problem } from "../../platform/base/errors.ts";
+import { expansionText } from "../../platform/base/expansion.ts";
+import type { Exchange, MeterRefusal } from "../../platform/base/types.ts";
+import { itemFlags, typeAt } from "../../records/item-view.ts";
+import { recordsBytesLikely } from "../../records/record.ts";
+import {
+  Extra,
+  ExtraShift,
+  extraOf,
+  Header,
+  hasExtra,
+  Row,
+  TokenType,
+} from "../../records/table.ts";
+import type { Work } from "./work.ts";
+
+export interface RequestCaps {
+  readonly eventsMax: number;
+  /**
+   * Bytes that may be stored for each byte sent. What a request stores beyond that is its expansion,
+   * of which each project has an amount a minute.
+   */
+  readonly expansionMax: number;
+}
+
+export const noCaps: RequestCaps = {
+  eventsMax: Number.POSITIVE_INFINITY,
+  expansionMax: Number.POSITIVE_INFINITY,
+};
+
+/** The part of a request's work that the caps read. */
+type CappedWork = Pick<Work, "cost" | "additions" | "table"> & {
+  readonly exchange: Pick<Exchange, "bytesArrived">;
+};
+
+export function overCaps(
+  { cost }: Pick<CappedWork, "cost">,
+  { eventsMax }: RequestCaps,
+): Problem | undefined {
+  return cost.events > eventsMax
+    ? tooMany(cost.events, `a request may hold ${eventsMax}`)
+    : undefined;
+}
+
+/** About how many bytes the request may store beyond the cap; 0 for an ordinary request. */
+export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): number {
+  const { cost, exchange } = work;
+  const { events, bytes } = cost;
+  const expandedMax = exchange.bytesArrived * expansionMax;
+  let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
+  // Person fields inside `properties` are once in the body, and twice in the line. To sum them up
+  // takes time, so it is done only where it can decide.
+  if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
+  return Math.max(0, likely - expandedMax);
+}
+
+/**
+ * About how many bytes `$set`, `$set_once` and `$unset` inside `properties` take, which stand in
+ * the line a second time. Events past the table's rows are taken to be like those in it.
+ */
+function personBytesLikely({ cost, table }: CappedWork): number {
+  const rows = table[Header.RowCount]!;
+  let sum = 0;
+  for (let index = 0; index < rows; index++)
+    sum += personBytesOf(table, Header.Words + index * Row.Words);
+  return rows === 0 ? 0 : Math.ceil((sum * cost.events) / rows);
+}
+
+function personBytesOf(table: Uint32Array, row: number): number {
+  // The table does not tell all of an item that is not plain, so its whole length is counted.
+  if (itemFlags({ table, row }) !== 0)
+    return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
+  if (!hasExtra(table, row)) return 0;
+  const extra = extraOf(table, row);
+  const types = table[extra + Extra.Types]!;
+  let sum = 0;
+  for (const [shift, start] of personParts) {
+    if (typeAt(types, shift) !== TokenType.Absent)
+      sum += table[extra + start + 1]! - table[extra + start]!;
+  }
+  return sum;
+}
+
+const personParts = [
+  [ExtraShift.PropertiesSet, Extra.PropertiesSetStart],
+  [ExtraShift.PropertiesSetOnce, Extra.PropertiesSetOnceStart],
+  [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
+] as const;
+
+/**
+ * The problem of a request that the meter has refused. It names the limit, so that its owner knows
+ * how much to send, or what to ask for. One that has room later must not be told that it is too
+ * large.
+ */
+export function refusedByMeter(
+  refusal: MeterRefusal,
+  work: Pick<CappedWork, "cost" | "exchange">,
+  caps: RequestCaps,
+): Problem {
+  const { what, waitMs, perSecond, requestMax } = refusal;
+  const { events, bytes } = work.cost;
+  if (what === "expansion") return expandsTooFar(waitMs, work, caps);
+  if (waitMs < Number.POSITIVE_INFINITY) return overRate(refusal);
+  const most = `and the quota of the project, ${perSecond} ${what} a second, lets through ${Math.floor(requestMax)} at once`;
+  if (what === "events") return tooMany(events, most);
+  return { code: "body_too_large", detail: `The body has ${bytes} bytes, ${most}` };
+}
+
+/** The problem of a request over the rate of its project's quota. */
+export function overRate({ what, perSecond, waitMs }: MeterRefusal): Problem {
+  const detail = `The project is over its quota of ${perSecond} ${what} a second: try again later`;
+  return { code: "rate_limited", detail, retryAfterMs: waitMs };
+}
+
+function expandsTooFar(
+  waitMs: number,
+  { cost, exchange }: Pick<CappedWork, "cost" | "exchange">,
+  { expansionMax }: RequestCaps,
+): Problem {
+  const likely = cost.expansion + exchange.bytesArrived * expansionMax;
+  const detail = `${exchange.bytesArrived} bytes were sent, and about ${likely} would be stored for them: ${cost.expansion} more than ${expansionMax} times as many`;
+  return waitMs === Number.POSITIVE_INFINITY
+    ? { code: "expands_too_far", detail }
+    : {
+        code: "project_full",
+        detail: `${detail}. The project may store ${expansionText} a minute of such bytes: send the request again later`,
+        retryAfterMs: waitMs,
+      };
+}
+
+function tooMany(events: number, most: string): Problem {
+  return { code: "too_many_events", detail: `The request holds ${events} events, ${most}` };
+}

@@ -1,0 +1,220 @@
+// Counts what became of a request's items. The answer is made of the counts, and they are added to
+// the metrics once a request.
+
+import type {
+  ClientWarningOrigin,
+  ClientWarningTaker,
+} from "../../platform/base/client-warning.ts";
+import type { ErrorCode, ItemErrorCode, Problem } from "../../platform/base/errors.ts";
+import type { Exchange, IntakeReport, ItemNote, Lane } from "../../platform/base/types.ts";
+import {
+  type DropCode,
+  type WarningCode,
+  warningCodes,
+  warningTable,
+} from "../../platform/base/warnings.ts";
+import type { Verdict } from "../../records/verdict.ts";
+import { mayHaveHint, type Said, textOf } from "./details/item-details.ts";
+
+/** An answer names at most this many errors and as many warnings; the others are only counted. */
+export const itemNotesMax = 20;
+
+/** A request calls each method once at most: `events` once a reason, `warnings` once a code. */
+export interface IntakeMetrics {
+  /**
+   * Counts events by what became of them. `none`: stored. `duplicate`: stored before, by an earlier
+   * sending of the request. `timeout`: stored or not. `rate_limited`: events of a request that was
+   * refused whole.
+   */
+  events(
+    lane: Lane,
+    reason:
+      | "none"
+      | "duplicate"
+      | "timeout"
+      | "rate_limited"
+      | "performance_event"
+      | DropCode
+      | ItemErrorCode,
+    count: number,
+  ): void;
+  warnings(code: WarningCode, count: number): void;
+  slowPathItems(count: number): void;
+  distinctIdsCut(count: number): void;
+}
+
+// Most requests have no errors or warnings: they share this list, which is never written to.
+const noNotes: ItemNote[] = [];
+const noCounts: ReadonlyMap<number, number> = new Map();
+
+export class Tally implements IntakeReport {
+  accepted = 0;
+  dropped = 0;
+  errors = noNotes;
+  errorsTotal = 0;
+  warningsTotal = 0;
+  /** Notes that the answer names: warnings of stored events here, dropped items in `#drops`. */
+  #storedWarnings = noNotes;
+  #drops = noNotes;
+  slowPathItems = 0;
+  #distinctIdsCut = 0;
+  #removed = 0;
+  #noEvent = 0;
+  #noDistinctId = 0;
+  #notAnObject = 0;
+  #errorCounts: Map<ItemErrorCode, number> | undefined = undefined;
+  #warningCounts: Map<number, number> | undefined = undefined;
+
+  /**
+   * Whether the client is told of each event what became of it. Then a request that is stored in
+   * part need not be refused as a whole.
+   */
+  get answersInPart(): boolean {
+    return false;
+  }
+
+  /**
+   * Answers a request of which everything that is to be stored is stored, or only some of it where
+   * `answersInPart`. `notSent`: the error because of which the rest was not sent to the store.
+   */
+  answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
+    exchange.answerStored(this);
+  }
+
+  /** Whether the answer would name one more dropped item. */
+  get namesDrops(): boolean {
+    return this.#drops.length < itemNotesMax;
+  }
+
+  /** Whether the answer would name one more event that is in error. */
+  get namesErrors(): boolean {
+    return this.errors.length < itemNotesMax;
+  }
+
+  /** Whether the answer would name one more warning of a stored event. */
+  get namesWarnings(): boolean {
+    return this.#storedWarnings.length < itemNotesMax;
+  }
+
+  /** `said` is not read where the answer does not name the item. */
+  drop(index: number, code: DropCode, said: Said): void {
+    this.dropped++;
+    this.warningsTotal++;
+    if (code === "no_event") this.#noEvent++;
+    else if (code === "no_distinct_id") this.#noDistinctId++;
+    else this.#notAnObject++;
+    if (!this.namesDrops) return;
+    if (this.#drops === noNotes) this.#drops = [];
+    this.#drops.push({ index, code, detail: textOf(said) });
+  }
+
+  /** Notes an item that is not meant to be stored, so it is in no count of the answer. */
+  remove(_index: number): void {
+    this.#removed++;
+  }
+
+  fail(index: number, code: ItemErrorCode, said: Said): void {
+    this.dropped++;
+    this.errorsTotal++;
+    this.#errorCounts ??= new Map();
+    this.#errorCounts.set(code, (this.#errorCounts.get(code) ?? 0) + 1);
+    if (!this.namesErrors) return;
+    if (this.errors === noNotes) this.errors = [];
+    this.errors.push({ index, code, detail: textOf(said) });
+  }
+
+  /** `hint`: on the misspelt name that a warning is due to; "" where there is none. */
+  store(index: number, verdict: Verdict, hint: string): void {
+    this.accepted++;
+    if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) this.#distinctIdsCut++;
+    if (verdict.warnings !== 0) this.#warn(index, verdict.warnings, hint);
+  }
+
+  #warn(index: number, bits: number, hint: string): void {
+    this.#warningCounts ??= new Map();
+    for (const [bit, code] of warningCodes.entries()) {
+      if ((bits & (1 << bit)) === 0) continue;
+      this.warningsTotal++;
+      this.#warningCounts.set(bit, (this.#warningCounts.get(bit) ?? 0) + 1);
+      if (this.#storedWarnings.length >= itemNotesMax) continue;
+      if (this.#storedWarnings === noNotes) this.#storedWarnings = [];
+      const { detail } = warningTable[code];
+      const text = textOf({ detail, hint: mayHaveHint(1 << bit) ? hint : "" });
+      this.#storedWarnings.push({ index, code, detail: text });
+    }
+  }
+
+  /** Sorted by index. If there are too many to name, dropped items go before stored events. */
+  get warnings(): ItemNote[] {
+    if (this.#drops.length === 0) return this.#storedWarnings;
+    const named = [...this.#drops, ...this.#storedWarnings].slice(0, itemNotesMax);
+    return named.sort((one, other) => one.index - other.index);
+  }
+
+  /** Reports the events that are not stored: one client warning for each reason. */
+  warnNotStored(origin: ClientWarningOrigin, clientWarnings: ClientWarningTaker): void {
+    for (const [code, events] of this.#dropCounts()) {
+      clientWarnings.notStored(origin, { code, detail: detailOf(code, this.#drops), events });
+    }
+    for (const [code, events] of this.#errorCounts ?? []) {
+      clientWarnings.notStored(origin, { code, detail: detailOf(code, this.errors), events });
+    }
+  }
+
+  #dropCounts(): (readonly [DropCode, number])[] {
+    if (this.#drops.length === 0) return [];
+    const counts = [
+      ["no_event", this.#noEvent],
+      ["no_distinct_id", this.#noDistinctId],
+      ["not_an_object", this.#notAnObject],
+    ] as const;
+    return counts.filter(([, count]) => count > 0);
+  }
+
+  /** Adds the work that was done to the metrics, however the request is answered. */
+  countWork(metrics: IntakeMetrics): void {
+    if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);
+  }
+
+  /**
+   * Adds what the rules found to the metrics. To be called only when the client is told of it: a
+   * request that is answered with a 503 comes again, and would be counted each time. `isWhole` is
+   * false where some events that are to be stored are not. Stored events are not counted here, but
+   * when they are stored.
+   */
+  countTold(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
+    if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
+    if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
+    // Most requests drop nothing.
+    if (this.dropped > 0) {
+      for (const [code, count] of this.#dropCounts()) metrics.events(lane, code, count);
+      for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
+    }
+    if (this.warningsTotal === 0) return;
+    for (const [bit, count] of this.warningCounts(isWhole))
+      metrics.warnings(warningCodes[bit]!, count);
+  }
+
+  /** Warnings to be counted, by the bit of the warning. */
+  protected warningCounts(_isWhole: boolean): ReadonlyMap<number, number> {
+    return this.#warningCounts ?? noCounts;
+  }
+}
+
+function detailOf(code: string, notes: readonly ItemNote[]): string {
+  return notes.find((note) => note.code === code)?.detail ?? "";
+}
+
+/** The problem of a request whose items are all in error. Its code is that of the first error. */
+export function problemOfItems(tally: Tally): Problem {
+  const first = tally.errors[0]!;
+  // Each error code of an item is also a code of the table of request errors.
+  const code = first.code as ItemErrorCode;
+  if (tally.errorsTotal === 1) return { code, detail: first.detail };
+  return {
+    code,
+    detail: `All ${tally.errorsTotal} events are in error`,
+    errors: tally.errors,
+    errorsTotal: tally.errorsTotal,
+  };
+}

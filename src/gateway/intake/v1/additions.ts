@@ -1,0 +1,153 @@
+// Session, window, options and SDK: what an event of the newer protocol (v1) says outside of its
+// `properties`, and PostHog keeps inside them. Makes the members that are added there. They are put
+// before the others, and the last member of a name counts, so what the client put into `properties`
+// itself wins.
+
+import type { Buffer } from "node:buffer";
+import { Ascii } from "../../../platform/base/ascii.ts";
+import {
+  extraTypes,
+  type ItemView,
+  isNothing,
+  isObjectOrNothing,
+  isString,
+  typeAt,
+} from "../../../records/item-view.ts";
+import { isEmptyArray } from "../../../records/property-check.ts";
+import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../../records/table.ts";
+
+/** A session's or window's id, or options, of more bytes than this are an error. */
+export const additionBytesMax = 4_096;
+
+const parts =
+  (0xf << ExtraShift.SessionId) | (0xf << ExtraShift.WindowId) | (0xf << ExtraShift.Options);
+const switches = [
+  ["cookieless_mode", "$cookieless_mode"],
+  ["disable_skew_correction", "$ignore_sent_at"],
+  ["process_person_profile", "$process_person_profile"],
+] as const;
+
+/**
+ * The members to add to the `properties` of an event, with commas between them; "" for none, and
+ * undefined where one of their sources has a wrong type or value. `lib`: the members that every
+ * event of the request gets.
+ */
+export function additionsTo(item: ItemView, lib: string): string | undefined {
+  const types = extraTypes(item);
+  if ((types & parts) === 0) return lib;
+  const { body, table, row } = item;
+  const extra = extraOf(table, row);
+  const spanOf = (at: number): Span => ({
+    body,
+    start: table[extra + at]!,
+    end: table[extra + at + 1]!,
+  });
+  const all = [
+    idMember("$session_id", typeAt(types, ExtraShift.SessionId), spanOf(Extra.SessionIdStart)),
+    idMember("$window_id", typeAt(types, ExtraShift.WindowId), spanOf(Extra.WindowIdStart)),
+    optionMembers(typeAt(types, ExtraShift.Options), spanOf(Extra.OptionsStart)),
+    lib,
+  ];
+  return all.includes(undefined) ? undefined : all.filter((members) => members !== "").join(",");
+}
+
+interface Span {
+  readonly body: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
+
+function idMember(name: string, type: TokenType, { body, start, end }: Span): string | undefined {
+  if (isNothing(type) || type === TokenType.EmptyString) return "";
+  if (!isString(type) || end - start > additionBytesMax) return undefined;
+  return `"${name}":${body.toString("utf8", start, end)}`;
+}
+
+function optionMembers(type: TokenType, { body, start, end }: Span): string | undefined {
+  if (isNothing(type)) return "";
+  // PHP writes an empty object so.
+  if (type === TokenType.Array && isEmptyArray(body, start, end)) return "";
+  if (type !== TokenType.Object || end - start > additionBytesMax) return undefined;
+  const options = JSON.parse(body.toString("utf8", start, end)) as Record<string, unknown>;
+  const members: string[] = [];
+  for (const [option, property] of switches) {
+    const value = options[option];
+    if (value === undefined || value === null) continue;
+    const isOn = switchOf(value);
+    if (isOn === undefined) return undefined;
+    members.push(`"${property}":${isOn}`);
+  }
+  const { product_tour_id: tour } = options;
+  if (tour !== undefined && tour !== null) {
+    if (typeof tour !== "string" && !Number.isSafeInteger(tour)) return undefined;
+    members.push(`"$product_tour_id":${JSON.stringify(String(tour))}`);
+  }
+  return members.join(",");
+}
+
+/** Reads a boolean as PostHog does: a number, or a text that means true or false, will also do. */
+function switchOf(value: unknown): boolean | undefined {
+  if (typeof value === "boolean") return value;
+  if (typeof value === "number") return value !== 0;
+  if (typeof value !== "string") return undefined;
+  const text = value.trim().toLowerCase();
+  if (text === "true" || text === "1") return true;
+  return text === "false" || text === "0" ? false : undefined;
+}
+
+/**
+ * Whether `properties` can take members: it is an object, or counts as an empty one. Where it is
+ * anything else, the rules for events report that.
+ */
+export function takesAdditions({ body, table, row }: ItemView): boolean {
+  const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
+  if (type !== TokenType.Array) return isObjectOrNothing(type);
+  return isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
+}
+
+/** The most bytes that `writeWithAdditions` writes for the item. */
+export function bytesWithAdditions({ table, row }: ItemView, additions: string): number {
+  return (
+    table[row + Row.ItemEnd]! -
+    table[row + Row.ItemStart]! +
+    3 * additions.length +
+    '"properties":{},'.length
+  );
+}
+
+/**
+ * Writes the item with the additions in its `properties` to the start of the target. Returns where
+ * it ends there.
+ */
+export function writeWithAdditions(
+  { body, table, row }: ItemView,
+  additions: string,
+  target: Buffer,
+): number {
+  const [itemStart, itemEnd] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
+  const [start, end] = [table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!];
+  const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
+  if (type === TokenType.Absent) {
+    const at = target.write(`{"properties":{${additions}},`, "utf8");
+    return at + body.copy(target, at, itemStart + 1, itemEnd);
+  }
+  let at = body.copy(target, 0, itemStart, start);
+  target[at++] = Ascii.OpenBrace;
+  at += target.write(additions, at, "utf8");
+  if (type !== TokenType.Object || isBlank(body, start + 1, end)) {
+    target[at++] = Ascii.CloseBrace;
+    return at + body.copy(target, at, end, itemEnd);
+  }
+  at += target.write(",", at, "latin1");
+  return at + body.copy(target, at, start + 1, itemEnd);
+}
+
+/**
+ * Whether an object has no members. [start, end) is what follows its opening brace, the closing
+ * brace included.
+ */
+function isBlank(body: Buffer, start: number, end: number): boolean {
+  let at = start;
+  while (at < end && body[at]! <= Ascii.Space) at++;
+  return body[at] === Ascii.CloseBrace;
+}

@@ -1,0 +1,275 @@
+// What became of each event of a request of the newer protocol (v1), and the answer that says so,
+// uuid by uuid, in the order of the batch; those of the nil and the max UUID come last. A batch may hold half a million events, so each takes a
+// few bytes of typed arrays and no object.
+
+import { Buffer } from "node:buffer";
+import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
+import type { FrameOutcome, V1Request } from "../../../platform/base/types.ts";
+import { type DropCode, dropTable, warningCodes } from "../../../platform/base/warnings.ts";
+import { uuidBytes } from "../../../records/uuid.ts";
+import type { LoopShare } from "../loop-share.ts";
+import type { UuidList } from "./uuid-list.ts";
+
+/**
+ * Why an event is not stored. Whether the client is to retry it depends on the event's state, not
+ * on this code. "performance_event": the gateway removes such events on purpose.
+ */
+type DetailCode = ErrorCode | DropCode | "performance_event";
+
+/**
+ * `Waiting`: the event is in no frame. `Placed`: it is in a frame whose outcome is not known yet,
+ * or that was never sent to the store.
+ */
+const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4 } as const;
+type State = (typeof State)[keyof typeof State];
+
+const detailCodes: readonly DetailCode[] = [
+  ...(Object.keys(errorTable) as ErrorCode[]),
+  ...(Object.keys(dropTable) as DropCode[]),
+  "performance_event",
+];
+const detailPlaces = new Map(detailCodes.map((code, place) => [code, place]));
+
+/** Results written in one turn of the event loop, which takes half a millisecond. */
+const writtenAtOnceMax = 4_096;
+const opening = '{"results":{';
+const closing = "}}\n";
+
+export class EventResults {
+  readonly #uuids: UuidList;
+  readonly #share: LoopShare;
+  readonly #states: Uint8Array;
+  /**
+   * For a dropped or refused event, the place of its code in `detailCodes`; for any other, its
+   * warning bits.
+   */
+  readonly #details: Uint32Array;
+  /** The hint on a slip, by index, for the few events whose problem is named. */
+  #hints: Map<number, string> | undefined = undefined;
+
+  constructor(uuids: UuidList, share: LoopShare) {
+    this.#uuids = uuids;
+    this.#share = share;
+    this.#states = new Uint8Array(uuids.length);
+    this.#details = new Uint32Array(uuids.length);
+  }
+
+  /** `hint`: as in `Said`. */
+  dropped(index: number, code: DetailCode, hint = ""): void {
+    this.#states[index] = State.Dropped;
+    this.#details[index] = detailPlaces.get(code) ?? 0;
+    if (hint === "") return;
+    this.#hints ??= new Map();
+    this.#hints.set(index, hint);
+  }
+
+  /** The event has been put into a frame. */
+  placed(index: number, warnings: number): void {
+    this.#states[index] = State.Placed;
+    this.#details[index] = warnings;
+  }
+
+  /**
+   * Notes the outcome of a frame for the events from `first` to `last` that were placed in it. The
+   * client is told to retry those that are not stored, and those that may be or not (`unknown`).
+   */
+  settled(
+    { first, last }: { first: number; last: number },
+    outcome: FrameOutcome,
+    code: ErrorCode | undefined,
+  ): void {
+    const isStored = outcome === "stored" || outcome === "duplicate";
+    const detail =
+      detailPlaces.get(outcome === "unknown" ? "timeout" : (code ?? "unavailable")) ?? 0;
+    for (let index = first; index <= last; index++) {
+      if (this.#states[index] !== State.Placed) continue;
+      this.#states[index] = isStored ? State.Stored : State.Refused;
+      if (!isStored) this.#details[index] = detail;
+    }
+  }
+
+  /** How many of the stored events have each warning, by the place of its bit. */
+  storedWarnings(): ReadonlyMap<number, number> {
+    const counts = new Map<number, number>();
+    for (let index = 0; index < this.#states.length; index++) {
+      const bits = this.#states[index] === State.Stored ? this.#details[index]! : 0;
+      for (let bit = 0; bits >>> bit !== 0; bit++) {
+        if (((bits >>> bit) & 1) === 1) counts.set(bit, (counts.get(bit) ?? 0) + 1);
+      }
+    }
+    return counts;
+  }
+
+  /**
+   * Sends the answer. `notSent`: why part of the events was not sent to the store; undefined where
+   * all were. A long answer is put together in slices, and the promise rejects only for want of
+   * memory.
+   */
+  answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
+    const writer = new ResultWriter(this.#uuids, {
+      states: this.#states,
+      details: this.#details,
+      hints: this.#hints,
+      notSent,
+    });
+    if (this.#states.length <= writtenAtOnceMax) {
+      writer.measure(this.#states.length);
+      v1.answerResults(writer.write(this.#states.length), writer.hasRetry);
+      return undefined;
+    }
+    return this.#answerInTurns(v1, writer);
+  }
+
+  async #answerInTurns(v1: V1Request, writer: ResultWriter): Promise<void> {
+    const { length } = this.#states;
+    for (let end = 0; end < length; ) {
+      end = Math.min(length, end + writtenAtOnceMax);
+      await this.#share.slice(() => writer.measure(end));
+    }
+    let text: Buffer = Buffer.alloc(0);
+    for (let end = 0; end < length; ) {
+      end = Math.min(length, end + writtenAtOnceMax);
+      await this.#share.slice(() => {
+        text = writer.write(end);
+      });
+    }
+    v1.answerResults(text, writer.hasRetry);
+  }
+}
+
+interface Outcomes {
+  readonly states: Uint8Array;
+  readonly details: Uint32Array;
+  readonly hints: ReadonlyMap<number, string> | undefined;
+  /** Why events without a known outcome were not sent to the store. */
+  readonly notSent: ErrorCode | undefined;
+}
+
+/**
+ * Measures all results and then writes them. Each of the two goes on up to a given event, so that
+ * the work can be done in slices.
+ */
+class ResultWriter {
+  hasRetry = false;
+  readonly #uuids: UuidList;
+  readonly #states: Uint8Array;
+  readonly #details: Uint32Array;
+  readonly #notSent: ErrorCode;
+  readonly #hints: ReadonlyMap<number, string> | undefined;
+  /** The text that follows a uuid, for each combination of state and detail that has come up. */
+  readonly #texts = new Map<number, Buffer>();
+  #bytes = opening.length + closing.length;
+  /**
+   * Of the events with the nil UUID, and of those with the max UUID, the index of one that gets
+   * their common result, by the text of the UUID's first digit.
+   */
+  readonly #blanks = new Map<string, number>();
+  #measuredEnd = 0;
+  #text: Buffer | undefined = undefined;
+  #at = 0;
+  #writtenEnd = 0;
+
+  constructor(uuids: UuidList, { states, details, hints, notSent = "unavailable" }: Outcomes) {
+    this.#uuids = uuids;
+    this.#states = states;
+    this.#details = details;
+    this.#hints = hints;
+    this.#notSent = notSent;
+  }
+
+  measure(end: number): void {
+    for (; this.#measuredEnd < end; this.#measuredEnd++) {
+      const index = this.#measuredEnd;
+      const text = this.#textOf(index);
+      if (this.#uuids.isBlank(index)) this.#measureBlank(index);
+      // Each uuid has two quotes, and each result but the last a comma behind it.
+      else this.#bytes += uuidBytes + 3 + text.length;
+    }
+  }
+
+  /**
+   * The nil UUID may be that of many events, and a client finds one result under it. So they get
+   * the one that asks most of the client: to send them again, if any is not stored.
+   */
+  #measureBlank(index: number): void {
+    const uuid = Buffer.alloc(uuidBytes);
+    this.#uuids.write(uuid, 0, index);
+    const name = uuid.toString("latin1", 0, 1);
+    const chosen = this.#blanks.get(name);
+    if (chosen !== undefined && this.#rank(chosen) >= this.#rank(index)) return;
+    const before = chosen === undefined ? 0 : uuidBytes + 3 + this.#textOf(chosen).length;
+    this.#bytes += uuidBytes + 3 + this.#textOf(index).length - before;
+    this.#blanks.set(name, index);
+  }
+
+  #rank(index: number): number {
+    const state = this.#states[index] as State;
+    return state === State.Stored ? 0 : state === State.Dropped ? 1 : 2;
+  }
+
+  /**
+   * Writes the results up to `end`. The text it returns is the whole answer when `end` is the
+   * number of all events.
+   */
+  write(end: number): Buffer {
+    this.#text ??= this.#begin();
+    const text = this.#text;
+    for (; this.#writtenEnd < end; this.#writtenEnd++)
+      if (!this.#uuids.isBlank(this.#writtenEnd)) this.#writeResult(text, this.#writtenEnd);
+    if (end < this.#states.length) return text;
+    for (const index of this.#blanks.values()) this.#writeResult(text, index);
+    return text.subarray(0, this.#at + text.write(closing, this.#at, "latin1"));
+  }
+
+  #writeResult(text: Buffer, index: number): void {
+    if (this.#at > opening.length) this.#at += text.write(",", this.#at, "latin1");
+    this.#at += text.write('"', this.#at, "latin1");
+    this.#uuids.write(text, this.#at, index);
+    this.#at += uuidBytes;
+    this.#at += text.write('"', this.#at, "latin1");
+    this.#at += this.#textOf(index).copy(text, this.#at);
+  }
+
+  #begin(): Buffer {
+    const text = Buffer.allocUnsafe(this.#bytes);
+    this.#at = text.write(opening, 0, "latin1");
+    return text;
+  }
+
+  #textOf(index: number): Buffer {
+    const state = this.#states[index] as State;
+    const detail = this.#details[index]!;
+    const hint = this.#hints?.get(index);
+    if (hint !== undefined) return Buffer.from(droppedText(detail, hint));
+    const key = detail * 8 + state;
+    let text = this.#texts.get(key);
+    if (text === undefined) {
+      text = Buffer.from(resultText(state, detail, this.#notSent));
+      this.#texts.set(key, text);
+      if (state !== State.Stored && state !== State.Dropped) this.hasRetry = true;
+    }
+    return text;
+  }
+}
+
+/** `"details"` holds the code alone, because programs read it: the hint has a member of its own. */
+function droppedText(detail: number, hint: string): string {
+  return `:{"result":"drop","details":"${detailCodes[detail]}","hint":${JSON.stringify(hint)}}`;
+}
+
+function resultText(state: State, detail: number, notSent: ErrorCode): string {
+  switch (state) {
+    case State.Stored: {
+      if (detail === 0) return ':{"result":"ok"}';
+      const warnings = warningCodes.filter((_, bit) => (detail & (1 << bit)) !== 0);
+      return `:{"result":"warning","details":"${warnings.join(", ")}"}`;
+    }
+    case State.Dropped:
+      return `:{"result":"drop","details":"${detailCodes[detail]}"}`;
+    case State.Refused:
+      return `:{"result":"retry","details":"${detailCodes[detail]}"}`;
+    case State.Waiting:
+    case State.Placed:
+      return `:{"result":"retry","details":"${notSent}"}`;
+  }
+}

@@ -1,0 +1,92 @@
+// The newer protocol (v1). The key is in a header. Each event has a uuid, the answer says what
+// became of each, and the client sends again only those that were not stored.
+
+import type { Problem } from "../../../platform/base/errors.ts";
+import type { ProjectLookup, Publisher, V1Request } from "../../../platform/base/types.ts";
+import { Header, TokenType } from "../../../records/table.ts";
+import { keyInBodyHint } from "../details/key-details.ts";
+import type { Slips } from "../details/slips.ts";
+import type { Envelope } from "../envelope.ts";
+import type { LoopShare } from "../loop-share.ts";
+import type { SentAt } from "../sent-at.ts";
+import type { Tally } from "../tally.ts";
+import type { Protocol, RequestFrames, Work } from "../work.ts";
+import { EventResults } from "./event-results.ts";
+import { readV1Envelope, readV1Head } from "./request.ts";
+import { ResultFrames } from "./result-frames.ts";
+import { ResultTally } from "./result-tally.ts";
+import type { UuidList } from "./uuid-list.ts";
+import { readUuids, readUuidsInTurns } from "./uuids.ts";
+
+/** One object for each request. */
+export class V1Protocol implements Protocol {
+  readonly writesAnew = true;
+  readonly needsTimestamp = true;
+  readonly retriesWhole = false;
+  additions = "";
+  readonly #v1: V1Request;
+  readonly #share: LoopShare;
+  #requestId = "";
+  #clientClockMs = Number.NaN;
+  /** Undefined until the uuids of its events are read. */
+  #results: EventResults | undefined = undefined;
+
+  constructor(v1: V1Request, share: LoopShare) {
+    this.#v1 = v1;
+    this.#share = share;
+  }
+
+  readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem {
+    const head = readV1Head(this.#v1);
+    if ("code" in head) return head;
+    this.#requestId = head.requestId;
+    this.#clientClockMs = head.clientClockMs;
+    this.additions = head.lib;
+    return readV1Envelope(work, this.#v1.apiKey, projects);
+  }
+
+  hintOf(problem: Problem, { body, table }: Work, slips: Slips): string {
+    if (problem.code === "missing_api_key") return keyInBodyHint(body, table, slips);
+    const lacksBatch =
+      problem.code === "invalid_payload" && table[Header.BatchType] === TokenType.Absent;
+    return lacksBatch ? slips.hint({ body, start: 0, end: body.length }, "batch") : "";
+  }
+
+  readEvents(work: Work): Problem | undefined {
+    return this.#know(readUuids(work));
+  }
+
+  async readEventsInTurns(
+    work: Work,
+    refusal: () => Problem | undefined,
+  ): Promise<Problem | undefined> {
+    return this.#know(await readUuidsInTurns(work, this.#share, refusal));
+  }
+
+  #know(uuids: UuidList | Problem): Problem | undefined {
+    if ("code" in uuids) return uuids;
+    this.#results = new EventResults(uuids, this.#share);
+    return undefined;
+  }
+
+  readSentAt(): SentAt {
+    return { ms: this.#clientClockMs, unreadable: undefined };
+  }
+
+  createTally(): Tally {
+    return new ResultTally(this.#v1, this.#knownResults);
+  }
+
+  createFrames(work: Work, publisher: Publisher): RequestFrames {
+    return new ResultFrames(work, publisher, {
+      requestId: this.#requestId,
+      results: this.#knownResults,
+    });
+  }
+
+  get #knownResults(): EventResults {
+    if (this.#results === undefined)
+      throw new Error("Take a request: the uuids of its events are not read");
+    return this.#results;
+  }
+}

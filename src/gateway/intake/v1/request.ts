@@ -1,0 +1,109 @@
+// Reads what a request of the newer protocol (v1) says beside its events, in its headers and in its
+// body.
+
+import { Buffer } from "node:buffer";
+import type { Problem } from "../../../platform/base/errors.ts";
+import { isUuid } from "../../../platform/base/forms.ts";
+import type { ProjectLookup, V1Request } from "../../../platform/base/types.ts";
+import { Header, TokenType } from "../../../records/table.ts";
+import { timestampMs, timestampTokenMs } from "../../../records/timestamp.ts";
+import { type Envelope, laneOf, projectOf } from "../envelope.ts";
+
+/** What the headers of a request say. */
+interface V1Head {
+  /** A UUID in lower case; "" where the client sends none. */
+  readonly requestId: string;
+  /**
+   * The time on the client's clock when it sent the request, in milliseconds since 1970; NaN where
+   * the client does not say.
+   */
+  readonly clientClockMs: number;
+  /**
+   * `"$lib":"…","$lib_version":"…"` of the SDK that sent the request; "" where that is not known.
+   */
+  readonly lib: string;
+}
+
+/**
+ * The limit that PostHog has. A longer SDK header is ignored: its text would be stored with each
+ * event.
+ */
+const sdkInfoCharactersMax = 200;
+
+/**
+ * An absent header is no error. A header that does not have the form it should have is refused,
+ * except that of the SDK, which is then ignored.
+ */
+export function readV1Head({
+  requestId,
+  attempt,
+  requestTimestamp,
+  sdkInfo,
+}: V1Request): V1Head | Problem {
+  if (requestId !== "" && !isUuid(requestId))
+    return invalidHeader("PostHog-Request-Id must be a UUID");
+  if (attempt !== "" && !/^[1-9]\d{0,8}$/.test(attempt))
+    return invalidHeader("PostHog-Attempt must be 1, 2 and so on");
+  const sentAt = Buffer.from(requestTimestamp);
+  const clientClockMs = sentAt.length === 0 ? Number.NaN : timestampMs(sentAt, 0, sentAt.length);
+  if (sentAt.length > 0 && Number.isNaN(clientClockMs)) {
+    return invalidHeader(
+      "PostHog-Request-Timestamp must be a time as RFC 3339 has it, like 2026-01-31T23:59:59.999Z",
+    );
+  }
+  return { requestId: requestId.toLowerCase(), clientClockMs, lib: libOf(sdkInfo) };
+}
+
+/** Reads `name/version`, which is parted at the last slash; "" where it cannot be used. */
+function libOf(sdkInfo: string): string {
+  const slash = sdkInfo.lastIndexOf("/");
+  const [name, version] = [sdkInfo.slice(0, slash).trim(), sdkInfo.slice(slash + 1).trim()];
+  const isUsable = slash > 0 && sdkInfo.length <= sdkInfoCharactersMax && /^[ -~]+$/.test(sdkInfo);
+  if (!isUsable || name === "" || version === "") return "";
+  return `"$lib":${JSON.stringify(name)},"$lib_version":${JSON.stringify(version)}`;
+}
+
+/**
+ * The project of the request and the lane it goes on, or what is wrong with the shape of its body.
+ * The key is in a header: one in the body means nothing.
+ */
+export function readV1Envelope(
+  scanned: { readonly body: Buffer; readonly table: Uint32Array },
+  apiKey: string,
+  projects: ProjectLookup,
+): Envelope | Problem {
+  const { body, table } = scanned;
+  const project = apiKey === "" ? missingKey : projectOf(apiKey, projects);
+  if ("code" in project) return project;
+  if (table[Header.RootType] !== TokenType.Object)
+    return invalidPayload("The body must be a JSON object with created_at and batch");
+  if (table[Header.BatchType] !== TokenType.Array)
+    return invalidPayload("batch must be an array of events");
+  if (table[Header.ItemCount] === 0) return invalidPayload("batch holds no event");
+  const [start, end] = [table[Header.CreatedAtStart]!, table[Header.CreatedAtEnd]!];
+  const createdAtMs =
+    table[Header.CreatedAtType] === TokenType.Absent
+      ? Number.NaN
+      : timestampTokenMs(body, start, end);
+  if (Number.isNaN(createdAtMs)) {
+    return invalidPayload(
+      "created_at must be a time as RFC 3339 has it, like 2026-01-31T23:59:59.999Z",
+    );
+  }
+  const lane = laneOf(table);
+  return typeof lane === "string" ? { project, lane } : lane;
+}
+
+const missingKey: Problem = {
+  code: "missing_api_key",
+  detail:
+    "The key of the project must be in the header Authorization, as Bearer <key>, or in PostHog-Api-Token",
+};
+
+function invalidHeader(detail: string): Problem {
+  return { code: "invalid_header", detail };
+}
+
+export function invalidPayload(detail: string): Problem {
+  return { code: "invalid_payload", detail };
+}

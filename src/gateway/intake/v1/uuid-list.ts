@@ -1,0 +1,118 @@
+// The uuids of a request's events, in the order in which they came, each once except the nil and the
+// max UUID. Each takes 16 bytes and no string. To add one takes the same time whichever uuids a client chooses: their slots are
+// told by a hash whose key no client knows.
+
+import type { Buffer } from "node:buffer";
+import { randomFillSync } from "node:crypto";
+import { Ascii } from "../../../platform/base/ascii.ts";
+import { halfSipHash } from "../../../platform/base/half-sip-hash.ts";
+import { hexDigits } from "../../../records/uuid.ts";
+
+/** 32-bit words of a uuid. */
+const wordsPerUuid = 4;
+
+export class UuidList {
+  #length = 0;
+  readonly #words: Uint32Array;
+  /**
+   * A hash table with open addressing. A slot holds the index of a uuid plus 1, or 0 where it is
+   * free. At most half of the slots are in use.
+   */
+  readonly #slots: Int32Array;
+  readonly #slotShift: number;
+  // A key of its own for each list: what one request shows of its key is worth nothing in the next.
+  readonly #key = randomFillSync(new Uint32Array(2));
+  #probes = 0;
+
+  constructor(capacity: number) {
+    const slotBits = Math.max(4, 33 - Math.clz32(capacity));
+    this.#words = new Uint32Array(capacity * wordsPerUuid);
+    this.#slots = new Int32Array(2 ** slotBits);
+    this.#slotShift = 32 - slotBits;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Slots looked at so far: the work that this was. Each call of `add` looks at one or more. */
+  get probes(): number {
+    return this.#probes;
+  }
+
+  /**
+   * Adds the uuid whose canonical text form is text[start, start + 36), in either case. Returns -1,
+   * or the index of an earlier uuid that is equal: then nothing is added. The nil and the max UUID
+   * are always added.
+   */
+  add(text: Buffer, start: number): number {
+    const words = this.#words;
+    const first = this.#length * wordsPerUuid;
+    words[first] = hexWord(text, start, start + 4);
+    words[first + 1] = hexWord(text, start + 9, start + 14);
+    words[first + 2] = hexWord(text, start + 19, start + 24);
+    words[first + 3] = hexWord(text, start + 28, start + 32);
+    if (this.isBlank(this.#length)) {
+      this.#probes++;
+      this.#length++;
+      return -1;
+    }
+    const mask = this.#slots.length - 1;
+    for (let slot = this.#slotOf(first); ; slot = (slot + 1) & mask) {
+      this.#probes++;
+      const taken = this.#slots[slot]! - 1;
+      if (taken < 0) {
+        this.#slots[slot] = ++this.#length;
+        return -1;
+      }
+      if (this.#areEqual(taken * wordsPerUuid, first)) return taken;
+    }
+  }
+
+  /** Whether the uuid at `index` is the nil or the max UUID, which many events may have. */
+  isBlank(index: number): boolean {
+    const words = this.#words;
+    const first = index * wordsPerUuid;
+    const word = words[first]!;
+    if (word !== 0 && word !== 0xffff_ffff) return false;
+    return words[first + 1] === word && words[first + 2] === word && words[first + 3] === word;
+  }
+
+  /** Writes the 36 characters of the uuid at `index`, in lower case. */
+  write(target: Buffer, at: number, index: number): void {
+    let next = at;
+    for (let digit = 0; digit < 32; digit++) {
+      if (digit === 8 || digit === 12 || digit === 16 || digit === 20) target[next++] = Ascii.Minus;
+      const word = this.#words[index * wordsPerUuid + (digit >> 3)]!;
+      target[next++] = hexDigits[(word >>> (28 - 4 * (digit & 7))) & 0xf]!;
+    }
+  }
+
+  #slotOf(first: number): number {
+    const hash = halfSipHash(this.#key, this.#words, { start: first, count: wordsPerUuid });
+    return hash >>> this.#slotShift;
+  }
+
+  #areEqual(one: number, other: number): boolean {
+    const words = this.#words;
+    for (let at = 0; at < wordsPerUuid; at++)
+      if (words[one + at] !== words[other + at]) return false;
+    return true;
+  }
+}
+
+/** The 32-bit word of two groups of four hexadecimal digits. */
+function hexWord(text: Buffer, start: number, secondStart: number): number {
+  return ((fourDigits(text, start) << 16) | fourDigits(text, secondStart)) >>> 0;
+}
+
+function fourDigits(text: Buffer, start: number): number {
+  let value = 0;
+  for (let at = start; at < start + 4; at++) {
+    const byte = text[at]!;
+    // A letter of either case has bit 6 (0x40), and its four lowest bits are its value less 9.
+    // There is no branch on it: which digits are letters cannot be foreseen.
+    value = (value << 4) | ((byte & 0xf) + 9 * (byte >>> 6));
+  }
+  return value;
+}

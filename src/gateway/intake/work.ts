@@ -1,0 +1,208 @@
+// One request on its way through the intake, in one object: what its scan found, its project, its
+// cost and, once it is admitted, where its lines go. The stages fill in the fields in their order.
+// A Work holds the body, so nothing that outlives the placing of the lines may hold a Work.
+
+import type { Buffer } from "node:buffer";
+import type { Problem } from "../../platform/base/errors.ts";
+import type { SentWith } from "../../platform/base/sent-with.ts";
+import type {
+  Exchange,
+  FrameSink,
+  Lane,
+  MeteredProject,
+  ProjectLookup,
+  Publisher,
+  RequestCost,
+  Taken,
+} from "../../platform/base/types.ts";
+import type { RecordWriter } from "../../records/record.ts";
+import type { RecordTemplate } from "../../records/record-template.ts";
+import { type BackgroundScanner, Header } from "../../records/table.ts";
+import type { RequestFacts } from "../../records/verdict.ts";
+import { withoutMark } from "./byte-order-mark.ts";
+import type { Slips } from "./details/slips.ts";
+import type { Envelope } from "./envelope.ts";
+import type { NamedBody } from "./failed-bodies.ts";
+import { type PendingReports, PendingRequest } from "./pending-request.ts";
+import type { RepairedBody } from "./repaired-body.ts";
+import type { SentAt } from "./sent-at.ts";
+import type { Tally } from "./tally.ts";
+
+/** The places where requests of the newer protocol (v1) differ from all others. */
+export interface Protocol {
+  /** Each item is written anew, be it in plain form or not. */
+  readonly writesAnew: boolean;
+  /** An event without a timestamp gets a warning on either lane. */
+  readonly needsTimestamp: boolean;
+  /**
+   * Whether a client that retries sends the whole body again. If not, it sends the events that were
+   * not stored.
+   */
+  readonly retriesWhole: boolean;
+  /** Members to be added to the properties of each event; undefined where none are. */
+  readonly additions: string | undefined;
+  /** The project and the lane of the request, or what is wrong with the request as a whole. */
+  readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
+  /** A hint at the mistake behind a problem of the envelope; "" where none is found. */
+  hintOf(problem: Problem, work: Work, slips: Slips): string;
+  /** A fault of an event that refuses the whole request. The table must hold all its events. */
+  readEvents(work: Work): Problem | undefined;
+  /**
+   * As `readEvents`, for a body of any length; undefined where there is nothing to read. `refusal`
+   * is asked in each turn, and what it says ends the reading.
+   */
+  readEventsInTurns(
+    work: Work,
+    refusal: () => Problem | undefined,
+  ): Promise<Problem | undefined> | undefined;
+  readSentAt(work: Work): SentAt;
+  createTally(): Tally;
+  /** `body`: names the frames; undefined where they need no name. */
+  createFrames(work: Work, publisher: Publisher, body: NamedBody | undefined): RequestFrames;
+}
+
+/** Where the lines of one request go. */
+export interface RequestFrames {
+  /**
+   * A sink with room for a line of `bytes`, for the item at `index`. Called once for each line. The
+   * sink is valid until the next call.
+   */
+  sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
+  /**
+   * To be called before other requests get a turn. A shared frame may leave in their turn, so the
+   * lines that this request has in it are handed over.
+   */
+  endTurn(): void;
+  /** Hands over the last lines. */
+  finish(): void;
+  /** Takes back the lines of a failed request that are not handed over yet. */
+  abandon(): void;
+}
+
+/** The parts of the gateway that a request is placed with. */
+export interface WorkParts extends PendingReports {
+  readonly publisher: Publisher;
+  readonly records: RecordWriter;
+}
+
+export class Work implements RequestFacts {
+  readonly exchange: Exchange;
+  readonly protocol: Protocol;
+  readonly receivedAtMs: number;
+  readonly isEngage: boolean;
+  /** Without a byte order mark, and JSON in UTF-8 once it is repaired. */
+  body: Buffer;
+  /** Bytes of the byte order mark that the client sent before the body. */
+  readonly markBytes: number;
+  /** The repair of the body; undefined for a body that needed none. */
+  repaired: RepairedBody | undefined = undefined;
+  /** Holds the table of the body, once it is scanned. */
+  scanner: BackgroundScanner;
+
+  // The fields from here on are set by `open`.
+  project!: MeteredProject;
+  lane!: Lane;
+  cost!: RequestCost;
+  additions: string | undefined = undefined;
+
+  /** Set once the request is admitted. */
+  taken!: Taken;
+
+  // The fields from here on are set by `begin`.
+  needsTimestamp = false;
+  skewMs = 0;
+  /** The JSON token of a `sent_at` that cannot be read. */
+  unreadableSentAt: Buffer | undefined = undefined;
+  tally!: Tally;
+  pending!: PendingRequest;
+  /** The largest record that the store takes. */
+  recordBytesMax = 0;
+  template!: RecordTemplate;
+  frames!: RequestFrames;
+
+  constructor(
+    exchange: Exchange,
+    protocol: Protocol,
+    { bytes, scanner }: { bytes: Buffer; scanner: BackgroundScanner },
+  ) {
+    this.exchange = exchange;
+    this.protocol = protocol;
+    this.receivedAtMs = exchange.receivedAtMs;
+    this.isEngage = exchange.isEngage;
+    this.body = withoutMark(bytes);
+    this.markBytes = bytes.length - this.body.length;
+    this.scanner = scanner;
+  }
+
+  get table(): Uint32Array {
+    return this.scanner.table;
+  }
+
+  /** Rows that the table has now; a longer batch comes in several tables. */
+  get rowCount(): number {
+    return this.table[Header.RowCount]!;
+  }
+
+  /** Reads the next rows of a batch that is longer than the table; 0 for none. */
+  async nextRows(): Promise<number> {
+    const { table } = this;
+    if (table[Header.FirstItem]! + table[Header.RowCount]! >= table[Header.ItemCount]!) return 0;
+    await this.scanner.scanMoreInBackground(this.body);
+    return this.rowCount;
+  }
+
+  /** Replaces the body by the repaired one, whose table the scanner holds by now. */
+  repair(repaired: RepairedBody): void {
+    this.body = repaired.body;
+    this.repaired = repaired;
+  }
+
+  open({ project, lane }: Envelope): void {
+    this.project = project;
+    this.lane = lane;
+    this.additions = this.protocol.additions;
+    this.cost = {
+      events: this.table[Header.ItemCount]!,
+      bytes: this.body.length,
+      expansion: 0,
+    };
+  }
+
+  /** Makes the facts that items are judged by, the tally, the frames, and their waiter. */
+  begin(parts: WorkParts, body: NamedBody | undefined): void {
+    const { protocol, lane, project, receivedAtMs } = this;
+    const { publisher } = parts;
+    const sentAt = protocol.readSentAt(this);
+    this.needsTimestamp = lane === "historical" || protocol.needsTimestamp;
+    this.skewMs = Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs;
+    this.unreadableSentAt = sentAt.unreadable;
+    this.tally = protocol.createTally();
+    this.pending = new PendingRequest(this, parts);
+    this.recordBytesMax = publisher.recordBytesMaxOf(lane, project.id);
+    this.template = parts.records.begin({
+      projectId: project.id,
+      lane,
+      receivedAtMs,
+      sentAtMs: sentAt.ms,
+      clientAddress: this.exchange.clientAddress,
+    });
+    this.frames = protocol.createFrames(this, publisher, body);
+  }
+
+  /** Called when all lines are placed. Nothing more of a request that has failed is sent. */
+  handOver(): void {
+    if (this.pending.failed) this.frames.abandon();
+    else this.frames.finish();
+  }
+
+  /**
+   * Ends a request in which a bug was thrown, by `begin` or after it. What it has taken of the
+   * quota is given back. The intake's caller catches the bug and answers 503.
+   */
+  giveUp(): void {
+    const { frames, pending }: Partial<Pick<Work, "frames" | "pending">> = this;
+    frames?.abandon();
+    if (pending === undefined) this.taken.giveBack(0);
+    else pending.abandon();
+  }
+}

@@ -1,0 +1,365 @@
+// One project's meter in this process: token buckets that hold the project to its quota, and counts
+// for its usage record. All are plain numbers: a request costs a few additions, no timer, no
+// memory. Must not know requests or NATS.
+
+import { expansionBytesAMinute } from "../../../platform/base/expansion.ts";
+import type {
+  MeterRefusal,
+  ProjectMeter,
+  ProjectQuota,
+  RequestCost,
+  Taken,
+} from "../../../platform/base/types.ts";
+import { Portions } from "./portions.ts";
+
+/** What a project's requests have come to, in this process. */
+export interface Counts {
+  /** Events that are stored, including those of a request that was answered 503 for its others. */
+  readonly accepted: number;
+  /** The bytes of those events' lines. */
+  readonly storedBytes: number;
+  /** Events that were sent to JetStream and not acknowledged in time: they may be stored or not. */
+  readonly unknown: number;
+  /** Events left out and events in error. */
+  readonly dropped: number;
+  readonly rateLimitedRequests: number;
+  /** Without those of bodies that were refused before they were scanned. */
+  readonly rateLimitedEvents: number;
+  /** The bytes of the refused requests' bodies, after decompression. */
+  readonly rateLimitedBytes: number;
+}
+
+export const noCounts: Counts = {
+  accepted: 0,
+  storedBytes: 0,
+  unknown: 0,
+  dropped: 0,
+  rateLimitedRequests: 0,
+  rateLimitedEvents: 0,
+  rateLimitedBytes: 0,
+};
+
+/**
+ * A burst is never less than what an SDK sends at once. So a quota, however low, limits the rate
+ * and shuts no client out. One request may cost two bursts, of which one can be debt.
+ */
+export const burstEventsMin = 100;
+export const burstBytesMin = 65_536;
+
+/** A rate, how many tokens a burst has, and how large a debt one request may leave. */
+interface Rate {
+  readonly perSecond: number;
+  readonly burst: number;
+  readonly debtMax: number;
+}
+
+/**
+ * A project that is kept out for so long is far over its quota. One that is kept out for less is
+ * told how many events were refused, which takes a scan.
+ */
+const farOverMs = 100;
+
+const expansionRate: Rate = {
+  perSecond: expansionBytesAMinute / 60,
+  burst: expansionBytesAMinute,
+  debtMax: 0,
+};
+
+/**
+ * Tokens that come back at a rate, up to a burst. A request that finds a token may take more tokens
+ * than there are, so that one larger than the burst gets through. The debt is paid off before the
+ * next request. Everything that passes is paid for in full, so the rate holds. The debt of a quota
+ * is at most a burst, because keys are public, and one request of a stranger must not shut a
+ * project out for hours.
+ */
+class TokenBucket {
+  #perSecond: number;
+  #burst: number;
+  #debtMax: number;
+  #level: number;
+  #filledMonotonicMs: number;
+
+  constructor({ perSecond, burst, debtMax }: Rate, monotonicMs: number) {
+    this.#perSecond = perSecond;
+    this.#burst = burst;
+    this.#debtMax = debtMax;
+    this.#level = burst;
+    this.#filledMonotonicMs = monotonicMs;
+  }
+
+  /** Tokens and debt stay, so that a change of the quota gives nobody a second burst. */
+  change({ perSecond, burst, debtMax }: Rate, monotonicMs: number): void {
+    this.#fill(monotonicMs);
+    this.#perSecond = perSecond;
+    this.#burst = burst;
+    this.#debtMax = debtMax;
+    this.#level = Math.max(-debtMax, Math.min(this.#level, burst));
+  }
+
+  /** The most tokens that one request may ever take. */
+  get requestMax(): number {
+    return this.#burst + this.#debtMax;
+  }
+
+  get perSecond(): number {
+    return this.#perSecond;
+  }
+
+  /** At the time of the last call of `waitMs`, there was nothing for any request. */
+  get isEmpty(): boolean {
+    return this.#level <= 0;
+  }
+
+  /**
+   * 0 while there is a token and taking `tokens` would leave a debt that is allowed. Else the
+   * milliseconds until that is so, at least 1.
+   */
+  waitMs(tokens: number, monotonicMs: number): number {
+    this.#fill(monotonicMs);
+    const due = Math.max(0, tokens - this.#debtMax);
+    return this.#level > 0 && this.#level >= due
+      ? 0
+      : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
+  }
+
+  /** Only for tokens that `waitMs` has returned 0 for. Returns how many were taken. */
+  take(tokens: number): number {
+    this.#level -= tokens;
+    return tokens;
+  }
+
+  /** Puts tokens back, up to the burst, since others may have come back by themselves meanwhile. */
+  giveBack(tokens: number, monotonicMs: number): void {
+    this.#fill(monotonicMs);
+    if (tokens > 0) this.#level = Math.min(this.#burst, this.#level + tokens);
+  }
+
+  #fill(monotonicMs: number): void {
+    const elapsedMs = monotonicMs - this.#filledMonotonicMs;
+    this.#filledMonotonicMs = monotonicMs;
+    // A clock that went back gives nothing, and takes nothing.
+    if (elapsedMs > 0)
+      this.#level = Math.min(this.#burst, this.#level + (elapsedMs / 1_000) * this.#perSecond);
+  }
+}
+
+export class Meter implements ProjectMeter {
+  /** Tells this meter from one of the same project that was evicted before this one was made. */
+  readonly series: number;
+  readonly #monotonicMs: () => number;
+  #events: TokenBucket | undefined = undefined;
+  #bytes: TokenBucket | undefined = undefined;
+  /** Undefined until the first body that expands far. */
+  #expansion: TokenBucket | undefined = undefined;
+  #portions = new Portions();
+  /** The quota that was hit last is that of bytes, not that of events. */
+  #isOverBytes = false;
+  #stored = 0;
+  #storedBytes = 0;
+  #unknown = 0;
+  #dropped = 0;
+  #rateLimitedRequests = 0;
+  #rateLimitedEvents = 0;
+  #rateLimitedBytes = 0;
+
+  /** `monotonicMs` is read only where there is a quota, and for bodies that expand far. */
+  constructor(monotonicMs: () => number, series = 0) {
+    this.#monotonicMs = monotonicMs;
+    this.series = series;
+  }
+
+  /** This quota holds from now on. Setting the same quota again changes nothing. */
+  setQuota({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectQuota = noQuota): void {
+    this.#events = this.#bucketOf(
+      this.#events,
+      rateOf(eventsPerSecond, burstSeconds, burstEventsMin),
+    );
+    this.#bytes = this.#bucketOf(this.#bytes, rateOf(bytesPerSecond, burstSeconds, burstBytesMin));
+    // What was refused by the quota before says nothing of this one.
+    this.#portions = new Portions();
+  }
+
+  #bucketOf(bucket: TokenBucket | undefined, rate: Rate | undefined): TokenBucket | undefined {
+    if (rate === undefined) return undefined;
+    if (bucket === undefined) return new TokenBucket(rate, this.#monotonicMs());
+    bucket.change(rate, this.#monotonicMs());
+    return bucket;
+  }
+
+  take(cost: RequestCost): Taken | MeterRefusal {
+    const refusal =
+      tooLarge("events", this.#events, cost.events) ??
+      tooLarge("bytes", this.#bytes, cost.bytes) ??
+      this.#expansionRefusal(cost.expansion);
+    if (refusal !== undefined) return refusal;
+    const waitMs = this.#quotaWaitMs(cost);
+    if (waitMs > 0) {
+      this.#rateLimitedRequests++;
+      this.#rateLimitedEvents += cost.events;
+      this.#rateLimitedBytes += cost.bytes;
+      return this.#rateRefusal(waitMs);
+    }
+    return new Ticket(this, cost, {
+      events: this.#events?.take(eventTokens(cost.events)) ?? 0,
+      bytes: this.#bytes?.take(cost.bytes) ?? 0,
+      expansion: cost.expansion > 0 ? this.#expansion!.take(cost.expansion) : 0,
+    });
+  }
+
+  refuseUnread(bytes: number): MeterRefusal | undefined {
+    const monotonicMs = this.#monotonicMs();
+    const leastMs = Math.max(
+      this.#events?.waitMs(1, monotonicMs) ?? 0,
+      this.#bytes?.waitMs(1, monotonicMs) ?? 0,
+    );
+    if (leastMs < farOverMs) return undefined;
+    this.#rateLimitedRequests++;
+    this.#rateLimitedBytes += bytes;
+    return this.#rateRefusal(this.#quotaWaitMs({ events: 1, bytes }));
+  }
+
+  #expansionRefusal(bytes: number): MeterRefusal | undefined {
+    if (bytes === 0) return undefined;
+    const monotonicMs = this.#monotonicMs();
+    this.#expansion ??= new TokenBucket(expansionRate, monotonicMs);
+    const never = tooLarge("expansion", this.#expansion, bytes);
+    if (never !== undefined) return never;
+    const waitMs = this.#expansion.waitMs(bytes, monotonicMs);
+    return waitMs === 0 ? undefined : refusalBy("expansion", this.#expansion, waitMs);
+  }
+
+  #quotaWaitMs({ events, bytes }: Pick<RequestCost, "events" | "bytes">): number {
+    if (this.#events === undefined && this.#bytes === undefined) return 0;
+    const monotonicMs = this.#monotonicMs();
+    const eventsMs = this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0;
+    const bytesMs = this.#bytes?.waitMs(bytes, monotonicMs) ?? 0;
+    // Where both are 0, a portion gathers for the limit that was hit before.
+    if (eventsMs + bytesMs > 0) this.#isOverBytes = bytesMs > eventsMs;
+    if (this.#events?.isEmpty || this.#bytes?.isEmpty) this.#portions.refused(monotonicMs);
+    return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));
+  }
+
+  /** The refusal names the rate with the longer wait. */
+  #rateRefusal(waitMs: number): MeterRefusal {
+    const what = this.#isOverBytes || this.#events === undefined ? "bytes" : "events";
+    return refusalBy(what, (what === "bytes" ? this.#bytes : this.#events)!, waitMs);
+  }
+
+  /** Gives back tokens that a request has taken. */
+  giveBack({ events, bytes, expansion }: Tokens): void {
+    if (events + bytes + expansion === 0) return;
+    const monotonicMs = this.#monotonicMs();
+    this.#events?.giveBack(events, monotonicMs);
+    this.#bytes?.giveBack(bytes, monotonicMs);
+    this.#expansion?.giveBack(expansion, monotonicMs);
+  }
+
+  countStored(events: number, bytes: number): void {
+    this.#stored += events;
+    this.#storedBytes += bytes;
+  }
+
+  countUnknown(events: number): void {
+    this.#unknown += events;
+  }
+
+  countDropped(events: number): void {
+    this.#dropped += events;
+  }
+
+  get counts(): Counts {
+    return {
+      accepted: this.#stored,
+      storedBytes: this.#storedBytes,
+      unknown: this.#unknown,
+      dropped: this.#dropped,
+      rateLimitedRequests: this.#rateLimitedRequests,
+      rateLimitedEvents: this.#rateLimitedEvents,
+      rateLimitedBytes: this.#rateLimitedBytes,
+    };
+  }
+}
+
+/** Tokens that a request has taken, and not given back since; 0 where there was no limit. */
+interface Tokens {
+  events: number;
+  bytes: number;
+  expansion: number;
+}
+
+class Ticket implements Taken {
+  readonly #meter: Meter;
+  readonly #cost: RequestCost;
+  readonly #taken: Tokens;
+
+  constructor(meter: Meter, cost: RequestCost, taken: Tokens) {
+    this.#meter = meter;
+    this.#cost = cost;
+    this.#taken = taken;
+  }
+
+  giveBack(kept: number): void {
+    const { events, bytes, expansion } = this.#cost;
+    const part = kept === 0 ? 0 : kept / events;
+    this.#keep({ events: kept, bytes: bytes * part, expansion: expansion * part });
+  }
+
+  countDropped(events: number): void {
+    this.#meter.countDropped(events);
+    const { events: ofAll, expansion } = this.#cost;
+    const taken = this.#taken;
+    this.#keep({
+      events: eventTokens(taken.events - events),
+      bytes: taken.bytes,
+      expansion: taken.expansion - (expansion * events) / Math.max(1, ofAll),
+    });
+  }
+
+  /** Gives back what is taken beyond this. */
+  #keep({ events, bytes, expansion }: Tokens): void {
+    const taken = this.#taken;
+    const rest = {
+      events: Math.min(taken.events, Math.max(0, taken.events - events)),
+      bytes: Math.min(taken.bytes, Math.max(0, taken.bytes - bytes)),
+      expansion: Math.min(taken.expansion, Math.max(0, taken.expansion - expansion)),
+    };
+    taken.events -= rest.events;
+    taken.bytes -= rest.bytes;
+    taken.expansion -= rest.expansion;
+    this.#meter.giveBack(rest);
+  }
+}
+
+const noQuota: ProjectQuota = { burstSeconds: 0 };
+
+function rateOf(
+  perSecond: number | undefined,
+  burstSeconds: number,
+  burstMin: number,
+): Rate | undefined {
+  if (perSecond === undefined) return undefined;
+  const burst = Math.max(perSecond * burstSeconds, burstMin);
+  return { perSecond, burst, debtMax: burst };
+}
+
+function tooLarge(
+  what: MeterRefusal["what"],
+  bucket: TokenBucket | undefined,
+  tokens: number,
+): MeterRefusal | undefined {
+  if (bucket === undefined || tokens <= bucket.requestMax) return undefined;
+  return refusalBy(what, bucket, Number.POSITIVE_INFINITY);
+}
+
+function refusalBy(
+  what: MeterRefusal["what"],
+  { perSecond, requestMax }: TokenBucket,
+  waitMs: number,
+): MeterRefusal {
+  return { what, waitMs, perSecond, requestMax };
+}
+
+/** A request without events is work too, and costs one token. */
+function eventTokens(events: number): number {
+  return Math.max(events, 1);
+}

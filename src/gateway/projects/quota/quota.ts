@@ -1,0 +1,89 @@
+// A project's quota, as the registry's entry holds it and as a person reads it. Requests are held
+// against it in meter.ts.
+
+import type { ProjectQuota } from "../../../platform/base/types.ts";
+
+/** The burst of a quota that sets none: as long as SDKs gather events before they send them. */
+export const burstSecondsDefault = 10;
+
+/**
+ * The quota, undefined for none; or what is wrong with the value, in words that hold nothing of its
+ * content.
+ */
+type ParsedQuota =
+  | { readonly ok: true; readonly quota: ProjectQuota | undefined }
+  | { readonly ok: false; readonly fault: string };
+
+/**
+ * `value` is the field `limits` of a stored entry: the quota has that name there. Unknown fields
+ * are ignored, since a newer version may have written them.
+ */
+export function parseQuota(value: unknown): ParsedQuota {
+  if (value === undefined) return { ok: true, quota: undefined };
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return { ok: false, fault: "limits is not an object" };
+  }
+  const { events_per_second, bytes_per_second, burst_seconds, stream_share } = value as Record<
+    string,
+    unknown
+  >;
+  for (const [name, number] of Object.entries({
+    events_per_second,
+    bytes_per_second,
+    burst_seconds,
+    stream_share,
+  })) {
+    if (number !== undefined && !isPositive(number)) {
+      return { ok: false, fault: `limits.${name} is not a positive number` };
+    }
+  }
+  const quota = {
+    eventsPerSecond: events_per_second as number | undefined,
+    bytesPerSecond: bytes_per_second as number | undefined,
+    burstSeconds: (burst_seconds as number | undefined) ?? burstSecondsDefault,
+    streamShare: stream_share as number | undefined,
+  };
+  if (!isStreamShare(quota.streamShare ?? streamShareMax)) {
+    return { ok: false, fault: "limits.stream_share is not a number from 1 to 100" };
+  }
+  return { ok: true, quota };
+}
+
+export function quotaValue({
+  eventsPerSecond,
+  bytesPerSecond,
+  burstSeconds,
+  streamShare,
+}: ProjectQuota): object {
+  return {
+    events_per_second: eventsPerSecond,
+    bytes_per_second: bytesPerSecond,
+    burst_seconds: burstSeconds,
+    stream_share: streamShare,
+  };
+}
+
+/** The quota as one line for people; "" for no quota. */
+export function quotaText(quota: ProjectQuota | undefined): string {
+  if (quota === undefined) return "";
+  const { eventsPerSecond, bytesPerSecond, burstSeconds, streamShare } = quota;
+  const hasRate = eventsPerSecond !== undefined || bytesPerSecond !== undefined;
+  return [
+    ...(eventsPerSecond === undefined ? [] : [`${eventsPerSecond} events/s`]),
+    ...(bytesPerSecond === undefined ? [] : [`${bytesPerSecond} bytes/s`]),
+    ...(hasRate ? [`burst ${burstSeconds} s`] : []),
+    ...(streamShare === undefined ? [] : [`${streamShare} % of a stream`]),
+  ].join(", ");
+}
+
+const streamShareMax = 100;
+
+/** Whether it can be the per cent of a stream that a project may fill. */
+export function isStreamShare(value: number): boolean {
+  return value >= 1 && value <= streamShareMax;
+}
+
+/** Infinity is no positive number here: JSON can hold 1e999, which is read as Infinity. */
+export function isPositive(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0;
+}

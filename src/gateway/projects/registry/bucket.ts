@@ -1,0 +1,249 @@
+// The registry's bucket in JetStream, and how one value of it is written. Both sides of the
+// registry, the watch and the commands, read values through here only.
+
+import { jetstream, type StreamConfig } from "@nats-io/jetstream";
+import { type KV, Kvm } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { isProjectId } from "../../../platform/base/forms.ts";
+import type { Log } from "../../../platform/base/log.ts";
+import type { Project } from "../../../platform/base/types.ts";
+import { apiCodes, isApiError, managerOf } from "../../../platform/nats/api.ts";
+import { bucketSubjects } from "../../../platform/nats/names.ts";
+import { parseQuota, quotaValue } from "../quota/quota.ts";
+import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
+import { mirrorOf, requireFilled } from "./hub-mirror.ts";
+
+/**
+ * Names a bucket: there is one per subject prefix. `replicas` is used when the bucket is created,
+ * and a gateway raises an existing bucket to its own setting.
+ */
+export interface BucketPlace {
+  readonly prefix: string;
+  readonly replicas: number;
+  /**
+   * Set beside a leaf node: the JetStream domain of the hub. The bucket here is then a mirror of
+   * the hub's.
+   */
+  readonly hubDomain?: string | undefined;
+}
+
+const nameCharsMax = 200;
+export const keyCharsMax = 200;
+
+export function bucketName(prefix: string): string {
+  return `${prefix}_projects`;
+}
+
+/**
+ * Opens the bucket, and creates it if there is none. Rejects when JetStream does not answer, when
+ * the bucket has no leader, and for a mirror that has not yet had all that the hub has: until then
+ * projects that exist would be unknown.
+ */
+export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
+  const found = await openExistingBucket(connection, place);
+  if (found !== undefined) return found;
+  const { prefix, replicas, hubDomain } = place;
+  const name = bucketName(prefix);
+  const js = jetstream(connection, { timeout: registryTimeoutMs });
+  const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
+  // Only the last value of each project is kept, so that keys which a rotation took away do not
+  // stay behind in older ones.
+  const bucket = await new Kvm(js)
+    .create(name, { replicas, history: 1, ...mirror })
+    .catch((error: unknown) => {
+      throw replicasFault(error, replicas);
+    });
+  if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
+  return bucket;
+}
+
+/**
+ * The error to throw. It names the setting where the server has no cluster for so many replicas.
+ */
+function replicasFault(error: unknown, replicas: number): unknown {
+  if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
+  const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
+  return new Error(`create the project registry: ${error.message}: ${fix}`, { cause: error });
+}
+
+/** As openBucket, but creates nothing: undefined where there is no bucket. */
+export async function openExistingBucket(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<KV | undefined> {
+  const { prefix, hubDomain } = place;
+  const name = bucketName(prefix);
+  if ((await (await bucketReader(connection, name)).state()) === undefined) return undefined;
+  if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
+  // `open` only binds to the bucket: one that has vanished just now must not be created here. Reads
+  // go to the leader.
+  return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
+}
+
+/**
+ * What the subjects of projects' entries begin with, for writing. Beside a leaf node they are the
+ * hub's, and the changes come back through the mirror.
+ */
+export async function entrySubjects(
+  connection: NatsConnection,
+  { prefix }: BucketPlace,
+): Promise<string> {
+  const name = bucketName(prefix);
+  const state = await (await bucketReader(connection, name)).state();
+  const hubApi = state?.config.mirror?.external?.api;
+  const subjects = bucketSubjects(name);
+  return hubApi === undefined ? subjects : `${hubApi}.${subjects}`;
+}
+
+interface BucketReplicas {
+  /** The configuration of the bucket's stream. */
+  readonly config: StreamConfig;
+  readonly replicas: number;
+  readonly log: Pick<Log, "warn">;
+}
+
+/**
+ * Raises a bucket to `replicas`: the process that created it may have been set to fewer than the
+ * streams have. What JetStream cannot do, as for want of nodes, is logged, and the bucket stays as
+ * it is.
+ */
+export async function raiseReplicas(
+  connection: NatsConnection,
+  options: BucketReplicas,
+): Promise<void> {
+  const { config, replicas, log } = options;
+  if (config.num_replicas >= replicas) return;
+  const bucket = config.name;
+  try {
+    const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+    await manager.streams.update(bucket, { ...config, num_replicas: replicas });
+    log.warn({ bucket, replicas }, "a bucket had fewer replicas than the settings: raised");
+  } catch (error) {
+    log.warn({ bucket, reason: (error as Error).message }, "a bucket keeps its few replicas");
+  }
+}
+
+/**
+ * How many consumers a bucket's stream may have, where the server would else allow a thousand. Each
+ * gateway process has one, for its watch.
+ */
+const consumersMax = 100_000;
+/**
+ * From 2.15 on nats-server limits the consumers of a stream that sets no limit itself, and lets
+ * that limit be changed.
+ */
+const firstWithLimit = [2, 15] as const;
+
+interface BucketConsumers {
+  readonly config: StreamConfig;
+  readonly log: Pick<Log, "warn">;
+}
+
+/**
+ * Raises the limit of consumers where the server has one and the bucket sets none. Returns the
+ * configuration as it is then. When the server refuses, that is logged, and the bucket stays as it
+ * is.
+ */
+export async function raiseConsumers(
+  connection: NatsConnection,
+  { config, log }: BucketConsumers,
+): Promise<StreamConfig> {
+  if ((config.max_consumers ?? -1) > 0 || !limitsConsumers(connection.info?.version ?? ""))
+    return config;
+  try {
+    const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+    const raised = { ...config, max_consumers: consumersMax };
+    return (await manager.streams.update(config.name, raised)).config;
+  } catch (error) {
+    log.warn(
+      { bucket: config.name, reason: (error as Error).message },
+      "a bucket keeps the server's limit of watches",
+    );
+    return config;
+  }
+}
+
+function limitsConsumers(version: string): boolean {
+  const [major = 0, minor = 0] = version.split(".", 2).map(Number);
+  return major > firstWithLimit[0] || (major === firstWithLimit[0] && minor >= firstWithLimit[1]);
+}
+
+/** Keys as clients send them: printable ASCII without spaces. */
+export function isProjectKey(key: string): boolean {
+  return key.length <= keyCharsMax && /^[!-~]+$/.test(key);
+}
+
+export function isProjectName(name: string): boolean {
+  return (
+    name.length <= nameCharsMax &&
+    !/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u.test(name)
+  );
+}
+
+/** A whole Project, or what is wrong with the value, in words that hold nothing of its content. */
+type ParsedValue =
+  | { readonly ok: true; readonly project: Project }
+  | { readonly ok: false; readonly fault: string };
+
+type ParsedProject =
+  | Extract<ParsedValue, { ok: true }>
+  | (Extract<ParsedValue, { ok: false }> & {
+      /**
+       * The entry's own name can be no project's, so the keys in it are nobody's: 401. In any other
+       * entry that cannot be read, a key may be a project's: 503.
+       */
+      readonly isNobodys: boolean;
+    });
+
+/** `id`: the name of the entry, which is the project's id where the entry is a project's. */
+export function parseProject(id: string, value: Uint8Array): ParsedProject {
+  if (!isProjectId(id)) return { ok: false, fault: "its name is no project id", isNobodys: true };
+  const parsed = parseValue(id, value);
+  return parsed.ok ? parsed : { ...parsed, isNobodys: false };
+}
+
+function parseValue(id: string, value: Uint8Array): ParsedValue {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(new TextDecoder().decode(value));
+  } catch {
+    return { ok: false, fault: "it is not JSON" };
+  }
+  if (typeof parsed !== "object" || parsed === null)
+    return { ok: false, fault: "it is not an object" };
+  const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
+  if (ownId !== id) return { ok: false, fault: "its id is not the entry's" };
+  if (typeof name !== "string") return { ok: false, fault: "name is not a string" };
+  if (typeof enabled !== "boolean") return { ok: false, fault: "enabled is not a boolean" };
+  if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {
+    return { ok: false, fault: "keys is not a list of keys" };
+  }
+  const quota = parseQuota(limits);
+  if (!quota.ok) return quota;
+  return {
+    ok: true,
+    project: { id, name, keys: keys as string[], enabled, quota: quota.quota },
+  };
+}
+
+export function projectValue({ id, name, keys, enabled, quota }: Project): string {
+  return JSON.stringify({
+    id,
+    name,
+    keys,
+    enabled,
+    ...(quota === undefined ? {} : { limits: quotaValue(quota) }),
+  });
+}
+
+/**
+ * The value with the fields of `changed` in place of its own. The rest of it stays, also fields
+ * that only a newer version knows.
+ */
+export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
+  const entry = JSON.parse(new TextDecoder().decode(value)) as { limits?: object };
+  const { quota, ...others } = changed;
+  const limits =
+    "quota" in changed ? { limits: quota && { ...entry.limits, ...quotaValue(quota) } } : {};
+  return JSON.stringify({ ...entry, ...others, ...limits });
+}

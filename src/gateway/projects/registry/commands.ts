@@ -1,0 +1,321 @@
+// What an operator does to the registry: add a project, list the projects, give out a new key,
+// switch a project off and on, limit it, and say that a registry has every project again. Changes
+// are compare-and-set, so that of two operators at once neither loses a change: on the entry, and
+// on the whole bucket where a key is given out, since no other project may have got that key
+// meanwhile. Keys are made here. Every command waits some seconds for a cluster that has no leader
+// yet.
+
+import { randomInt } from "node:crypto";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Project, ProjectQuota } from "../../../platform/base/types.ts";
+import { burstSecondsDefault } from "../quota/quota.ts";
+import {
+  type BucketPlace,
+  bucketName,
+  changedValue,
+  openBucket,
+  openExistingBucket,
+  parseProject,
+  projectValue,
+} from "./bucket.ts";
+import { type BucketEntry, bucketReader } from "./bucket-state.ts";
+import { type EntryToWrite, writeEntry } from "./entry-write.ts";
+import { onceLed } from "./leader-wait.ts";
+import { isMarked, lossMark, markLoss, projectsLacking, requireNoneLacking } from "./loss-mark.ts";
+import { ProjectError, requireId, requireKey, requireName } from "./project-arguments.ts";
+import { lossOfAll, storedEvents } from "./stored-events.ts";
+import { readWhole, type WholeReading } from "./whole-reading.ts";
+
+interface AddProject extends BucketPlace {
+  readonly id: string;
+  /** Default: the id. */
+  readonly name?: string | undefined;
+  /** Default: a new one. */
+  readonly key?: string | undefined;
+}
+
+interface RotateKey extends BucketPlace {
+  readonly id: string;
+  /** Whether the present keys stay valid beside the new one. Default: they do not. */
+  readonly keepOld?: boolean | undefined;
+  readonly key?: string | undefined;
+}
+
+interface SetEnabled extends BucketPlace {
+  readonly id: string;
+  readonly enabled: boolean;
+}
+
+interface SetQuota extends BucketPlace {
+  readonly id: string;
+  /** Replaces the whole quota there is; undefined for no quota. */
+  readonly quota: ProjectQuota | undefined;
+}
+
+interface ChangeLimits extends BucketPlace {
+  readonly id: string;
+  /** Only these change. */
+  readonly limits: Partial<ProjectQuota>;
+}
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const keyRandomChars = 43;
+
+const demo = { id: "demo", name: "Demo", key: "phc_demo" };
+
+/** `phc_` and 43 characters of base62: 256 bits. */
+export function newKey(): string {
+  return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
+}
+
+/** Throws a ProjectError when the id or the key is taken already, or is not valid. */
+export async function addProject(
+  connection: NatsConnection,
+  options: AddProject,
+): Promise<Project> {
+  const { id, name = id, key = newKey() } = options;
+  requireId(id);
+  requireName(name);
+  requireKey(key);
+  await onceLed(() => openBucket(connection, options));
+  await markLoss(connection, options);
+  const project: Project = { id, name, keys: [key], enabled: true };
+  return await write(connection, options, async () => {
+    const { lastSequence, projects, entries } = await read(connection, options);
+    // A project of the same id is left out here: it is refused below, in words of its own.
+    requireFree(
+      key,
+      projects.filter((other) => other.id !== id),
+    );
+    if (entries.get(id)?.operation === "PUT")
+      throw new ProjectError(`add project: there is a project ${id} already`);
+    return { project, value: projectValue(project), expect: { lastSequence } };
+  });
+}
+
+/**
+ * All projects, by id. Values that are not projects are left out; the gateway ignores them too, and
+ * says so in its log.
+ */
+export async function listProjects(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<Project[]> {
+  return [...(await onceLed(() => read(connection, place))).projects];
+}
+
+/** Throws a ProjectError where there is no such project. */
+export async function requireExisting(
+  connection: NatsConnection,
+  options: BucketPlace & { id: string },
+): Promise<void> {
+  const { entries } = await onceLed(() => read(connection, options));
+  projectOfEntry(options.id, entries.get(options.id));
+}
+
+/** Whether the registry has the project, in whatever form, or the marker of its removal. */
+export async function hasEntry(
+  connection: NatsConnection,
+  options: BucketPlace & { id: string },
+): Promise<boolean> {
+  const { entries } = await onceLed(() => read(connection, options));
+  return entries.has(options.id);
+}
+
+interface ReadProjects extends WholeReading {
+  /** By id. */
+  readonly projects: readonly Project[];
+}
+
+/** Creates nothing: where there is no bucket there is no project. */
+async function read(connection: NatsConnection, place: BucketPlace): Promise<ReadProjects> {
+  const bucket = await openExistingBucket(connection, place);
+  if (bucket === undefined) return { lastSequence: 0, entries: new Map(), projects: [] };
+  const reading = await readWhole(bucket, await bucketReader(connection, bucketName(place.prefix)));
+  const parsed = [...reading.entries.values()].map(projectOf);
+  const projects = parsed.filter((project) => project !== undefined);
+  return { ...reading, projects: projects.sort((left, right) => (left.id < right.id ? -1 : 1)) };
+}
+
+function projectOf({ key, operation, value }: BucketEntry): Project | undefined {
+  const parsed = operation === "PUT" ? parseProject(key, value) : undefined;
+  return parsed?.ok ? parsed.project : undefined;
+}
+
+/** Returns the project with the new key as its last one. */
+export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
+  const { id, keepOld = false, key = newKey() } = options;
+  requireKey(key);
+  return await write(connection, options, async () => {
+    const { lastSequence, projects, entries } = await read(connection, options);
+    requireFree(key, projects);
+    const found = projectOfEntry(id, entries.get(id));
+    const keys = [...(keepOld ? found.project.keys : []), key];
+    const project = { ...found.project, keys };
+    return { project, value: changedValue(found.value, { keys }), expect: { lastSequence } };
+  });
+}
+
+/** The newest key alone stays valid: the end of a rotation that kept the old ones for a while. */
+export async function retireKeys(
+  connection: NatsConnection,
+  options: BucketPlace & { id: string },
+): Promise<Project> {
+  return await change(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
+}
+
+export async function setEnabled(
+  connection: NatsConnection,
+  options: SetEnabled,
+): Promise<Project> {
+  const { enabled } = options;
+  return await change(connection, options, () => ({ enabled }));
+}
+
+export async function setQuota(connection: NatsConnection, options: SetQuota): Promise<Project> {
+  const { quota } = options;
+  return await change(connection, options, () => ({ quota }));
+}
+
+/** Throws a ProjectError for a burst where there is no rate, neither before nor in the change. */
+export async function changeLimits(
+  connection: NatsConnection,
+  options: ChangeLimits,
+): Promise<Project> {
+  const { id, limits } = options;
+  return await change(connection, options, ({ quota: before }) => {
+    const quota = { burstSeconds: burstSecondsDefault, ...before, ...limits };
+    const hasRate = quota.eventsPerSecond !== undefined || quota.bytesPerSecond !== undefined;
+    if (limits.burstSeconds !== undefined && !hasRate)
+      throw new ProjectError(
+        `limit project: --burst needs a rate, and project ${id} has none: name --events-per-second or --bytes-per-second with it`,
+      );
+    return { quota };
+  });
+}
+
+/**
+ * Adds the project `demo` if there is none, and returns it; one that is there stays as it is. Where
+ * the registry has lost projects, adds nothing and returns undefined: a new project would hide the
+ * loss from a process that reads the registry for the first time, and the lost demo project may
+ * have had another key.
+ */
+export async function ensureDemoProject(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<Project | undefined> {
+  const found = await demoIn(connection, place);
+  if (found !== undefined || (await hasLostProjects(connection, place))) return found;
+  try {
+    return await addProject(connection, {
+      ...demo,
+      prefix: place.prefix,
+      replicas: place.replicas,
+    });
+  } catch (error) {
+    // Another process may have added the project meanwhile.
+    const added = error instanceof ProjectError ? await demoIn(connection, place) : undefined;
+    if (added === undefined) throw error;
+    return added;
+  }
+}
+
+async function demoIn(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<Project | undefined> {
+  const projects = await listProjects(connection, place);
+  // Where another project has the demo key, that project is the one to try things with.
+  return (
+    projects.find(({ id }) => id === demo.id) ??
+    projects.find(({ keys }) => keys.includes(demo.key))
+  );
+}
+
+async function hasLostProjects(connection: NatsConnection, place: BucketPlace): Promise<boolean> {
+  const stored = await onceLed(() => storedEvents(connection, place.prefix));
+  const { lastSequence, entries } = await onceLed(() => read(connection, place));
+  if (isMarked(entries)) return true;
+  if (lossOfAll({ lastSequence, entries: entries.size }, stored) !== undefined) return true;
+  return [...stored.projectIds].some((id) => !entries.has(id));
+}
+
+/** Makes a change that gives out no key: compare-and-set on the project's entry. */
+async function change(
+  connection: NatsConnection,
+  options: BucketPlace & { id: string },
+  edit: (project: Project) => Partial<Project>,
+): Promise<Project> {
+  const { id } = options;
+  const bucket = await onceLed(() => openExistingBucket(connection, options));
+  return await write(connection, options, async () => {
+    requireId(id);
+    const entry = (await bucket?.get(id)) ?? undefined;
+    const found = projectOfEntry(id, entry);
+    const changed = edit(found.project);
+    const project = { ...found.project, ...changed };
+    return {
+      project,
+      value: changedValue(found.value, changed),
+      expect: { lastSubjectSequence: found.revision },
+    };
+  });
+}
+
+/**
+ * Says that the registry has every project there is, after it had lost some: a key that none of
+ * them has is unknown from now on. Throws a ProjectError where the streams have events of a project
+ * that the registry says nothing of. Returns how many projects there are.
+ */
+export async function declareComplete(
+  connection: NatsConnection,
+  place: BucketPlace,
+): Promise<number> {
+  await onceLed(() => openBucket(connection, place));
+  const written = await writeEntry(connection, place, async () => {
+    const { lastSequence, projects, entries } = await read(connection, place);
+    requireNoneLacking(await projectsLacking(connection, place, entries));
+    const count = projects.length;
+    return { key: lossMark, value: undefined, expect: { lastSequence }, count };
+  });
+  return written.count;
+}
+
+interface Entry extends Pick<EntryToWrite, "expect"> {
+  readonly project: Project;
+  readonly value: string;
+}
+
+/** Writes a project's entry, and returns the project as it is written. */
+async function write(
+  connection: NatsConnection,
+  place: BucketPlace,
+  make: () => Promise<Entry>,
+): Promise<Project> {
+  const written = await writeEntry(connection, place, async () => {
+    const entry = await make();
+    return { ...entry, key: entry.project.id };
+  });
+  return written.project;
+}
+
+interface FoundProject {
+  readonly project: Project;
+  readonly value: Uint8Array;
+  readonly revision: number;
+}
+
+function projectOfEntry(id: string, entry: Omit<BucketEntry, "key"> | undefined): FoundProject {
+  requireId(id);
+  if (entry?.operation !== "PUT") throw new ProjectError(`there is no project ${id}`);
+  const parsed = parseProject(id, entry.value);
+  if (!parsed.ok)
+    throw new ProjectError(`the registry's entry of project ${id} is damaged: ${parsed.fault}`);
+  return { project: parsed.project, value: entry.value, revision: entry.revision };
+}
+
+function requireFree(key: string, projects: readonly Project[]): void {
+  const holder = projects.find(({ keys }) => keys.includes(key));
+  if (holder !== undefined)
+    throw new ProjectError(`the key is in use already, by project ${holder.id}`);
+}

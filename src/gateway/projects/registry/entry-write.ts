@@ -1,0 +1,58 @@
+// Writes one entry of the bucket by compare-and-set: made from what the bucket holds, and made anew
+// where another writer was faster. Must not know what an entry says.
+
+import { randomInt } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { jetstream } from "@nats-io/jetstream";
+import { headers, type NatsConnection } from "@nats-io/nats-core";
+import { apiCodes, isApiError } from "../../../platform/nats/api.ts";
+import { type BucketPlace, entrySubjects } from "./bucket.ts";
+import { onceLed } from "./leader-wait.ts";
+import { ProjectError } from "./project-arguments.ts";
+
+export interface EntryToWrite {
+  readonly key: string;
+  /** Undefined: the marker of a deleted entry is written. */
+  readonly value: string | undefined;
+  /**
+   * The sequence of the bucket, or of the entry, that this was made from. It is written only if
+   * that is still the last one.
+   */
+  readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
+}
+
+const triesMax = 30;
+const pauseMsMax = 20;
+
+/**
+ * Writes the entry that `make` returns, and returns it; nothing where that is undefined. Where
+ * another writer was faster, `make` is called again, to begin from what that one has left.
+ */
+export async function writeEntry<T extends EntryToWrite | undefined>(
+  connection: NatsConnection,
+  place: BucketPlace,
+  make: () => Promise<T>,
+): Promise<T> {
+  const js = jetstream(connection);
+  const subjects = await onceLed(() => entrySubjects(connection, place));
+  for (let tries = 0; tries < triesMax; tries++) {
+    const entry = await onceLed(make);
+    if (entry === undefined) return entry;
+    const { key, value = "", expect } = entry;
+    const options = entry.value === undefined ? { expect, headers: deletion() } : { expect };
+    try {
+      await onceLed(() => js.publish(subjects + key, value, options), { isRepeatable: false });
+      return entry;
+    } catch (error) {
+      if (!isApiError(error, apiCodes.streamWrongLastSequence)) throw error;
+      await delay(randomInt(pauseMsMax * (tries + 1)));
+    }
+  }
+  throw new ProjectError("the registry is being changed by others without pause: try again");
+}
+
+function deletion() {
+  const marker = headers();
+  marker.set("KV-Operation", "DEL");
+  return marker;
+}

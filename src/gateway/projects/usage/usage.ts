@@ -1,0 +1,236 @@
+// The usage record: what each project has sent. It is a bucket of its own beside the registry's,
+// with one value for each project and gateway process; values with three parts in their keys are
+// those of gateway/streams/project-shares.ts. Here are the form of a value, and the sums
+// over the processes that an operator reads; usage-writer.ts does the writing.
+
+import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
+import { type KV, Kvm } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { isProjectId } from "../../../platform/base/forms.ts";
+import type { Log } from "../../../platform/base/log.ts";
+import { apiCodes, isApiError, managerOf, nanosPerMs } from "../../../platform/nats/api.ts";
+import { type Counts, noCounts } from "../quota/meter.ts";
+import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
+
+/**
+ * What one process says of one project. Counts are of the whole life of the process, so a value
+ * replaces the one before.
+ */
+export interface UsageRecord extends Counts {
+  /** When the counts begin, and up to when they go. Milliseconds since the epoch. */
+  readonly sinceMs: number;
+  readonly atMs: number;
+  /** The last stretch of counting, up to `atMs`: its length, and the events in it. */
+  readonly lately: {
+    readonly seconds: number;
+    readonly accepted: number;
+    readonly rateLimited: number;
+  };
+}
+
+/**
+ * One project's counts, summed over all processes. Those that have ended are included, until their
+ * records are too old.
+ */
+export interface ProjectUsage extends Counts {
+  readonly projectId: string;
+  /** The earliest `sinceMs` and the latest `atMs` of the records in the sum. */
+  readonly sinceMs: number;
+  readonly atMs: number;
+  /** Events a second, of processes that counted some in the last half minute. */
+  readonly acceptedPerSecond: number;
+  readonly rateLimitedPerSecond: number;
+}
+
+const apiTimeoutMs = 1_000;
+const keptMs = 30 * 24 * 3_600_000;
+/**
+ * Room for some 200,000 values. In a full bucket a new value takes the place of those that have
+ * gone longest without a change.
+ */
+export const usageBytesMax = 67_108_864;
+/**
+ * A record older than this does not count for the rates. Three times the interval at which a busy
+ * project's record is written anew.
+ */
+const latelyMsMax = 30_000;
+
+export function usageBucketName(prefix: string): string {
+  return `${prefix}_usage`;
+}
+
+interface OpenUsageBucket extends BucketPlace {
+  /** How long the streams keep events: the bucket keeps its values no shorter. Default: 30 days. */
+  readonly ageMaxMs?: number;
+  readonly log: Pick<Log, "warn">;
+}
+
+/**
+ * Opens the bucket, and creates it if there is none. A bucket with fewer replicas than `replicas`
+ * is raised to that number. Rejects when JetStream does not answer.
+ */
+export async function openUsageBucket(
+  connection: NatsConnection,
+  options: OpenUsageBucket,
+): Promise<KV> {
+  const { prefix, replicas, log, ageMaxMs = 0 } = options;
+  const js = jetstream(connection, { timeout: apiTimeoutMs });
+  const ttl = Math.max(keptMs, ageMaxMs);
+  const limits = { replicas, history: 1, ttl, max_bytes: usageBytesMax };
+  const bucket = await new Kvm(js).create(usageBucketName(prefix), limits);
+  const { config } = (await bucket.status()).streamInfo;
+  await raiseReplicas(connection, {
+    config: await adjusted(connection, config, ttl * nanosPerMs),
+    replicas,
+    log,
+  });
+  return bucket;
+}
+
+/**
+ * Lets a full bucket evict its oldest values: the client creates a bucket that refuses every write
+ * when it is full, even one that replaces an older value. Raises the age of the bucket's values.
+ */
+async function adjusted(
+  connection: NatsConnection,
+  config: StreamConfig,
+  ageMin: number,
+): Promise<StreamConfig> {
+  const age = config.max_age > 0 ? Math.max(config.max_age, ageMin) : config.max_age;
+  if (config.discard === DiscardPolicy.Old && config.max_age === age) return config;
+  const manager = await managerOf(connection, { timeoutMs: apiTimeoutMs });
+  const wanted = { ...config, discard: DiscardPolicy.Old, max_age: age };
+  return (await manager.streams.update(config.name, wanted)).config;
+}
+
+/** `processId` may have only the characters that a project id may have. */
+export function usageKey(projectId: string, processId: string): string {
+  return `${projectId}.${processId}`;
+}
+
+export function usageValue(record: UsageRecord): string {
+  const {
+    accepted,
+    storedBytes,
+    unknown,
+    dropped,
+    rateLimitedRequests,
+    rateLimitedEvents,
+    rateLimitedBytes,
+    lately,
+  } = record;
+  return JSON.stringify({
+    accepted,
+    stored_bytes: storedBytes,
+    unknown,
+    dropped,
+    rate_limited: {
+      requests: rateLimitedRequests,
+      events: rateLimitedEvents,
+      bytes: rateLimitedBytes,
+    },
+    since: new Date(record.sinceMs).toISOString(),
+    at: new Date(record.atMs).toISOString(),
+    lately: {
+      seconds: lately.seconds,
+      accepted: lately.accepted,
+      rate_limited: lately.rateLimited,
+    },
+  });
+}
+
+/** Undefined for a value that is no usage record. */
+function parseUsage(value: Uint8Array): UsageRecord | undefined {
+  try {
+    const { accepted, stored_bytes, unknown, dropped, rate_limited, since, at, lately } =
+      JSON.parse(new TextDecoder().decode(value));
+    const record = {
+      accepted,
+      // Older versions did not write the next two.
+      storedBytes: stored_bytes ?? 0,
+      unknown: unknown ?? 0,
+      dropped,
+      rateLimitedRequests: rate_limited.requests,
+      rateLimitedEvents: rate_limited.events,
+      rateLimitedBytes: rate_limited.bytes,
+      sinceMs: Date.parse(since),
+      atMs: Date.parse(at),
+    };
+    const stretch = {
+      seconds: lately.seconds,
+      accepted: lately.accepted,
+      rateLimited: lately.rate_limited,
+    };
+    if (![...Object.values(record), ...Object.values(stretch)].every(Number.isFinite))
+      return undefined;
+    return { ...record, lately: stretch };
+  } catch {
+    return undefined;
+  }
+}
+
+interface ReadUsage extends BucketPlace {
+  /** Default: all projects. */
+  readonly projectId?: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number;
+}
+
+/**
+ * The usage of each project, sorted by project id. A project that has sent nothing is not among
+ * them. Creates no bucket: without one, nothing has been sent.
+ */
+export async function readUsage(
+  connection: NatsConnection,
+  options: ReadUsage,
+): Promise<ProjectUsage[]> {
+  const { projectId, nowMs } = options;
+  if (projectId !== undefined && !isProjectId(projectId)) return [];
+  const js = jetstream(connection, { timeout: apiTimeoutMs });
+  const bucket = await new Kvm(js).open(usageBucketName(options.prefix));
+  const entries = await bucket.history({ key: `${projectId ?? "*"}.*` }).catch(noneIfAbsent);
+  const usages = new Map<string, ProjectUsage>();
+  for await (const { key, value, operation } of entries) {
+    const record = operation === "PUT" ? parseUsage(value) : undefined;
+    if (record === undefined) continue;
+    const id = key.slice(0, key.indexOf("."));
+    usages.set(id, sum(usages.get(id) ?? noUsage(id), record, nowMs));
+  }
+  return [...usages.values()].sort((left, right) => (left.projectId < right.projectId ? -1 : 1));
+}
+
+function noneIfAbsent(error: unknown): never[] {
+  if (isApiError(error, apiCodes.streamNotFound)) return [];
+  throw error;
+}
+
+function noUsage(projectId: string): ProjectUsage {
+  return {
+    projectId,
+    ...noCounts,
+    sinceMs: Number.POSITIVE_INFINITY,
+    atMs: 0,
+    acceptedPerSecond: 0,
+    rateLimitedPerSecond: 0,
+  };
+}
+
+function sum(usage: ProjectUsage, record: UsageRecord, nowMs: number): ProjectUsage {
+  const { lately } = record;
+  const isRecent = nowMs - record.atMs <= latelyMsMax && lately.seconds > 0;
+  return {
+    projectId: usage.projectId,
+    accepted: usage.accepted + record.accepted,
+    storedBytes: usage.storedBytes + record.storedBytes,
+    unknown: usage.unknown + record.unknown,
+    dropped: usage.dropped + record.dropped,
+    rateLimitedRequests: usage.rateLimitedRequests + record.rateLimitedRequests,
+    rateLimitedEvents: usage.rateLimitedEvents + record.rateLimitedEvents,
+    rateLimitedBytes: usage.rateLimitedBytes + record.rateLimitedBytes,
+    sinceMs: Math.min(usage.sinceMs, record.sinceMs),
+    atMs: Math.max(usage.atMs, record.atMs),
+    acceptedPerSecond: usage.acceptedPerSecond + (isRecent ? lately.accepted / lately.seconds : 0),
+    rateLimitedPerSecond:
+      usage.rateLimitedPerSecond + (isRecent ? lately.rateLimited / lately.seconds : 0),
+  };
+}

@@ -1,0 +1,159 @@
+// When frames leave: at the end of the event-loop turn in which a queue may send, and while the
+// link is up. Nothing is sent from within a caller's call. Must not choose which frame leaves:
+// each stream's departures do.
+
+import type { NatsLink } from "../../platform/nats/link.ts";
+import { AtomicBatch, fitsBatch } from "./atomic-batch.ts";
+import type { Departures } from "./departures.ts";
+import { isPast } from "./expiry.ts";
+import type { Frame, FrameQueue } from "./frame.ts";
+import type { NextFrames } from "./next-frames.ts";
+
+interface FlushesOptions {
+  readonly link: Pick<NatsLink, "connected" | "onChange">;
+  readonly monotonicMs: () => number;
+  readonly next: Pick<NextFrames, "peek">;
+  /**
+   * Sends the next frame of the queue, if it has one. Where a batch is given, the frame fits it and
+   * is added to it instead.
+   */
+  readonly sendNext: (
+    queue: FrameQueue,
+    monotonicMs: number,
+    batch: AtomicBatch | undefined,
+  ) => void;
+  /** Sends a frame of a parted batch again, alone. */
+  readonly sendAgain: (frame: Frame, monotonicMs: number) => void;
+  /** Sends the frames of the batch, of which there are some. */
+  readonly sendBatch: (batch: AtomicBatch, monotonicMs: number) => void;
+}
+
+export class Flushes {
+  readonly #link: FlushesOptions["link"];
+  readonly #monotonicMs: () => number;
+  readonly #next: FlushesOptions["next"];
+  readonly #sendNext: FlushesOptions["sendNext"];
+  readonly #sendAgain: FlushesOptions["sendAgain"];
+  readonly #sendBatch: FlushesOptions["sendBatch"];
+  /** What leaves for the streams for which a frame could leave. */
+  readonly #leaving = new Set<Departures<Frame>>();
+  #isScheduled = false;
+  // Made once, so that a flush makes no closure.
+  readonly #flushNow = (): void => this.#flush();
+
+  constructor({ link, monotonicMs, next, ...sends }: FlushesOptions) {
+    this.#link = link;
+    this.#monotonicMs = monotonicMs;
+    this.#next = next;
+    this.#sendNext = sends.sendNext;
+    this.#sendAgain = sends.sendAgain;
+    this.#sendBatch = sends.sendBatch;
+    link.onChange((connected) => connected && this.#schedule());
+  }
+
+  /** The queue has a frame. It leaves at the end of the turn if the windows have room. */
+  markReady(queue: FrameQueue): void {
+    if (this.#enqueue(queue)) this.wake(queue.departures);
+  }
+
+  /** A frame of that stream may leave now that could not before. */
+  wake(departures: Departures<Frame>): void {
+    if (!departures.waiting) return;
+    this.#leaving.add(departures);
+    this.#schedule();
+  }
+
+  /** The same, without waiting for the end of the turn. Not from within a caller's call. */
+  now(departures: Departures<Frame>): void {
+    if (!this.#link.connected) this.wake(departures);
+    else if (departures.waiting) this.#flushStream(departures, this.#monotonicMs());
+  }
+
+  /** Puts the queue among those of its stream, if it may send; returns whether it is there. */
+  #enqueue(queue: FrameQueue): boolean {
+    if (queue.ready) return true;
+    if (!queue.departures.mayLeave(queue)) return false;
+    queue.ready = true;
+    queue.departures.push(queue);
+    return true;
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#leaving.size === 0 || !this.#link.connected) return;
+    this.#isScheduled = true;
+    setImmediate(this.#flushNow);
+  }
+
+  #flush(): void {
+    this.#isScheduled = false;
+    const monotonicMs = this.#monotonicMs();
+    for (const departures of this.#leaving) {
+      this.#flushStream(departures, monotonicMs);
+      // What is left leaves after the reconnect.
+      if (!this.#link.connected) return;
+      this.#leaving.delete(departures);
+    }
+  }
+
+  /**
+   * Sends one frame of each of the stream's queues that wait, and those of parted batches, in turn,
+   * until a window is full.
+   */
+  #flushStream(departures: Departures<Frame>, monotonicMs: number): void {
+    if (this.#link.connected && this.#batchIsDue(departures, monotonicMs))
+      this.#flushBatch(departures, monotonicMs);
+    while (this.#link.connected) {
+      const parted = departures.nextParted();
+      if (parted !== undefined) {
+        this.#sendAgain(parted, monotonicMs);
+        continue;
+      }
+      const queue = departures.next();
+      if (queue === undefined) return;
+      this.#flushQueue(queue, monotonicMs, undefined);
+    }
+  }
+
+  /**
+   * Whether enough of the frames that wait fit a batch. They are counted in the order in which they
+   * leave. Once there are as many large ones as the window has room for, no frame behind those can
+   * leave, so none of them counts.
+   */
+  #batchIsDue(departures: Departures<Frame>, monotonicMs: number): boolean {
+    if (!departures.batchIsDue) return false;
+    let fitting = 0;
+    let large = 0;
+    for (const queue of departures.liveWaiting) {
+      const frame = this.#next.peek(queue);
+      if (frame === undefined || isPast(frame, monotonicMs)) continue;
+      if (!fitsBatch(frame)) large++;
+      else if (departures.isBatch(++fitting)) return true;
+      if (large === departures.room) return false;
+    }
+    return false;
+  }
+
+  /**
+   * Large frames leave alone, as many as the window has room for. They leave behind the batch,
+   * which may hold an earlier frame of their queue.
+   */
+  #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
+    const batch = new AtomicBatch();
+    const large: FrameQueue[] = [];
+    while (!batch.isFull && large.length < departures.room) {
+      const queue = departures.nextOfBatch();
+      if (queue === undefined) break;
+      const frame = this.#next.peek(queue);
+      if (frame === undefined || fitsBatch(frame)) this.#flushQueue(queue, monotonicMs, batch);
+      else large.push(queue);
+    }
+    if (batch.frames.length > 0) this.#sendBatch(batch, monotonicMs);
+    for (const queue of large) this.#flushQueue(queue, monotonicMs, undefined);
+  }
+
+  #flushQueue(queue: FrameQueue, monotonicMs: number, batch: AtomicBatch | undefined): void {
+    queue.ready = false;
+    this.#sendNext(queue, monotonicMs, batch);
+    if (queue.hasFrame) this.#enqueue(queue);
+  }
+}

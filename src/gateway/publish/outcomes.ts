@@ -1,0 +1,59 @@
+// What follows from the answers to a frame's sends: whether and when it is sent again, and what is
+// said of it at its end.
+
+import type { ErrorCode } from "../../platform/base/errors.ts";
+import type { Frame } from "./frame.ts";
+import type { NoPubAck, PubAck } from "./pub-ack.ts";
+import type { AckFailureCause } from "./publish-metrics.ts";
+
+/** What follows from an answer that is no acknowledgement. */
+interface Consequence {
+  readonly cause: AckFailureCause;
+  /** Whether the send that was answered has certainly stored nothing. */
+  readonly isRefused: boolean;
+  /** What the waiters of a frame hear that was sent alone; absent where it is sent again. */
+  readonly code?: ErrorCode;
+  /** The pause before what was answered is sent again. Infinity: its own answer may still come. */
+  readonly pauseMs: number;
+}
+
+/** After an answer that may pass: no stream, no leader, an error of the store. */
+const refusedPauseMs = 100;
+/**
+ * While an earlier send under the same message id waits to be committed. Once it is, both are
+ * answered.
+ */
+const inFlightPauseMs = 250;
+
+export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
+  // A stream without room for a whole batch may have room for some of its frames. And where one
+  // frame is too large, the others need not be. So after these answers to a batch, its frames leave
+  // again at once, and each gets an answer of its own.
+  stream_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
+  server_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
+  too_large: { cause: "refused", isRefused: true, code: "unavailable", pauseMs: 0 },
+  batch_refused: { cause: "batch_refused", isRefused: true, pauseMs: 0 },
+  no_responders: { cause: "no_responders", isRefused: true, pauseMs: refusedPauseMs },
+  refused: { cause: "refused", isRefused: true, pauseMs: refusedPauseMs },
+  failed: { cause: "refused", isRefused: false, pauseMs: refusedPauseMs },
+  in_flight: { cause: "in_flight", isRefused: false, pauseMs: inFlightPauseMs },
+  foreign: { cause: "foreign", isRefused: false, pauseMs: Number.POSITIVE_INFINITY },
+  malformed: { cause: "malformed", isRefused: false, pauseMs: Number.POSITIVE_INFINITY },
+};
+
+/**
+ * `duplicate` where an earlier request had stored the frame. Where it was an earlier send of this
+ * frame that got no answer, the frame is `stored`.
+ */
+export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "duplicate" {
+  const isOwnRepeat = sends > 1 && ack.seq > sequenceBefore;
+  return ack.duplicate === true && !isOwnRepeat ? "duplicate" : "stored";
+}
+
+/**
+ * What to say of a frame without an acknowledgement. `refused`: it is certainly not stored.
+ * `unknown`: a send that was not answered with a refusal may have stored it.
+ */
+export function outcomeUnacked(frame: Frame): "refused" | "unknown" {
+  return frame.isRefused ? "refused" : "unknown";
+}

@@ -1,0 +1,434 @@
+// Group commit. Lines gather in the open frame of their queue; a full one is sealed, and another
+// is opened. Frames leave at the end of the event-loop turn if the windows have room, else when
+// an acknowledgement makes room. Nothing is ever published from within a caller's call, so a frame
+// may be joined after it was sealed, within the same turn. No timer, closure or promise per
+// request.
+
+import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
+import type { Log } from "../../platform/base/log.ts";
+import type { SentWith, SentWithRuns } from "../../platform/base/sent-with.ts";
+import type {
+  Admission,
+  FrameOutcome,
+  FrameSink,
+  FrameWaiter,
+  Lane,
+  Project,
+  Publisher,
+  RequestWaiter,
+} from "../../platform/base/types.ts";
+import { headerBytesMax, messageIdLengthMax } from "../../platform/nats/limits.ts";
+import type { NatsLink } from "../../platform/nats/link.ts";
+import type { FrameScope } from "../../platform/nats/names.ts";
+import {
+  awayMs,
+  noteAway,
+  noteLines,
+  refusalNow,
+  StreamStates,
+  silenceNow,
+} from "../../platform/nats/readiness.ts";
+import type { AtomicBatch } from "./atomic-batch.ts";
+import { Distance } from "./distance.ts";
+import { type Expiry, isPast } from "./expiry.ts";
+import { Flushes } from "./flushes.ts";
+import { Frame, type FrameQueue, frameOf } from "./frame.ts";
+import { FrameMemory } from "./frame-memory.ts";
+import { FrameQueues } from "./frame-queues.ts";
+import { InFlight } from "./in-flight.ts";
+import { NextFrames } from "./next-frames.ts";
+import type { PublishMetrics } from "./publish-metrics.ts";
+import { Settlement } from "./settlement.ts";
+import { TimedOutEvents, UuidlessLines } from "./timed-out-events.ts";
+
+interface PublisherOptions {
+  readonly link: NatsLink;
+  readonly config: {
+    readonly subjectPrefix: string;
+    readonly partitions: number;
+    readonly frameScope: FrameScope;
+    readonly frameBytesMax: number;
+    readonly framesUnackedMax: number;
+    readonly ackTimeoutMs: number;
+    readonly batchesFrom?: number | undefined;
+  };
+  /** The clock of the deadlines. */
+  readonly monotonicMs: () => number;
+  /**
+   * Random, 12 characters or more, of this process alone: the start of shared frames' message ids.
+   */
+  readonly processId: string;
+  readonly metrics: PublishMetrics;
+  readonly admission: Admission;
+  readonly log: Log;
+  /** Names an event, given its record: the same each time that a client sends the event. */
+  readonly identify: (record: Buffer, sentWith: SentWith) => string;
+  /** Given where the watch of the streams shares it; else the publisher makes its own. */
+  readonly streams?: StreamStates;
+}
+
+/** How exactly deadlines are kept. One timer for all frames, running only while there are any. */
+const tickMs = 25;
+/** How long nothing is sent to a stream after it said that it is full. */
+const fullPauseMs = 1_000;
+
+/** What a waiter hears at its deadline when its frame has not left. */
+const neverSent: Expiry = { outcome: "refused", code: "unavailable" };
+
+export class GroupPublisher implements Publisher {
+  readonly #link: NatsLink;
+  readonly #config: PublisherOptions["config"];
+  readonly #monotonicMs: () => number;
+  readonly #admission: Admission;
+  readonly #memory: FrameMemory;
+  readonly #settlement: Settlement;
+  readonly #next: NextFrames;
+  readonly #streams: StreamStates;
+  readonly #queues: FrameQueues;
+  readonly #flushes: Flushes;
+  readonly #inFlight: InFlight;
+  readonly #timedOut: TimedOutEvents;
+  /** The queues that have anything under way. */
+  readonly #busy = new Set<FrameQueue>();
+  #tickTimer: NodeJS.Timeout | undefined;
+  #isDraining = false;
+  #drainDeadlineMs = Number.POSITIVE_INFINITY;
+  #drained: (() => void) | undefined;
+  // Made once, so that a tick makes no closure.
+  readonly #tickNow = (): void => this.#tick();
+
+  constructor(options: PublisherOptions) {
+    const { link, config, admission, log } = options;
+    this.#timedOut = new TimedOutEvents(options);
+    this.#link = link;
+    this.#config = config;
+    this.#monotonicMs = options.monotonicMs;
+    this.#admission = admission;
+    this.#memory = new FrameMemory(config.frameBytesMax);
+    const allTold = (): void => this.#endDrain();
+    this.#settlement = new Settlement({ admission, memory: this.#memory, log, allTold });
+    this.#next = new NextFrames({
+      ...options,
+      discard: (frame) => this.#settlement.discard(frame),
+    });
+    this.#streams = options.streams ?? new StreamStates(config.subjectPrefix, config.partitions);
+    const rest = { monotonicMs: options.monotonicMs, distance: new Distance(options) };
+    this.#queues = new FrameQueues({ ...config, ...rest }, this.#streams);
+    this.#flushes = new Flushes({
+      ...options,
+      next: this.#next,
+      sendNext: (queue, monotonicMs, batch) => this.#sendNext(queue, monotonicMs, batch),
+      sendAgain: (frame, monotonicMs) => this.#inFlight.sendAgain(frame, monotonicMs),
+      sendBatch: (batch, monotonicMs) => this.#sendBatch(batch, monotonicMs),
+    });
+    this.#inFlight = new InFlight({
+      ...options,
+      ackTimeoutMs: config.ackTimeoutMs,
+      settled: (frame, outcome, code) => {
+        frame.queue.departures.settled(frame);
+        this.#settle(frame, outcome, code);
+      },
+      expired: (frame, monotonicMs, expiry) => this.#expireSent(frame, monotonicMs, expiry),
+      storeFull: (frame, isWholeServer) => this.#storeFull(frame, isWholeServer),
+      flushes: this.#flushes,
+    });
+    link.onChange((connected) => {
+      if (!connected) this.#streams.allAway(options.monotonicMs());
+    });
+  }
+
+  /** Largest record the server takes, in bytes of payload; a stream may take less. */
+  get recordBytesMax(): number {
+    return this.#link.messageBytesMax - headerBytesMax;
+  }
+
+  get frameBytesMax(): number {
+    return Math.min(this.#config.frameBytesMax, this.recordBytesMax);
+  }
+
+  get framesUnacked(): number {
+    return this.#inFlight.count;
+  }
+
+  refusal(requestBytes = Number.POSITIVE_INFINITY): ErrorCode | undefined {
+    if (this.#isDraining) return "draining";
+    if (!this.#link.connected && this.#admission.isLarge(requestBytes)) return "unavailable";
+    return this.#streams.refusalOfAll(this.#monotonicMs);
+  }
+
+  refusalOf(
+    lane: Lane,
+    projectId: string,
+    requestBytes = Number.POSITIVE_INFINITY,
+  ): Problem | undefined {
+    const { stream } = this.#queues.of(lane, projectId);
+    if (stream.refusal !== undefined || stream.silence === undefined) return stream.refusal;
+    if (!this.#admission.isLarge(requestBytes)) return undefined;
+    return silenceNow(stream, this.#monotonicMs());
+  }
+
+  /**
+   * How long the stream of the project's events has been away, 0 while it stores. Without a lane:
+   * how long the whole store has been.
+   */
+  awayMs(lane: Lane | undefined, projectId: string): number {
+    const monotonicMs = this.#monotonicMs();
+    return lane === undefined
+      ? this.#streams.awayMs(monotonicMs)
+      : awayMs(this.#queues.of(lane, projectId).stream, monotonicMs);
+  }
+
+  streamOf(lane: Lane, projectId: string): string {
+    return this.#queues.of(lane, projectId).stream.name;
+  }
+
+  recordBytesMaxOf(lane: Lane, projectId: string): number {
+    const { stream } = this.#queues.of(lane, projectId);
+    return Math.min(this.#link.messageBytesMax, stream.messageBytesMax) - headerBytesMax;
+  }
+
+  sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink {
+    const queue = this.#queues.of(lane, project.id);
+    const { open } = queue;
+    if (open !== undefined) {
+      const bytesNeeded = open.length + bytes;
+      if (bytesNeeded <= open.buffer.length) return open;
+      if (bytesNeeded <= this.frameBytesMax || open.length === 0) {
+        this.#move(open, this.#memory.takeShared(bytesNeeded));
+        return open;
+      }
+      return this.#openNext(queue, open, bytes);
+    }
+    queue.open = new Frame(queue, this.#memory.takeShared(bytes));
+    return queue.open;
+  }
+
+  /**
+   * Seals the frame and opens another one with room for `bytes`. The lines that no waiter has joined
+   * with move along, so that a request has all its lines in one frame, and one outcome.
+   */
+  #openNext(queue: FrameQueue, full: Frame, bytes: number): Frame {
+    const movedBytes = full.length - full.joinedBytes;
+    const next = new Frame(queue, this.#memory.takeShared(movedBytes + bytes));
+    full.buffer.copy(next.buffer, 0, full.joinedBytes, full.length);
+    next.commit(movedBytes, full.events - full.joinedEvents);
+    full.rollback();
+    queue.seal();
+    queue.open = next;
+    return next;
+  }
+
+  #move(frame: Frame, memory: Buffer): void {
+    const before = frame.memory;
+    frame.moveTo(memory);
+    this.#memory.give(before);
+  }
+
+  join(
+    sink: FrameSink,
+    waiter: RequestWaiter,
+    deadlineMs: number,
+    uuidless?: { readonly projectId: string; readonly runs: SentWithRuns },
+  ): void {
+    const frame = frameOf(sink);
+    if (frame.length === 0) throw new Error("join frame: no line was appended");
+    if (uuidless === undefined) {
+      this.#addWaiter(frame, waiter, deadlineMs);
+      return;
+    }
+    const { projectId, runs } = uuidless;
+    const lines = new UuidlessLines(waiter, projectId, runs);
+    if (!this.#timedOut.has(projectId) || !this.#joinAgain(frame, lines, deadlineMs))
+      this.#addWaiter(frame, lines, deadlineMs);
+  }
+
+  /**
+   * Lets events that come again wait for the frame that has them already. Returns whether no others
+   * are left in the lines of the waiter.
+   */
+  #joinAgain(frame: Frame, lines: UuidlessLines, deadlineMs: number): boolean {
+    const taken = this.#timedOut.takeOut(frame, lines);
+    const { request: waiter } = lines;
+    const hasOthers = frame.length > frame.joinedBytes;
+    for (let more = taken.size - (hasOthers ? 0 : 1); more > 0; more--) waiter.expectFrame();
+    for (const [fate, events] of taken) {
+      const again: FrameWaiter = {
+        frameSettled: (outcome, code) =>
+          waiter.frameSettled(outcome === "stored" ? "duplicate" : outcome, code, events, 0, 0),
+      };
+      if (fate.frame === undefined) again.frameSettled("stored", undefined, events, 0, 0);
+      else fate.frame.join(again, deadlineMs);
+    }
+    return !hasOthers;
+  }
+
+  ownFrame(lane: Lane, project: Project, bytes: number): FrameSink {
+    const queue = this.#queues.of(lane === "live" ? "bulk" : lane, project.id);
+    return new Frame(queue, this.#memory.takeOwn(bytes));
+  }
+
+  submit(sink: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void {
+    const frame = frameOf(sink);
+    if (frame.length === 0 || messageId.length > messageIdLengthMax) {
+      throw new Error(`submit frame: ${frame.length} bytes under message id "${messageId}"`);
+    }
+    const { queue } = frame;
+    // Lines before this frame are stored before it; lines after it get a frame behind it.
+    if (queue.open !== undefined && queue.open.length > 0) queue.seal();
+    this.#fit(frame);
+    queue.sealed.push(frame);
+    if (messageId !== "") frame.name(messageId);
+    this.#addWaiter(frame, waiter, deadlineMs);
+  }
+
+  /** Moves the frame to less memory where that will do, and counts all that it holds. */
+  #fit(frame: Frame): void {
+    const { length } = frame;
+    if (this.#memory.ownBytesFor(length) < frame.memory.length)
+      this.#move(frame, this.#memory.takeOwn(length));
+    frame.overheadBytes = frame.memory.length - length;
+    this.#admission.take(frame.overheadBytes);
+  }
+
+  discard(sink: FrameSink): void {
+    this.#settlement.discard(frameOf(sink));
+  }
+
+  /**
+   * Refuses new events from now on. Resolves when every frame is settled, at the latest at the
+   * deadline (monotonic milliseconds).
+   */
+  async drain(deadlineMs: number): Promise<void> {
+    this.#isDraining = true;
+    this.#inFlight.holdNone();
+    this.#drainDeadlineMs = deadlineMs;
+    if (this.#isIdle) return;
+    await new Promise<void>((resolve) => {
+      this.#drained = resolve;
+    });
+  }
+
+  /** Stops for good, after drain. */
+  close(): void {
+    clearTimeout(this.#tickTimer);
+    this.#inFlight.close();
+  }
+
+  #addWaiter(frame: Frame, waiter: FrameWaiter, deadlineMs: number): void {
+    noteLines(frame.queue.stream, this.#monotonicMs);
+    const { queue } = frame;
+    this.#admission.take(frame.join(waiter, deadlineMs));
+    if (!queue.busy) {
+      queue.busy = true;
+      this.#busy.add(queue);
+      this.#tickTimer ??= setTimeout(this.#tickNow, tickMs);
+    }
+    this.#flushes.markReady(queue);
+  }
+
+  #sendNext(queue: FrameQueue, monotonicMs: number, batch: AtomicBatch | undefined): void {
+    const frame = this.#next.of(queue);
+    if (frame === undefined) {
+      this.#restIfIdle(queue);
+      return;
+    }
+    const refusal = refusalNow(queue.stream, monotonicMs);
+    if (refusal !== undefined || isPast(frame, monotonicMs)) {
+      this.#settle(frame, "refused", refusal ?? neverSent.code);
+      return;
+    }
+    this.#expireSome(frame, monotonicMs);
+    if (batch !== undefined) {
+      queue.departures.leftInBatch(frame);
+      batch.add(frame);
+      return;
+    }
+    queue.departures.left(frame);
+    this.#inFlight.send(frame, monotonicMs);
+  }
+
+  #sendBatch(batch: AtomicBatch, monotonicMs: number): void {
+    batch.departures.batchLeft();
+    this.#inFlight.sendBatch(batch, monotonicMs);
+  }
+
+  #settle(frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined): void {
+    const { queue, fate } = frame;
+    if (fate !== undefined) {
+      fate.frame = undefined;
+      fate.isStored = outcome === "stored" || outcome === "duplicate";
+    }
+    this.#settlement.release(frame, code === undefined);
+    if (queue.hasFrame) this.#flushes.markReady(queue);
+    // The frame's place in the stream's window is free for any of its queues now, even if this one
+    // may not send yet.
+    this.#flushes.wake(queue.departures);
+    this.#settlement.tell(frame, outcome, code);
+    this.#restIfIdle(queue);
+  }
+
+  #restIfIdle(queue: FrameQueue): void {
+    if (!queue.busy || queue.unacked > 0 || queue.hasFrame) return;
+    queue.busy = false;
+    this.#busy.delete(queue);
+    this.#endDrain();
+  }
+
+  get #isIdle(): boolean {
+    return this.#busy.size === 0 && !this.#settlement.isTelling;
+  }
+
+  #endDrain(): void {
+    if (this.#isIdle) this.#drained?.();
+  }
+
+  #storeFull(frame: Frame, isWholeServer: boolean): void {
+    const fullUntilMonotonicMs = this.#monotonicMs() + fullPauseMs;
+    const { stream } = frame.queue;
+    stream.fullUntilMonotonicMs = fullUntilMonotonicMs;
+    stream.isServerFull = isWholeServer;
+    noteAway(stream, this.#monotonicMs());
+    if (isWholeServer) this.#streams.allFullUntil(fullUntilMonotonicMs);
+  }
+
+  #tick(): void {
+    this.#tickTimer = undefined;
+    const monotonicMs = this.#monotonicMs();
+    this.#inFlight.tick(monotonicMs);
+    for (const queue of this.#busy) this.#expireWaiting(queue, monotonicMs);
+    if (monotonicMs >= this.#drainDeadlineMs) this.#abandon();
+    if (this.#busy.size > 0) this.#tickTimer ??= setTimeout(this.#tickNow, tickMs);
+  }
+
+  /** Refuses waiters whose frame has not left by their deadline. */
+  #expireWaiting(queue: FrameQueue, monotonicMs: number): void {
+    for (const frame of queue.takePast(monotonicMs)) {
+      noteAway(queue.stream, monotonicMs);
+      this.#settle(frame, "refused", neverSent.code);
+    }
+    if (queue.sealed.length > 0)
+      for (const frame of queue.sealed) this.#expireSome(frame, monotonicMs);
+    if (queue.open !== undefined) this.#expireSome(queue.open, monotonicMs);
+  }
+
+  /** Before a frame is sent, refuses those of its waiters that have no time left. */
+  #expireSome(frame: Frame, monotonicMs: number): void {
+    if (frame.deadlineMs <= monotonicMs) this.#settlement.expire(frame, monotonicMs, neverSent);
+  }
+
+  #expireSent(frame: Frame, monotonicMs: number, expiry: Expiry): void {
+    const { waiters, ranges } = this.#settlement.expire(frame, monotonicMs, expiry);
+    for (const [place, range] of ranges.entries()) {
+      const waiter = waiters[place];
+      if (waiter instanceof UuidlessLines) this.#timedOut.remember(frame, waiter, range);
+    }
+  }
+
+  #abandon(): void {
+    this.#inFlight.abandon();
+    for (const queue of this.#busy) {
+      for (let frame = this.#next.of(queue); frame !== undefined; frame = this.#next.of(queue))
+        this.#settle(frame, "refused", "draining");
+    }
+  }
+}

@@ -1,0 +1,293 @@
+// Makes sure of the streams at the start and after each reconnect: creates those that are missing,
+// raises limits, and refuses a stream that would break what a 200 promises. Between those times the
+// streams are watched in `watch.ts`. Never shrinks, empties or deletes a stream.
+
+import { JetStreamApiError, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../platform/base/log.ts";
+import { retryWithWarning, SparseWarning } from "../../platform/base/retry.ts";
+import {
+  apiCodes,
+  isNotReady,
+  ledStreamInfo,
+  managerOf,
+  noRoomCodes,
+} from "../../platform/nats/api.ts";
+import { storesAtomicBatchesWell } from "../../platform/nats/atomic-batches.ts";
+import { headerBytesMax } from "../../platform/nats/limits.ts";
+import type { NatsLink } from "../../platform/nats/link.ts";
+import { BatchRule } from "./batch-rule.ts";
+import {
+  brokenPromises,
+  fullMessageBytes,
+  keptLimits,
+  raisedLimits,
+  type StreamSettings,
+  type WantedConfig,
+  wantedConfigs,
+} from "./desired.ts";
+
+/** A fault of a stream that no waiting can cure; the message says what to change. */
+class StreamError extends Error {
+  override name = "StreamError";
+}
+
+const retryWaitMs = 500;
+const waitingLogEveryMs = 5_000;
+const ensureTimeoutMs = 5_000;
+/** An account may get its JetStream a moment after its server listens. */
+const refusalsMax = 2;
+
+interface StreamsOptions {
+  readonly link: NatsLink;
+  readonly settings: StreamSettings;
+  readonly log: Log;
+}
+
+export class Streams {
+  readonly #link: NatsLink;
+  readonly #settings: StreamSettings;
+  readonly #log: Log;
+  readonly #wanted: readonly WantedConfig[];
+  /** Counted, so that who is ensuring a stream can tell whether a reconnect came meanwhile. */
+  #reconnects = 0;
+  #followsReconnects = false;
+  #isEnsured = false;
+  /** What the cluster's servers have said to the streams that are ensured now; see BatchRule. */
+  #batchRule: BatchRule;
+  /** The streams that are being ensured again after a reconnect. */
+  readonly #ensuringAgain = new Set<WantedConfig>();
+
+  constructor({ link, settings, log }: StreamsOptions) {
+    this.#link = link;
+    this.#settings = settings;
+    this.#log = log;
+    this.#wanted = wantedConfigs(settings);
+    this.#batchRule = new BatchRule(link.connection, log);
+  }
+
+  /**
+   * Makes sure of every stream, and waits as long as JetStream is not ready; begins anew when a
+   * reconnect comes meanwhile. Once this has succeeded, the streams are made sure of again after
+   * each reconnect. Rejects with a StreamError when only a change of settings or streams can help.
+   * Rejects also when the signal aborts.
+   */
+  async ensure(signal?: AbortSignal): Promise<void> {
+    this.#followReconnects();
+    let reconnects: number;
+    do {
+      reconnects = this.#reconnects;
+      for (const config of this.#wanted) await this.#ensureReady(config, signal);
+    } while (reconnects !== this.#reconnects);
+    this.#isEnsured = true;
+  }
+
+  #followReconnects(): void {
+    if (this.#followsReconnects) return;
+    this.#followsReconnects = true;
+    this.#link.onChange((connected) => {
+      if (!connected) return;
+      this.#reconnects++;
+      this.#batchRule = new BatchRule(this.#link.connection, this.#log);
+      if (!this.#isEnsured) return;
+      // `#ensureAgain` never rejects: it logs what fails.
+      for (const config of this.#wanted) void this.#ensureAgain(config);
+    });
+  }
+
+  /** Tries until the stream is there and fit; logs every few seconds what it waits for. */
+  async #ensureReady(config: WantedConfig, signal: AbortSignal | undefined): Promise<void> {
+    const link = this.#link;
+    const log = this.#log;
+    const { frameBytesMax } = this.#settings;
+    const attempt = async (): Promise<void> => {
+      const manager = await managerOf(link.connection, { timeoutMs: ensureTimeoutMs });
+      const messageBytes = fullMessageBytes(frameBytesMax, link.messageBytesMax);
+      await ensureOne(manager, config, {
+        ...{ batchRule: this.#batchRule, settings: this.#settings, messageBytes, log },
+        isStart: !this.#isEnsured,
+      });
+    };
+    let refusals = 0;
+    await retryWithWarning(attempt, {
+      pauseMs: retryWaitMs,
+      signal,
+      warning: new SparseWarning(log, waitingLogEveryMs),
+      explain: (error) => {
+        if (error instanceof StreamError) throw error;
+        if (link.connection.isClosed())
+          throw new StreamError(`check stream ${config.name}: the connection is closed`);
+        const refusal = this.#isEnsured ? undefined : link.refusal(error);
+        refusals = refusal === undefined ? 0 : refusals + 1;
+        if (refusal !== undefined && refusals >= refusalsMax) throw refusal;
+        const reason = `${(error as Error).message}${withoutJetStream(link)}`;
+        return { fields: { stream: config.name, reason }, message: "waiting for JetStream" };
+      },
+    });
+  }
+
+  /**
+   * After a reconnect the store may be a new one, as when a server came back on an empty disk.
+   * Every stream is seen to by itself, because one that cannot be used must not keep the others
+   * from being made, nor from being made once more after the next reconnect.
+   */
+  async #ensureAgain(config: WantedConfig): Promise<void> {
+    if (this.#ensuringAgain.has(config)) return;
+    this.#ensuringAgain.add(config);
+    let reconnects: number;
+    do {
+      reconnects = this.#reconnects;
+      await this.#ensureReady(config, undefined).catch((error: unknown) =>
+        this.#failedAgain(error),
+      );
+    } while (reconnects !== this.#reconnects);
+    this.#ensuringAgain.delete(config);
+  }
+
+  #failedAgain(error: unknown): void {
+    if (!this.#link.connection.isClosed())
+      this.#log.error({ err: error }, "checking the streams again failed");
+  }
+}
+
+/** A server without JetStream may be in a cluster, or be a leaf, whose other servers have it. */
+function withoutJetStream({ connection }: NatsLink): string {
+  return connection.info?.jetstream === true
+    ? ""
+    : ": this nats-server runs without JetStream: start it with --jetstream, or with a `jetstream` block";
+}
+
+interface EnsureOptions {
+  readonly batchRule: BatchRule;
+  readonly settings: StreamSettings;
+  readonly messageBytes: number;
+  /** False after a reconnect. */
+  readonly isStart: boolean;
+  readonly log: Pick<Log, "info" | "warn">;
+}
+
+/**
+ * Creates each stream or raises its limits, once, for a command that runs beside no gateway.
+ * Returns the streams' names. Rejects like `ensure`, but does not wait for JetStream.
+ */
+export async function ensureStreams(
+  connection: NatsConnection,
+  settings: StreamSettings,
+  log: EnsureOptions["log"],
+): Promise<string[]> {
+  const jsm = await managerOf(connection, { timeoutMs: ensureTimeoutMs });
+  const messageBytes = Math.min(
+    settings.frameBytesMax + headerBytesMax,
+    connection.info?.max_payload ?? 0,
+  );
+  const wanted = wantedConfigs(settings);
+  const batchRule = new BatchRule(connection, log);
+  for (const config of wanted)
+    await ensureOne(jsm, config, { batchRule, settings, messageBytes, isStart: true, log });
+  return wanted.map(({ name }) => name);
+}
+
+async function ensureOne(
+  jsm: JetStreamManager,
+  wanted: WantedConfig,
+  options: EnsureOptions,
+): Promise<void> {
+  const { settings, messageBytes, log } = options;
+  const existing = await ledStreamInfo(jsm, wanted.name);
+  if (existing === undefined) {
+    // A hub remembers up to which sequence it has gathered a leaf's stream. A leaf's stream that is
+    // made anew, on an empty disk, therefore begins above every sequence there was before: if it
+    // began at 1, a hub of nats-server 2.10 would skip the messages that come before the hub asks
+    // again. The time in microseconds is such a sequence, since it grows faster than messages come.
+    const first = settings.hubDomain === undefined ? {} : { first_seq: Date.now() * 1_000 };
+    const { batchRule } = options;
+    const atomic = batchRule.isOfCluster ? {} : await batchRule.setting(settings, {}, []);
+    const made = await jsm.streams
+      .add({ ...wanted, ...first, ...atomic })
+      .catch((error: unknown) => {
+        throw changeFault(error, "create", wanted);
+      });
+    log.info(
+      { stream: wanted.name, bytesMax: wanted.max_bytes, replicas: wanted.num_replicas },
+      "stream created",
+    );
+    if (batchRule.isOfCluster) await letTakeBatches(jsm, made, options);
+    return;
+  }
+  const { config } = existing;
+  const broken = brokenPromises(wanted, config, messageBytes);
+  if (broken.length > 0) {
+    throw new StreamError(
+      `use stream ${wanted.name}: it would break what a 200 promises: ${broken.join("; ")}`,
+    );
+  }
+  const raised = raisedLimits(wanted, config);
+  const kept = keptLimits(wanted, config);
+  if (kept.length > 0)
+    log.warn({ stream: wanted.name, kept }, "stream has larger limits than the settings: kept");
+  let current: StreamInfo = existing;
+  if (Object.keys(raised).length > 0) {
+    const change = { ...config, ...raised };
+    current = await jsm.streams.update(wanted.name, change).catch((error: unknown) => {
+      throw changeFault(error, "raise the limits of", wanted);
+    });
+    log.warn(
+      { stream: wanted.name, raised },
+      "stream had smaller limits than the settings: raised",
+    );
+  }
+  if (options.isStart) await letTakeBatches(jsm, current, options);
+}
+
+/**
+ * Sets `allow_atomic` on a stream that was made without it, or just now. On one that was there only
+ * at the start: after a reconnect a cluster may be in the middle of an upgrade. Without it
+ * everything works as well, so a failure is only logged.
+ */
+async function letTakeBatches(
+  jsm: JetStreamManager,
+  { config, cluster }: StreamInfo,
+  { batchRule, settings, log }: EnsureOptions,
+): Promise<void> {
+  const { name: stream } = config;
+  const members = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)];
+  const known = members.filter((name) => name !== undefined);
+  // One whose replicas were just raised may not be on all of its servers yet: it is set later.
+  if (config.num_replicas > 1 && known.length < config.num_replicas) return;
+  const atomic = await batchRule.setting(settings, config, known);
+  // The leader's version, too: it may be another server.
+  const leads = config.metadata?.["_nats.ver"] ?? "";
+  if (Object.keys(atomic).length === 0 || !storesAtomicBatchesWell(leads)) return;
+  try {
+    await jsm.streams.update(stream, { ...config, ...atomic });
+    log.info({ stream }, "stream takes atomic batches from now on");
+  } catch (error) {
+    const reason = (error as Error).message;
+    log.warn({ stream, reason }, "stream cannot be set to take atomic batches: it works without");
+  }
+}
+
+/**
+ * The error to throw when a create or an update has failed: a StreamError when waiting cannot help,
+ * else the error as it is.
+ */
+function changeFault(error: unknown, action: string, wanted: WantedConfig): unknown {
+  if (!(error instanceof JetStreamApiError) || isNotReady(error)) return error;
+  return new StreamError(
+    `${action} stream ${wanted.name}: ${error.message}${hintOf(error.code, wanted)}`,
+    {
+      cause: error,
+    },
+  );
+}
+
+function hintOf(
+  code: number,
+  { max_bytes: bytesMax, num_replicas: replicas }: WantedConfig,
+): string {
+  if (noRoomCodes.includes(code)) {
+    return `: the server cannot promise it ${bytesMax} bytes: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more room`;
+  }
+  if (code !== apiCodes.streamReplicasNotSupported) return "";
+  return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
+}

@@ -1,0 +1,66 @@
+// Makes the streams of a hub gather the streams of the same names from the JetStream domains of its
+// leaf nodes. Adds sources, and never removes one.
+
+import type { JetStreamManager, StreamSource } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { apiPrefixOf, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
+
+/** How far the hub's stream has gathered the stream of one leaf. */
+export interface GatheredStream {
+  readonly stream: string;
+  readonly leaf: string;
+  /**
+   * Absent when the hub has not heard from the leaf's stream since the hub started, or since the
+   * leaf was added.
+   */
+  readonly heard?: {
+    /** Messages that the leaf had when the hub last heard from it, and that the hub lacked. */
+    readonly messagesBehind: number;
+    readonly silentMs: number;
+  };
+}
+
+const apiTimeoutMs = 5_000;
+
+/**
+ * Makes each stream gather from each leaf; leaves that it gathers from already stay. The streams
+ * must exist. Rejects with JetStream's error.
+ */
+export async function gatherFrom(
+  connection: NatsConnection,
+  { streams, leaves }: { readonly streams: readonly string[]; readonly leaves: readonly string[] },
+): Promise<GatheredStream[]> {
+  const jsm = await managerOf(connection, { timeoutMs: apiTimeoutMs });
+  const gathered: GatheredStream[] = [];
+  for (const stream of streams) gathered.push(...(await gatherOne(jsm, stream, leaves)));
+  return gathered;
+}
+
+async function gatherOne(
+  jsm: JetStreamManager,
+  stream: string,
+  leaves: readonly string[],
+): Promise<GatheredStream[]> {
+  const { config } = await jsm.streams.info(stream);
+  const sources = config.sources ?? [];
+  const known = new Set(sources.map(leafOf));
+  const added = leaves.filter((leaf) => !known.has(leaf)).map((leaf) => sourceOf(stream, leaf));
+  if (added.length > 0) await jsm.streams.update(stream, { sources: [...sources, ...added] });
+  const info = await jsm.streams.info(stream);
+  const gathered = (info.sources ?? []).map((source) => ({
+    stream,
+    leaf: leafOf(source),
+    ...(source.active < 0
+      ? {}
+      : { heard: { messagesBehind: source.lag, silentMs: source.active / nanosPerMs } }),
+  }));
+  return gathered.sort((left, right) => (left.leaf < right.leaf ? -1 : 1));
+}
+
+function sourceOf(stream: string, leaf: string): StreamSource {
+  return { name: stream, external: { api: apiPrefixOf(leaf), deliver: "" } };
+}
+
+function leafOf({ name, external }: Pick<StreamSource, "name" | "external">): string {
+  return /^\$JS\.([^.]+)\.API$/.exec(external?.api ?? "")?.[1] ?? name;
+}

@@ -1,0 +1,324 @@
+// Limits how much of each stream one project may fill, so that a flood from one project costs that
+// project alone. Each gateway counts what it has stored of each project (`stream-ledger.ts`) and
+// adds that to one record of the stream in the usage bucket, which all gateways read. A project may
+// have its share of a stream, whatever others have. The end of a stream is a reserve: once the rest
+// is filled, each project may add an equal part of the reserve to what it has.
+
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { KV } from "@nats-io/kv";
+import type { Problem } from "../../platform/base/errors.ts";
+import { isProjectId } from "../../platform/base/forms.ts";
+import type { Log } from "../../platform/base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
+import type { Lane, ProjectShares } from "../../platform/base/types.ts";
+import { apiCodes, isApiError, managerOf } from "../../platform/nats/api.ts";
+import type { NatsLink } from "../../platform/nats/link.ts";
+import {
+  type FrameScope,
+  manyProjects,
+  partitionOf,
+  subjectOf,
+} from "../../platform/nats/names.ts";
+import type { StreamState, StreamStates } from "../../platform/nats/readiness.ts";
+import { type Holding, type Slices, StreamLedger } from "./stream-ledger.ts";
+
+interface StoredSharesOptions {
+  readonly link: Pick<NatsLink, "connection" | "connected">;
+  readonly streams: StreamStates;
+  readonly config: {
+    readonly subjectPrefix: string;
+    readonly partitions: number;
+    readonly frameScope: FrameScope;
+    /** Per cent of a stream that a project without a share of its own may fill; 100: all. */
+    readonly projectShare: number;
+  };
+  readonly streamShareOf: (projectId: string) => number | undefined;
+  /** How many projects there are. A single one is not limited: there are no others to protect. */
+  readonly projectsKnown: () => number;
+  /** Names this process's writes. */
+  readonly processId: string;
+  readonly openBucket: () => Promise<KV>;
+  /** The bytes that each project has stored lately, by the usage records. */
+  readonly storedBytes: () => Promise<ReadonlyMap<string, number>>;
+  readonly log: Pick<Log, "warn">;
+  readonly monotonicMs: () => number;
+}
+
+const roundMs = 1_000;
+const apiTimeoutMs = 2_000;
+const warningEveryMs = 60_000;
+/** How long the start waits for what others have counted, and the end for the last record. */
+const waitMsMax = 1_000;
+/** Fewer bytes that nobody counted than this part of a stream are not estimated. */
+const estimatedPart = 1 / 64;
+const recordSlicesMax = 16_384;
+
+const shareFull: Problem = {
+  code: "project_full",
+  detail: "The project has filled its share of the store: older events have to leave it first",
+  retryAfterMs: 30_000,
+};
+const reserveFull: Problem = {
+  code: "store_full",
+  detail:
+    "The store is full except for a reserve, and the project has used its part of that: older events have to leave it first",
+  retryAfterMs: 30_000,
+};
+
+export class StoredShares implements ProjectShares {
+  readonly #options: StoredSharesOptions;
+  readonly #exchanges: readonly Exchange[];
+  readonly #closing = new AbortController();
+  readonly #warning: SparseWarning;
+  #rounds: Promise<void> = Promise.resolve();
+  #bucket: Promise<KV> | undefined;
+
+  private constructor(options: StoredSharesOptions) {
+    this.#options = options;
+    this.#exchanges = options.streams.all.map((state) => new Exchange(state));
+    this.#warning = new SparseWarning(options.log, warningEveryMs);
+  }
+
+  /** Reads what has been counted before, for a second at most, and follows it until `close`. */
+  static async open(options: StoredSharesOptions): Promise<StoredShares> {
+    const shares = new StoredShares(options);
+    const first = shares.#round();
+    shares.#rounds = shares.#keepRounds(first);
+    await atMost(waitMsMax, first);
+    return shares;
+  }
+
+  /** How many projects are over their share; one that is over in two streams counts twice. */
+  get projectsOver(): number {
+    return this.#exchanges.reduce((count, { ledger }) => count + this.#over(ledger).length, 0);
+  }
+
+  refusalOf(lane: Lane, projectId: string): Problem | undefined {
+    const projects = this.#options.projectsKnown();
+    if (projects <= 1) return undefined;
+    const ledger = this.#ledgerOf(lane, projectId);
+    const holding = ledger.holdings.get(projectId);
+    const isOver = holding !== undefined && this.#isOver(ledger, holding);
+    if (!isOver && !ledger.isOverReserve(holding, projects)) return undefined;
+    // A frame that is sent has the stream asked for, and so has one that is not.
+    const { state } = ledger;
+    if (this.#options.monotonicMs() >= state.askMonotonicMs) state.ask();
+    return isOver ? shareFull : reserveFull;
+  }
+
+  addUnderWay(lane: Lane, projectId: string, bytes: number): void {
+    this.#ledgerOf(lane, projectId).addUnderWay(projectId, bytes);
+  }
+
+  stored(lane: Lane, projectId: string, bytes: number, isSure: boolean): void {
+    this.#ledgerOf(lane, projectId).add(projectId, bytes, isSure);
+  }
+
+  /** Writes what is in no record yet, for a second at most. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    const written = async (): Promise<void> => {
+      await this.#rounds;
+      await this.#exchangeAll();
+      // Another gateway may have written at the same time.
+      await this.#exchangeAll();
+    };
+    await atMost(
+      waitMsMax,
+      written().catch(() => {}),
+    );
+  }
+
+  #isOver(ledger: StreamLedger, holding: Holding): boolean {
+    const { projectsKnown, streamShareOf, config } = this.#options;
+    // No share is less than 1 %.
+    if (projectsKnown() <= 1 || !ledger.isOver(holding, 1)) return false;
+    const share = streamShareOf(holding.projectId) ?? config.projectShare;
+    return share < 100 && ledger.isOver(holding, share);
+  }
+
+  #over(ledger: StreamLedger): Holding[] {
+    return [...ledger.holdings.values()].filter((holding) => this.#isOver(ledger, holding));
+  }
+
+  #ledgerOf(lane: Lane, projectId: string): StreamLedger {
+    const { partitions } = this.#options.config;
+    const partition = partitions === 1 ? 0 : partitionOf(projectId, partitions);
+    return this.#exchanges[lane === "live" ? partition : partitions + partition]!.ledger;
+  }
+
+  async #keepRounds(first: Promise<void>): Promise<void> {
+    const { signal } = this.#closing;
+    await first;
+    while (!signal.aborted) {
+      // Not always at the same time as another gateway.
+      await pauseUntilAborted(roundMs * (0.8 + Math.random() * 0.4), signal, { ref: false });
+      if (!signal.aborted) await this.#round();
+    }
+  }
+
+  /** Never rejects: the next round tries again what has failed. */
+  async #round(): Promise<void> {
+    const { link } = this.#options;
+    for (const exchange of this.#exchanges) exchange.read();
+    if (!link.connected) return;
+    try {
+      await this.#exchangeAll();
+      const manager = await managerOf(link.connection, { timeoutMs: apiTimeoutMs });
+      for (const exchange of this.#exchanges) {
+        await this.#estimate(manager, exchange);
+        await this.#findPurge(manager, exchange);
+      }
+    } catch (error) {
+      this.#bucket = undefined;
+      const reason = (error as Error).message;
+      this.#warning.warn({ reason }, "project shares are not exchanged with other gateways now");
+    }
+  }
+
+  async #exchangeAll(): Promise<void> {
+    this.#bucket ??= this.#options.openBucket();
+    const bucket = await this.#bucket;
+    const { processId } = this.#options;
+    const runs = this.#exchanges.map((exchange) => exchange.run(bucket, processId));
+    for (const run of await Promise.allSettled(runs))
+      if (run.status === "rejected") throw run.reason;
+  }
+
+  /**
+   * Done once for each stream. What it holds that was never counted, as after an upgrade or a loss
+   * of the bucket, the usage records tell about whose it is.
+   */
+  async #estimate(manager: JetStreamManager, exchange: Exchange): Promise<void> {
+    const { ledger } = exchange;
+    const { name, lane, reading } = ledger.state;
+    if (exchange.isEstimated || reading === undefined) return;
+    if (-ledger.excess > ledger.bytesMax * estimatedPart) {
+      const every = this.#subjectOf(ledger, "*");
+      const { state } = await manager.streams.info(name, { subjects_filter: every });
+      const { subjects = {} } = state;
+      const isMixed = this.#subjectOf(ledger, manyProjects) in subjects;
+      const mayHave = (id: string): boolean =>
+        this.#ledgerOf(lane, id) === ledger && (isMixed || this.#subjectOf(ledger, id) in subjects);
+      ledger.estimate([...(await this.#options.storedBytes())].filter(([id]) => mayHave(id)));
+    }
+    exchange.isEstimated = true;
+  }
+
+  /**
+   * A purge of one project's subject leaves the stream's first sequence as it is. So while more is
+   * counted than the stream holds, the oldest messages of the projects over their share are looked
+   * up, one project in each round.
+   */
+  async #findPurge(manager: JetStreamManager, exchange: Exchange): Promise<void> {
+    const { ledger } = exchange;
+    const { name, lane, reading } = ledger.state;
+    if (!reading?.deleted || ledger.excess <= 0) return;
+    const over = this.#over(ledger);
+    const holding = over[exchange.lookups++ % over.length];
+    if (holding === undefined) return;
+    const isMixed = lane === "live" && this.#options.config.frameScope === "partition";
+    const tokens = [holding.projectId, ...(isMixed ? [manyProjects] : [])];
+    const oldest = tokens.map(async (token) => {
+      const subject = this.#subjectOf(ledger, token);
+      const query = { seq: reading.firstSequence, next_by_subj: subject };
+      return (await manager.streams.getMessage(name, query))?.seq ?? Number.POSITIVE_INFINITY;
+    });
+    ledger.forgetPurged(holding, Math.min(...(await Promise.all(oldest))));
+  }
+
+  #subjectOf({ state }: StreamLedger, projectId: string): string {
+    const { subjectPrefix, partitions } = this.#options.config;
+    const partition = this.#exchanges.findIndex(({ ledger }) => ledger.state === state);
+    const place = { partition: partition % partitions, projectId };
+    return subjectOf(subjectPrefix, state.lane, place);
+  }
+}
+
+/** Follows the one record of a stream, which all gateways add to. */
+class Exchange {
+  readonly ledger: StreamLedger;
+  isEstimated = false;
+  lookups = 0;
+  #revision = -1;
+  /** Names the write whose outcome is not known. */
+  #write: string | undefined;
+  #writes = 0;
+
+  constructor(state: StreamState) {
+    this.ledger = new StreamLedger(state);
+  }
+
+  read(): void {
+    if (!this.ledger.read()) return;
+    this.#revision = -1;
+    this.isEstimated = false;
+  }
+
+  /**
+   * Reads the record, and adds to it what this process has counted. Rejects when that fails, as
+   * when another process has written meanwhile: it is tried again in the next round.
+   */
+  async run(bucket: KV, processId: string): Promise<void> {
+    const { ledger } = this;
+    const { name, reading } = ledger.state;
+    if (reading === undefined) return;
+    const { created } = reading;
+    const key = recordKey(name);
+    const entry = await bucket.get(key);
+    const record = entry?.operation === "PUT" ? recordOf(entry.value, created) : undefined;
+    if (this.#write !== undefined) ledger.sent(record?.write === this.#write);
+    this.#write = undefined;
+    if (record !== undefined && entry!.revision !== this.#revision) ledger.load(record.projects);
+    this.#revision = entry?.revision ?? 0;
+    const projects = ledger.send(record === undefined);
+    if (projects === undefined) return;
+    this.#write = `${processId}-${++this.#writes}`;
+    const value = JSON.stringify({ created, write: this.#write, projects });
+    try {
+      this.#revision = await bucket.put(key, value, { previousSeq: this.#revision });
+    } catch (error) {
+      if (isApiError(error, apiCodes.streamWrongLastSequence)) return;
+      throw error;
+    }
+    this.#write = undefined;
+    ledger.sent(true);
+  }
+}
+
+/** Three parts: a usage record's key has two. */
+function recordKey(stream: string): string {
+  return `streams.shares.${stream}`;
+}
+
+interface SharesRecord {
+  readonly write: unknown;
+  readonly projects: ReadonlyMap<string, Slices>;
+}
+
+/** Undefined if the value is no record, or of an earlier stream of that name. */
+function recordOf(value: Uint8Array, streamCreated: string): SharesRecord | undefined {
+  try {
+    const { created, write, projects } = JSON.parse(new TextDecoder().decode(value));
+    if (created !== streamCreated || !Array.isArray(projects)) return undefined;
+    const isFit = projects.every(([id, slices]) => isProjectId(id) && areSlices(slices));
+    return isFit ? { write, projects: new Map(projects) } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function areSlices(slices: unknown): slices is Slices {
+  return (
+    Array.isArray(slices) &&
+    slices.length <= recordSlicesMax &&
+    slices.length % 2 === 0 &&
+    slices.every((part) => Number.isSafeInteger(part) && part >= 0)
+  );
+}
+
+async function atMost(ms: number, work: Promise<void>): Promise<void> {
+  const done = new AbortController();
+  await Promise.race([work, pauseUntilAborted(ms, done.signal)]);
+  done.abort();
+}

@@ -1,0 +1,298 @@
+// The bytes that each project has in one stream, as the gateways counted them when they were
+// acknowledged. They are counted in slices, each with the highest sequence in it, so the stream's
+// first sequence shows which slices have left it, whether by age, by a purge or with the stream
+// itself. No clock decides what counts.
+
+import type { StreamReading, StreamState } from "../../platform/nats/readiness.ts";
+
+/** Pairs of numbers, the oldest pair first: the highest sequence of a slice, and its bytes. */
+export type Slices = number[];
+
+/**
+ * `shared`: in the record that all gateways have. `sending`: in a record that this process is
+ * writing. `own`: counted by this process and in no record yet. `doubtful`: estimated, or without
+ * an acknowledgement.
+ */
+const parts = ["shared", "sending", "own", "doubtful"] as const;
+type Part = (typeof parts)[number];
+
+/** What one project has in the stream. */
+export class Holding {
+  readonly projectId: string;
+  readonly slices: Record<Part, Slices> = { shared: [], sending: [], own: [], doubtful: [] };
+  /** Bytes in all slices except the doubtful ones. */
+  sure = 0;
+  doubtful = 0;
+  /** Bytes given to the publisher that have no outcome yet. */
+  underWay = 0;
+  /** What the project had when it first added something since the reserve was divided. */
+  heldBefore = 0;
+  division = 0;
+
+  constructor(projectId: string) {
+    this.projectId = projectId;
+  }
+}
+
+/** This part of a stream, its end, is divided equally. */
+const reservePart = 1 / 10;
+/** The reserve is divided again when this part of the stream has become free. */
+const dividedAgainPart = 1 / 128;
+/** A slice ends with this part of the stream's bytes. One that has left in part counts in full. */
+const slicePart = 1 / 1_024;
+/** Less of one project is not worth a place in the record. It bounds the record's size. */
+const sharedPart = 1 / 4_096;
+const estimatedSlices = 64;
+
+export class StreamLedger {
+  readonly state: StreamState;
+  readonly holdings = new Map<string, Holding>();
+  /** Slices in the record that were found to be purged: by project, up to this sequence. */
+  readonly #purged = new Map<string, number>();
+  #reading: StreamReading | undefined;
+  #sure = 0;
+  #doubtful = 0;
+  /** What this process has stored after the last sequence of the reading, and its bytes. */
+  #unread: Slices = [];
+  #unreadBytes = 0;
+  #underWay = 0;
+  /** How full the stream was when the reserve was divided; Infinity while it is not in use. */
+  #dividedAt = Number.POSITIVE_INFINITY;
+  #division = 0;
+
+  constructor(state: StreamState) {
+    this.state = state;
+  }
+
+  get bytesMax(): number {
+    return this.#reading?.bytesMax ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** How many bytes are counted that the stream does not hold; below 0: holds and nobody counted. */
+  get excess(): number {
+    return this.#sure + this.#doubtful - (this.#reading?.bytes ?? 0) - this.#unreadBytes;
+  }
+
+  addUnderWay(projectId: string, bytes: number): void {
+    this.#holdingOf(projectId).underWay += bytes;
+    this.#underWay += bytes;
+    this.#divide();
+  }
+
+  /** Counts bytes at about the stream's present end. `isSure`: they were acknowledged. */
+  add(projectId: string, bytes: number, isSure: boolean): void {
+    const holding = this.#holdingOf(projectId);
+    const part = isSure ? "own" : "doubtful";
+    const { sequence } = this.state;
+    append(holding.slices[part], [sequence, bytes], this.bytesMax * slicePart);
+    this.#change(holding, part, bytes);
+    if (isSure) {
+      append(this.#unread, [sequence, bytes], this.bytesMax * slicePart);
+      this.#unreadBytes += bytes;
+    }
+    this.#divide();
+  }
+
+  /** Replaces what the record says of all projects. */
+  load(record: ReadonlyMap<string, Slices>): void {
+    for (const projectId of record.keys()) this.#holdingOf(projectId);
+    for (const holding of this.holdings.values()) {
+      this.#set(holding, "shared", record.get(holding.projectId) ?? []);
+      const purged = this.#purged.get(holding.projectId) ?? 0;
+      this.#forget(holding, Math.max(purged + 1, this.#reading?.firstSequence ?? 0), ["shared"]);
+    }
+    this.#dropEmpty();
+  }
+
+  /**
+   * The record with what this process has to add; undefined if that is too little. Call `sent`
+   * before the next call. `isMissing`: there is no record.
+   */
+  send(isMissing: boolean): (readonly [projectId: string, slices: Slices])[] | undefined {
+    const all = [...this.holdings.values()];
+    const due = all.filter(({ slices }) => sumOf(slices.own) >= this.bytesMax * sharedPart);
+    for (const { slices } of due) [slices.sending, slices.own] = [slices.own, []];
+    if (due.length === 0 && this.#purged.size === 0 && !isMissing) return undefined;
+    const record = all.map((holding) => [holding.projectId, this.#joined(holding)] as const);
+    const found = record.filter(([, slices]) => slices.length > 0);
+    return isMissing && found.length === 0 ? undefined : found;
+  }
+
+  /** Ends a `send`. What was not written is to be sent again. */
+  sent(isWritten: boolean): void {
+    if (isWritten) this.#purged.clear();
+    for (const holding of this.holdings.values()) {
+      const { slices } = holding;
+      if (isWritten) slices.shared = this.#joined(holding);
+      else slices.own = [...slices.sending, ...slices.own];
+      slices.sending = [];
+    }
+  }
+
+  /**
+   * Counts the bytes that no gateway counted as these projects', by the bytes that each has stored
+   * elsewhere, and as spread evenly over the stream.
+   */
+  estimate(stored: readonly (readonly [projectId: string, bytes: number])[]): void {
+    const { bytes = 0, firstSequence = 1, lastSequence = 0 } = this.#reading ?? {};
+    const uncounted = Math.max(0, -this.excess);
+    const sum = stored.reduce((total, [, ofProject]) => total + ofProject, 0);
+    const lacking = stored.map(([projectId, ofProject]) => {
+      const counted = this.holdings.get(projectId)?.sure ?? 0;
+      return [projectId, Math.max(0, (bytes * ofProject) / Math.max(1, sum) - counted)] as const;
+    });
+    const lackingSum = lacking.reduce((total, [, ofProject]) => total + ofProject, 0);
+    for (const [projectId, ofProject] of lacking) {
+      const sliceBytes = Math.round((uncounted * ofProject) / Math.max(1, lackingSum));
+      const slices = Array.from({ length: estimatedSlices }, (_, slice) => [
+        firstSequence + Math.ceil(((lastSequence - firstSequence) * (slice + 1)) / estimatedSlices),
+        Math.round(sliceBytes / estimatedSlices),
+      ]);
+      this.#set(this.#holdingOf(projectId), "doubtful", slices.flat());
+    }
+    this.#dropEmpty();
+  }
+
+  /**
+   * Takes the last answer of the stream's leader. Returns whether it is the first one of this
+   * stream, of which nothing is known yet.
+   */
+  read(): boolean {
+    const { reading } = this.state;
+    if (reading === undefined || reading === this.#reading) return false;
+    const before = this.#reading;
+    const isNew = reading.created !== before?.created;
+    const isOther = isNew && before !== undefined;
+    this.#reading = reading;
+    const isCutBack = reading.lastSequence < (before?.lastSequence ?? 0);
+    this.#dropRead(isOther || isCutBack ? Number.POSITIVE_INFINITY : reading.lastSequence);
+    if (isOther || reading.firstSequence !== before?.firstSequence) {
+      const firstSequence = isOther ? Number.POSITIVE_INFINITY : reading.firstSequence;
+      for (const holding of this.holdings.values()) this.#forget(holding, firstSequence);
+      if (isOther) this.#purged.clear();
+      this.#dropEmpty();
+    }
+    this.#divide();
+    return isNew;
+  }
+
+  /** Whether the project has as many bytes as it may have by this share, in per cent. */
+  isOver({ sure, doubtful, underWay }: Holding, share: number): boolean {
+    // What is doubtful counts as far as the stream holds more than is sure.
+    const stored = Math.min(1, Math.max(0, 1 - this.excess / Math.max(1, this.#doubtful)));
+    return sure + doubtful * stored + underWay >= (this.bytesMax * share) / 100;
+  }
+
+  /** Whether the reserve is in use, and the project has used its part of it. */
+  isOverReserve(holding: Holding | undefined, projects: number): boolean {
+    const { bytesMax } = this;
+    // JetStream refuses what a full stream has no room for: then no project has room.
+    if (this.#dividedAt > bytesMax || this.#filled >= bytesMax) return false;
+    if (holding === undefined || holding.division !== this.#division) return false;
+    const part = (bytesMax - this.#dividedAt) / projects;
+    return heldBy(holding) >= holding.heldBefore + part;
+  }
+
+  /**
+   * Forgets what the project had before its oldest message, as far as more is counted than the
+   * stream holds: messages that were purged.
+   */
+  forgetPurged(holding: Holding, oldest: number): void {
+    const { shared } = holding.slices;
+    for (const part of parts) {
+      const slices = holding.slices[part];
+      while (this.excess > 0 && slices.length > 0 && slices[0]! < oldest) {
+        if (slices === shared) this.#purged.set(holding.projectId, slices[0]!);
+        this.#forget(holding, slices[0]! + 1, [part]);
+      }
+    }
+    this.#dropEmpty();
+  }
+
+  get #filled(): number {
+    return (this.#reading?.bytes ?? 0) + this.#unreadBytes + this.#underWay;
+  }
+
+  /** An answer may be older than what was stored since it was asked for. */
+  #dropRead(lastSequence: number): void {
+    let read = 0;
+    while (read < this.#unread.length && this.#unread[read]! <= lastSequence) read += 2;
+    this.#unreadBytes -= sumOf(this.#unread.splice(0, read));
+  }
+
+  #divide(): void {
+    const { bytesMax } = this;
+    const filled = this.#filled;
+    if (filled < bytesMax * (1 - reservePart)) this.#dividedAt = Number.POSITIVE_INFINITY;
+    else if (filled < this.#dividedAt - bytesMax * dividedAgainPart) {
+      this.#dividedAt = filled;
+      this.#division++;
+    }
+  }
+
+  #holdingOf(projectId: string): Holding {
+    let holding = this.holdings.get(projectId);
+    if (holding === undefined) {
+      holding = new Holding(projectId);
+      this.holdings.set(projectId, holding);
+    }
+    if (holding.division !== this.#division) {
+      holding.division = this.#division;
+      holding.heldBefore = heldBy(holding);
+    }
+    return holding;
+  }
+
+  #joined({ slices: { shared, sending } }: Holding): Slices {
+    const joined = [...shared];
+    for (let at = 0; at < sending.length; at += 2)
+      append(joined, [sending[at]!, sending[at + 1]!], this.bytesMax * slicePart);
+    return joined;
+  }
+
+  #set(holding: Holding, part: Part, slices: Slices): void {
+    this.#change(holding, part, sumOf(slices) - sumOf(holding.slices[part]));
+    holding.slices[part] = slices;
+  }
+
+  #forget(holding: Holding, firstSequence: number, of: readonly Part[] = parts): void {
+    for (const part of of) {
+      const slices = holding.slices[part];
+      let gone = 0;
+      while (gone < slices.length && slices[gone]! < firstSequence) gone += 2;
+      if (gone > 0) this.#change(holding, part, -sumOf(slices.splice(0, gone)));
+    }
+  }
+
+  #dropEmpty(): void {
+    for (const [projectId, { slices, underWay }] of this.holdings)
+      if (underWay === 0 && parts.every((part) => slices[part].length === 0))
+        this.holdings.delete(projectId);
+  }
+
+  #change(holding: Holding, part: Part, bytes: number): void {
+    if (part === "doubtful") {
+      holding.doubtful += bytes;
+      this.#doubtful += bytes;
+    } else {
+      holding.sure += bytes;
+      this.#sure += bytes;
+    }
+  }
+}
+
+function heldBy({ sure, doubtful, underWay }: Holding): number {
+  return sure + doubtful + underWay;
+}
+
+function append(slices: Slices, [sequence, bytes]: [number, number], sliceBytes: number): void {
+  if (slices.length === 0 || slices.at(-1)! >= sliceBytes) slices.push(slices.at(-2) ?? 0, 0);
+  slices[slices.length - 2] = Math.max(slices.at(-2)!, sequence);
+  slices[slices.length - 1]! += bytes;
+}
+
+function sumOf(slices: Slices): number {
+  let sum = 0;
+  for (let at = 1; at < slices.length; at += 2) sum += slices[at]!;
+  return sum;
+}

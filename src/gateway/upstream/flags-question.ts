@@ -1,0 +1,98 @@
+// Reads of a request for flags what it asks, without the time at which it was sent, so that the
+// same question of the same person is known again. It is told from the bytes themselves: parsed
+// values are the same for large numbers that differ by one, and for a member that is there twice.
+
+import { gunzipSync } from "node:zlib";
+import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
+
+/** A longer one, packed or unpacked, has no question: SDKs send a few KiB. */
+const questionBytesMax = 16_384;
+const gzipMagic = [0x1f, 0x8b];
+const formStart = "data=";
+/** Members of the question that say when it was asked. */
+const timed: ReadonlySet<string> = new Set(["sent_at", "sentAt", "$sent_at"]);
+const timedChars = { min: 6, max: 8 };
+
+/** How it is packed, what it asks, and what came with it. */
+type Question = readonly [packing: string, asked: Uint8Array, beside: string];
+
+/**
+ * What is the same for the same question in the same packing; undefined for one that is too long.
+ * What cannot be read is the same only if it is the same to the byte.
+ */
+export function flagsQuestion(body: Uint8Array): Question | undefined {
+  if (body.length > questionBytesMax) return undefined;
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
+  if (gzipMagic.every((byte, at) => bytes[at] === byte)) return ofGzip(bytes);
+  if (bytes[0] === Ascii.OpenBrace) return ["json", withoutTimes(bytes), ""];
+  const text = bytes.toString("latin1");
+  const [first = "", ...others] = text.split("&");
+  const inForm = first.startsWith(formStart) ? fromForm(first.slice(formStart.length)) : undefined;
+  // Another `data` beside it is another question: which of them counts is the upstream's to say.
+  if (inForm !== undefined) return ["form", withoutTimes(inForm), others.join("&")];
+  const inBase64 = fromBase64(text);
+  if (inBase64 !== undefined) return ["base64", withoutTimes(inBase64), ""];
+  return ["other", bytes, ""];
+}
+
+function ofGzip(bytes: Buffer): Question | undefined {
+  try {
+    const unpacked = gunzipSync(bytes, { maxOutputLength: questionBytesMax });
+    return ["gzip", withoutTimes(unpacked), ""];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") return undefined;
+    return ["other", bytes, ""];
+  }
+}
+
+function fromForm(value: string): Buffer | undefined {
+  // A plus is a space in a form, whatever the client meant; other bytes should be encoded.
+  if (/[^!-*,-~]/.test(value)) return undefined;
+  try {
+    const text = decodeURIComponent(value);
+    return text.startsWith("{") ? Buffer.from(text) : fromBase64(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined for what is not spelt as an encoder does: others might read it as something else. */
+function fromBase64(text: string): Buffer | undefined {
+  const bytes = Buffer.from(text, "base64");
+  return bytes[0] === Ascii.OpenBrace && bytes.toString("base64") === text ? bytes : undefined;
+}
+
+/** The JSON with the values of the outermost timed members made empty where they are strings. */
+function withoutTimes(json: Buffer): Uint8Array {
+  const parts: Buffer[] = [];
+  let taken = 0;
+  let depth = 0;
+  let isTimed = false;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at] as number;
+    if (byte === Ascii.Quote) {
+      const end = stringEnd(json, at + 1);
+      if (isTimed) {
+        parts.push(json.subarray(taken, at + 1));
+        taken = end;
+        isTimed = false;
+      } else if (depth === 1) isTimed = isTimedName(json, at + 1, end);
+      at = end;
+    } else if (byte > 0x20 && byte !== Ascii.Colon) {
+      isTimed = false;
+      if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
+      else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) depth--;
+    }
+  }
+  return parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(taken)]);
+}
+
+/** Whether the string is such a name, and a colon follows. */
+function isTimedName(json: Buffer, start: number, end: number): boolean {
+  const chars = end - start;
+  if (chars < timedChars.min || chars > timedChars.max) return false;
+  if (!timed.has(json.toString("latin1", start, end))) return false;
+  let after = end + 1;
+  while (after < json.length && (json[after] as number) <= 0x20) after++;
+  return json[after] === Ascii.Colon;
+}

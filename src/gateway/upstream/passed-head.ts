@@ -1,0 +1,105 @@
+// What of a request's head goes on to the upstream, and what of the answer's comes back. Both are
+// closed lists: nothing that is between two hosts alone, and no cookie. Read while the head is
+// being handled: uWS forgets it after that.
+
+import type { IncomingHttpHeaders } from "node:http";
+import type { HttpRequest } from "../http/uws.ts";
+import type { PassedKind } from "./labels.ts";
+
+export interface PassedHead {
+  readonly kind: PassedKind;
+  /** What was asked for: without a body it is a GET, for a HEAD too. */
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  /** Without the question mark; "" for none. */
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly ifNoneMatch: string;
+}
+
+const toUpstream = [
+  "accept",
+  "accept-language",
+  "content-type",
+  "content-encoding",
+  "origin",
+  "referer",
+  "user-agent",
+];
+/** SDKs on servers ask for definitions of flags with a key of their own. */
+const ofFeatures = ["authorization"];
+/** Headers that SDKs name themselves by. */
+const ofSdks = /^(?:x-)?posthog-/;
+const codings = ["br", "gzip", "deflate", "zstd"];
+const fromUpstream = [
+  "content-type",
+  "content-encoding",
+  "content-language",
+  "cache-control",
+  "age",
+  "etag",
+  "last-modified",
+  "location",
+  "retry-after",
+  "vary",
+  "cross-origin-resource-policy",
+];
+const valueCharsMax = 4_096;
+
+interface HeadParts {
+  readonly kind: PassedKind;
+  readonly path: string;
+  readonly query: string;
+}
+
+/** `clientAddress`: "" where addresses are not recorded; then none is passed on. */
+export function passedHead(
+  request: HttpRequest,
+  clientAddress: string,
+  { kind, path, query }: HeadParts,
+): PassedHead {
+  const headers: Record<string, string> = {};
+  const put = (name: string, value: string): void => {
+    if (value !== "" && isPlain(value)) headers[name] = value;
+  };
+  for (const name of toUpstream) put(name, request.getHeader(name));
+  if (kind === "features") for (const name of ofFeatures) put(name, request.getHeader(name));
+  request.forEach((name, value) => {
+    if (ofSdks.test(name)) put(name, value);
+  });
+  put("accept-encoding", codingsIn(request.getHeader("accept-encoding")));
+  put("x-forwarded-for", clientAddress);
+  return {
+    ...{ kind, path, query, headers, ifNoneMatch: request.getHeader("if-none-match") },
+    method: request.getMethod() === "post" ? "POST" : "GET",
+  };
+}
+
+/** The headers of an answer that go back to the client. */
+export function answerHeaders(headers: IncomingHttpHeaders): [name: string, value: string][] {
+  return fromUpstream.flatMap((name) => {
+    const value = headers[name];
+    return typeof value === "string" && isPlain(value) ? [[shown(name), value]] : [];
+  });
+}
+
+/** The codings that a client takes, in one order, so that the same are spelt the same. */
+function codingsIn(acceptEncoding: string): string {
+  const taken = acceptEncoding
+    .toLowerCase()
+    .split(",")
+    .map((entry) => /^\s*([a-z]+)\s*(?:;\s*q=([\d.]+)\s*)?$/.exec(entry))
+    .filter((match) => match !== null && !(Number(match[2] ?? "1") === 0))
+    .map((match) => match?.[1]);
+  return codings.filter((coding) => taken.includes(coding)).join(", ");
+}
+
+function isPlain(value: string): boolean {
+  return value.length <= valueCharsMax && /^[\t -~\x80-\xff]*$/.test(value);
+}
+
+/** `content-type` becomes `Content-Type`. */
+function shown(name: string): string {
+  if (name === "etag") return "ETag";
+  return name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());
+}

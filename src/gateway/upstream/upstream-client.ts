@@ -1,0 +1,203 @@
+// Asks the upstream: one origin, so many requests at a time, so many bytes of answers, and a
+// deadline for each. After some failures in a row the upstream counts as away: for a while only one
+// request at a time finds out whether it is back, and nobody else waits for it. What servers of
+// their own take is counted apart. A failure that a client can bring about by what it sends is not
+// counted.
+
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+} from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { whenUnanswered } from "../../platform/base/unanswered.ts";
+import type { PassedKind } from "./labels.ts";
+import { answerHeaders, type PassedHead } from "./passed-head.ts";
+
+interface UpstreamClientOptions {
+  readonly url: string;
+  readonly requestsMax: number;
+  readonly timeoutMs: number;
+  readonly monotonicMs: () => number;
+}
+
+export interface UpstreamAnswer {
+  readonly status: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body: Buffer;
+}
+
+/**
+ * Why there is no answer: too much is on its way, the client has left, the upstream is away, or it
+ * ended this request, which says nothing of others.
+ */
+type NoAnswer = "full" | "gone" | "away" | "ended";
+
+const answerBytesMax = 16_777_216;
+/** Bytes of all answers that are being read. */
+const answersBytesMax = 67_108_864;
+/** Bytes of all bodies that are on their way: the rest of the budget stays for events. */
+const bodiesBytesMax = 33_554_432;
+const failuresToAway = 3;
+/** What proxies say of a server that is not there. Another 5xx may be of one request alone. */
+const signsOfAway: ReadonlySet<number> = new Set([502, 503, 504]);
+/** Large bodies, which servers of their own take: how they fare says nothing of what is asked. */
+const ofOthers: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
+const awayMs = 1_000;
+const connectionIdleMs = 20_000;
+
+export class UpstreamClient {
+  readonly #options: UpstreamClientOptions;
+  readonly #url: URL;
+  readonly #agent: HttpAgent | HttpsAgent;
+  #inflight = 0;
+  #bodyBytes = 0;
+  #answerBytes = 0;
+  readonly #standing = new Standing();
+  readonly #standingOfOthers = new Standing();
+
+  constructor(options: UpstreamClientOptions) {
+    this.#options = options;
+    this.#url = new URL(options.url);
+    const Agent = this.#url.protocol === "https:" ? HttpsAgent : HttpAgent;
+    this.#agent = new Agent({
+      ...{ keepAlive: true, scheduling: "lifo", timeout: connectionIdleMs },
+      maxSockets: options.requestsMax,
+    });
+  }
+
+  get inflight(): number {
+    return this.#inflight;
+  }
+
+  isAwayFor(kind: PassedKind): boolean {
+    return this.#standingFor(kind).isAway;
+  }
+
+  /** `body` stays the caller's: it is not to change until this is fulfilled. Never rejects. */
+  async ask(
+    head: PassedHead,
+    body: Uint8Array,
+    gone: AbortSignal,
+  ): Promise<UpstreamAnswer | NoAnswer> {
+    const { requestsMax, monotonicMs } = this.#options;
+    const standing = this.#standingFor(head.kind);
+    const { isAway: isProbe, isProbed, awayUntilMs } = standing;
+    if (isProbe && (isProbed || monotonicMs() < awayUntilMs)) return "away";
+    if (this.#inflight >= requestsMax) return "full";
+    if (this.#bodyBytes + body.length > bodiesBytesMax) return "full";
+    if (isProbe) standing.isProbed = true;
+    this.#inflight++;
+    this.#bodyBytes += body.length;
+    try {
+      const answer = await this.#send(head, body, gone);
+      if (answer === "ended") return gone.aborted ? "gone" : "ended";
+      if (answer === "full") return "full";
+      const isWell = !signsOfAway.has(answer.status);
+      if (isWell || !ofOthers.has(head.kind)) standing.note(isWell, monotonicMs());
+      return answer;
+    } catch {
+      if (gone.aborted) return "gone";
+      standing.note(false, monotonicMs());
+      return "away";
+    } finally {
+      this.#inflight--;
+      this.#bodyBytes -= body.length;
+      if (isProbe) standing.isProbed = false;
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  #standingFor(kind: PassedKind): Standing {
+    return ofOthers.has(kind) ? this.#standingOfOthers : this.#standing;
+  }
+
+  #send(
+    { kind, method, path, query, headers }: PassedHead,
+    body: Uint8Array,
+    gone: AbortSignal,
+  ): Promise<UpstreamAnswer | "full" | "ended"> {
+    const { protocol, hostname, port, pathname } = this.#url;
+    const request = protocol === "https:" ? httpsRequest : httpRequest;
+    const late = AbortSignal.timeout(this.#options.timeoutMs);
+    return new Promise((resolve, reject) => {
+      const asked = request({
+        // Host and port are the upstream's, whatever the path is.
+        ...{ hostname: hostname.replace(/^\[|\]$/g, ""), port, agent: this.#agent, method },
+        path: `${pathname.replace(/\/$/, "")}${path}${query === "" ? "" : `?${query}`}`,
+        headers: method === "POST" ? { ...headers, "content-length": body.length } : { ...headers },
+        signal: AbortSignal.any([gone, late]),
+      });
+      const isConnected = whetherConnected(asked, protocol);
+      const fail = (error: Error): void => {
+        // Some servers refuse a body by its head, and break the connection while it is being sent.
+        const isRefused = !asked.writableFinished && !late.aborted;
+        if (isConnected() && (isRefused || ofOthers.has(kind))) resolve("ended");
+        else reject(error);
+      };
+      asked.on("response", (response) => {
+        this.#read(response)
+          // An answer may come before all of the body is sent, which is the caller's again then.
+          .finally(() => asked.writableFinished || asked.destroy())
+          .then(resolve, fail);
+      });
+      asked.on("error", fail);
+      whenUnanswered(asked, fail);
+      asked.end(method === "POST" ? body : undefined);
+    });
+  }
+
+  /** `full`: the answer is too long, or there is no room for it. */
+  async #read(response: IncomingMessage): Promise<UpstreamAnswer | "full"> {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    try {
+      for await (const chunk of response) {
+        const { length } = chunk as Buffer;
+        if (bytes + length > answerBytesMax || this.#answerBytes + length > answersBytesMax)
+          return "full";
+        bytes += length;
+        this.#answerBytes += length;
+        chunks.push(chunk as Buffer);
+      }
+      const body = Buffer.concat(chunks);
+      return { status: response.statusCode ?? 502, headers: answerHeaders(response.headers), body };
+    } finally {
+      this.#answerBytes -= bytes;
+    }
+  }
+}
+
+/** How requests to the same servers have fared. */
+class Standing {
+  /** In a row. */
+  #failures = 0;
+  awayUntilMs = 0;
+  isProbed = false;
+
+  get isAway(): boolean {
+    return this.#failures >= failuresToAway;
+  }
+
+  note(isWell: boolean, nowMs: number): void {
+    this.#failures = isWell ? 0 : this.#failures + 1;
+    if (this.isAway) this.awayUntilMs = nowMs + awayMs;
+  }
+}
+
+/** Tells whether the request has come to have a connection, also one that has broken since. */
+function whetherConnected(asked: ClientRequest, protocol: string): () => boolean {
+  let isConnected = false;
+  asked.once("socket", (socket) => {
+    isConnected = !socket.connecting;
+    if (isConnected) return;
+    socket.once(protocol === "https:" ? "secureConnect" : "connect", () => {
+      isConnected = true;
+    });
+  });
+  return () => isConnected;
+}

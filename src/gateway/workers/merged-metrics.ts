@@ -1,0 +1,100 @@
+// Adds up the numbers of many workers as those of one gateway. Counters and histograms are summed.
+// The counts of workers that have ended are kept, so that a restart never looks like a reset.
+// Gauges are combined as the metric table says. Metrics of one process (process_*, nodejs_*) get
+// the label `worker`. This file knows numbers and no processes.
+
+import type { MetricSnapshot, Sample } from "../../platform/base/sample.ts";
+import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
+
+type Rule = "sum" | "max" | "min";
+
+const combine: Readonly<Record<Rule, (left: number, right: number) => number>> = {
+  sum: (left, right) => left + right,
+  max: Math.max,
+  min: Math.min,
+};
+
+export class MergedMetrics {
+  readonly #latest = new Map<number, Map<string, MetricSnapshot>>();
+  readonly #kept = new Map<string, readonly Sample[]>();
+
+  /** Takes newer numbers of a worker: some of its metrics, or all. */
+  heard(worker: number, metrics: readonly MetricSnapshot[]): void {
+    const known = this.#latest.get(worker) ?? new Map<string, MetricSnapshot>();
+    for (const metric of metrics) known.set(metric.name, metric);
+    this.#latest.set(worker, known);
+  }
+
+  /** The worker's process is gone: its counters and histograms are kept, its gauges are not. */
+  ended(worker: number): void {
+    for (const { name, values } of this.#latest.get(worker)?.values() ?? []) {
+      if (isOwn(name) && metricTable[name].type !== "gauge") this.#keep(name, values);
+    }
+    this.#latest.delete(worker);
+  }
+
+  /** Counts one more worker that was started in place of another. */
+  restarted(): void {
+    this.#keep("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]);
+  }
+
+  /** `supervisor` are the metrics of the supervisor's own process. */
+  all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
+    return [
+      ...metricNames.flatMap((name) => this.#ownMetric(name)),
+      ...this.#processMetrics(supervisor),
+    ];
+  }
+
+  #keep(name: MetricName, values: readonly Sample[]): void {
+    this.#kept.set(name, merge("sum", [this.#kept.get(name) ?? [], values]));
+  }
+
+  #ownMetric(name: MetricName): MetricSnapshot[] {
+    const { type, help, ...row } = metricTable[name];
+    const reported = [...this.#latest.values()].flatMap(
+      (metrics) => metrics.get(name)?.values ?? [],
+    );
+    const rule = "across" in row ? row.across : "sum";
+    const values = merge(rule, [this.#kept.get(name) ?? [], reported]);
+    if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
+    // No worker reports this gauge. Sums and minimums are then 0: nothing is in flight and nothing
+    // is connected. Other gauges are left out, because nothing is known of them.
+    return rule === "max" || "isOptional" in row
+      ? []
+      : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];
+  }
+
+  #processMetrics(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
+    const byName = new Map<string, MetricSnapshot & { values: Sample[] }>();
+    const add = (metrics: Iterable<MetricSnapshot>, worker: string): void => {
+      for (const metric of metrics) {
+        if (isOwn(metric.name)) continue;
+        const merged = byName.get(metric.name) ?? { ...metric, values: [] };
+        merged.values.push(
+          ...metric.values.map((value) => ({ ...value, labels: { ...value.labels, worker } })),
+        );
+        byName.set(metric.name, merged);
+      }
+    };
+    add(supervisor, "supervisor");
+    for (const [worker, metrics] of this.#latest) add(metrics.values(), String(worker));
+    return [...byName.values()];
+  }
+}
+
+function isOwn(name: string): name is MetricName {
+  return Object.hasOwn(metricTable, name);
+}
+
+/** Combines samples of the same series into one. */
+function merge(rule: Rule, lists: readonly (readonly Sample[])[]): Sample[] {
+  const series = new Map<string, Sample>();
+  for (const sample of lists.flat()) {
+    const key = `${sample.metricName ?? ""} ${JSON.stringify(sample.labels)}`;
+    const before = series.get(key);
+    const value = before === undefined ? sample.value : combine[rule](before.value, sample.value);
+    series.set(key, { ...sample, value });
+  }
+  return [...series.values()];
+}

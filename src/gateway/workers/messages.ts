@@ -1,0 +1,48 @@
+// What a supervisor and its workers say to each other, over the channel that comes with a forked
+// process. Settings travel here and nowhere else: a NATS token on the command line would be in
+// every list of processes. No runtime code.
+
+import type { ClientWarning } from "../../platform/base/client-warning.ts";
+import type { MetricSnapshot } from "../../platform/base/sample.ts";
+import type { Config } from "../../platform/settings/config.ts";
+
+/**
+ * How a worker gets the public port. `first`: it finds out that nobody else has the port.
+ * `joining`: it joins the workers that share it.
+ */
+export type WorkerRole = "first" | "joining";
+
+export interface StartMessage {
+  readonly type: "start";
+  readonly index: number;
+  readonly role: WorkerRole;
+  readonly config: Config;
+}
+
+/**
+ * The channel keeps order and loses nothing while both processes live. An `ask` is answered under
+ * its id; other messages are not answered.
+ */
+export type MessageToWorker =
+  | StartMessage
+  | { readonly type: "ask"; readonly id: number; readonly about: keyof WorkerAnswers }
+  | { readonly type: "stop"; readonly drainDelayMs: number };
+
+export type MessageFromWorker =
+  | { readonly type: "listening"; readonly port: number }
+  /** The worker could not start, for a reason that no second try will change. It ends next. */
+  | { readonly type: "failed"; readonly reason: string }
+  | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }
+  | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
+
+export interface WorkerAnswers {
+  /** Counters and histograms without gauges. They may be asked for at any time. */
+  readonly counts: readonly MetricSnapshot[];
+  readonly metrics: readonly MetricSnapshot[];
+  /** The reasons why the worker cannot store events now. */
+  readonly readiness: readonly string[];
+  /** What an operator should know though events can be stored. */
+  readonly warnings: readonly string[];
+  /** The last things that went wrong for clients. */
+  readonly clientWarnings: readonly ClientWarning[];
+}

@@ -1,0 +1,147 @@
+// One worker as its supervisor sees it: a forked process, what it says, and how it ended. Starting
+// another in its place is the supervisor's job.
+
+import { type ChildProcess, fork } from "node:child_process";
+import type { MetricSnapshot } from "../../platform/base/sample.ts";
+import type {
+  MessageFromWorker,
+  MessageToWorker,
+  StartMessage,
+  WorkerAnswers,
+} from "./messages.ts";
+
+/** The hidden subcommand that a worker process is started with. */
+export const workerCommand = "worker";
+
+export interface WorkerProcessOptions {
+  /**
+   * The program's file, the arguments that make it a worker, and its environment; without `env` it
+   * gets ours.
+   */
+  readonly program: {
+    readonly file: string;
+    readonly args: readonly string[];
+    readonly env?: Readonly<Record<string, string | undefined>>;
+  };
+  readonly start: StartMessage;
+  readonly onMetrics: (metrics: readonly MetricSnapshot[]) => void;
+}
+
+interface WorkerEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** Why the worker could not start, in its own words or those of the system. */
+  readonly reason: string | undefined;
+}
+
+export interface WorkerProcess {
+  readonly pid: number | undefined;
+  /** How many messages of this worker have been read. A live worker sends more and more of them. */
+  readonly said: number;
+  /**
+   * The public port, once the worker takes connections. Rejects when the worker ends before that.
+   */
+  readonly listening: Promise<number>;
+  /** Fulfilled when the process is gone and its last message has been read. Never rejects. */
+  readonly ended: Promise<WorkerEnd>;
+  /** Asks the worker. Undefined when it has not answered in time. */
+  ask<About extends keyof WorkerAnswers>(
+    about: About,
+    timeoutMs: number,
+  ): Promise<WorkerAnswers[About] | undefined>;
+  /** Asks the worker to drain, after the delay, and to end. */
+  stop(drainDelayMs: number): void;
+  kill(): void;
+}
+
+export function startWorkerProcess({
+  program,
+  start,
+  onMetrics,
+}: WorkerProcessOptions): WorkerProcess {
+  // Our standard output is for results. A worker has none, so its standard output is ignored. The
+  // messages use structured clone, which keeps NaN; JSON would not.
+  const child = fork(program.file, [...program.args], {
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+    serialization: "advanced",
+    ...(program.env === undefined ? {} : { env: program.env }),
+  });
+  const pending = new Map<number, (answer: unknown) => void>();
+  let asked = 0;
+  let said = 0;
+  let reason: string | undefined;
+  const ended = endOf(child).then((end) => ({ ...end, reason: reason ?? end.reason }));
+  const listening = new Promise<number>((resolve, reject) => {
+    child.on("message", (message: MessageFromWorker) => {
+      said += 1;
+      if (message.type === "listening") resolve(message.port);
+      else if (message.type === "failed") reason = message.reason;
+      else if (message.type === "counts") onMetrics(message.metrics);
+      else pending.get(message.id)?.(message.answer);
+    });
+    // `ended` never rejects.
+    void ended.then((end) => {
+      reject(new Error(end.reason ?? `start worker ${start.index}: it ended, ${wordsFor(end)}`));
+      for (const settle of pending.values()) settle(undefined);
+    });
+  });
+  // A rejection that nobody awaits would end this process. Those who await `listening` still get
+  // it.
+  listening.catch(() => {});
+  tell(start);
+
+  function tell(message: MessageToWorker): void {
+    // A message to a worker on its way out may be lost. Its end is noticed elsewhere.
+    if (child.connected) child.send(message, () => {});
+  }
+
+  async function ask<About extends keyof WorkerAnswers>(
+    about: About,
+    timeoutMs: number,
+  ): Promise<WorkerAnswers[About] | undefined> {
+    if (!child.connected) return undefined;
+    const id = asked++;
+    let timer: NodeJS.Timeout | undefined;
+    const answer = await new Promise<unknown>((resolve) => {
+      timer = setTimeout(resolve, timeoutMs, undefined);
+      pending.set(id, resolve);
+      tell({ type: "ask", id, about });
+    });
+    clearTimeout(timer);
+    pending.delete(id);
+    return answer as WorkerAnswers[About] | undefined;
+  }
+
+  return {
+    pid: child.pid,
+    get said() {
+      return said;
+    },
+    listening,
+    ended,
+    ask,
+    stop: (drainDelayMs) => tell({ type: "stop", drainDelayMs }),
+    kill: () => void child.kill("SIGKILL"),
+  };
+}
+
+function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string {
+  return signal === null ? `exit code ${code}` : `signal ${signal}`;
+}
+
+/**
+ * Waits for the process to exit and then for its channel to close: the channel may hold messages
+ * for a moment after the process is gone.
+ */
+function endOf(child: ChildProcess): Promise<WorkerEnd> {
+  return new Promise((resolve) => {
+    child.on("error", (error) => {
+      if (child.pid === undefined) resolve({ code: null, signal: null, reason: error.message });
+    });
+    child.once("exit", (code, signal) => {
+      const end = { code, signal, reason: undefined };
+      if (child.connected) child.once("disconnect", () => resolve(end));
+      else resolve(end);
+    });
+  });
+}

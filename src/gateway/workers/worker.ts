@@ -1,0 +1,135 @@
+// The worker's side: starts a gateway as the supervisor says, answers the supervisor's questions
+// and reports what was counted. It drains when the supervisor or a signal says so, or when the
+// supervisor is gone. The gateway comes as an argument.
+
+import type { ClientWarning } from "../../platform/base/client-warning.ts";
+import type { MetricSnapshot } from "../../platform/base/sample.ts";
+import type {
+  MessageFromWorker,
+  MessageToWorker,
+  StartMessage,
+  WorkerAnswers,
+} from "./messages.ts";
+
+/** What Node gives a forked process; `process` has this shape. */
+export interface SupervisorChannel {
+  readonly connected: boolean;
+  send?(
+    message: MessageFromWorker,
+    handle: undefined,
+    options: undefined,
+    sent: () => void,
+  ): unknown;
+  on(event: "message", listener: (message: unknown) => void): unknown;
+  on(event: "disconnect", listener: () => void): unknown;
+}
+
+interface WorkerGateway {
+  readonly port: number;
+  readonly metrics: { counts(): MetricSnapshot[]; snapshot(): Promise<MetricSnapshot[]> };
+  readonly clientWarnings: { latest(): readonly ClientWarning[] };
+  readiness(): Promise<readonly string[]>;
+  warnings(): readonly string[];
+  close(drainDelayMs?: number): Promise<void>;
+}
+
+interface WorkerOptions {
+  readonly channel: SupervisorChannel;
+  /** Aborted by SIGINT and SIGTERM. */
+  readonly stop: AbortSignal;
+  /** Rejects when the gateway cannot start, or when the signal aborts. */
+  readonly startGateway: (start: StartMessage, signal: AbortSignal) => Promise<WorkerGateway>;
+}
+
+/**
+ * How often the counters are reported. A worker that is killed takes with it what it has counted
+ * since its last report.
+ */
+const reportEveryMs = 1_000;
+
+/**
+ * Fulfilled with true when the worker has drained or was told to end before it listened, and with
+ * false when it could not start and has told the supervisor why.
+ */
+export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
+  const told = new AbortController();
+  const ending = AbortSignal.any([stop, told.signal]);
+  const abandoned = new AbortController();
+  const started = Promise.withResolvers<StartMessage>();
+  let gateway: WorkerGateway | undefined;
+  let drainDelayMs: number | undefined;
+
+  const answers: { [About in keyof WorkerAnswers]: () => Promise<WorkerAnswers[About]> } = {
+    counts: async () => gateway?.metrics.counts() ?? [],
+    metrics: async () => (await gateway?.metrics.snapshot()) ?? [],
+    readiness: reasons,
+    warnings: async () => gateway?.warnings() ?? [],
+    clientWarnings: async () => gateway?.clientWarnings.latest() ?? [],
+  };
+
+  channel.on("message", (message) => {
+    const received = message as MessageToWorker;
+    if (received.type === "start") started.resolve(received);
+    else if (received.type === "stop") {
+      drainDelayMs = received.drainDelayMs;
+      told.abort();
+    } else void answer(received.id, received.about);
+  });
+  channel.on("disconnect", () => {
+    // The supervisor went away in the middle of a drain: somebody insists, so nothing is waited
+    // for.
+    if (ending.aborted) abandoned.abort();
+    else told.abort();
+  });
+
+  async function answer(id: number, about: keyof WorkerAnswers): Promise<void> {
+    await send(channel, { type: "answer", id, answer: await answers[about]() });
+  }
+
+  async function reasons(): Promise<readonly string[]> {
+    try {
+      return gateway === undefined ? ["starting"] : await gateway.readiness();
+    } catch (error) {
+      return [`the check failed: ${(error as Error).message}`];
+    }
+  }
+
+  await Promise.race([started.promise, aborted(ending)]);
+  if (ending.aborted) return true;
+  try {
+    gateway = await startGateway(await started.promise, ending);
+  } catch (error) {
+    if (ending.aborted) return true;
+    await send(channel, { type: "failed", reason: (error as Error).message });
+    return false;
+  }
+  const { metrics, port } = gateway;
+  await send(channel, { type: "listening", port });
+  const reports = setInterval(
+    () => void send(channel, { type: "counts", metrics: metrics.counts() }),
+    reportEveryMs,
+  );
+  await aborted(ending);
+  await Promise.race([gateway.close(drainDelayMs), aborted(abandoned.signal)]);
+  clearInterval(reports);
+  await send(channel, { type: "counts", metrics: metrics.counts() });
+  return true;
+}
+
+/**
+ * Fulfilled when the message has left, or cannot be sent. A supervisor that is gone is noticed by
+ * the `disconnect` listener.
+ */
+function send(channel: SupervisorChannel, message: MessageFromWorker): Promise<void> {
+  return new Promise((resolve) => {
+    if (channel.connected) channel.send?.(message, undefined, undefined, () => resolve());
+    else resolve();
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,57 @@
+// The counters as the live page wants them: running totals, few and by name. The page works out the
+// rates itself, so nothing is kept here.
+
+import type { MetricSnapshot } from "../platform/base/sample.ts";
+
+export interface Counts {
+  /** Requests by status. */
+  readonly answers: Readonly<Record<string, number>>;
+  /** Requests answered with an error, by its code. */
+  readonly problems: Readonly<Record<string, number>>;
+  readonly events: readonly EventCount[];
+  /** Warnings on stored events, by code. */
+  readonly warnings: Readonly<Record<string, number>>;
+  /**
+   * Pairs of a bound in seconds and the number of requests to the endpoints that took at most that
+   * long. The last pair has the bound null and counts all of them.
+   */
+  readonly durations: readonly (readonly [number | null, number])[];
+}
+
+interface EventCount {
+  readonly outcome: string;
+  readonly reason: string;
+  readonly count: number;
+}
+
+export function countsOf(metrics: readonly MetricSnapshot[]): Counts {
+  const values = (name: string) => metrics.find((metric) => metric.name === name)?.values ?? [];
+  const sums = (name: string, label: string): Record<string, number> => {
+    const found: Record<string, number> = {};
+    for (const { labels, value } of values(name)) {
+      const key = labels[label] ?? "";
+      if (value > 0) found[key] = (found[key] ?? 0) + value;
+    }
+    return found;
+  };
+  const events = new Map<string, EventCount>();
+  for (const { labels, value } of values("penstock_events_total")) {
+    const { outcome = "", reason = "" } = labels;
+    const count = (events.get(`${outcome} ${reason}`)?.count ?? 0) + value;
+    events.set(`${outcome} ${reason}`, { outcome, reason, count });
+  }
+  const durations = new Map<string, number>();
+  for (const { metricName, labels, value } of values("penstock_request_duration_seconds")) {
+    const le = labels["le"];
+    if (!metricName?.endsWith("_bucket") || le === undefined || labels["route"] === "other")
+      continue;
+    durations.set(le, (durations.get(le) ?? 0) + value);
+  }
+  return {
+    answers: sums("penstock_requests_total", "status"),
+    problems: sums("penstock_problems_total", "code"),
+    events: [...events.values()].filter(({ count }) => count > 0),
+    warnings: sums("penstock_warnings_total", "code"),
+    durations: [...durations].map(([le, count]) => [le === "+Inf" ? null : Number(le), count]),
+  };
+}

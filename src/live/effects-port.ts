@@ -1,0 +1,156 @@
+// Asks the HTTP port of the effects, which is another process: the policy of the live page lets a
+// browser ask the admin port and no other. What is asked for is bounded in time and in size, and
+// nothing is remembered here.
+
+import { dayOf } from "../platform/base/day.ts";
+import { totalLag } from "../readers/effects/streams/lag.ts";
+
+/** What the effects are at, and what they have made. */
+export interface EffectsSnapshot {
+  readonly state: string;
+  readonly reasons: readonly string[];
+  /** Undefined while their database does not answer. */
+  readonly totals?: Totals;
+  /** How far all streams together are behind; null: not known. */
+  readonly lagSeconds: number | null;
+  readonly lagMessages: number | null;
+  /** The usage of today (UTC), of the projects that are watched. */
+  readonly usage: readonly ProjectUsage[];
+}
+
+interface Totals {
+  readonly persons: number;
+  readonly groups: number;
+  readonly open_spikes: number;
+  readonly rejected: number;
+  readonly incidents: number;
+}
+
+interface ProjectUsage {
+  readonly project: string;
+  readonly billable: number;
+  readonly historical: number;
+  readonly duplicates: number;
+}
+
+interface StatusAnswer {
+  readonly state: string;
+  readonly reasons: readonly string[];
+  readonly totals: Totals;
+  readonly streams: readonly {
+    readonly lag_seconds: number | null;
+    readonly lag_messages: number | null;
+  }[];
+}
+
+interface UsageAnswer {
+  readonly billable: number;
+  readonly historical: number;
+  readonly days: readonly { readonly duplicates: number }[];
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+const snapshotMsMax = 900;
+const personMsMax = 2_000;
+const unknownLag = { lagSeconds: null, lagMessages: null } as const;
+const nothingKnown = { ...unknownLag, usage: [] } as const;
+const notAnswering: EffectsSnapshot = {
+  state: "not answering",
+  reasons: [`no answer within ${snapshotMsMax / 1_000} s`],
+  ...nothingKnown,
+};
+/** More than a person's properties and ids may come to. */
+const answerBytesMax = 2_097_152;
+
+/**
+ * Undefined when nothing answers there, or something else does. An answer that does not come in
+ * time is told: a process that hangs must not seem to work on. Usage that does not come is left
+ * out.
+ */
+export async function effectsSnapshot(
+  baseUrl: string,
+  projects: readonly string[],
+): Promise<EffectsSnapshot | undefined> {
+  const signal = AbortSignal.timeout(snapshotMsMax);
+  try {
+    const status = await ask(`${baseUrl}/status`, signal);
+    if (status.status === 503) return unavailable(JSON.parse(status.text) as { detail?: unknown });
+    if (status.status !== 200) return undefined;
+    const asked = projects.map((id) => usageToday(baseUrl, id, signal).catch(() => []));
+    const usage = (await Promise.all(asked)).flat();
+    return snapshotOf(JSON.parse(status.text) as StatusAnswer, usage);
+  } catch {
+    return signal.aborted ? notAnswering : undefined;
+  }
+}
+
+/**
+ * The person of a distinct id: the answer's JSON text as it is, with the digits of its numbers, or
+ * undefined when there is none. Rejects when there is no answer.
+ */
+export async function effectsPerson(
+  baseUrl: string,
+  { project, distinctId }: { readonly project: string; readonly distinctId: string },
+  gone: AbortSignal,
+): Promise<string | undefined> {
+  const signal = AbortSignal.any([gone, AbortSignal.timeout(personMsMax)]);
+  const query = new URLSearchParams({ distinct_id: distinctId });
+  const { status, text } = await ask(`${baseUrl}/projects/${project}/persons?${query}`, signal);
+  if (status !== 200 && status !== 404) throw new Error(`answered ${status}`);
+  return status === 200 ? text : undefined;
+}
+
+async function usageToday(
+  baseUrl: string,
+  project: string,
+  signal: AbortSignal,
+): Promise<ProjectUsage[]> {
+  const today = dayOf(Date.now());
+  const { status, text } = await ask(
+    `${baseUrl}/projects/${project}/usage?from=${today}&to=${today}`,
+    signal,
+  );
+  if (status !== 200) throw new Error(`answered ${status}`);
+  const { billable, historical, days } = JSON.parse(text) as UsageAnswer;
+  const duplicates = days.reduce((sum, day) => sum + day.duplicates, 0);
+  return [{ project, billable, historical, duplicates }];
+}
+
+function snapshotOf(
+  { state, reasons, totals, streams }: StatusAnswer,
+  usage: readonly ProjectUsage[],
+): EffectsSnapshot {
+  const { persons, groups, open_spikes, rejected, incidents } = totals;
+  const lag = totalLag(
+    streams.map((one) => ({
+      messages: one.lag_messages ?? undefined,
+      seconds: one.lag_seconds ?? undefined,
+    })),
+  );
+  const isKnown = lag.isKnown && streams.length > 0;
+  return {
+    ...{ state, reasons, totals: { persons, groups, open_spikes, rejected, incidents }, usage },
+    ...(isKnown ? { lagSeconds: lag.seconds, lagMessages: lag.messages } : unknownLag),
+  };
+}
+
+function unavailable({ detail }: { readonly detail?: unknown }): EffectsSnapshot | undefined {
+  if (typeof detail !== "string") return undefined;
+  return { state: "waiting", reasons: [detail], ...nothingKnown };
+}
+
+async function ask(url: string, signal: AbortSignal): Promise<Answer> {
+  const response = await fetch(url, { signal, redirect: "error" });
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of response.body ?? []) {
+    bytes += part.length;
+    if (bytes > answerBytesMax) throw new Error(`answered more than ${answerBytesMax} bytes`);
+    parts.push(part);
+  }
+  return { status: response.status, text: Buffer.concat(parts).toString() };
+}

@@ -1,0 +1,166 @@
+// Chooses the events that the viewers of one filter are shown. It takes them out of frames at a
+// bounded pace, collects them for the next push, and keeps the last few for a later viewer. Events
+// that match and are not shown are counted.
+
+import type { JsMsg } from "@nats-io/jetstream";
+import { RateWindow } from "../platform/base/rate-window.ts";
+import { eventsHeader, isOfManyProjects } from "../platform/nats/names.ts";
+import { headOf, propertiesKey, type ShownEvent, shownEvent } from "./shown-event.ts";
+
+/** What a viewer wants to see. A member that is undefined matches every event. */
+export interface LiveFilter {
+  readonly project?: string | undefined;
+  readonly event?: string | undefined;
+  readonly distinctId?: string | undefined;
+}
+
+export interface Batch {
+  readonly events: readonly ShownEvent[];
+  /**
+   * How many events have come and are not in `events`. The number is a lower bound: a message that
+   * was passed over unread counts as one event.
+   */
+  readonly skipped: number;
+}
+
+const eventsPerSecondMax = 50;
+/**
+ * The lines that are parsed for a filter, and may match: those past it, which nobody could follow,
+ * are passed over.
+ */
+const parsedPerSecondMax = 1_000;
+const recentMax = 50;
+const lineFeed = 0x0a;
+const backslash = 0x5c;
+
+export class Feed {
+  readonly #filter: LiveFilter;
+  readonly #rate: RateWindow;
+  readonly #parsing: RateWindow;
+  readonly #recent: ShownEvent[] = [];
+  #events: ShownEvent[] = [];
+  #skipped = 0;
+
+  constructor(filter: LiveFilter, monotonicMs: () => number) {
+    this.#filter = filter;
+    this.#rate = new RateWindow({ max: eventsPerSecondMax, monotonicMs });
+    this.#parsing = new RateWindow({ max: parsedPerSecondMax, monotonicMs });
+  }
+
+  /**
+   * `wasThere`: the message was stored before anybody watched, so events of it that are not shown
+   * do not count as skipped.
+   */
+  take(message: JsMsg, wasThere = false): void {
+    const wanted = this.#wantedIn(message);
+    const count = eventsOf(message);
+    // Messages from before the watching are few and come once. They have a limit of their own, so
+    // that they use up no room of the events that come now.
+    const room = wasThere ? recentMax : this.#rate.left;
+    if (room <= 0) {
+      // How many events of the frame match is known only from its lines, which are not read here.
+      if (wanted === undefined) this.#skipped += count;
+      return;
+    }
+    const { lines, passed } = linesOf(message.data, { max: room, wanted });
+    for (const line of lines) this.#show(line, wasThere);
+    this.#recent.splice(0, this.#recent.length - recentMax);
+    if (wasThere) return;
+    this.#skipped += wanted === undefined ? Math.max(0, count - lines.length) : passed;
+  }
+
+  /** Which lines of the message match the filter; undefined: all of them. */
+  #wantedIn({ subject }: JsMsg): ((line: Buffer) => boolean) | undefined {
+    const { project, event, distinctId } = this.#filter;
+    const ofProject =
+      project !== undefined && isOfManyProjects(subject)
+        ? `"project_id":${JSON.stringify(project)}`
+        : undefined;
+    const texts = [event, distinctId].filter((text) => text !== undefined);
+    if (ofProject === undefined && texts.length === 0) return undefined;
+    const mayMatch = texts.map(mayHold);
+    return (line) => {
+      if (ofProject !== undefined && !line.includes(ofProject)) return false;
+      if (texts.length === 0) return true;
+      if (!mayMatch.every((may) => may(line)) || this.#parsing.isSpent) return false;
+      this.#parsing.spend(1);
+      const head = headOf(line);
+      return (
+        (event === undefined || head?.["event"] === event) &&
+        (distinctId === undefined || head?.["distinct_id"] === distinctId)
+      );
+    };
+  }
+
+  passedOver(messages: number): void {
+    this.#skipped += messages;
+  }
+
+  /** The events that have come since the last call, and how many were skipped. */
+  flush(): Batch {
+    const batch = { events: this.#events, skipped: this.#skipped };
+    this.#events = [];
+    this.#skipped = 0;
+    return batch;
+  }
+
+  /** The events that were shown last, the newest last. */
+  recent(): readonly ShownEvent[] {
+    return this.#recent;
+  }
+
+  #show(line: Buffer, wasThere: boolean): void {
+    const event = shownEvent(line);
+    const { project } = this.#filter;
+    if (event === undefined || (project !== undefined && event.project !== project)) return;
+    const shown = wasThere ? { ...event, wasThere } : event;
+    this.#events.push(shown);
+    this.#recent.push(shown);
+    if (!wasThere) this.#rate.spend(1);
+  }
+}
+
+/**
+ * Tells, with a search for bytes and no parsing, the lines whose head cannot have the text as a
+ * value. JSON may write any character as an escape.
+ */
+function mayHold(text: string): (line: Buffer) => boolean {
+  const value = Buffer.from(JSON.stringify(text));
+  return (line) => {
+    const end = line.indexOf(propertiesKey);
+    const head = end < 0 ? line : line.subarray(0, end);
+    return head.includes(value) || head.includes(backslash);
+  };
+}
+
+/**
+ * How many events the message says that it holds. One that somebody else has published may not say
+ * it, or say no number: it counts as one.
+ */
+function eventsOf({ headers }: JsMsg): number {
+  const events = Number(headers?.get(eventsHeader));
+  return Number.isSafeInteger(events) && events > 0 ? events : 1;
+}
+
+/**
+ * The first `max` lines of a frame, not copied. With `wanted`, only lines that it accepts are taken,
+ * and `passed` is how many more it accepts.
+ */
+function linesOf(
+  data: Uint8Array,
+  { max, wanted }: { max: number; wanted: ((line: Buffer) => boolean) | undefined },
+): { lines: Buffer[]; passed: number } {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.length);
+  const lines: Buffer[] = [];
+  let passed = 0;
+  for (let start = 0, end = 0; start < bytes.length; start = end + 1) {
+    end = bytes.indexOf(lineFeed, start);
+    if (end < 0) end = bytes.length;
+    const line = bytes.subarray(start, end);
+    if (wanted !== undefined && !wanted(line)) continue;
+    if (lines.length < max) lines.push(line);
+    else if (wanted === undefined) break;
+    else passed++;
+  }
+  return { lines, passed };
+}

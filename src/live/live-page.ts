@@ -1,0 +1,150 @@
+// The live page on the admin port: `/`, one HTML page, `/live`, server-sent events for it, and
+// `/live/person`, one person for it. This file judges who may see them; all that goes on while
+// somebody watches is in watch.ts. Nothing here is reached from the public port.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { isProjectId } from "../platform/base/forms.ts";
+import { isOwnHost, isSameHost } from "../platform/base/own-host.ts";
+import { effectsPerson } from "./effects-port.ts";
+import type { LiveFilter } from "./feed.ts";
+import { readPage } from "./page.ts";
+import { BrowserViewer } from "./viewer.ts";
+import { Watch, type WatchOptions } from "./watch.ts";
+
+interface LivePageOptions extends WatchOptions {
+  /** The address or name that the admin port listens on. */
+  readonly adminHost: string;
+}
+
+interface Asked {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly query: URLSearchParams;
+}
+
+const viewersMax = 16;
+const personsAtOnceMax = 16;
+const distinctIdCharsMax = 1_000;
+const filterCharsMax = 1_000;
+const streamPath = "/live";
+const personPath = "/live/person";
+const noEffects = "The process of the effects does not answer";
+const always = {
+  "Cache-Control": "no-store",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Referrer-Policy": "no-referrer",
+  "X-Content-Type-Options": "nosniff",
+};
+function foreignHost({ socket }: IncomingMessage): string {
+  return `The live page is there by an address, as http://127.0.0.1:${socket.localPort}/, by localhost, or by the name in PENSTOCK_ADMIN_HOST, and not by other names: pages elsewhere could read it through one of their own.`;
+}
+
+export class LivePage {
+  readonly #options: LivePageOptions;
+  readonly #files = readPage();
+  readonly #watch: Watch;
+  #isClosed = false;
+  #personsAsked = 0;
+
+  constructor(options: LivePageOptions) {
+    this.#options = options;
+    this.#watch = new Watch(options);
+  }
+
+  /** Answers the request. Returns false when its path is none of these. */
+  answer(request: IncomingMessage, response: ServerResponse): boolean {
+    const [path, query = ""] = (request.url ?? "").split("?", 2);
+    const file = this.#files.get(path ?? "");
+    if (file === undefined && path !== streamPath && path !== personPath) return false;
+    if (!isOwnHost(request.headers.host, this.#options.adminHost))
+      refuse(response, 403, foreignHost(request));
+    else if (request.method !== "GET" && (file === undefined || request.method !== "HEAD")) {
+      response.setHeader("Allow", file === undefined ? "GET" : "GET, HEAD");
+      refuse(response, 405, "This is to be read");
+    } else if (file !== undefined)
+      response.writeHead(200, { ...always, ...file.headers }).end(file.body);
+    else if (isForeign(request)) refuse(response, 403, "Not for pages elsewhere");
+    else this.#answerQuery(path, { request, response, query: new URLSearchParams(query) });
+    return true;
+  }
+
+  /** Ends all watching, and removes what it has made on the NATS server. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#watch.close();
+  }
+
+  #answerQuery(path: string | undefined, { request, response, query }: Asked): void {
+    const [project, event, distinctId] = ["project", "event", "distinct_id"].map(
+      (name) => query.get(name) ?? "",
+    ) as [string, string, string];
+    const isOfPerson = path === personPath;
+    if ((isOfPerson || project !== "") && !isProjectId(project))
+      refuse(response, 400, `Not a valid project id: ${JSON.stringify(project.slice(0, 100))}`);
+    else if (isOfPerson) void this.#showPerson(response, project, distinctId);
+    else if (event.length > filterCharsMax || distinctId.length > filterCharsMax)
+      refuse(response, 400, `A filter has at most ${filterCharsMax} characters`);
+    else
+      this.#begin(request, response, {
+        project: project || undefined,
+        event: event || undefined,
+        distinctId: distinctId || undefined,
+      });
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse, filter: LiveFilter): void {
+    if (this.#isClosed || this.#watch.viewers >= viewersMax)
+      refuse(response, 503, `${viewersMax} viewers are connected already`);
+    else {
+      request.socket.setNoDelay(true);
+      response.writeHead(200, { ...always, "Content-Type": "text/event-stream; charset=utf-8" });
+      response.flushHeaders();
+      const viewer = new BrowserViewer(response, this.#options.monotonicMs);
+      response.once("close", this.#watch.add(viewer, filter));
+    }
+  }
+
+  /** A person is personal data as events are, and is shown where those are. Never rejects. */
+  async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
+    const { showsEvents, effectsUrl } = this.#options;
+    const url = effectsUrl?.();
+    if (!showsEvents) refuse(response, 403, "Events are not shown here, and people neither");
+    else if (distinctId === "" || distinctId.length > distinctIdCharsMax)
+      refuse(response, 400, "There is no such distinct id");
+    else if (url === undefined) refuse(response, 503, noEffects);
+    else if (this.#personsAsked >= personsAtOnceMax)
+      refuse(response, 503, `${personsAtOnceMax} people are being looked up already`);
+    else {
+      const gone = new AbortController();
+      response.once("close", () => gone.abort());
+      this.#personsAsked += 1;
+      try {
+        const person = await effectsPerson(url, { project, distinctId }, gone.signal);
+        if (person === undefined) refuse(response, 404, "This id has no person, or not yet");
+        else response.writeHead(200, { ...always, "Content-Type": "application/json" }).end(person);
+      } catch {
+        refuse(response, 503, noEffects);
+      } finally {
+        this.#personsAsked -= 1;
+      }
+    }
+  }
+}
+
+/**
+ * Browsers send these headers by themselves, older ones only Origin. A page of another site could
+ * not read the answer, but it could take all the places for viewers.
+ */
+function isForeign({ headers }: IncomingMessage): boolean {
+  const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;
+  return (
+    (site !== "same-origin" && site !== "none") ||
+    (origin !== undefined && !isSameHost(origin, host))
+  );
+}
+
+function refuse(response: ServerResponse, status: number, text: string): void {
+  response
+    .writeHead(status, { ...always, "Content-Type": "text/plain; charset=utf-8" })
+    .end(`${text}\n`);
+}

@@ -1,0 +1,87 @@
+// How the live page writes things: elements made of text alone, and numbers as people read them.
+
+/**
+ * The characters that `penstock tail` escapes too (src/commands/terminal.ts): control characters but tab
+ * and line feed, separators, and everything that embeds, overrides or isolates a direction.
+ */
+const acting =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+
+/**
+ * Writes characters that a reader does not see as JSON escapes. Those that turn the order of
+ * letters around would also turn the page's own quotes and commas.
+ */
+export function forPage(text) {
+  return text.replaceAll(
+    acting,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+export const byId = (id) => document.getElementById(id);
+export const whole = new Intl.NumberFormat("en");
+export const clock = new Intl.DateTimeFormat("en", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
+
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "class") made.className = value;
+    else made.setAttribute(name, value);
+  }
+  made.append(...children.map((child) => (typeof child === "string" ? forPage(child) : child)));
+  return made;
+}
+
+/** Sets the text only where it differs, so that selections and screen readers are left alone. */
+export function say(id, text) {
+  const target = byId(id);
+  if (target.textContent !== text) target.textContent = text;
+}
+
+export function fill(id, rows, draw) {
+  byId(id).replaceChildren(...rows.map(draw));
+}
+
+export function rateText(rate) {
+  if (rate === undefined) return "–";
+  return rate === 0 || rate >= 10 ? whole.format(Math.round(rate)) : rate.toFixed(1);
+}
+
+/** `one` is the word for one of them. */
+export function countText(count, one) {
+  return `${whole.format(count)} ${one}${count === 1 ? "" : "s"}`;
+}
+
+export function bytesText(bytes) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
+  return `${Number((bytes / 1_024 ** power).toPrecision(3))} ${units[power]}`;
+}
+
+export function spanText(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400)
+    return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
+  return `${Math.floor(seconds / 86_400)} d ${Math.floor((seconds % 86_400) / 3_600)} h`;
+}
+
+export function timeText(isoTime) {
+  const at = Date.parse(isoTime);
+  return Number.isNaN(at) ? "" : clock.format(at);
+}
+
+/** The browser's time zone, as `Europe/Berlin (GMT+1)`. */
+export function zoneText() {
+  const format = new Intl.DateTimeFormat("en", { timeZoneName: "short" });
+  const offset = format.formatToParts().find(({ type }) => type === "timeZoneName")?.value ?? "";
+  const zone = format.resolvedOptions().timeZone;
+  return offset === zone ? zone : `${zone} (${offset})`;
+}

@@ -1,0 +1,182 @@
+// Reads stored frames as they come, for people who watch. Each source has an ordered consumer, and
+// all of them share a budget for each second. Messages over the budget are skipped, not queued: a
+// tail that is behind goes on with the newest. It leaves nothing behind on the server.
+
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type Consumer,
+  DeliverPolicy,
+  type JetStreamClient,
+  type JsMsg,
+  jetstream,
+  type OrderedConsumerOptions,
+} from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { RateWindow } from "../platform/base/rate-window.ts";
+import { pauseUntilAborted } from "../platform/base/retry.ts";
+import { nanosPerMs } from "../platform/nats/api.ts";
+import { originalOf } from "../platform/nats/rewritten.ts";
+
+export interface TailSource {
+  readonly stream: string;
+  /** The subject to read; without it, all of the stream is read. */
+  readonly subject?: string;
+}
+
+export interface TailOptions {
+  readonly connection: NatsConnection;
+  readonly sources: readonly TailSource[];
+  /** `wasThere`: the message was stored before the tail began. */
+  readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
+  /** Told how many messages were passed over. Each holds at least one event. */
+  readonly onPassedOver: (messages: number) => void;
+  /** How many of the newest messages of each source are read first. */
+  readonly messagesBefore?: number;
+  readonly signal: AbortSignal;
+}
+
+const bytesPerSecondMax = 4_194_304;
+const messagesPerSecondMax = 500;
+const secondMs = 1_000;
+/** How many frames each source asks for ahead. One frame may have half a MiB and more. */
+const framesAhead = 4;
+/** How many messages from before the tail are shown of a whole stream, if nothing else is asked. */
+const messagesBeforeDefault = 10;
+/** A server that hears nothing of us for this long removes the consumer by itself. */
+const inactiveMs = 30_000;
+/** How long the end of a tail waits for the server to remove its consumers. */
+const leaveMs = 500;
+
+interface Budget {
+  readonly bytes: RateWindow;
+  readonly messages: RateWindow;
+}
+
+/**
+ * Runs until the signal aborts, and then until the consumers are removed, or until the server has
+ * had its time for that. A source that fails is begun again. Never rejects.
+ */
+export async function tail(options: TailOptions): Promise<void> {
+  const js = jetstream(options.connection);
+  const monotonicMs = (): number => performance.now();
+  const budget: Budget = {
+    bytes: new RateWindow({ max: bytesPerSecondMax, monotonicMs }),
+    messages: new RateWindow({ max: messagesPerSecondMax, monotonicMs }),
+  };
+  const followed = Promise.all(
+    options.sources.map((source) => follow({ ...options, js, budget }, source)),
+  );
+  await Promise.race([followed, longAfter(options.signal)]);
+}
+
+/**
+ * Fulfilled some time after the abort. A frozen server must not hold up the end of a tail; once it
+ * runs again it removes the consumers by itself.
+ */
+async function longAfter(signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<void>();
+  if (signal.aborted) aborted.resolve();
+  else signal.addEventListener("abort", () => aborted.resolve(), { once: true });
+  await aborted.promise;
+  await delay(leaveMs, undefined, { ref: false });
+}
+
+interface Tail extends TailOptions {
+  readonly js: JetStreamClient;
+  readonly budget: Budget;
+}
+
+async function follow(tail: Tail, source: TailSource): Promise<void> {
+  const { signal } = tail;
+  for (let isFirst = true; !signal.aborted; isFirst = false) {
+    try {
+      const start = isFirst ? await startOf(tail, source) : fromNowOn;
+      await followOnce(tail, source, start);
+    } catch {
+      // Either the stream does not exist yet, or NATS is away. The page shows both elsewhere.
+    }
+    await pauseUntilAborted(secondMs, signal);
+  }
+}
+
+interface Start {
+  readonly consumer: Partial<OrderedConsumerOptions>;
+  /** The stream's last sequence before the tail. */
+  readonly sequenceBefore: number;
+}
+
+const fromNowOn: Start = { consumer: { deliver_policy: DeliverPolicy.New }, sequenceBefore: 0 };
+
+/**
+ * The tail begins a little before the present: people who have just sent an event want to see it.
+ */
+async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Start> {
+  const { js, messagesBefore } = tail;
+  const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
+  const sequenceBefore = state.last_seq;
+  if (subject !== undefined && messagesBefore === undefined)
+    return { consumer: { deliver_policy: DeliverPolicy.LastPerSubject }, sequenceBefore };
+  const before = messagesBefore ?? messagesBeforeDefault;
+  const opt_start_seq = Math.max(1, state.first_seq, sequenceBefore - before + 1);
+  return {
+    consumer: { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq },
+    sequenceBefore,
+  };
+}
+
+/** Follows the source until the budget of this second is spent, or the signal aborts. */
+async function followOnce(tail: Tail, source: TailSource, start: Start): Promise<void> {
+  const { js, signal } = tail;
+  const filter = source.subject === undefined ? {} : { filter_subjects: source.subject };
+  const inactive = { inactive_threshold: inactiveMs * nanosPerMs };
+  const consumer = await js.consumers.get(source.stream, {
+    ...filter,
+    ...inactive,
+    ...start.consumer,
+  });
+  try {
+    if (!signal.aborted) await consume(tail, consumer, start.sequenceBefore);
+  } finally {
+    await consumer.delete().catch(() => {});
+  }
+}
+
+async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): Promise<void> {
+  const { signal, budget, onFrame, onPassedOver } = tail;
+  const messages = await consumer.consume({ max_messages: framesAhead });
+  const end = (): void => messages.stop();
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    for await (const message of messages) {
+      if (signal.aborted) return;
+      // What an erasure has written anew is not what arrives.
+      if (originalOf(message.headers) === undefined)
+        onFrame(message, message.seq <= sequenceBefore);
+      if (isSpent(budget, message)) {
+        const missed = Math.max(
+          0,
+          Math.min(message.info.pending, lastSequence(message) - sequenceBefore),
+        );
+        onPassedOver(missed);
+        return;
+      }
+    }
+  } finally {
+    signal.removeEventListener("abort", end);
+    end();
+  }
+}
+
+/**
+ * The sequence of the last message that waited for the consumer when this one left the server. It
+ * is a lower bound where the consumer or the stream leaves sequences out.
+ */
+function lastSequence({ seq, info }: JsMsg): number {
+  return seq + info.pending;
+}
+
+function isSpent(budget: Budget, message: JsMsg): boolean {
+  budget.bytes.spend(message.data.length);
+  budget.messages.spend(1);
+  return budget.bytes.isSpent || budget.messages.isSpent;
+}

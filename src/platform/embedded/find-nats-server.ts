@@ -1,0 +1,105 @@
+// Finds the nats-server to embed: the one that was named, else the one on PATH if it is new enough,
+// else the newest that set-up fetched. It only looks; nats-server.ts starts the server.
+
+import { execFileSync } from "node:child_process";
+import { accessSync, constants, readdirSync } from "node:fs";
+import { delimiter, join, resolve } from "node:path";
+import { EmbeddedError } from "./data-lock.ts";
+
+interface NatsServerSearch {
+  /** PENSTOCK_NATS_SERVER. */
+  readonly named: string | undefined;
+  /** The PATH variable. */
+  readonly path: string | undefined;
+}
+
+export interface NatsServerBinary {
+  readonly file: string;
+  readonly version: string;
+}
+
+type Version = readonly [number, number, number];
+
+/** `sync_interval`, without which an acknowledged event may not be on disk, came with 2.10. */
+const versionLeast: Version = [2, 10, 0];
+const fetchedDir = resolve(import.meta.dirname, "../../../.cache/nats-server");
+
+/** Throws an EmbeddedError when none is found that runs and is new enough. */
+export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
+  if (named !== undefined) {
+    const version = versionOf(named);
+    if (version === undefined) throw new EmbeddedError(`embed nats-server: ${named} does not run`);
+    if (!isNewEnough(version)) {
+      throw new EmbeddedError(
+        `embed nats-server: ${named} is ${version.join(".")}, and 2.10 or newer is needed to have events on disk when they are acknowledged`,
+      );
+    }
+    return { file: named, version: version.join(".") };
+  }
+  const passedOver: string[] = [];
+  for (const file of [...onPath(path ?? ""), ...fetched()]) {
+    const version = versionOf(file);
+    if (version !== undefined && isNewEnough(version)) return { file, version: version.join(".") };
+    passedOver.push(`${file} (${version?.join(".") ?? "does not run"})`);
+  }
+  const seen = passedOver.length === 0 ? "" : `; passed over: ${passedOver.join(", ")}`;
+  throw new EmbeddedError(
+    `embed nats-server: none of 2.10 or newer was found${seen}. In a checkout run \`npm run setup\`, else name one in PENSTOCK_NATS_SERVER, or use a NATS that runs already: PENSTOCK_NATS_URL=nats://host:4222`,
+  );
+}
+
+function onPath(path: string): string[] {
+  const files = path
+    .split(delimiter)
+    .filter((folder) => folder !== "")
+    .map((folder) => join(folder, "nats-server"));
+  return files.filter(isExecutable).slice(0, 1);
+}
+
+function fetched(): string[] {
+  try {
+    return readdirSync(fetchedDir)
+      .map((name) => ({ file: join(fetchedDir, name, "nats-server"), version: parse(name) }))
+      .filter(({ file, version }) => version !== undefined && isExecutable(file))
+      .sort((left, right) => compare(right.version!, left.version!))
+      .map(({ file }) => file);
+  } catch {
+    return [];
+  }
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function versionOf(file: string): Version | undefined {
+  try {
+    return parse(
+      execFileSync(file, ["--version"], {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "ignore"],
+        timeout: 10_000,
+      }),
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+function parse(text: string): Version | undefined {
+  const match = /(\d+)\.(\d+)\.(\d+)/.exec(text);
+  return match === null ? undefined : [Number(match[1]), Number(match[2]), Number(match[3])];
+}
+
+function compare(left: Version, right: Version): number {
+  return left[0] - right[0] || left[1] - right[1] || left[2] - right[2];
+}
+
+function isNewEnough(version: Version): boolean {
+  return compare(version, versionLeast) >= 0;
+}

@@ -1,0 +1,135 @@
+// Makes connections to PostgreSQL, all alike: the search path, time-outs, and values as rows have
+// them here (`Value`, platform/base/table.ts). What it makes is the caller's to end.
+
+import {
+  Client,
+  type ClientBase,
+  type ClientConfig,
+  type CustomTypesConfig,
+  types as usualTypes,
+} from "pg";
+import type { PostgresAddress } from "./address.ts";
+
+const connectMsMax = 10_000;
+const keepAliveMs = 10_000;
+/** How long an end waits for what is under way. */
+export const closeMsMax = 3_000;
+/** The client waits a little longer than the server works. */
+const answerMsMore = 5_000;
+
+interface ConnectOptions {
+  /** Shown in the server's list of connections. */
+  readonly name: string;
+  readonly statementMsMax: number;
+  /** How long a transaction may wait for its next statement; 0: for ever. Default: as long. */
+  readonly idleMsMax?: number;
+  /** Where tables are looked for. */
+  readonly schema: string;
+  /** What tells the session from others, as its setting penstock.session. */
+  readonly session?: string;
+}
+
+/** Object identifiers of types, which never change. */
+const oids = { bool: 16, bytea: 17, int8: 20, json: 114 } as const;
+
+/** Counts and times are below 2^53; JSON stays text, digits and all; a boolean is 1 or 0. */
+const types: CustomTypesConfig = {
+  getTypeParser(oid: number): (text: string) => unknown {
+    if (oid === oids.bool) return (text: string) => (text === "t" ? 1 : 0);
+    if (oid === oids.bytea) return bytesOf;
+    if (oid === oids.int8) return Number;
+    if (oid === oids.json) return (text: string) => text;
+    return usualTypes.getTypeParser(oid, "text");
+  },
+};
+
+/** `\\x` and hexadecimal digits. */
+function bytesOf(text: string): Uint8Array {
+  return Uint8Array.from(Buffer.from(text.slice(2), "hex"));
+}
+
+/** How the client calls a server without TLS. */
+const noTls = "The server does not support SSL connections";
+
+/** The caller ends it. Rejects with what the client says. */
+export async function connect(address: PostgresAddress, options: ConnectOptions): Promise<Client> {
+  return (await tried(address, options)).client;
+}
+
+/** For a pool, which makes the connections itself: how the server can be reached. */
+export async function triedConfig(
+  address: PostgresAddress,
+  options: ConnectOptions,
+): Promise<ClientConfig> {
+  if (!address.mayBePlain) return configOf(address, options);
+  const { client, config } = await tried(address, options);
+  await client.end();
+  return config;
+}
+
+async function tried(
+  address: PostgresAddress,
+  options: ConnectOptions,
+): Promise<{ client: Client; config: ClientConfig }> {
+  const config = configOf(address, options);
+  try {
+    return { client: await connected(config, options), config };
+  } catch (error) {
+    if (!address.mayBePlain || (error as Error).message !== noTls) throw error;
+    const plain = { ...config, ssl: false };
+    return { client: await connected(plain, options), config: plain };
+  }
+}
+
+function configOf({ config }: PostgresAddress, options: ConnectOptions): ClientConfig {
+  const { name, statementMsMax } = options;
+  return {
+    ...config,
+    application_name: name,
+    connectionTimeoutMillis: connectMsMax,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
+    query_timeout: statementMsMax + answerMsMore,
+    types,
+  };
+}
+
+async function connected(config: ClientConfig, options: ConnectOptions): Promise<Client> {
+  const client = new Client(config);
+  // Without a listener a connection that is lost while nothing is asked would end the process.
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    await prepare(client, options);
+    return client;
+  } catch (error) {
+    void client.end().catch(() => {});
+    throw error;
+  }
+}
+
+/**
+ * What is set once a connection, and not in its start-up message, which poolers refuse. A database
+ * or a user may have other values of all of it, and texts would be read for what they are not.
+ * Compiling a statement takes longer here than running it.
+ */
+export async function prepare(
+  client: ClientBase,
+  { schema, session = "", statementMsMax, idleMsMax = statementMsMax }: ConnectOptions,
+): Promise<void> {
+  await client.query(`SET search_path = "${schema}", pg_catalog; SET jit = off;
+    SET penstock.session = '${session}';
+    SET statement_timeout = ${statementMsMax};
+    SET idle_in_transaction_session_timeout = ${idleMsMax};
+    SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET array_nulls = on;
+    SET bytea_output = 'hex'; SET extra_float_digits = 1; SET IntervalStyle = 'postgres';
+    SET DateStyle = 'ISO, MDY'; SET TimeZone = 'UTC';
+    SET default_transaction_isolation = 'read committed'; SET transform_null_equals = off`);
+}
+
+/** Closes the connection at once: it may be waiting for an answer that never comes. */
+export function destroy(client: ClientBase): void {
+  const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
+    .connection;
+  stream.destroy();
+}

@@ -1,0 +1,74 @@
+// What a program gives to `consume`, looked at before anything is begun: programs without types can
+// give anything, and what is misspelt would be as if it were not there.
+
+import { isProjectId } from "../../platform/base/forms.ts";
+import { lanes as allLanes } from "../../platform/nats/names.ts";
+import { ConsumeError } from "./consume-error.ts";
+import type { ConsumeOptions, DeduplicationOptions } from "./types.ts";
+
+const names: Readonly<Record<keyof ConsumeOptions, true>> = {
+  nats: true,
+  durable: true,
+  prefix: true,
+  projects: true,
+  lanes: true,
+  maxAckPending: true,
+  maxBytes: true,
+  ackWaitMs: true,
+  processingTimeoutMs: true,
+  deduplication: true,
+  onNotice: true,
+};
+
+const namesOfDeduplication: Readonly<Record<keyof DeduplicationOptions, true>> = {
+  maxUuids: true,
+  windowMs: true,
+};
+
+/** What a timer of Node can wait for. */
+const waitMsMax = 2_147_483_647;
+
+/** Throws a ConsumeError that says what is wrong. */
+export function checkedOptions(options: ConsumeOptions): ConsumeOptions {
+  checkNames(options, names, "there is no option ");
+  const { durable, nats, prefix = "penstock", projects, lanes } = options;
+  if (nats === undefined) wrong("nats says how NATS is reached");
+  if (!/^[A-Za-z0-9_-]{1,128}$/.test(durable ?? "")) wrong("durable matches [A-Za-z0-9_-]{1,128}");
+  if (!/^[a-z][a-z0-9_]{0,31}$/.test(prefix)) wrong("prefix matches [a-z][a-z0-9_]{0,31}");
+  if (projects !== undefined && !isListOf(projects, isProjectId))
+    wrong("projects is an array of ids, at least one");
+  if (lanes !== undefined && !isListOf(lanes, (one) => allLanes.includes(one)))
+    wrong(`lanes is an array of ${allLanes.join(" and ")}, at least one`);
+  checkCount("maxAckPending", options.maxAckPending, { min: 1 });
+  checkCount("maxBytes", options.maxBytes, { min: 1 });
+  checkCount("ackWaitMs", options.ackWaitMs, { min: 1_000, max: waitMsMax });
+  checkCount("processingTimeoutMs", options.processingTimeoutMs, { min: 1, max: waitMsMax });
+  const { deduplication = {}, onNotice } = options;
+  checkNames(deduplication, namesOfDeduplication, "there is no option deduplication.");
+  checkCount("deduplication.maxUuids", deduplication.maxUuids, { min: 0 });
+  checkCount("deduplication.windowMs", deduplication.windowMs, { min: 1 });
+  if (onNotice !== undefined && typeof onNotice !== "function") wrong("onNotice is a function");
+  return options;
+}
+
+function wrong(what: string): never {
+  throw new ConsumeError(`consume: ${what}`);
+}
+
+function checkNames(given: object, known: Readonly<Record<string, true>>, fault: string): void {
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(known, name));
+  if (unknown !== undefined) wrong(`${fault}${unknown}`);
+}
+
+function checkCount(
+  name: string,
+  value: number | undefined,
+  { min, max = Number.MAX_SAFE_INTEGER }: { readonly min: number; readonly max?: number },
+): void {
+  if (value === undefined || (Number.isInteger(value) && value >= min && value <= max)) return;
+  wrong(`${name} is a whole number from ${min} to ${max}, and not ${String(value)}`);
+}
+
+function isListOf<Item>(list: readonly Item[], isOne: (item: Item) => boolean): boolean {
+  return Array.isArray(list) && list.length > 0 && list.every(isOne);
+}

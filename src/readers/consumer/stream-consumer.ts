@@ -1,0 +1,335 @@
+// Reads one stream through its durable consumer, in order, whatever happens to the connection, the
+// server, the consumer or the stream. Each time before it reads on, it checks whether the stream is
+// still the one that it was, and says so where it is not.
+
+import {
+  type ConsumerMessages,
+  type JetStreamClient,
+  type JsMsg,
+  jetstream,
+} from "@nats-io/jetstream";
+import { pauseUntilAborted } from "../../platform/base/retry.ts";
+import { unknownSchema } from "../stream/frame-schema.ts";
+import type { StreamName } from "../stream/stored-stream.ts";
+import { ConsumeError } from "./consume-error.ts";
+import type { DeferredAcks } from "./deferred-acks.ts";
+import { type Ack, acks, answerSubject, type DurableOptions, durableInfo } from "./durable.ts";
+import { byPlace, type HeldFrame, HeldFrames } from "./held-frames.ts";
+import { ChangedError, type Link, StreamPlace } from "./stream-place.ts";
+import type { Notice } from "./types.ts";
+
+interface StreamConsumerOptions extends DurableOptions {
+  readonly name: StreamName;
+  readonly processingTimeoutMs: number;
+  /** How many bytes the stream may have in hand now. */
+  readonly bytesMax: () => number;
+  readonly deferred: DeferredAcks;
+  /** Whether the program waits for a frame of whatever stream. */
+  readonly isAwaited: () => boolean;
+  readonly tell: (notice: Notice) => void;
+  readonly fail: (error: unknown) => void;
+  /** Called when there is a frame to take. */
+  readonly onReady: () => void;
+}
+
+/** A frame that is taken, and what can be said of it. */
+export interface TakenFrame {
+  readonly held: HeldFrame;
+  /** It was written anew without a person's events, and all of it was acknowledged before. */
+  readonly isRepeat: boolean;
+  readonly ack: () => void;
+  readonly nak: () => void;
+  readonly working: () => void;
+}
+
+const fetchMs = 10_000;
+const heartbeatMs = 2_000;
+const pauseMsMin = 50;
+const pauseMsMax = 1_000;
+const completeAgainMs = 250;
+const frameBytesLikely = 65_536;
+
+/** So often reading must fail, without anything read between, before it is told. */
+const failuresTold = 3;
+
+export class StreamConsumer {
+  readonly name: StreamName;
+  readonly #options: StreamConsumerOptions;
+  readonly #ended = new AbortController();
+  readonly #place: StreamPlace;
+  #link: Link | undefined;
+  readonly #hand = new HeldFrames();
+  /** In the order of `byPlace`. */
+  #ready: HeldFrame[] = [];
+  /** Ends the reading under way. */
+  #interrupt: (error: Error) => void = () => {};
+  #wake: () => void = () => {};
+  #frameBytes = frameBytesLikely;
+  #failures = 0;
+  #wasStarved = false;
+
+  constructor(options: StreamConsumerOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.#place = new StreamPlace(options);
+  }
+
+  /** How many frames are delivered whose acknowledgement the server would get. */
+  get out(): number {
+    const { deferred } = this.#options;
+    const counts = ({ id, isOrphan }: HeldFrame) => !isOrphan || deferred.isAwaited(id);
+    const isOut = (one: HeldFrame) => one.outSinceMs !== undefined && counts(one);
+    return this.#hand.allInOrder.filter(isOut).length;
+  }
+
+  get bytes(): number {
+    return this.#hand.bytes;
+  }
+
+  /** Reads until the connection is lost or the reader is closed. Never rejects. */
+  async run(link: Link): Promise<void> {
+    this.#link = link;
+    const js = jetstream(link.connection);
+    let pauseMs = pauseMsMin;
+    while (!this.#ended.signal.aborted && !link.connection.isClosed()) {
+      const before = this.#place.sequence;
+      try {
+        await this.#read(link, js);
+      } catch (error) {
+        if (error instanceof ConsumeError) this.#options.fail(error);
+        else if (!(error instanceof ChangedError)) this.#failed(error as Error);
+      }
+      pauseMs = this.#place.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
+      await pauseUntilAborted(pauseMs, this.#ended.signal);
+    }
+  }
+
+  take(): TakenFrame | undefined {
+    const held = this.#ready.shift();
+    if (held === undefined) return undefined;
+    // A program may gather frames before it acknowledges any: then even one more is asked for.
+    if (this.#ready.length === 0) this.#wake();
+    held.outSinceMs = performance.now();
+    held.deliveries++;
+    return {
+      held,
+      isRepeat: this.#place.hasRead(held.message),
+      ack: () => this.#ack(held),
+      nak: () => this.#rewind(held),
+      working: () => {
+        if (held.outSinceMs !== undefined) held.outSinceMs = performance.now();
+      },
+    };
+  }
+
+  /** To be called every now and then: the stream and the consumer may change unseen. */
+  async look(): Promise<void> {
+    const link = this.#link;
+    if (link === undefined) return;
+    this.#checkTimeouts();
+    this.#deliverDeferred();
+    try {
+      await this.#place.look(link.manager, this.#hand);
+    } catch (error) {
+      this.#interrupt(error as Error);
+    }
+  }
+
+  /** The connection is lost: whatever waits for it ends. */
+  interrupt(): void {
+    this.#interrupt(new ChangedError("the connection is lost"));
+  }
+
+  /** Tells the server that what is in hand is worked on. */
+  keep(): void {
+    for (const { message } of this.#hand.all) this.#answer(message, acks.working);
+  }
+
+  /** What is delivered can still be acknowledged. */
+  close(): void {
+    this.#ended.abort();
+    this.#ready = [];
+    this.#interrupt(new ChangedError("the reading was ended"));
+    this.#wake();
+  }
+
+  async #read(link: Link, js: JetStreamClient): Promise<void> {
+    await this.#place.open(link, this.#hand);
+    if (this.#hand.isComplete) this.#open();
+    const consumer = await js.consumers.get(this.name.stream, this.#options.durable);
+    this.#place.check(await consumer.info(true));
+    const reading = new AbortController();
+    const { signal } = reading;
+    // One for all fetches: what each would add to a promise or a signal that lasts as long as the
+    // connection would be kept as long.
+    let messages: ConsumerMessages | undefined;
+    this.#interrupt = (error) => {
+      reading.abort(error);
+      messages?.stop(error);
+      this.#wake();
+    };
+    const completing = this.#completeAgain(link, signal);
+    try {
+      while (!this.#ended.signal.aborted) {
+        const count = await this.#room(signal);
+        signal.throwIfAborted();
+        const options = { max_messages: count, expires: fetchMs, idle_heartbeat: heartbeatMs };
+        messages = await consumer.fetch(options);
+        if (signal.aborted) messages.stop(signal.reason as Error);
+        for await (const message of messages) this.#receive(message);
+        signal.throwIfAborted();
+        this.#failures = 0;
+      }
+    } finally {
+      this.#interrupt(new ChangedError("the reading has ended"));
+      this.#interrupt = () => {};
+      await completing;
+    }
+  }
+
+  /** How many messages to ask for, at least one; waits until there is room. 0: the end. */
+  async #room(signal: AbortSignal): Promise<number> {
+    const { maxAckPending } = this.#options;
+    while (!signal.aborted) {
+      const count = this.#free();
+      // A few at a time would cost a question each, but whoever waits for a frame gets it.
+      if (count >= maxAckPending / 4 || (count > 0 && this.#ready.length === 0)) return count;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    return 0;
+  }
+
+  /** For how many more messages there is room; below one: for none. */
+  #free(): number {
+    const { maxAckPending, bytesMax } = this.#options;
+    const hand = this.#hand;
+    const fitting = Math.floor((bytesMax() - hand.bytes) / this.#frameBytes);
+    return Math.min(maxAckPending - hand.size, hand.size === 0 ? Math.max(1, fitting) : fitting);
+  }
+
+  #receive(message: JsMsg): void {
+    const hand = this.#hand;
+    const { seq, data } = message;
+    if (hand.isAcked(seq)) {
+      this.#answer(message, acks.ack);
+      return;
+    }
+    const known = hand.get(seq);
+    if (known !== undefined) {
+      known.message = message;
+      this.#answer(message, acks.working);
+      return;
+    }
+    const schema = unknownSchema(message.headers);
+    if (schema !== undefined)
+      throw new ConsumeError(`read message ${seq} of ${this.name.stream}: it has ${schema}`);
+    const wasComplete = hand.isComplete;
+    const held = hand.add(message);
+    this.#frameBytes += (data.length - this.#frameBytes) / 16;
+    this.#place.received(message);
+    this.#failures = 0;
+    if (!hand.isComplete) return;
+    if (wasComplete) this.#ready.push(held);
+    else this.#open();
+    this.#options.onReady();
+  }
+
+  /** All that came while earlier messages were missing is delivered, in order. */
+  #open(): void {
+    this.#hand.expect(0, 0);
+    const known = new Set(this.#ready);
+    const isWaiting = (one: HeldFrame) =>
+      one.outSinceMs === undefined && !this.#options.deferred.isDeferred(one.id);
+    const isNew = (one: HeldFrame) => isWaiting(one) && !known.has(one);
+    this.#queue(this.#hand.allInOrder.filter(isNew));
+  }
+
+  #queue(some: readonly HeldFrame[]): void {
+    this.#ready = [...this.#ready, ...some].sort(byPlace);
+    this.#options.onReady();
+  }
+
+  /** A message that the server had sent may have left the stream: then it never comes. */
+  async #completeAgain(link: Link, signal: AbortSignal): Promise<void> {
+    const hand = this.#hand;
+    while (!hand.isComplete && !signal.aborted) {
+      await pauseUntilAborted(completeAgainMs, signal);
+      if (hand.isComplete || signal.aborted) return;
+      const { stream } = this.name;
+      const info = await durableInfo(link.manager, stream, this.#options.durable).catch(() => {});
+      if (info && info.num_ack_pending <= hand.size && !signal.aborted) this.#open();
+    }
+  }
+
+  #ack(held: HeldFrame): void {
+    if (held.outSinceMs === undefined) this.#ready = this.#ready.filter((one) => one !== held);
+    // Also where the server hears of it later: the program has no more to do with it.
+    held.outSinceMs = undefined;
+    this.#options.deferred.acknowledge(held.id, () => this.#acknowledge(held));
+    this.#wake();
+  }
+
+  #acknowledge(held: HeldFrame): void {
+    if (!this.#hand.ack(held)) return;
+    this.#answer(held.message, acks.ack);
+    this.#wake();
+  }
+
+  /** From that frame on, all that is delivered and not acknowledged waits again. */
+  #rewind(from: HeldFrame): void {
+    if (this.#ended.signal.aborted) return;
+    const isBehind = (one: HeldFrame) => one.outSinceMs !== undefined && byPlace(one, from) >= 0;
+    const out = this.#hand.allInOrder.filter(isBehind);
+    for (const held of out) held.outSinceMs = undefined;
+    this.#queue(out);
+  }
+
+  /**
+   * Where frames whose acknowledgement is held back take all room, a program that gathers more
+   * before it acknowledges any would wait for itself. It gets them, with what it was given before.
+   */
+  #deliverDeferred(): void {
+    const { deferred, isAwaited } = this.#options;
+    const isFull = this.#ready.length === 0 && this.#free() < 1;
+    const isStarved = isFull && isAwaited() && !this.#ended.signal.aborted;
+    // Not at once: what it works on may be done in a moment.
+    if (isStarved && this.#wasStarved) {
+      const held = this.#hand.all.filter(({ id }) => deferred.isDeferred(id));
+      for (const one of held) {
+        deferred.takeBack(one.id);
+        one.isWhole = true;
+      }
+      this.#queue(held);
+    }
+    this.#wasStarved = isStarved;
+  }
+
+  #checkTimeouts(): void {
+    const nowMs = performance.now();
+    const { processingTimeoutMs, tell } = this.#options;
+    const isLate = ({ outSinceMs = nowMs }: HeldFrame) => nowMs - outSinceMs > processingTimeoutMs;
+    const first = this.#hand.allInOrder.find(isLate);
+    if (first === undefined || this.#ended.signal.aborted) return;
+    tell({ type: "processing_timed_out", stream: this.name.stream, sequence: first.sequence });
+    this.#rewind(first);
+  }
+
+  #answer({ seq: sequence, info: { deliverySequence } }: JsMsg, answer: Ack): void {
+    const { stream } = this.name;
+    const { durable } = this.#options;
+    try {
+      const subject = answerSubject({ stream, durable, sequence, deliverySequence });
+      this.#link?.connection.publish(subject, answer);
+    } catch {
+      // The connection is lost: it is said again over the next one.
+    }
+  }
+
+  #failed({ message: reason }: Error): void {
+    if (this.#ended.signal.aborted || this.#link?.connection.isClosed()) return;
+    if (++this.#failures === failuresTold)
+      this.#options.tell({ type: "trouble", stream: this.name.stream, reason });
+  }
+}

@@ -1,0 +1,247 @@
+// How far one stream was read, and whether it and its consumer are still those that they were.
+// Makes the consumer again where it is gone, without leaving anything out, and tells of it.
+
+import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { messageIdHeader } from "../../platform/nats/names.ts";
+import { hasReadOriginal, rewrittenSequence } from "../../platform/nats/rewritten.ts";
+import { type Place, resume } from "../stream/resume.ts";
+import {
+  messageIdOf,
+  type StreamName,
+  type StreamState,
+  storedStream,
+} from "../stream/stored-stream.ts";
+import { StreamErasures } from "../stream/stream-erasures.ts";
+import { type TrailEntry, trailWith } from "../stream/trail.ts";
+import {
+  acks,
+  answerAll,
+  type DurableOptions,
+  durableInfo,
+  makeDurable,
+  matchDurable,
+} from "./durable.ts";
+import type { HeldFrames } from "./held-frames.ts";
+import type { Notice } from "./types.ts";
+
+/** A connection, and what is asked through it. */
+export interface Link {
+  readonly connection: NatsConnection;
+  readonly manager: JetStreamManager;
+}
+
+interface StreamPlaceOptions extends DurableOptions {
+  readonly name: StreamName;
+  readonly tell: (notice: Notice) => void;
+}
+
+/** The stream or its consumer has changed. Whoever opens it again finds out how, and tells. */
+export class ChangedError extends Error {}
+
+interface Gap {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Gaps that are many are one: so many messages at most have left the stream. */
+const gapsMax = 1_000;
+
+export class StreamPlace {
+  readonly #options: StreamPlaceOptions;
+  readonly #stream: string;
+  #place: Place | undefined;
+  #trail: TrailEntry[] = [];
+  #consumerCreated = "";
+  /** The last sequence up to which the consumer was seen to know that all is acknowledged. */
+  #floor = 0;
+  #isMissing = false;
+  #erasures: { readonly manager: JetStreamManager; readonly all: StreamErasures } | undefined;
+  /** What was not seen of the sequences since the last look. */
+  #gaps: Gap[] = [];
+
+  constructor(options: StreamPlaceOptions) {
+    this.#options = options;
+    this.#stream = options.name.stream;
+  }
+
+  /** The last sequence that was read, or that has nothing to read up to it. */
+  get sequence(): number {
+    return this.#place?.sequence ?? 0;
+  }
+
+  received({ seq, headers, timestampNanos }: JsMsg): void {
+    const storedAtMs = Number(timestampNanos / 1_000_000n);
+    const messageId = messageIdOf(headers?.get(messageIdHeader), storedAtMs);
+    if (seq <= this.sequence) return;
+    if (seq > this.sequence + 1) this.#addGap({ from: this.sequence + 1, to: seq - 1 });
+    this.#trail = trailWith(this.#trail, { sequence: seq, messageId, storedAtMs });
+    this.#moveTo(seq);
+  }
+
+  /** Whether the message stands in the place of another, which the consumer has acknowledged. */
+  hasRead({ headers }: JsMsg): boolean {
+    const origin = { stream: this.#stream, created: this.#place?.created ?? "" };
+    if (rewrittenSequence(headers, origin) === undefined) return false;
+    const { durable } = this.#options;
+    return hasReadOriginal(headers, { durable, created: this.#consumerCreated });
+  }
+
+  /** Finds the consumer, or makes it, such that nothing is left out. Rejects to be tried again. */
+  async open(link: Link, hand: HeldFrames): Promise<void> {
+    const { manager, connection } = link;
+    const state = await this.#state(manager);
+    const { durable } = this.#options;
+    const found = await durableInfo(manager, this.#stream, durable);
+    const info =
+      this.#place === undefined
+        ? await this.#begin(manager, state, found)
+        : await this.#goOn(manager, { state, found, hand });
+    this.#consumerCreated = info.created;
+    this.#floor = info.ack_floor.stream_seq;
+    hand.forgetAcked(this.#floor);
+    const { stream_seq: sent } = info.delivered;
+    answerAll({
+      ...{ connection, stream: this.#stream, info },
+      answer: (sequence) => {
+        if (hand.isAcked(sequence)) return acks.ack;
+        return hand.get(sequence) === undefined ? acks.nak : acks.working;
+      },
+    });
+    hand.expect(info.num_ack_pending - hand.upTo(sent), sent);
+  }
+
+  /** Throws when the consumer is another than the one that was opened. */
+  check(info: ConsumerInfo | undefined): void {
+    if (info?.created !== this.#consumerCreated) throw new ChangedError("the consumer is gone");
+  }
+
+  /** Rejects when the stream or the consumer is gone. */
+  async look(manager: JetStreamManager, hand: HeldFrames): Promise<void> {
+    const before = this.#place;
+    const state = await this.#state(manager);
+    const info = await durableInfo(manager, this.#stream, this.#options.durable);
+    this.check(info);
+    if (before === undefined || info === undefined) return;
+    if (state.created !== before.created) throw new ChangedError("the stream is another one");
+    this.#floor = Math.max(this.#floor, info.ack_floor.stream_seq);
+    hand.forgetAcked(this.#floor);
+    this.#tellExpired(state.firstSequence);
+    // All that it had when it was asked has come, or is of no project that is read.
+    if (info.num_pending === 0 && info.num_ack_pending <= hand.size && hand.isComplete)
+      this.#moveTo(Math.max(this.sequence, state.lastSequence));
+  }
+
+  async #state(manager: JetStreamManager): Promise<StreamState> {
+    const state = await this.#erasuresBy(manager).stateFrom(this.sequence + 1);
+    if (state === undefined) {
+      if (!this.#isMissing) this.#options.tell({ type: "stream_missing", stream: this.#stream });
+      this.#isMissing = true;
+      throw new ChangedError("the stream is not there");
+    }
+    this.#isMissing = false;
+    return state;
+  }
+
+  /** What an erasure has taken from the stream's beginning is not missed: others' events come. */
+  #erasuresBy(manager: JetStreamManager): StreamErasures {
+    if (this.#erasures?.manager !== manager)
+      this.#erasures = { manager, all: new StreamErasures(manager, this.#stream) };
+    return this.#erasures.all;
+  }
+
+  async #begin(
+    manager: JetStreamManager,
+    state: StreamState,
+    found: ConsumerInfo | undefined,
+  ): Promise<ConsumerInfo> {
+    const { tell, durable, name } = this.#options;
+    const { created, firstSequence, lastSequence } = state;
+    const [stream, none] = [this.#stream, { epoch: 1, created, trail: [] }];
+    if (found === undefined) {
+      const info = await this.#make(manager, firstSequence);
+      tell({ type: "consumer_created", stream, sequence: firstSequence });
+      this.#place = { ...none, sequence: firstSequence - 1 };
+      return info;
+    }
+    await matchDurable(manager, { stream, config: found.config }, this.#options);
+    const floor = found.ack_floor.stream_seq;
+    if (found.delivered.stream_seq > lastSequence) {
+      const from = Math.min(floor, lastSequence) + 1;
+      await manager.consumers.delete(name.stream, durable);
+      const info = await this.#make(manager, from);
+      tell({ type: "stream_truncated", stream, lastRead: found.delivered.stream_seq, from });
+      this.#place = { ...none, sequence: from - 1 };
+      return info;
+    }
+    // Where messages have left the stream meanwhile, the server has moved the consumer behind them.
+    this.#place = { ...none, sequence: Math.max(floor, firstSequence - 1) };
+    return found;
+  }
+
+  async #goOn(manager: JetStreamManager, { state, found, hand }: Opening): Promise<ConsumerInfo> {
+    const { tell, durable } = this.#options;
+    const stream = this.#stream;
+    const before = { ...this.#place!, trail: this.#trail };
+    const asked = storedStream(manager, stream);
+    const { place, incidents } = await resume(before, asked, state, { acceptExpired: true });
+    const lastRead = before.sequence;
+    const from = place.sequence + 1;
+    if (place.epoch !== before.epoch) {
+      const isCut = incidents.some(({ kind }) => kind === "tail_lost");
+      hand.cutBack(isCut ? place.sequence : 0);
+      if (found !== undefined) await manager.consumers.delete(stream, durable);
+      const info = await this.#make(manager, Math.min(from, hand.lowest ?? from));
+      const isAnew = incidents.some(({ kind }) => kind === "stream_made_anew");
+      if (isAnew) tell({ type: "stream_recreated", stream, lastRead, sequence: from });
+      else tell({ type: "stream_truncated", stream, lastRead, from });
+      this.#accept(place);
+      return info;
+    }
+    if (place.sequence > lastRead)
+      tell({ type: "messages_expired", stream, from: lastRead + 1, to: place.sequence });
+    this.#accept(place);
+    if (found === undefined) {
+      const sequence = hand.isComplete ? (hand.lowest ?? from) : this.#floor + 1;
+      const info = await this.#make(manager, sequence);
+      tell({ type: "consumer_recreated", stream, sequence });
+      return info;
+    }
+    await matchDurable(manager, { stream, config: found.config }, this.#options);
+    return found;
+  }
+
+  async #make(manager: JetStreamManager, from: number): Promise<ConsumerInfo> {
+    return await makeDurable(manager, this.#options.name, { ...this.#options, from });
+  }
+
+  #accept(place: Place): void {
+    this.#place = place;
+    this.#trail = [...place.trail];
+    this.#gaps = [];
+  }
+
+  #moveTo(sequence: number): void {
+    this.#place = { ...this.#place!, sequence };
+  }
+
+  #addGap({ from, to }: Gap): void {
+    if (this.#gaps.length === gapsMax) this.#gaps = [{ from: this.#gaps[0]!.from, to }];
+    else this.#gaps.push({ from, to });
+  }
+
+  /** Messages that were deleted one by one leave gaps too, but not at the beginning. */
+  #tellExpired(firstSequence: number): void {
+    const gone = this.#gaps.filter(({ from }) => from < firstSequence);
+    this.#gaps = [];
+    if (gone.length === 0) return;
+    const to = Math.min(gone.at(-1)!.to, firstSequence - 1);
+    this.#options.tell({ type: "messages_expired", stream: this.#stream, from: gone[0]!.from, to });
+  }
+}
+
+interface Opening {
+  readonly state: StreamState;
+  readonly found: ConsumerInfo | undefined;
+  readonly hand: HeldFrames;
+}

@@ -1,0 +1,93 @@
+// Reads the parameters of a request: each has one reader, and what a path does not know is refused
+// by its name, because a misspelt filter that is silently not in force would show something else.
+
+import { instantMsOf, isDay } from "../../../platform/base/day.ts";
+import { isLowerCaseUuid } from "../../../platform/base/forms.ts";
+import { problem, type ReadProblem } from "./problem.ts";
+
+/** What a path takes, by name. Each reader throws an Error that completes "<name>: …". */
+export type Readers = Readonly<Record<string, (text: string) => unknown>>;
+
+export type Read<R extends Readers> = {
+  readonly [Name in keyof R]: ReturnType<R[Name]> | undefined;
+};
+
+/** A value, or the problem that the first bad parameter is. */
+export function readParameters<R extends Readers>(
+  query: URLSearchParams,
+  readers: R,
+): { readonly values: Read<R> } | { readonly problem: ReadProblem } {
+  const values = new Map<string, unknown>();
+  for (const [name, text] of query) {
+    const reader = Object.hasOwn(readers, name) ? readers[name] : undefined;
+    if (reader === undefined) return bad(name, `there is no such parameter here${known(readers)}`);
+    if (values.has(name)) return bad(name, "is given more than once");
+    try {
+      values.set(name, reader(text));
+    } catch (error) {
+      return bad(name, (error as Error).message);
+    }
+  }
+  return { values: Object.fromEntries(values) as Read<R> };
+}
+
+export function badParameter(name: string, fault: string): ReadProblem {
+  return problem("invalid_parameter", `${shown(name)}: ${fault}`);
+}
+
+const pageLimitMax = 1_000;
+export const pageLimitDefault = 100;
+const cursorLengthMax = 4_096;
+
+export function someText(text: string): string {
+  if (text === "") throw new Error("must not be empty");
+  return text;
+}
+
+export function cursor(text: string): string {
+  // No key of a row has U+0000, and PostgreSQL takes it for a fault.
+  if (text === "" || text.length > cursorLengthMax || text.includes("\0"))
+    throw new Error("must be what `next` of the page before says");
+  return text;
+}
+
+/** Pages of persons go by uuid. */
+export function uuidCursor(text: string): string {
+  if (!isLowerCaseUuid(text)) throw new Error("must be what `next` of the page before says");
+  return text;
+}
+
+export function pageLimit(text: string): number {
+  const number = /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (number < 1 || number > pageLimitMax)
+    throw new Error(`must be a whole number from 1 to ${pageLimitMax}`);
+  return number;
+}
+
+/** `2026-11-22`. */
+export function day(text: string): string {
+  if (!isDay(text)) throw new Error("must be a day such as 2026-11-22");
+  return text;
+}
+
+/** Milliseconds since the epoch, of a day (its beginning in UTC) or of a time with its zone. */
+export function instantMs(text: string): number {
+  const ms = instantMsOf(text);
+  if (Number.isNaN(ms))
+    throw new Error("must be a day such as 2026-11-22, or a time such as 2026-11-22T08:30:00Z");
+  return ms;
+}
+
+function bad(name: string, fault: string): { problem: ReadProblem } {
+  return { problem: badParameter(name, fault) };
+}
+
+function known(readers: Readers): string {
+  const names = [...Object.keys(readers), "wait_for"];
+  return `; there are ${names.join(", ")}`;
+}
+
+/** A name that was sent, short enough to be told back. */
+function shown(name: string): string {
+  return name.length > 64 ? `${name.slice(0, 64)}…` : name;
+}

@@ -1,0 +1,176 @@
+// The paths below /projects/<project>: what each takes, what it reads, and the text it becomes.
+// Each answers the members of an object, to which the server adds `as_of`. Nothing here writes.
+
+import { isLowerCaseUuid, isProjectId } from "../../../platform/base/forms.ts";
+import { storedIdText } from "../../../records/distinct-id.ts";
+import { type EffectsReader, type Page, type PageOf, usageRowsMax } from "../store/port.ts";
+import {
+  badParameter,
+  cursor,
+  day,
+  instantMs,
+  pageLimit,
+  pageLimitDefault,
+  type Readers,
+  readParameters,
+  someText,
+  uuidCursor,
+  type Read as Values,
+} from "./parameters.ts";
+import { problem, type ReadProblem } from "./problem.ts";
+import { groupJson, linkJson, personJson, spikeJson, usageMembers } from "./shapes.ts";
+
+interface Asked {
+  readonly reader: EffectsReader;
+  readonly projectId: string;
+  readonly uuid: string;
+}
+
+/** The members of the answer's object without its braces, or why there is none. */
+export type Members = string | ReadProblem;
+
+type Route = (asked: Asked, query: URLSearchParams) => Promise<Members>;
+
+/** What properties of one page may come to; the page then ends early. */
+const pageBytesMax = 4_194_304;
+/** Days are compared as text, so these are before and after all others. */
+const everyDay = { from: "0000-01-01", to: "9999-12-31" } as const;
+
+const personParameters = { distinct_id: idText, after: uuidCursor, limit: pageLimit };
+const groupParameters = { type: idText, key: idText, after: cursor, limit: pageLimit };
+const usageParameters = { from: day, to: day };
+const spikeParameters = { from: instantMs, after: cursor, limit: pageLimit };
+
+/** As ids, types and keys are stored: those of any length are found, and none has U+0000. */
+function idText(text: string): string {
+  return storedIdText(someText(text));
+}
+
+const routes: Readonly<Record<string, Route>> = {
+  persons: taking(personParameters, personOrPersons),
+  "persons/*": taking({}, person),
+  "persons/*/links": taking({}, links),
+  groups: taking(groupParameters, groupOrGroups),
+  "group-types": taking({}, groupTypes),
+  usage: taking(usageParameters, usage),
+  spikes: taking(spikeParameters, spikes),
+};
+
+/** Undefined when there is nothing at the path, which has no query. */
+export function routeOf(
+  path: string,
+): ((reader: EffectsReader, query: URLSearchParams) => Promise<Members>) | undefined {
+  const [, projects, projectId = "", ...below] = path.split("/");
+  if (projects !== "projects" || !isProjectId(projectId)) return undefined;
+  const hasUuid = below[0] === "persons" && below.length > 1;
+  const uuid = hasUuid ? (below[1] ?? "").toLowerCase() : "";
+  if (hasUuid) below[1] = "*";
+  const name = below.join("/");
+  const route = Object.hasOwn(routes, name) ? routes[name] : undefined;
+  return route && ((reader, query) => route({ reader, projectId, uuid }, query));
+}
+
+function taking<R extends Readers>(
+  readers: R,
+  answer: (asked: Asked, values: Values<R>) => Promise<Members>,
+): Route {
+  return async (asked, query) => {
+    const read = readParameters(query, readers);
+    return "problem" in read ? read.problem : await answer(asked, read.values);
+  };
+}
+
+async function personOrPersons(
+  { reader, projectId }: Asked,
+  { distinct_id: id, after, limit }: Values<typeof personParameters>,
+): Promise<Members> {
+  if (id === undefined)
+    return pageMembers(await reader.persons(projectId, pageOf({ after, limit })), personJson);
+  if (after !== undefined || limit !== undefined) return onlyOfLists(after, "distinct_id");
+  const found = await reader.personByDistinctId(projectId, id);
+  return found === undefined
+    ? problem("not_found", `the project ${projectId} has no person with this distinct id`)
+    : membersOf(personJson(found));
+}
+
+async function person({ reader, projectId, uuid }: Asked): Promise<Members> {
+  const found = isLowerCaseUuid(uuid) ? await reader.personByUuid(projectId, uuid) : undefined;
+  return found === undefined ? noSuchUuid(projectId) : membersOf(personJson(found));
+}
+
+async function links({ reader, projectId, uuid }: Asked): Promise<Members> {
+  const found = isLowerCaseUuid(uuid) ? await reader.links(projectId, uuid) : undefined;
+  return found === undefined ? noSuchUuid(projectId) : `"links":[${found.map(linkJson).join(",")}]`;
+}
+
+function noSuchUuid(projectId: string): ReadProblem {
+  return problem(
+    "not_found",
+    `the project ${projectId} has no person with this uuid; one is found by its distinct id at /projects/${projectId}/persons?distinct_id=`,
+  );
+}
+
+async function groupOrGroups(
+  { reader, projectId }: Asked,
+  { type, key, after, limit }: Values<typeof groupParameters>,
+): Promise<Members> {
+  if (type === undefined)
+    return badParameter("type", "is needed; /group-types lists those of the project");
+  if (key === undefined)
+    return pageMembers(await reader.groups(projectId, type, pageOf({ after, limit })), groupJson);
+  if (after !== undefined || limit !== undefined) return onlyOfLists(after, "key");
+  const found = await reader.group({ projectId, type, key });
+  return found === undefined
+    ? problem("not_found", `the project ${projectId} has no group of this type and key`)
+    : membersOf(groupJson(found));
+}
+
+async function groupTypes({ reader, projectId }: Asked): Promise<Members> {
+  const types = await reader.groupTypes(projectId);
+  return pageMembers({ results: types, next: undefined }, (type) => JSON.stringify(type));
+}
+
+async function usage(
+  { reader, projectId }: Asked,
+  { from = everyDay.from, to = everyDay.to }: Values<typeof usageParameters>,
+): Promise<Members> {
+  if (from > to) return badParameter("from", "must not be after to");
+  const days = await reader.usage(projectId, { from, to });
+  if (days.length >= usageRowsMax)
+    return badParameter(
+      "from",
+      `the answer would have ${usageRowsMax} entries: ask for fewer days`,
+    );
+  return usageMembers(days);
+}
+
+async function spikes(
+  { reader, projectId }: Asked,
+  { from = 0, after, limit }: Values<typeof spikeParameters>,
+): Promise<Members> {
+  return pageMembers(await reader.spikes(projectId, from, pageOf({ after, limit })), spikeJson);
+}
+
+interface AskedPage {
+  readonly after: string | undefined;
+  readonly limit: number | undefined;
+}
+
+function pageOf({ after, limit = pageLimitDefault }: AskedPage): Page {
+  return { after, limit, bytesMax: pageBytesMax };
+}
+
+function onlyOfLists(after: string | undefined, instead: string): ReadProblem {
+  return badParameter(
+    after === undefined ? "limit" : "after",
+    `is of the list: not with ${instead}`,
+  );
+}
+
+function pageMembers<T>({ results, next }: PageOf<T>, json: (result: T) => string): string {
+  return `"results":[${results.map(json).join(",")}],"next":${JSON.stringify(next ?? null)}`;
+}
+
+function membersOf(json: string): string {
+  return json.slice(1, -1);
+}

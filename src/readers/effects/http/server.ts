@@ -1,0 +1,285 @@
+// The HTTP port of the effects: people, groups, usage and spikes to be read, with health and
+// metrics beside. It never writes. Everything a caller can make it hold is bounded: connections,
+// waits, answers under way, and the time a slow reader may take.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { HttpPort } from "../../../platform/base/http-port.ts";
+import type { Log } from "../../../platform/base/log.ts";
+import { isLoopback, isOwnHost } from "../../../platform/base/own-host.ts";
+import { SparseWarning } from "../../../platform/base/retry.ts";
+import type { EffectsReader } from "../store/port.ts";
+import { badParameter } from "./parameters.ts";
+import {
+  type ProblemCode,
+  problem,
+  problemTable,
+  problemText,
+  type ReadProblem,
+} from "./problem.ts";
+import { type Members, routeOf } from "./routes.ts";
+import { asOfJson } from "./shapes.ts";
+import { type ProcessStatus, statusMembers } from "./status.ts";
+import { Turns } from "./turns.ts";
+import { Waits, type Written, wantedFrom } from "./waits.ts";
+
+export interface EffectsHttpOptions {
+  /** The installation of this process. */
+  readonly instance?: object;
+  /** The address or name that is listened on. */
+  readonly host: string;
+  /** Undefined until the database is open. */
+  readonly reader: () => EffectsReader | undefined;
+  readonly status: () => Promise<ProcessStatus>;
+  /** Default: this process has no writer. */
+  readonly written?: Written;
+  readonly metrics: { readonly contentType: string; text(): Promise<string> };
+  readonly log: Pick<Log, "warn">;
+  /** Default: 10 seconds. */
+  readonly waitMsMax?: number;
+  /** How long a reader may take for an answer. Default: 30 seconds. */
+  readonly answerMsMax?: number;
+  /** What answers under way may hold. Default: 64 MiB. */
+  readonly answerBytesMax?: number;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+const connectionsMax = 128;
+/** Beside those: who asks for the health of the process is answered beside all readers. */
+const spareConnections = 16;
+/** While requests fail, so much lies between two warnings. */
+const sayAgainMs = 30_000;
+const waitsMax = 64;
+const readsAtOnceMax = 16;
+/** Answers up to this are always sent: the number of requests bounds them. */
+const smallBytes = 16_384;
+const always = {
+  "Cache-Control": "no-store",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "X-Content-Type-Options": "nosniff",
+};
+
+export class EffectsHttp {
+  readonly #options: EffectsHttpOptions;
+  readonly #port: HttpPort;
+  readonly #waits: Waits;
+  readonly #waitMsMax: number;
+  readonly #reads = new Turns(readsAtOnceMax);
+  readonly #failures: SparseWarning;
+  /** Connections for health alone. */
+  readonly #spare = new WeakSet<Socket>();
+  #connections = 0;
+  /**
+   * Those under way. Each is aborted when its caller goes or the port is closed: what is derived
+   * from a signal of the port's own (AbortSignal.any) would be kept for as long as the port.
+   */
+  readonly #requests = new Set<AbortController>();
+  #isClosed = false;
+  #answerBytes = 0;
+
+  constructor(options: EffectsHttpOptions) {
+    this.#options = options;
+    this.#waitMsMax = options.waitMsMax ?? 10_000;
+    this.#failures = new SparseWarning(options.log, sayAgainMs);
+    this.#waits = new Waits({
+      applied: async () => await this.#reader().applied(),
+      written: options.written,
+      timeoutMs: this.#waitMsMax,
+      waitsMax,
+    });
+    this.#port = new HttpPort({
+      answer: (request, response) => void this.#take(request, response),
+      connectionsMax: connectionsMax + spareConnections,
+      connected: (socket) => {
+        this.#connections += 1;
+        if (this.#connections > connectionsMax) this.#spare.add(socket);
+        socket.once("close", () => {
+          this.#connections -= 1;
+        });
+      },
+      purpose: "reads of the effects",
+      portName: "EFFECTS_PORT",
+    });
+  }
+
+  /** How many requests are under way. */
+  get requests(): number {
+    return this.#requests.size;
+  }
+
+  /** How many callers wait for a sequence. */
+  get waits(): number {
+    return this.#waits.waiting;
+  }
+
+  /** The port, or an Error that says what is in the way. */
+  listen(port: number): Promise<number> {
+    return this.#port.listen(this.#options.host, port);
+  }
+
+  /** Stops listening, ends all waits and drops all connections. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    for (const request of this.#requests) request.abort(new Error("the process ends"));
+    return this.#port.close();
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const gone = new AbortController();
+    this.#requests.add(gone);
+    response.once("close", () => {
+      this.#requests.delete(gone);
+      gone.abort(new Error("the caller is gone"));
+    });
+    // No body is read, so the connection is of no more use; nor is one that is only spare.
+    const { headers } = request;
+    const hasBody =
+      headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
+    if (hasBody || this.#spare.has(request.socket)) response.shouldKeepAlive = false;
+    try {
+      this.#send(response, await this.#answer(request, gone.signal));
+    } catch (error) {
+      if (gone.signal.aborted || this.#isClosed) return void response.destroy();
+      const reason = (error as Error).message;
+      this.#failures.warn({ reason }, "requests to the port of the effects fail");
+      this.#send(response, problemAnswer(databaseAway));
+    }
+  }
+
+  async #answer(request: IncomingMessage, signal: AbortSignal): Promise<Answer> {
+    const { host } = this.#options;
+    const [path = "", queryText = ""] = splitUrl(request.url ?? "");
+    const isRead = request.method === "GET" || request.method === "HEAD";
+    if (!isRead)
+      return problemAnswer(problem("method_not_allowed", "nothing can be written over this port"));
+    if (path === "/livez") return json(200, { status: "alive", instance: this.#options.instance });
+    if (path === "/readyz") return await this.#ready();
+    if (this.#spare.has(request.socket))
+      return problemAnswer(problem("overloaded", `${connectionsMax} connections are open`));
+    if (path === "/metrics") {
+      const { metrics } = this.#options;
+      return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
+    }
+    // A page elsewhere can give its own name our address and then read us as its own.
+    if (isLoopback(host) && !isOwnHost(request.headers.host, host))
+      return problemAnswer(problem("foreign_host", foreignHost(request)));
+    return await this.#read(path, new URLSearchParams(queryText), signal);
+  }
+
+  async #read(path: string, query: URLSearchParams, signal: AbortSignal): Promise<Answer> {
+    const route =
+      path === "/status"
+        ? async (reader: EffectsReader): Promise<Members> =>
+            query.size > 0
+              ? badParameter([...query.keys()][0] ?? "", "there is no such parameter here")
+              : await statusMembers(await this.#options.status(), reader)
+        : routeOf(path);
+    if (route === undefined) return problemAnswer(nothingHere);
+    const reader = this.#options.reader();
+    if (reader === undefined) return problemAnswer(databaseAway);
+    const late = await this.#waitFor(query.getAll("wait_for"), signal);
+    if (late !== undefined) return problemAnswer(late);
+    query.delete("wait_for");
+    return await this.#reads.take(async () => {
+      signal.throwIfAborted();
+      // Asked first: what is read after it is at least as new as it says.
+      const asOf = asOfJson(await reader.applied());
+      const members = await route(reader, query);
+      if (typeof members !== "string") return problemAnswer(members);
+      return jsonAnswer(200, `{${members},"as_of":${asOf}}\n`);
+    });
+  }
+
+  /** Undefined when all is applied that the caller waits for. */
+  async #waitFor(texts: readonly string[], signal: AbortSignal): Promise<ReadProblem | undefined> {
+    if (texts.length === 0) return undefined;
+    let wanted: ReturnType<typeof wantedFrom>;
+    try {
+      wanted = wantedFrom(texts);
+    } catch (error) {
+      return badParameter("wait_for", (error as Error).message);
+    }
+    const outcome = await this.#waits.until(wanted, signal);
+    if (outcome === "applied") return undefined;
+    if (outcome === "too many") return problem("overloaded", `${waitsMax} wait already`);
+    const seconds = this.#waitMsMax / 1_000;
+    return problem("wait_timed_out", `wait_for: not all of it was applied within ${seconds} s`);
+  }
+
+  async #ready(): Promise<Answer> {
+    const { reader, status } = this.#options;
+    const reasons =
+      reader() === undefined ? ["waiting for the database"] : (await status()).reasons;
+    return reasons.length === 0
+      ? json(200, { status: "ready" })
+      : json(503, { status: "unready", reasons });
+  }
+
+  #reader(): EffectsReader {
+    const reader = this.#options.reader();
+    if (reader === undefined) throw new Error("the database is not open");
+    return reader;
+  }
+
+  /** Writes the answer, and gives its reader a time to take it. */
+  #send(response: ServerResponse, { status, contentType, body }: Answer): void {
+    const { answerMsMax = 30_000, answerBytesMax = 67_108_864 } = this.#options;
+    if (response.destroyed) return;
+    const bytes = Buffer.byteLength(body);
+    if (bytes > smallBytes && this.#answerBytes + bytes > Math.max(answerBytesMax, bytes)) {
+      const slow = problem("overloaded", "too many answers are under way to slow readers");
+      this.#send(response, problemAnswer(slow));
+      return;
+    }
+    this.#answerBytes += bytes;
+    const late = setTimeout(() => response.destroy(), answerMsMax);
+    response.once("close", () => {
+      this.#answerBytes -= bytes;
+      clearTimeout(late);
+    });
+    response
+      .writeHead(status, {
+        ...{ ...always, "Content-Type": contentType, "Content-Length": bytes },
+        ...(status === 405 ? { Allow: "GET, HEAD" } : {}),
+        ...(status === 503 ? { "Retry-After": "1" } : {}),
+      })
+      .end(body);
+  }
+}
+
+const databaseAway = problem(
+  "unavailable",
+  "try again; if it lasts, see the log of penstock effects, and its /readyz",
+);
+const nothingHere = problem(
+  "not_found",
+  "there is nothing at this path: there are /projects/<project>/persons, groups, group-types, usage and spikes, /status, /metrics, /livez and /readyz",
+);
+
+function foreignHost({ socket }: IncomingMessage): string {
+  return `it is there by an address, as http://127.0.0.1:${socket.localPort}/, by localhost, or by the name in PENSTOCK_EFFECTS_HOST, and not by other names: pages elsewhere could read it through one of their own`;
+}
+
+function splitUrl(url: string): [string, string] {
+  const at = url.indexOf("?");
+  return at < 0 ? [url, ""] : [url.slice(0, at), url.slice(at + 1)];
+}
+
+function problemAnswer(found: ReadProblem): Answer {
+  const code: ProblemCode = found.code;
+  const { status } = problemTable[code];
+  return { status, contentType: "application/problem+json", body: problemText(found) };
+}
+
+function json(status: number, value: object): Answer {
+  return jsonAnswer(status, `${JSON.stringify(value)}\n`);
+}
+
+function jsonAnswer(status: number, body: string): Answer {
+  return { status, contentType: "application/json", body };
+}

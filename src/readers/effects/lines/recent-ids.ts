@@ -1,0 +1,34 @@
+// Distinct ids as strings: one that came lately is handed out as the same string again, which takes
+// no memory, and whoever looks for it in a Map need not hash it again. Goes by a hash that the
+// addon makes, and compares the bytes, because ids can be made to collide.
+
+import type { Buffer } from "node:buffer";
+import { Line } from "../../../records/lines.ts";
+import { isText } from "../rules/recent-texts.ts";
+
+/** Two strings a set: some megabytes of those that came lately. */
+const sets = 32_768;
+/** A longer id is made anew each time. */
+const keptBytesMax = 64;
+
+export class RecentIds {
+  readonly #texts = new Array<string>(2 * sets).fill("");
+
+  /** The id of the line whose words begin at `at`. It is a plain one. */
+  textOf(body: Buffer, words: Int32Array, at: number): string {
+    const start = words[at + Line.IdStart]! + 1;
+    const end = words[at + Line.IdEnd]! - 1;
+    const length = end - start;
+    if (length > keptBytesMax) return body.toString("latin1", start, end);
+    const texts = this.#texts;
+    const place = 2 * (words[at + Line.IdLow]! & (sets - 1));
+    const first = texts[place]!;
+    if (isText(first, body, start, length)) return first;
+    const second = texts[place + 1]!;
+    if (isText(second, body, start, length)) return second;
+    const text = body.toString("latin1", start, end);
+    texts[place + 1] = first;
+    texts[place] = text;
+    return text;
+  }
+}

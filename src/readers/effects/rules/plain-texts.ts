@@ -1,0 +1,50 @@
+// Makes texts of names and values: without U+0000 and halves of surrogate pairs, which databases
+// refuse, and without white space between tokens. Numbers keep their digits. A short text that came
+// lately is handed out as the same string again.
+
+import { Buffer } from "node:buffer";
+import { NotNormal, type Scanner } from "../../../records/table.ts";
+import { RecentTexts } from "./recent-texts.ts";
+
+/** Memory for plain forms that is kept from one value to the next. */
+const keptBytes = 65_536;
+/** Short names and values kept. */
+const textsKept = 4_096;
+
+export class PlainTexts {
+  readonly #normalise: Scanner["normalise"];
+  readonly #kept = Buffer.alloc(keptBytes);
+  readonly #texts = new RecentTexts(textsKept);
+
+  /** `normalise`: that of a scanner. */
+  constructor(normalise: Scanner["normalise"]) {
+    this.#normalise = normalise;
+  }
+
+  /**
+   * The plain form of the JSON value body[start, end); undefined where it is nested deeper than
+   * `depthMax`.
+   * @throws Error: the scanner has no memory for it.
+   */
+  valueOf(body: Buffer, start: number, end: number): string | undefined {
+    const room = end - start;
+    const target = room <= keptBytes ? this.#kept : Buffer.allocUnsafe(room);
+    const length = this.#normalise(body, start, end, target, 0);
+    if (length === NotNormal.NotJson) return undefined;
+    if (length < 0)
+      throw new Error(`Writing the plain form of a value: the scanner says ${length}`);
+    return target.toString("utf8", 0, length);
+  }
+
+  /** The text of the name body[start, end), which stands there without its quotes. */
+  nameOf(body: Buffer, start: number, end: number): string {
+    const text = this.textOf(body, start, end);
+    if (!text.includes("\\")) return text;
+    return (JSON.parse(`"${text}"`) as string).replaceAll("\0", "\ufffd").toWellFormed();
+  }
+
+  /** The bytes body[start, end) as text. */
+  textOf(body: Buffer, start: number, end: number): string {
+    return this.#texts.textOf(body, start, end);
+  }
+}

@@ -1,0 +1,258 @@
+// Reads what an event writes: the members of objects like `$set`, and the names in lists like
+// `$unset`. A key that cannot be applied is rejected by itself, and the others go on. Names may be
+// anything, also `__proto__`: no name becomes a property of a JavaScript object.
+
+import { Buffer } from "node:buffer";
+import { JsonMembers, ValueOddity } from "../../../records/json-members.ts";
+import { TokenType } from "../../../records/table.ts";
+import { nameBytes } from "../property-name.ts";
+import type { PropertyText, RejectedReason, Rejection } from "../types.ts";
+import type { Span } from "./event-facts.ts";
+import type { PlainTexts } from "./plain-texts.ts";
+
+/** In UTF-8. */
+export const nameBytesMax = 400;
+/** Bytes of the names and values that one event writes. */
+const eventPropertyBytesMax = 524_288;
+/** So many names are compared one with another; more are looked up. */
+const comparedNamesMax = 16;
+/** Characters of a name that a rejection quotes. */
+const quotedLengthMax = 100;
+
+const noBytes = Buffer.alloc(0);
+const nothing: readonly PropertyText[] = [];
+const noNames: readonly string[] = [];
+const noRejections: readonly Rejection[] = [];
+
+interface FieldRejection extends Rejection {
+  more: number;
+}
+
+/** A field that may stand in two places, of which `top` counts where both have a key. */
+interface TwoPlaces {
+  readonly field: string;
+  readonly top: Span;
+  readonly nested: Span;
+}
+
+/** One object for all events: `begin`, then the fields in the order in which they have room. */
+export class PropertyWritesReader {
+  readonly #texts: PlainTexts;
+  readonly #members = new JsonMembers(noBytes);
+  /** What is rejected of each field of the event. */
+  readonly #rejected = new Map<string, FieldRejection>();
+  /** Bytes of all names and values of the event: what is kept of them has no more. */
+  #bytesRead = 0;
+  /** What was kept of the event's fields while there was room for whatever came. */
+  #kept: (readonly PropertyText[])[] = [];
+  /** Set when there is no longer room for whatever comes. */
+  #bytesLeft: number | undefined = undefined;
+  #found: PropertyText[] = [];
+  #places: Map<string, number> | undefined = undefined;
+  #faults: Map<string, RejectedReason> | undefined = undefined;
+
+  constructor(texts: PlainTexts) {
+    this.#texts = texts;
+  }
+
+  begin(): void {
+    if (this.#rejected.size > 0) this.#rejected.clear();
+    this.#bytesRead = 0;
+    this.#kept = [];
+    this.#bytesLeft = undefined;
+  }
+
+  /** Keeps the first rejection of each field, and counts the others. */
+  reject(field: string, reason: RejectedReason, detail: string): void {
+    const before = this.#rejected.get(field);
+    if (before === undefined) this.#rejected.set(field, { reason, detail, more: 0 });
+    else before.more++;
+  }
+
+  /** The rejections since `begin`: one for each field at most, however many values it has. */
+  end(): readonly Rejection[] {
+    if (this.#rejected.size === 0) return noRejections;
+    return Array.from(this.#rejected, ([field, { reason, detail, more }]) => {
+      if (more === 0) return { reason, detail };
+      return { reason, detail: `${detail} (and ${more} more of ${field})` };
+    });
+  }
+
+  /** The members of the objects in both places. */
+  membersOf(body: Buffer, { field, top, nested }: TwoPlaces): readonly PropertyText[] {
+    const hasTop = this.#hasMembers(top, field);
+    const hasNested = this.#hasMembers(nested, field) && !(hasTop && isSame(body, top, nested));
+    if (!hasTop && !hasNested) return nothing;
+    this.#found = [];
+    this.#places = undefined;
+    this.#faults = undefined;
+    if (hasNested) this.#readMembers(body, nested, field);
+    if (hasTop) this.#readMembers(body, top, field);
+    return this.#takeFound(field);
+  }
+
+  /** The names in the lists in both places: arrays of names, or objects whose keys they are. */
+  namesOf(body: Buffer, { field, top, nested }: TwoPlaces): readonly string[] {
+    const hasTop = this.#hasNames(top, field);
+    const hasNested = this.#hasNames(nested, field) && !(hasTop && isSame(body, top, nested));
+    if (!hasTop && !hasNested) return noNames;
+    const names = new Set<string>();
+    if (hasTop) this.#readNames(body, top, { field, names });
+    if (hasNested) this.#readNames(body, nested, { field, names });
+    return [...names];
+  }
+
+  #hasMembers({ start, end, type }: Span, field: string): boolean {
+    if (type === TokenType.Object) return end - start > 2;
+    const isEmptyList = type === TokenType.Array && end - start === 2;
+    if (type !== TokenType.Absent && type !== TokenType.Null && !isEmptyList)
+      this.reject(field, "invalid_field", `${field} is not an object`);
+    return false;
+  }
+
+  #hasNames({ start, end, type }: Span, field: string): boolean {
+    if (type === TokenType.Array || type === TokenType.Object) return end - start > 2;
+    if (type !== TokenType.Absent && type !== TokenType.Null)
+      this.reject(field, "invalid_field", `${field} is not a list of names`);
+    return false;
+  }
+
+  #readMembers(body: Buffer, { start, end }: Span, field: string): void {
+    const members = this.#members;
+    members.begin(body, start, end);
+    while (members.next()) {
+      const name = this.#nameOf(body, field, { start: members.nameStart, end: members.nameEnd });
+      if (name === undefined) continue;
+      const { oddities } = members;
+      if ((oddities & ValueOddity.TooDeep) !== 0) this.#addFault(name, "too_deep");
+      else if ((oddities & ValueOddity.Number) !== 0) this.#addFault(name, "number_out_of_range");
+      else this.#addValue(body, name);
+    }
+  }
+
+  #addValue(body: Buffer, name: string): void {
+    const { nameStart, nameEnd, valueStart, valueEnd, oddities } = this.#members;
+    this.#bytesRead += nameEnd - nameStart + valueEnd - valueStart;
+    const json =
+      oddities === 0
+        ? this.#texts.textOf(body, valueStart, valueEnd)
+        : this.#texts.valueOf(body, valueStart, valueEnd);
+    if (json === undefined) this.#addFault(name, "too_deep");
+    else this.#add(name, json);
+  }
+
+  #nameOf(
+    body: Buffer,
+    field: string,
+    { start, end }: Pick<Span, "start" | "end">,
+  ): string | undefined {
+    // A name with escapes is at most six times as long as what it stands for.
+    const name =
+      end - start > 6 * nameBytesMax
+        ? body.toString("latin1", start, start + nameBytesMax + 1)
+        : this.#texts.nameOf(body, start, end);
+    if (name.length * 3 <= nameBytesMax || Buffer.byteLength(name) <= nameBytesMax) return name;
+    const detail = `${field}: the name ${quoted(name)} has over ${nameBytesMax} bytes`;
+    this.reject(field, "name_too_long", detail);
+    return undefined;
+  }
+
+  #readNames(
+    body: Buffer,
+    { start, end, type }: Span,
+    { field, names }: { readonly field: string; readonly names: Set<string> },
+  ): void {
+    const members = this.#members;
+    members.begin(body, start, end);
+    while (members.next()) {
+      const { valueType } = members;
+      const isObject = type === TokenType.Object;
+      if (
+        !isObject &&
+        valueType !== TokenType.PlainString &&
+        valueType !== TokenType.EscapedString &&
+        valueType !== TokenType.EmptyString
+      ) {
+        this.reject(field, "invalid_field", `${field} holds a value that is not a name`);
+        continue;
+      }
+      const name = isObject
+        ? this.#nameOf(body, field, { start: members.nameStart, end: members.nameEnd })
+        : this.#nameOf(body, field, { start: members.valueStart + 1, end: members.valueEnd - 1 });
+      if (name !== undefined) names.add(name);
+    }
+  }
+
+  #placeOf(name: string): number {
+    if (this.#places !== undefined) return this.#places.get(name) ?? -1;
+    for (let place = 0; place < this.#found.length; place++)
+      if (this.#found[place]![0] === name) return place;
+    return -1;
+  }
+
+  #add(name: string, json: string): void {
+    this.#faults?.delete(name);
+    const place = this.#placeOf(name);
+    if (place >= 0) {
+      this.#found[place] = [name, json];
+      return;
+    }
+    this.#found.push([name, json]);
+    if (this.#places !== undefined) this.#places.set(name, this.#found.length - 1);
+    else if (this.#found.length > comparedNamesMax)
+      this.#places = new Map(this.#found.map(([each], index) => [each, index]));
+  }
+
+  /** The last value of the name cannot be kept, so those before it do not count either. */
+  #addFault(name: string, reason: RejectedReason): void {
+    const place = this.#placeOf(name);
+    if (place >= 0) this.#found[place] = [name, ""];
+    this.#faults ??= new Map();
+    this.#faults.set(name, reason);
+  }
+
+  #takeFound(field: string): readonly PropertyText[] {
+    if (this.#faults !== undefined) {
+      for (const [name, reason] of this.#faults)
+        this.reject(field, reason, `${field}: the value of ${quoted(name)} cannot be kept`);
+      this.#found = this.#found.filter(([, json]) => json !== "");
+    }
+    if (this.#bytesRead > eventPropertyBytesMax) return this.#withinRoom(field);
+    this.#kept.push(this.#found);
+    return this.#found;
+  }
+
+  #withinRoom(field: string): readonly PropertyText[] {
+    let left =
+      this.#bytesLeft ?? eventPropertyBytesMax - sum(this.#kept.flat().map(propertyBytesOf));
+    const kept = this.#found.filter((property) => {
+      const bytes = propertyBytesOf(property);
+      if (bytes > left) {
+        const detail = `${field}: no room for ${quoted(property[0])}, which has ${bytes} bytes`;
+        this.reject(field, "properties_too_large", detail);
+        return false;
+      }
+      left -= bytes;
+      return true;
+    });
+    this.#bytesLeft = left;
+    return kept;
+  }
+}
+
+/** What a property takes of the room of its event, person or group. */
+function propertyBytesOf([name, json]: PropertyText): number {
+  return nameBytes(name) + Buffer.byteLength(json);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}
+
+function isSame(body: Buffer, one: Span, other: Span): boolean {
+  return body.compare(body, one.start, one.end, other.start, other.end) === 0;
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name.slice(0, quotedLengthMax).toWellFormed());
+}

@@ -1,0 +1,45 @@
+// Says in the log that a spike began or ended, once that is committed. Distinct ids are personal,
+// so of a hot one the log says only that it is one: the table and the announcement name it.
+
+import type { Log } from "../../../platform/base/log.ts";
+import { RateWindow } from "../../../platform/base/rate-window.ts";
+import type { OutboxRow } from "../types.ts";
+import type { SpikeNews } from "./announcement.ts";
+import { projectSubject } from "./project-activity.ts";
+
+/** Many ids can be hot at once, and a catch-up finds the spikes of days. */
+const linesAMinute = 30;
+
+export class SpikeLog {
+  readonly #log: Pick<Log, "info">;
+  readonly #window: RateWindow;
+  #unsaid = 0;
+
+  constructor(log: Pick<Log, "info">, monotonicMs: () => number = () => performance.now()) {
+    this.#log = log;
+    this.#window = new RateWindow({ max: linesAMinute, windowMs: 60_000, monotonicMs });
+  }
+
+  /** The announcements of a commit. */
+  committed(outbox: readonly OutboxRow[]): void {
+    for (const { json } of outbox) {
+      if (this.#window.isSpent) {
+        this.#unsaid++;
+        continue;
+      }
+      this.#window.spend(1);
+      this.#say(JSON.parse(json) as SpikeNews);
+    }
+  }
+
+  #say({ project, subject, change, started_at, ended_at, ...figures }: SpikeNews): void {
+    const { peak_per_minute: peakPerMinute, baseline, threshold, events } = figures;
+    const of = subject === projectSubject ? "the project" : "a distinct id";
+    const times = { startedAt: started_at, ...(ended_at !== null && { endedAt: ended_at }) };
+    // Told with the next line, so that nothing has to wake for it.
+    const more = this.#unsaid === 0 ? {} : { beforeUnsaid: this.#unsaid };
+    this.#unsaid = 0;
+    const fields = { project, of, ...times, peakPerMinute, baseline, threshold, events, ...more };
+    this.#log.info(fields, `a spike ${change}`);
+  }
+}

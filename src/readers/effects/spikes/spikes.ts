@@ -1,0 +1,221 @@
+// Finds bursts of a project's live events, and distinct ids that are hot: announces, drops nothing.
+// Goes by `received_at` and the streams' watermarks alone, never by a clock, so a consumer that is
+// late, or starts again, finds the same spikes.
+
+import { manyProjects } from "../../../platform/nats/names.ts";
+import type { StoredLine } from "../lines/line.ts";
+import { recordMs } from "../lines/record-time.ts";
+import type { ActivityRow, Commit, OutboxRow, SpikeRow } from "../types.ts";
+import { spikeAnnouncement } from "./announcement.ts";
+import { ProjectActivity, type SpikeChange } from "./project-activity.ts";
+
+const minuteMs = 60_000;
+/** By how much gateways' clocks may differ, and their frames cross, without an event being late. */
+const graceMs = 10_000;
+/** The row of activity that names the projects in motion. It is no project's id. */
+const motionRow = manyProjects;
+
+/** The watermark of a partition passed the end of a minute. */
+interface MinutesClosed {
+  readonly partition: number;
+  readonly closed: number;
+}
+
+/** A line of a project that is not read yet. */
+interface WaitingLine extends MinutesClosed {
+  readonly projectId: string;
+  readonly minute: number;
+  readonly id: string;
+  readonly idHash: number;
+}
+
+type Changes = Pick<Commit, "spikes" | "activity" | "outbox">;
+
+/**
+ * For each line of either lane `count`. At the end of a batch: as long as `missing` names any, read
+ * those rows with `EffectsStore.activity` and `adopt` them; then `apply`, then `changes`. Then the
+ * next batch may be counted, while the changes are being committed; `committed` or `discard` is
+ * called before the next `changes`.
+ *
+ * A minute is judged at the line that moves the watermark of its project's stream 10 seconds past
+ * its end, wherever batches end: the stream is that of the project's last line before. So a
+ * spike of a project that has fallen silent ends when other projects' lines of the same partition
+ * move the watermark on, duplicates too; where no line comes at all, it stays open until one does.
+ * A gateway whose clock is ahead, by less than `recordMs` takes for wrong, moves the watermark with
+ * it: while it does, the others' events are late, and go into the hours alone.
+ */
+export class Spikes {
+  readonly #prefix: string;
+  readonly #projectsMax: number;
+  readonly #projects = new Map<string, ProjectActivity>();
+  /** Projects whose minutes are judged without an event of theirs; never evicted. */
+  readonly #inMotion = new Map<string, ProjectActivity>();
+  #hasMotionChanged = false;
+  #isMotionLoaded = false;
+  /** By partition of the live lane: all minutes before it are closed. */
+  readonly #closed: number[] = [];
+  #last: ProjectActivity | undefined;
+  #touched: ProjectActivity[] = [];
+  #batch = 1;
+
+  /** Projects to be read, and the lines that wait for that, in order. */
+  #wanted = new Set<string>();
+  #waiting: (WaitingLine | MinutesClosed)[] = [];
+
+  #spikes = new Map<string, SpikeRow>();
+  #outbox: OutboxRow[] = [];
+
+  /** `projectsMax`: how many projects are kept in memory beside those of a batch. */
+  constructor(options: { readonly prefix: string; readonly projectsMax?: number }) {
+    this.#prefix = options.prefix;
+    this.#projectsMax = options.projectsMax ?? 10_000;
+  }
+
+  /**
+   * `watermarkMs`: the newest `recordMs` of the line's stream so far, this line included. Makes
+   * objects only for lines of projects that are not in memory yet.
+   */
+  count(line: StoredLine, isDuplicate: boolean, watermarkMs: number): void {
+    if (line.frame.lane !== "live") return;
+    const { partition } = line.frame;
+    const closed = Math.floor((watermarkMs - graceMs) / minuteMs);
+    if (closed !== this.#closed[partition]) this.#closeMinutes({ partition, closed });
+    if (isDuplicate) return;
+    const minute = Math.floor(recordMs(line) / minuteMs);
+    const { projectId, distinctId: id, idHashHigh: idHash } = line;
+    if (this.#last === undefined || this.#last.projectId !== projectId)
+      this.#last = this.#projects.get(projectId);
+    if (this.#last === undefined) {
+      this.#wanted.add(projectId);
+      this.#waiting.push({ projectId, partition, closed, minute, id, idHash });
+      return;
+    }
+    this.#touch(this.#last);
+    this.#last.partition = partition;
+    this.#last.close(closed);
+    this.#last.count(minute, id, idHash);
+  }
+
+  /** The rows to be read next: ids of projects, and one that is none. */
+  missing(): readonly string[] {
+    return this.#isMotionLoaded ? [...this.#wanted] : [...this.#wanted, motionRow];
+  }
+
+  /** What the store has of all that `missing` named. */
+  adopt(rows: readonly ActivityRow[]): void {
+    const wanted = this.#wanted;
+    this.#wanted = new Set();
+    for (const { projectId, state } of rows) {
+      if (projectId === motionRow) {
+        for (const id of JSON.parse(state) as readonly string[]) this.#wanted.add(id);
+      } else if (wanted.has(projectId)) {
+        const activity = ProjectActivity.from(projectId, state, this.#onSpike);
+        this.#projects.set(projectId, activity);
+        if (activity.isInMotion) this.#inMotion.set(projectId, activity);
+      }
+    }
+    for (const id of wanted)
+      if (!this.#projects.has(id)) this.#projects.set(id, new ProjectActivity(id, this.#onSpike));
+    for (const id of this.#wanted) if (this.#projects.has(id)) this.#wanted.delete(id);
+    this.#isMotionLoaded = true;
+  }
+
+  /** After the last `adopt`. Throws while `missing` names any. */
+  apply(): void {
+    if (this.missing().length > 0) throw new Error("apply spikes: their projects are not all read");
+    for (const waiting of this.#waiting) {
+      if ("projectId" in waiting) this.#countWaiting(waiting);
+      else this.#judge(waiting);
+    }
+    this.#waiting = [];
+    for (const activity of this.#touched) this.#follow(activity);
+  }
+
+  changes(): Changes {
+    const activity: ActivityRow[] = this.#touched.map((one) => {
+      return { projectId: one.projectId, state: one.text() };
+    });
+    if (this.#hasMotionChanged) {
+      const state = JSON.stringify([...this.#inMotion.keys()].sort());
+      activity.push({ projectId: motionRow, state });
+    }
+    const changes = { activity, spikes: [...this.#spikes.values()], outbox: this.#outbox };
+    this.#startBatch();
+    return changes;
+  }
+
+  /** What the last `changes` returned is committed. */
+  committed(): void {
+    for (const [projectId, { batch, isInMotion }] of this.#projects) {
+      if (this.#projects.size <= this.#projectsMax) return;
+      // What the current batch counts in stays; 0: it was read for that.
+      if (batch === this.#batch || batch === 0 || isInMotion) continue;
+      this.#projects.delete(projectId);
+    }
+  }
+
+  /** Forgets all that is not committed: those lines will come again. */
+  discard(): void {
+    this.#projects.clear();
+    this.#inMotion.clear();
+    this.#isMotionLoaded = false;
+    this.#closed.length = 0;
+    this.#wanted.clear();
+    this.#waiting = [];
+    this.#startBatch();
+  }
+
+  #countWaiting({ projectId, partition, closed, minute, id, idHash }: WaitingLine): void {
+    const activity = this.#projects.get(projectId);
+    if (activity === undefined) throw new Error("apply spikes: a project that was read is gone");
+    this.#touch(activity);
+    activity.partition = partition;
+    activity.close(closed);
+    activity.count(minute, id, idHash);
+  }
+
+  #closeMinutes(minutes: MinutesClosed): void {
+    this.#closed[minutes.partition] = minutes.closed;
+    // Whoever is not read yet comes to it in the order of the lines.
+    if (!this.#isMotionLoaded || this.#waiting.length > 0) this.#waiting.push(minutes);
+    this.#judge(minutes);
+  }
+
+  /** Judges minutes of the projects in motion; what was judged before stays as it is. */
+  #judge({ partition, closed }: MinutesClosed): void {
+    for (const activity of this.#touched) this.#follow(activity);
+    for (const activity of this.#inMotion.values()) {
+      if (activity.partition !== partition || !activity.moveTo(closed)) continue;
+      this.#touch(activity);
+      this.#follow(activity);
+    }
+  }
+
+  #startBatch(): void {
+    this.#hasMotionChanged = false;
+    this.#touched = [];
+    this.#last = undefined;
+    this.#spikes = new Map();
+    this.#outbox = [];
+    this.#batch++;
+  }
+
+  #touch(activity: ProjectActivity): void {
+    if (activity.batch === this.#batch) return;
+    activity.batch = this.#batch;
+    this.#touched.push(activity);
+  }
+
+  #follow(activity: ProjectActivity): void {
+    const { projectId, isInMotion } = activity;
+    if (this.#inMotion.has(projectId) === isInMotion) return;
+    if (isInMotion) this.#inMotion.set(projectId, activity);
+    else this.#inMotion.delete(projectId);
+    this.#hasMotionChanged = true;
+  }
+
+  readonly #onSpike = (row: SpikeRow, change: SpikeChange): void => {
+    this.#spikes.set(JSON.stringify([row.projectId, row.subject, row.startedAtMs]), row);
+    if (change !== "went on") this.#outbox.push(spikeAnnouncement(this.#prefix, row, change));
+  };
+}

@@ -1,0 +1,120 @@
+// The dump: the whole state as lines of JSON text in a closed form, by which two stores, or a store
+// and its rebuild, are compared line by line. It has no versions or positions, and no place in a
+// stream, because these depend on how frames fell together. It names tables and columns; a store
+// asks for the rows in this order.
+
+import { rowReader } from "../../../platform/base/table.ts";
+import { dumpedPersons } from "./rows/tables.ts";
+
+/**
+ * `all`: the whole state. `lasting`: what does not depend on the order in which streams took turns,
+ * and, as `refused_links`, the ids of links that were refused because of others.
+ */
+export type DumpKind = "all" | "lasting";
+
+interface DumpSection {
+  /** What its lines are called. */
+  readonly name: string;
+  readonly table: string;
+  /** Which rows; each once. Undefined: all. */
+  readonly where?: string;
+  readonly columns: readonly DumpColumn[];
+  /** Columns that the rows are sorted by: texts by their bytes in UTF-8, absent numbers first. */
+  readonly order: readonly string[];
+}
+
+interface DumpColumn {
+  readonly name: string;
+  /** `json`: JSON text that is written as it is. */
+  readonly type: "text" | "number" | "json";
+}
+
+/** Persons come first, by project and then by the uuid that is shown. */
+export const dumpedPersonOf = rowReader(dumpedPersons);
+export type DumpedPerson = ReturnType<typeof dumpedPersonOf>;
+
+const links: readonly DumpSection[] = [
+  section("person_links", "project_id at_ms# event_uuid a b kind outcome"),
+];
+/** A link of an id with itself joins nothing. */
+const lastingLinks: readonly DumpSection[] = [
+  {
+    ...section("person_links", "project_id a b kind"),
+    where: "outcome <> 'refused_self'",
+  },
+  {
+    ...section("person_links", "project_id a b"),
+    name: "refused_links",
+    where: "outcome IN ('refused_both_known', 'refused_cap')",
+  },
+];
+const facts: readonly DumpSection[] = [
+  section("groups", "project_id type key created_at_ms# updated_at_ms# properties:"),
+  section("group_types", "project_id type"),
+  section("group_members", "project_id type key distinct_id first_seen_at_ms#"),
+  section("usage_daily", "project_id day lane class events# duplicates#"),
+  section("active_ids", "project_id day estimate#"),
+  section(
+    "spikes",
+    "project_id subject started_at_ms# ended_at_ms# peak_per_minute# baseline# threshold# events#",
+  ),
+];
+const diagnostics: readonly DumpSection[] = [
+  section("rejected", "project_id at_ms# event_uuid reason detail"),
+  section("rejected_totals", "project_id total#"),
+  section("incidents", "stream epoch# sequence# kind messages# detail"),
+];
+
+/** What comes after the persons, in this order. */
+export const dumpSections: Readonly<Record<DumpKind, readonly DumpSection[]>> = {
+  all: [...links, ...facts, ...diagnostics],
+  lasting: [...lastingLinks, ...facts],
+};
+
+/** The query of a section; `nulls`: what makes absent numbers come first. */
+export function sectionSql({ table, columns, order, where }: DumpSection, nulls: string): string {
+  const names = columns.map(({ name }) => name).join(", ");
+  const which = where === undefined ? "" : `WHERE ${where}`;
+  const sorted = order.map((name) => `${name}${nulls}`).join(", ");
+  const distinct = where === undefined ? "" : "DISTINCT ";
+  return `SELECT ${distinct}${names} FROM ${table} ${which} ORDER BY ${sorted}`;
+}
+
+/** `ids`: all of them, sorted by their bytes in UTF-8; undefined: there is but the one. */
+export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
+  const { projectId, distinctId, firstId, mainId, known, createdAtMs, lastSeenAtMs } = person;
+  const fields = JSON.stringify({
+    project_id: projectId,
+    uuid: person.firstUuid ?? person.uuid,
+    main_distinct_id: mainId ?? firstId ?? distinctId,
+    distinct_ids: ids ?? [distinctId],
+    known: known === 1,
+    created_at_ms: createdAtMs,
+    last_seen_at_ms: lastSeenAtMs,
+  });
+  return `{"table":"persons",${fields.slice(1, -1)},"properties":${person.properties ?? "{}"}}`;
+}
+
+/** `values`: a row's, in the order of the section's columns. */
+export function sectionLine(
+  { name: called, columns }: DumpSection,
+  values: readonly (string | number | null)[],
+): string {
+  let line = `{"table":"${called}"`;
+  for (const [index, { name, type }] of columns.entries()) {
+    const value = values[index] ?? null;
+    line += `,"${name}":${type === "json" ? value : JSON.stringify(value)}`;
+  }
+  return `${line}}`;
+}
+
+/** Names of columns; `#` stands after a number's, `:` after the one of JSON text. */
+function section(table: string, names: string): DumpSection {
+  const columns = names.split(" ").map((name): DumpColumn => {
+    if (name.endsWith("#")) return { name: name.slice(0, -1), type: "number" };
+    if (name.endsWith(":")) return { name: name.slice(0, -1), type: "json" };
+    return { name, type: "text" };
+  });
+  const order = columns.filter(({ type }) => type !== "json").map(({ name }) => name);
+  return { name: table, table, columns, order };
+}

@@ -1,0 +1,170 @@
+// Removes persons from the database of the effects, whether or not a writer is at work on it: the
+// commit gets a number of its own, so that whatever a writer has in hand of them is not written,
+// and it begins again from what the database has. The statements are the same for both databases.
+
+import { randomInt } from "node:crypto";
+import type { Value } from "../../../platform/base/table.ts";
+import { largeBytesMin } from "../people/large-properties.ts";
+import { personUuid } from "../people/person-uuid.ts";
+import { activityWithout } from "../spikes/activity-without.ts";
+import { hotIdSubject } from "../spikes/project-activity.ts";
+
+/** A connection of its own to a database. Parameters are `$1` and so on. */
+export interface ErasingSql {
+  /** How a column of texts is declared that are compared by their bytes. */
+  readonly textType: string;
+  /** How a text such as `$1` becomes the value of a column of uuids. */
+  uuid(parameter: string): string;
+  run(sql: string, values?: readonly Value[]): Promise<number>;
+  all(sql: string, values?: readonly Value[]): Promise<readonly (readonly Value[])[]>;
+}
+
+export interface ErasedPeople {
+  /** All ids of these persons, those that were asked for without a row left out. */
+  readonly ids: readonly string[];
+  readonly persons: number;
+  readonly links: number;
+  readonly groupMembers: number;
+  readonly spikes: number;
+  readonly rejected: number;
+  readonly announcements: number;
+  /** What the database keeps of it all the same, and until when. */
+  readonly remains: readonly string[];
+}
+
+/** Each method connects by itself, and rejects with a StoreError where it cannot. */
+export interface PeopleErasure {
+  /** All ids of the persons who have one of these, sorted; changes nothing. */
+  idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
+  /** All of it, or nothing. */
+  erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople>;
+}
+
+/** Numbers of commits are positive; that of an erasure is not, so that a writer can tell it. */
+function erasureNumber(): number {
+  return -randomInt(1, 2 ** 48 - 1);
+}
+
+/** All ids of the persons who have one of these, sorted; an id without a row is nobody's. */
+export async function idsOfPersons(
+  sql: ErasingSql,
+  projectId: string,
+  ids: readonly string[],
+): Promise<string[]> {
+  const found = new Set<string>();
+  const columns = "project_id, uuid, merged_into, distinct_id";
+  for (const id of ids) {
+    if (found.has(id)) continue;
+    const rows = await sql.all(
+      `WITH RECURSIVE up AS (
+         SELECT ${columns} FROM members WHERE project_id = $1 AND uuid = ${sql.uuid("$2")}
+         UNION ALL
+         SELECT m.project_id, m.uuid, m.merged_into, m.distinct_id FROM up
+         JOIN members AS m ON m.project_id = up.project_id AND m.uuid = up.merged_into
+       ), down AS (
+         SELECT ${columns} FROM up WHERE merged_into IS NULL
+         UNION ALL
+         SELECT m.project_id, m.uuid, m.merged_into, m.distinct_id FROM down
+         JOIN members AS m ON m.project_id = down.project_id AND m.merged_into = down.uuid
+       ) SELECT distinct_id FROM down`,
+      [projectId, personUuid(projectId, id)],
+    );
+    for (const [one] of rows) found.add(one as string);
+  }
+  return [...found].sort();
+}
+
+/** To be called within a transaction of the caller, which commits it. */
+export async function eraseRows(
+  sql: ErasingSql,
+  projectId: string,
+  wanted: readonly string[],
+): Promise<ErasedPeople> {
+  // First, so that it waits for a writer's transaction, and a writer waits for this one.
+  await sql.run("UPDATE writer SET last_commit = $1", [erasureNumber()]);
+  const ids = await idsOfPersons(sql, projectId, wanted);
+  const all = new Set([...ids, ...wanted]);
+  await sql.run(`CREATE TEMP TABLE gone (distinct_id ${sql.textType} PRIMARY KEY)`);
+  for (const id of all) await sql.run("INSERT INTO gone VALUES ($1)", [id]);
+  const remove = (table: string, which: string) =>
+    sql.run(`DELETE FROM ${table} WHERE project_id = $1 AND (${which})`, [projectId]);
+  const listed = "(SELECT distinct_id FROM gone)";
+  const links = await remove("person_links", `a IN ${listed} OR b IN ${listed}`);
+  const groupMembers = await remove("group_members", `distinct_id IN ${listed}`);
+  let persons = 0;
+  let largeBytes = 0;
+  for (const id of ids) {
+    const key = [projectId, personUuid(projectId, id)];
+    const which = `project_id = $1 AND uuid = ${sql.uuid("$2")}`;
+    const found = `SELECT property_bytes FROM members WHERE ${which} AND merged_into IS NULL`;
+    for (const [bytes] of await sql.all(found, key)) {
+      persons++;
+      if (Number(bytes) > largeBytesMin) largeBytes += Number(bytes);
+    }
+    await sql.run(`DELETE FROM members WHERE ${which}`, key);
+  }
+  if (persons > 0) await sql.run("UPDATE totals SET persons = persons - $1", [persons]);
+  const less = "UPDATE large_properties SET bytes = bytes - $2 WHERE project_id = $1";
+  if (largeBytes > 0) await sql.run(less, [projectId, largeBytes]);
+  let spikes = 0;
+  for (const id of all) {
+    const key = [projectId, hotIdSubject(id)];
+    spikes += await sql.run("DELETE FROM spikes WHERE project_id = $1 AND subject = $2", key);
+  }
+  const counts = { links, groupMembers, persons, spikes };
+  const rejected =
+    (await remove("rejected", `distinct_id IN ${listed}`)) +
+    (await eraseUnowned(sql, projectId, all));
+  const announcements = await eraseMemory(sql, projectId, all);
+  await sql.run("DROP TABLE gone");
+  return { ids, ...counts, rejected, announcements, remains: [] };
+}
+
+/**
+ * Removes the rejections whose event's id is unknown, and whose text has one of the ids as a whole:
+ * in quotes, or as the end of the text after a colon, alone or as one of "a or b".
+ */
+async function eraseUnowned(
+  sql: ErasingSql,
+  projectId: string,
+  ids: ReadonlySet<string>,
+): Promise<number> {
+  const which = "WHERE project_id = $1 AND distinct_id IS NULL";
+  const rows = await sql.all(`SELECT id, detail FROM rejected ${which}`, [projectId]);
+  const names = [...ids].map((id) => ({ id, quoted: JSON.stringify(id) }));
+  let removed = 0;
+  for (const [row, detail] of rows) {
+    const text = detail as string;
+    const last = text.slice(text.indexOf(": ") + 2);
+    const isNamed = names.some(
+      ({ id, quoted }) =>
+        last === id ||
+        text.includes(quoted) ||
+        (last.includes(" or ") && (last.startsWith(`${id} or `) || last.endsWith(` or ${id}`))),
+    );
+    if (isNamed) removed += await sql.run("DELETE FROM rejected WHERE id = $1", [row!]);
+  }
+  return removed;
+}
+
+/** What spike detection remembers, and what it has not announced yet. */
+async function eraseMemory(
+  sql: ErasingSql,
+  projectId: string,
+  ids: ReadonlySet<string>,
+): Promise<number> {
+  const which = "WHERE project_id = $1";
+  for (const [state] of await sql.all(`SELECT state FROM activity ${which}`, [projectId])) {
+    const without = activityWithout(state as string, ids);
+    if (without !== state)
+      await sql.run(`UPDATE activity SET state = $2 ${which}`, [projectId, without]);
+  }
+  const subjects = new Set([...ids].map(hotIdSubject));
+  let removed = 0;
+  for (const [id, json] of await sql.all("SELECT id, json FROM outbox")) {
+    const news = JSON.parse(json as string) as { project?: unknown; subject?: unknown };
+    if (news.project !== projectId || !subjects.has(String(news.subject))) continue;
+    removed += await sql.run("DELETE FROM outbox WHERE id = $1", [id!]);
+  }
+  return removed;
+}

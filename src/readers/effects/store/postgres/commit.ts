@@ -1,0 +1,229 @@
+// Writes one commit: all of it in one transaction, which begins by putting its number in the place
+// of the last one's. A writer that has not made or read that one writes nothing.
+
+import type { ClientBase } from "pg";
+import { pick, type Table, type Value } from "../../../../platform/base/table.ts";
+import {
+  arrayOf,
+  chunksOf,
+  columnsSql,
+  unnestSql,
+  upsertSql,
+} from "../../../../platform/postgres/arrays.ts";
+import { selectRows } from "../../../../platform/postgres/select-rows.ts";
+import { isTrimDue, rejectedKept, rowsOfProjects } from "../bounds.ts";
+import { FencedError } from "../port.ts";
+import type { FlatCommit } from "../rows/flat-commit.ts";
+import * as tables from "../rows/tables.ts";
+
+const oldest = "first_seen_at_ms = least(old.first_seen_at_ms, excluded.first_seen_at_ms)";
+const sums =
+  "events = old.events + excluded.events, duplicates = old.duplicates + excluded.duplicates";
+
+interface Part {
+  readonly shown: string;
+  /** It begins the transaction. */
+  readonly isFirst: boolean;
+  /** It commits the transaction. */
+  readonly isLast: boolean;
+}
+
+/**
+ * Rejects with a FencedError when `after` is not the last commit. Another error after which the
+ * connection is lost leaves it open whether the commit is there.
+ */
+export async function writeCommit(
+  client: ClientBase,
+  commit: FlatCommit,
+  { shown, isFirst, isLast }: Part,
+): Promise<void> {
+  if (isFirst) await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
+  try {
+    if (isFirst) await writeNumber(client, commit, shown);
+    await writeRows(client, commit);
+    if (isLast) await client.query("COMMIT");
+  } catch (error) {
+    // Where the connection is lost, the server does this by itself.
+    await client.query("ROLLBACK").catch(() => {});
+    throw error;
+  }
+}
+
+async function writeNumber(
+  client: ClientBase,
+  { number, after }: FlatCommit,
+  shown: string,
+): Promise<void> {
+  const { rowCount } = await client.query(
+    "UPDATE writer SET last_commit = $1 WHERE last_commit = $2",
+    [number, after],
+  );
+  if (rowCount === 1) return;
+  throw new FencedError(
+    `commit in PostgreSQL at ${shown}: its last commit is no longer ${after}, the last that this writer knows`,
+  );
+}
+
+async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> {
+  const upsert = (table: Table, values: readonly Value[], other?: string): Promise<void> =>
+    each(client, { table, values, sql: upsertSql(table, unnestSql(table, "new"), other) });
+  await writeBarePersons(client, commit.barePersons);
+  await writePersons(client, commit.newPersons);
+  await writePersons(client, commit.members);
+  await writeMerged(client, commit.mergedMembers);
+  await writeGroups(client, commit.groups);
+  await insert(client, tables.links, commit.links, " ON CONFLICT DO NOTHING");
+  await upsert(tables.groupTypes, commit.groupTypes);
+  await each(client, {
+    table: tables.groupMembers,
+    values: commit.groupMembers,
+    sql: upsertSql(tables.groupMembers, oncePerKey(tables.groupMembers, "min"), oldest),
+  });
+  await upsert(tables.largeProperties, commit.largeProperties);
+  await each(client, {
+    table: tables.usage,
+    values: commit.usage,
+    sql: upsertSql(tables.usage, oncePerKey(tables.usage, "sum"), sums),
+  });
+  await upsert(tables.activeIds, commit.activeIds);
+  await upsert(tables.spikes, commit.spikes);
+  await upsert(tables.activity, commit.activity);
+  await upsert(tables.positions, commit.positions);
+  await removeFromTrails(client, commit.trailRemoved);
+  await upsert(tables.trail, commit.trailAdded);
+  await writeRejected(client, commit.rejected);
+  await append(client, tables.incidents, commit.incidents);
+  await upsert(tables.outbox, commit.outbox);
+}
+
+/** A statement may not write a row twice, so rows of the same key are made one before. */
+function oncePerKey(table: Table, how: "min" | "sum"): string {
+  const { key, columns } = table;
+  const rest = columns
+    .filter((column) => !key.includes(column))
+    .map((column) => `${how}("${column}")::bigint AS "${column}"`);
+  return `(SELECT ${[columnsSql(key), ...rest].join(", ")} FROM ${unnestSql(table, "given")}
+    GROUP BY ${columnsSql(key)}) AS new`;
+}
+
+async function each(
+  client: ClientBase,
+  { table, values, sql }: { table: Table; values: readonly Value[]; sql: string },
+): Promise<void> {
+  for (const arrays of chunksOf(values, table.columns.length)) await client.query(sql, arrays);
+}
+
+/** Those who were there all the same become what they would be if they were new. */
+async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
+  const table = tables.barePersons;
+  const { name, key } = table;
+  const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
+  const columns = [...table.columns, ...Object.keys(constants)];
+  const given = `(SELECT ${[columnsSql(table.columns), ...Object.values(constants)].join(", ")}
+    FROM ${unnestSql(table, "given")}) AS new (${columnsSql(columns)})`;
+  const others = tables.members.columns.filter((column) => !key.includes(column));
+  const reset = others.map((column) => `"${column}" = excluded."${column}"`).join(", ");
+  const sql = `WITH written AS (
+      ${upsertSql({ name, key, columns }, given, reset)}
+      RETURNING old.xmax = 0 AS is_new
+    )
+    UPDATE totals SET persons = persons + (SELECT count(*) FROM written WHERE is_new)`;
+  await each(client, { table, values, sql });
+}
+
+/**
+ * Persons are counted as they come and go, because counting them all takes a scan. Nobody has
+ * locked a row that is new, so its xmax is 0. A merged row never becomes a person again.
+ */
+async function writePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
+  const table = tables.members;
+  const sql = `WITH written AS (
+      ${upsertSql(table, unnestSql(table, "new"))} RETURNING old.xmax = 0 AS is_new
+    )
+    UPDATE totals SET persons = persons + (SELECT count(*) FROM written WHERE is_new)`;
+  await each(client, { table, values, sql });
+}
+
+/** Each old row is looked up by itself: as a join, it may be one with the whole table. */
+async function writeMerged(client: ClientBase, values: readonly Value[]): Promise<void> {
+  const table = tables.mergedMembers;
+  const { name, key } = table;
+  const others = tables.members.columns.filter((column) => !key.includes(column));
+  const reset = others.map((column) => `"${column}" = excluded."${column}"`).join(", ");
+  const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
+    written AS (${upsertSql(table, "new", reset)})
+    UPDATE totals SET persons = persons - (
+      SELECT count(*) FROM new CROSS JOIN LATERAL (
+        SELECT merged_into FROM ${name} AS old
+        WHERE old.project_id = new.project_id AND old.uuid = new.uuid LIMIT 1
+      ) AS before WHERE before.merged_into IS NULL)`;
+  await each(client, { table, values, sql });
+}
+
+async function writeGroups(client: ClientBase, values: readonly Value[]): Promise<void> {
+  const table = tables.groups;
+  const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
+    written AS (${upsertSql(table, "new")} RETURNING old.xmax = 0 AS is_new)
+    UPDATE totals SET groups = groups + (SELECT count(*) FROM written WHERE is_new)`;
+  await each(client, { table, values, sql });
+}
+
+async function removeFromTrails(client: ClientBase, values: readonly Value[]): Promise<void> {
+  const key = pick(tables.trail, ["stream", "sequence"]);
+  const sql = `DELETE FROM position_trail USING ${unnestSql(key, "gone")}
+    WHERE position_trail.stream = gone.stream AND position_trail.sequence = gone.sequence`;
+  for (const arrays of chunksOf(values, key.columns.length)) await client.query(sql, arrays);
+}
+
+/** Keeps the newest of each project, and counts all. */
+async function writeRejected(client: ClientBase, values: readonly Value[]): Promise<void> {
+  await append(client, tables.rejected, values);
+  const added = rowsOfProjects(values, tables.rejected.columns.length);
+  if (added.size === 0) return;
+  const totals = await selectRows(
+    client,
+    `INSERT INTO rejected_totals AS old SELECT * FROM unnest($1::text[], $2::bigint[])
+     ON CONFLICT (project_id) DO UPDATE SET total = old.total + excluded.total
+     RETURNING project_id, total`,
+    [arrayOf([...added.keys()]), arrayOf([...added.values()])],
+  );
+  for (const [projectId, total] of totals) {
+    if (!isTrimDue(total as number, added.get(projectId as string) ?? 0)) continue;
+    // By what is there: an operator may have deleted some, so that the total says nothing of it.
+    await client.query(
+      `DELETE FROM rejected WHERE project_id = $1 AND id <= (
+         SELECT id FROM rejected WHERE project_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`,
+      [projectId, rejectedKept],
+    );
+  }
+}
+
+async function append(client: ClientBase, table: Table, values: readonly Value[]): Promise<void> {
+  if (values.length === 0) return;
+  await insert(client, table, values);
+  await client.query(`UPDATE totals SET ${table.name} = ${table.name} + $1`, [
+    values.length / table.columns.length,
+  ]);
+}
+
+/** In the order given, which their ids then have. */
+async function insert(
+  client: ClientBase,
+  table: Table,
+  values: readonly Value[],
+  unless = "",
+): Promise<void> {
+  const { name, columns } = table;
+  const sql = `INSERT INTO ${name} (${columnsSql(columns)})
+    SELECT ${columnsSql(columns)} FROM ${unnestSql(table, "given", "at")} ORDER BY "at"${unless}`;
+  await each(client, { table, values, sql });
+}
+
+/** Takes what was published out of the outbox. */
+export async function removePublished(
+  client: ClientBase,
+  messageIds: readonly string[],
+): Promise<void> {
+  const sql = "DELETE FROM outbox WHERE message_id = ANY ($1::text[])";
+  await client.query(sql, [arrayOf(messageIds)]);
+}

@@ -1,0 +1,70 @@
+// Removes persons from the schema of the effects, beside a writer or without one, on a connection
+// of its own. Needs no writer's lock: the number of its commit tells the writer.
+
+import type { Client } from "pg";
+import { type PostgresAddress, readAddress } from "../../../../platform/postgres/address.ts";
+import { connect } from "../../../../platform/postgres/connect.ts";
+import { storeErrorOf } from "../../../../platform/postgres/faults.ts";
+import { selectRows } from "../../../../platform/postgres/select-rows.ts";
+import {
+  type ErasedPeople,
+  type ErasingSql,
+  eraseRows,
+  idsOfPersons,
+  type PeopleErasure,
+} from "../erase-rows.ts";
+import { hints } from "./hints.ts";
+import { requireVersion } from "./migrate.ts";
+import { schemaName } from "./schema.ts";
+
+/** It may wait for a writer's transaction, and look through all group members of the project. */
+const statementMsMax = 600_000;
+const name = "penstock erase";
+
+export class PostgresErasure implements PeopleErasure {
+  readonly #address: PostgresAddress;
+
+  /** Throws a StoreError where the URL is none. */
+  constructor({ url }: { readonly url: string }) {
+    this.#address = readAddress(url);
+  }
+
+  idsOf(projectId: string, ids: readonly string[]): Promise<string[]> {
+    return this.#run("read people", (client) => idsOfPersons(sqlOf(client), projectId, ids));
+  }
+
+  erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople> {
+    return this.#run("erase people", async (client) => {
+      await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
+      const erased = await eraseRows(sqlOf(client), projectId, ids);
+      await client.query("COMMIT");
+      const { shown } = this.#address;
+      const remains = `dead rows in PostgreSQL at ${shown}, until a VACUUM; its log of changes, until it is recycled`;
+      return { ...erased, remains: [remains] };
+    });
+  }
+
+  async #run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
+    const { shown } = this.#address;
+    let client: Client | undefined;
+    try {
+      client = await connect(this.#address, { name, statementMsMax, schema: schemaName });
+      await requireVersion(client, shown);
+      return await work(client);
+    } catch (error) {
+      throw storeErrorOf(error, { doing, shown, hints });
+    } finally {
+      // What was begun and is not committed is undone with the connection.
+      await client?.end().catch(() => {});
+    }
+  }
+}
+
+function sqlOf(client: Client): ErasingSql {
+  return {
+    textType: 'text COLLATE "C"',
+    uuid: (parameter) => `${parameter}::uuid`,
+    run: async (sql, values = []) => (await client.query(sql, [...values])).rowCount ?? 0,
+    all: (sql, values = []) => selectRows(client, sql, [...values]),
+  };
+}

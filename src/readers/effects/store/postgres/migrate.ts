@@ -1,0 +1,69 @@
+// Brings the tables up to date, for the one writer, and tells a reader whether they are what this
+// release reads. All of it or nothing.
+
+import type { ClientBase } from "pg";
+import { StoreError } from "../../../../platform/base/store-error.ts";
+import { schemaName, steps } from "./schema.ts";
+
+/** Only with the writer's lock. Rejects with a StoreError where a newer release was here. */
+export async function bringUpToDate(
+  client: ClientBase,
+  shown: string,
+  schema = schemaName,
+): Promise<void> {
+  const version = await versionOf(client, schema);
+  if (version === steps.length) return;
+  if (version > steps.length) throw new StoreError(otherVersion(version, shown));
+  await client.query("BEGIN");
+  try {
+    // Where the schema is there, nobody needs the right to make it.
+    if (!(await hasSchema(client, schema))) await client.query(`CREATE SCHEMA ${schema}`);
+    await client.query("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)");
+    for (const step of steps.slice(version)) await client.query(step);
+    await client.query("DELETE FROM schema_version");
+    await client.query("INSERT INTO schema_version VALUES ($1)", [steps.length]);
+    await client.query("COMMIT");
+  } catch (error) {
+    await client.query("ROLLBACK").catch(() => {});
+    throw error;
+  }
+}
+
+/** Rejects with a StoreError where the tables are not those that this release reads. */
+export async function requireVersion(client: ClientBase, shown: string): Promise<void> {
+  const version = await versionOf(client);
+  if (version !== steps.length) throw new StoreError(otherVersion(version, shown));
+}
+
+/** 0: there are no tables. */
+async function versionOf(client: ClientBase, schema = schemaName): Promise<number> {
+  const table = await client.query({
+    text: "SELECT to_regclass($1) IS NOT NULL",
+    values: [`${schema}.schema_version`],
+    rowMode: "array",
+  });
+  if (table.rows[0]?.[0] !== 1) return 0;
+  const { rows } = await client.query<[number | null]>({
+    text: "SELECT max(version) FROM schema_version",
+    rowMode: "array",
+  });
+  return rows[0]?.[0] ?? 0;
+}
+
+export async function hasSchema(client: ClientBase, schema: string): Promise<boolean> {
+  const { rows } = await client.query<[number]>({
+    text: "SELECT to_regnamespace($1) IS NOT NULL",
+    values: [schema],
+    rowMode: "array",
+  });
+  return rows[0]?.[0] === 1;
+}
+
+function otherVersion(version: number, shown: string): string {
+  const at = `read PostgreSQL at ${shown}`;
+  if (version === 0)
+    return `${at}: the tables are not there: \`penstock effects\` makes them when it starts`;
+  return version > steps.length
+    ? `${at}: its tables are of version ${version}, and this release knows ${steps.length}: run a newer release`
+    : `${at}: its tables are of version ${version}, and this release reads ${steps.length}: run \`penstock effects\` of this release first`;
+}

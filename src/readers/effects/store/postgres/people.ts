@@ -1,0 +1,118 @@
+// Questions about people, within a transaction of the caller's. A person is the row at the end of
+// the pointers; whose ids are his is found the other way round. The pointers make a tree of a few
+// steps, whatever the number of ids.
+
+import type { ClientBase } from "pg";
+import { isUuid } from "../../../../platform/base/forms.ts";
+import type { Row } from "../../../../platform/base/table.ts";
+import { columnsSql, selectSql } from "../../../../platform/postgres/arrays.ts";
+import { selectRows } from "../../../../platform/postgres/select-rows.ts";
+import { linksMax, linksReadMax } from "../bounds.ts";
+import { idBytes, type Link, type Page, type PageOf, type Person } from "../port.ts";
+import {
+  firstIdOf,
+  idsTotalOf,
+  memberAt,
+  personOf,
+  shownIdsMax,
+  shownLinkOf,
+} from "../rows/read-rows.ts";
+import * as tables from "../rows/tables.ts";
+import { cutPage, pageRows } from "./pages.ts";
+
+/** The uuids of all members of the person whose row has the uuid $2. */
+const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
+    SELECT $2::uuid
+    UNION ALL
+    SELECT m.uuid FROM tree JOIN members AS m ON m.project_id = $1 AND m.merged_into = tree.uuid
+  ), ids AS (
+    SELECT m.distinct_id, m.uuid, m.first_ms, m.first_rank FROM tree
+    JOIN members AS m ON m.project_id = $1 AND m.uuid = tree.uuid
+  )`;
+
+// A circle, which only somebody else can have made, comes to its end: UNION has each row once.
+const personRowSql = `WITH RECURSIVE up (uuid, merged_into) AS (
+    SELECT uuid, merged_into FROM members WHERE project_id = $1 AND uuid = $2::uuid
+    UNION
+    SELECT m.uuid, m.merged_into FROM up
+    JOIN members AS m ON m.project_id = $1 AND m.uuid = up.merged_into
+  )
+  ${selectSql(tables.members)}
+  WHERE project_id = $1 AND uuid = (SELECT uuid FROM up WHERE merged_into IS NULL)`;
+
+const linkColumns = columnsSql(tables.shownLinks.columns);
+const placeColumns = columnsSql(tables.placeColumns);
+const linksSql = `${membersOfPerson}
+  SELECT ${linkColumns} FROM (
+    (SELECT ${linkColumns}, ${placeColumns} FROM ids
+     JOIN person_links AS l ON l.project_id = $1 AND l.a = ids.distinct_id LIMIT $4)
+    UNION
+    (SELECT ${linkColumns}, ${placeColumns} FROM ids
+     JOIN person_links AS l ON l.project_id = $1 AND l.b = ids.distinct_id LIMIT $4)
+  ) AS links ORDER BY at_ms, ${placeColumns} LIMIT $3`;
+
+export async function personByUuid(
+  client: ClientBase,
+  projectId: string,
+  uuid: string,
+): Promise<Person | undefined> {
+  const row = await personRow(client, projectId, uuid);
+  return row && (await shownPerson(client, projectId, row));
+}
+
+export async function personsPage(
+  client: ClientBase,
+  projectId: string,
+  { after, limit, bytesMax }: Page,
+): Promise<PageOf<Person>> {
+  if (after !== undefined && !isUuid(after)) return { results: [], next: undefined };
+  const where = "project_id = $1 AND merged_into IS NULL";
+  const query = { table: tables.members, where, key: "uuid", projectId, values: [] };
+  const rows = pageRows(client, query, { after, limit, bytesMax });
+  return await cutPage(rows, { limit, bytesMax }, async (row) => {
+    const person = await shownPerson(client, projectId, row);
+    const bytes = person.propertiesJson.length + idBytes * person.distinctIdsTotal;
+    return { result: person, bytes, key: row[memberAt.uuid] as string };
+  });
+}
+
+/** Undefined: no such person. */
+export async function linksOf(
+  client: ClientBase,
+  projectId: string,
+  uuid: string,
+): Promise<Link[] | undefined> {
+  const row = await personRow(client, projectId, uuid);
+  if (row === undefined) return undefined;
+  const values = [projectId, row[memberAt.uuid] ?? null, linksMax, linksReadMax];
+  const rows = await selectRows(client, linksSql, values);
+  return rows.map(shownLinkOf);
+}
+
+/** The row of the person that this uuid answers for. */
+async function personRow(
+  client: ClientBase,
+  projectId: string,
+  uuid: string,
+): Promise<Row | undefined> {
+  // PostgreSQL takes other forms for a uuid too, which were never shown.
+  if (!isUuid(uuid)) return undefined;
+  return (await selectRows(client, personRowSql, [projectId, uuid]))[0];
+}
+
+async function shownPerson(client: ClientBase, projectId: string, row: Row): Promise<Person> {
+  if (idsTotalOf(row) <= 1) return personOf(row, []);
+  const uuid = row[memberAt.uuid] as string;
+  return personOf(row, await firstIds(client, [projectId, uuid, firstIdOf(row)]));
+}
+
+/** The first one, and those first seen after it. */
+async function firstIds(
+  client: ClientBase,
+  person: readonly [projectId: string, uuid: string, firstId: string],
+): Promise<{ id: string; uuid: string }[]> {
+  const sql = `${membersOfPerson} SELECT distinct_id, uuid FROM ids
+    ORDER BY distinct_id <> $3, first_ms, first_rank, distinct_id LIMIT $4`;
+  const rows = await selectRows(client, sql, [...person, shownIdsMax + 1]);
+  return rows.map(([id, uuid]) => ({ id: id as string, uuid: uuid as string }));
+}

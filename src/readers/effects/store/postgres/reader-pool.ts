@@ -1,0 +1,162 @@
+// The readers' connections: a few, made when they are needed and ended when nobody has asked for a
+// while. Each answer comes out of one transaction that only reads, so it is of one moment.
+
+import { type Client, type ClientBase, Pool } from "pg";
+import { pauseUntilAborted } from "../../../../platform/base/retry.ts";
+import type { Value } from "../../../../platform/base/table.ts";
+import type { PostgresAddress } from "../../../../platform/postgres/address.ts";
+import {
+  closeMsMax,
+  connect,
+  destroy,
+  prepare,
+  triedConfig,
+} from "../../../../platform/postgres/connect.ts";
+import { leavesConnection, storeErrorOf } from "../../../../platform/postgres/faults.ts";
+import { keepAliveSql } from "../../../../platform/postgres/keep-alive.ts";
+import { selectRows } from "../../../../platform/postgres/select-rows.ts";
+import { hints } from "./hints.ts";
+import { requireVersion } from "./migrate.ts";
+import { schemaName } from "./schema.ts";
+
+const connectionsMax = 4;
+const idleMs = 30_000;
+const statementMsMax = 30_000;
+/** The dump's first rows take a sort of all persons. */
+const longStatementMsDefault = 600_000;
+const [name, schema] = ["penstock effects reader", schemaName];
+const shortReads = { name, schema, statementMsMax };
+const beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+interface BatchQuery<Item> {
+  readonly sql: string;
+  /** So many rows make a batch. */
+  readonly rowsMax: number;
+  readonly itemsOf: (rows: Value[][], client: ClientBase) => Promise<readonly Item[]>;
+}
+
+export class ReaderPool {
+  readonly #address: PostgresAddress;
+  readonly #longStatementMsMax: number;
+  #pool: Promise<Pool> | undefined;
+  readonly #clients = new Set<ClientBase>();
+
+  constructor(address: PostgresAddress, longStatementMsMax = longStatementMsDefault) {
+    this.#address = address;
+    this.#longStatementMsMax = longStatementMsMax;
+  }
+
+  /** Does `work` in a transaction. Rejects with a StoreError. */
+  async read<Result>(work: (client: ClientBase) => Promise<Result>): Promise<Result> {
+    try {
+      const client = await (await this.#made()).connect();
+      let fault: unknown;
+      try {
+        return await inSnapshot(client, work);
+      } catch (error) {
+        fault = error;
+        throw error;
+      } finally {
+        client.release(fault !== undefined && !leavesConnection(fault));
+      }
+    } catch (error) {
+      throw storeErrorOf(error, { doing: "read", shown: this.#address.shown, hints });
+    }
+  }
+
+  /**
+   * The rows of one query after another, batch by batch: on a connection of their own, and all in
+   * one transaction. Whoever asks may take its time: `verify` makes a database meanwhile.
+   */
+  async *batches<Item>(queries: readonly BatchQuery<Item>[]): AsyncGenerator<Item> {
+    let client: Client | undefined;
+    try {
+      client = await this.#longClient();
+      for (const { sql, rowsMax, itemsOf } of queries) {
+        await client.query(`DECLARE batches NO SCROLL CURSOR FOR ${sql}`);
+        const fetch = { text: `FETCH ${rowsMax} FROM batches`, rowMode: "array" } as const;
+        for (;;) {
+          const { rows } = await client.query<Value[]>(fetch);
+          if (rows.length === 0) break;
+          yield* await itemsOf(rows, client);
+        }
+        await client.query("CLOSE batches");
+      }
+    } catch (error) {
+      throw storeErrorOf(error, { doing: "read", shown: this.#address.shown, hints });
+    } finally {
+      await client?.end().catch(() => {});
+    }
+  }
+
+  #made(): Promise<Pool> {
+    this.#pool ??= this.#newPool().catch((error: unknown) => {
+      this.#pool = undefined;
+      throw error;
+    });
+    return this.#pool;
+  }
+
+  async #newPool(): Promise<Pool> {
+    const { shown } = this.#address;
+    const pool = new Pool({
+      ...(await triedConfig(this.#address, shortReads)),
+      max: connectionsMax,
+      idleTimeoutMillis: idleMs,
+      // A command that has its answer ends.
+      allowExitOnIdle: true,
+      async onConnect(client) {
+        await prepare(client, shortReads);
+        await requireVersion(client, shown);
+      },
+    });
+    // A connection that is lost while nobody uses it is made anew when it is needed.
+    pool.on("error", () => {});
+    pool.on("connect", (client) => {
+      this.#clients.add(client);
+      // One that is lost while it is in use fails what is asked; unheard it would end the process.
+      client.on("error", () => {});
+    });
+    pool.on("remove", (client) => void this.#clients.delete(client));
+    return pool;
+  }
+
+  async #longClient(): Promise<Client> {
+    const client = await connect(this.#address, {
+      ...{ name, schema, statementMsMax: this.#longStatementMsMax, idleMsMax: 0 },
+    });
+    try {
+      await selectRows(client, keepAliveSql);
+      await requireVersion(client, this.#address.shown);
+      await client.query(beginSnapshot);
+      return client;
+    } catch (error) {
+      await client.end().catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Waits for reads under way, but not for a server that does not answer. */
+  async close(): Promise<void> {
+    const pool = this.#pool;
+    this.#pool = undefined;
+    const ended = pool?.then((made) => made.end()).catch(() => {});
+    const late = new AbortController();
+    await Promise.race([ended, pauseUntilAborted(closeMsMax, late.signal)]);
+    late.abort();
+    for (const client of this.#clients) destroy(client);
+  }
+}
+
+async function inSnapshot<Result>(
+  client: ClientBase,
+  work: (client: ClientBase) => Promise<Result>,
+): Promise<Result> {
+  await client.query(beginSnapshot);
+  try {
+    return await work(client);
+  } finally {
+    // Where the connection is lost, there is nothing left to end.
+    await client.query("ROLLBACK").catch(() => {});
+  }
+}

@@ -1,0 +1,207 @@
+// The port's reader on PostgreSQL. Also for a process beside the writer's, such as a command: it
+// takes no lock, and makes no tables.
+
+import type { ClientBase } from "pg";
+import type { Row, Value } from "../../../../platform/base/table.ts";
+import { readAddress } from "../../../../platform/postgres/address.ts";
+import { selectSql } from "../../../../platform/postgres/arrays.ts";
+import { selectRows } from "../../../../platform/postgres/select-rows.ts";
+import { personUuid } from "../../people/person-uuid.ts";
+import type { IncidentRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
+import type { DumpKind } from "../dump.ts";
+import { installationSql } from "../installation.ts";
+import {
+  type AppliedStream,
+  type EffectsReader,
+  type Group,
+  type GroupName,
+  type Link,
+  type Page,
+  type PageOf,
+  type Person,
+  type ProjectIds,
+  type ReachedStream,
+  type StreamMessage,
+  type Totals,
+  type UsageDay,
+  usageRowsMax,
+  type Versioned,
+} from "../port.ts";
+import { projectsSql } from "../projects-sql.ts";
+import {
+  activeDayOf,
+  appliedStreamOf,
+  incidentOf,
+  rejectedOf,
+  shownGroupOf,
+  spikeOf,
+  usageDayOf,
+} from "../rows/read-rows.ts";
+import * as tables from "../rows/tables.ts";
+import { spikePage, spikesBegin } from "../spike-page.ts";
+import { dumpLines } from "./dump-lines.ts";
+import { cutPage, pageRows } from "./pages.ts";
+import { linksOf, personByUuid, personsPage } from "./people.ts";
+import { reachedIn, uuidsIn } from "./person-uuids.ts";
+import { readPositions } from "./positions.ts";
+import { ReaderPool } from "./reader-pool.ts";
+import { holdersSql } from "./session.ts";
+
+interface Days {
+  readonly from: string;
+  readonly to: string;
+}
+
+const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT $1`;
+
+export class PostgresReader implements EffectsReader {
+  readonly #pool: ReaderPool;
+
+  /**
+   * `longStatementMsMax`: how long the server works for each part of a dump. Throws a StoreError
+   * where the URL is none. Connects with the first question.
+   */
+  constructor({ url, longStatementMsMax }: { url: string; longStatementMsMax?: number }) {
+    this.#pool = new ReaderPool(readAddress(url), longStatementMsMax);
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+
+  personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined> {
+    return this.personByUuid(projectId, personUuid(projectId, distinctId));
+  }
+
+  personByUuid(projectId: string, uuid: string): Promise<Person | undefined> {
+    return this.#pool.read((client) => personByUuid(client, projectId, uuid));
+  }
+
+  persons(projectId: string, page: Page): Promise<PageOf<Person>> {
+    return this.#pool.read((client) => personsPage(client, projectId, page));
+  }
+
+  links(projectId: string, uuid: string): Promise<readonly Link[] | undefined> {
+    return this.#pool.read((client) => linksOf(client, projectId, uuid));
+  }
+
+  async group({ projectId, type, key }: GroupName): Promise<Group | undefined> {
+    const sql = `${selectSql(tables.shownGroups)}
+      WHERE project_id = $1 AND type = $2 AND key = $3`;
+    const [row] = await this.#all(sql, projectId, type, key);
+    return row && shownGroupOf(row);
+  }
+
+  groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>> {
+    return this.#pool.read((client) => groupsPage(client, [projectId, type], page));
+  }
+
+  async groupTypes(projectId: string): Promise<readonly string[]> {
+    const sql = "SELECT type FROM group_types WHERE project_id = $1 ORDER BY type";
+    return (await this.#all(sql, projectId)).map(([type]) => type as string);
+  }
+
+  async usage(projectId: string, { from, to }: Days): Promise<readonly UsageDay[]> {
+    const sql = `${selectSql(tables.usageDays)}
+      WHERE project_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day, lane, class LIMIT $4`;
+    return (await this.#all(sql, projectId, from, to, usageRowsMax)).map(usageDayOf);
+  }
+
+  async activePeople(
+    projectId: string,
+    { from, to }: Days,
+  ): Promise<readonly { day: string; estimate: number }[]> {
+    const sql = `${selectSql(tables.activeDays)}
+      WHERE project_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day`;
+    return (await this.#all(sql, projectId, from, to)).map(activeDayOf);
+  }
+
+  async spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>> {
+    const sql = `${selectSql(tables.spikes)}
+      WHERE project_id = $1 AND (started_at_ms, subject) > ($2, $3)
+      ORDER BY started_at_ms, subject LIMIT $4`;
+    const begin = spikesBegin(fromMs, page);
+    return spikePage(
+      (await this.#all(sql, projectId, ...begin, page.limit + 1)).map(spikeOf),
+      page,
+    );
+  }
+
+  async rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]> {
+    const where = projectId === undefined ? "" : "WHERE project_id = $2";
+    const sql = `${selectSql(tables.rejected)} ${where} ORDER BY id DESC LIMIT $1`;
+    const values = projectId === undefined ? [limit] : [limit, projectId];
+    return (await this.#all(sql, ...values)).map(rejectedOf);
+  }
+
+  async incidents(limit: number): Promise<readonly IncidentRow[]> {
+    return (await this.#all(newestIncidentsSql, limit)).map(incidentOf);
+  }
+
+  positions(): Promise<readonly Position[]> {
+    return this.#pool.read(readPositions);
+  }
+
+  async installation(): Promise<string | undefined> {
+    const [row] = await this.#all(installationSql);
+    return row?.[0] as string | undefined;
+  }
+
+  async applied(): Promise<readonly AppliedStream[]> {
+    const sql = `${selectSql(tables.appliedStreams)} ORDER BY stream`;
+    return (await this.#all(sql)).map(appliedStreamOf);
+  }
+
+  reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>> {
+    return this.#versioned((client) => reachedIn(client, messages));
+  }
+
+  personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>> {
+    return this.#versioned((client) => uuidsIn(client, ids));
+  }
+
+  async totals(): Promise<Totals> {
+    const sql = `SELECT persons, groups,
+      (SELECT count(*) FROM spikes WHERE ended_at_ms IS NULL), rejected, incidents FROM totals`;
+    const [row = []] = (await this.#all(sql)) as readonly (readonly number[])[];
+    const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = row;
+    return { persons, groups, openSpikes, rejected, incidents };
+  }
+
+  async projects(): Promise<readonly string[]> {
+    return (await this.#all(projectsSql)).map(([id]) => id as string);
+  }
+
+  async hasWriter(): Promise<boolean> {
+    return (await this.#all(holdersSql)).length > 0;
+  }
+
+  dump(kind: DumpKind = "all"): AsyncIterable<string> {
+    return dumpLines(this.#pool, kind);
+  }
+
+  #versioned<Answer>(work: (client: ClientBase) => Promise<Answer>): Promise<Versioned<Answer>> {
+    return this.#pool.read(async (client) => {
+      const [row] = await selectRows(client, "SELECT last_commit FROM writer");
+      return { version: String(row?.[0]), answer: await work(client) };
+    });
+  }
+
+  #all(sql: string, ...values: Value[]): Promise<Row[]> {
+    return this.#pool.read((client) => selectRows(client, sql, values));
+  }
+}
+
+async function groupsPage(
+  client: ClientBase,
+  [projectId, type]: readonly [string, string],
+  { after, limit, bytesMax }: Page,
+): Promise<PageOf<Group>> {
+  const where = "project_id = $1 AND type = $4";
+  const query = { table: tables.shownGroups, where, key: "key", projectId, values: [type] };
+  const rows = pageRows(client, query, { after, limit, bytesMax });
+  return await cutPage(rows, { limit, bytesMax }, async (row) => {
+    const group = shownGroupOf(row);
+    return { result: group, bytes: group.propertiesJson.length, key: group.key };
+  });
+}

@@ -1,0 +1,161 @@
+// The writer's one connection: it holds the writer's lock, and is made anew when it is lost. What
+// is asked at the same time is done one after another, each alone. A lock that an earlier
+// connection of this very session left behind is taken from it; another writer's is not.
+
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Client } from "pg";
+import { pauseUntilAborted } from "../../../../platform/base/retry.ts";
+import { StoreError } from "../../../../platform/base/store-error.ts";
+import type { PostgresAddress } from "../../../../platform/postgres/address.ts";
+import { closeMsMax, connect, destroy } from "../../../../platform/postgres/connect.ts";
+import { requireUtf8 } from "../../../../platform/postgres/encoding.ts";
+import { leavesConnection, storeErrorOf } from "../../../../platform/postgres/faults.ts";
+import { selectRows } from "../../../../platform/postgres/select-rows.ts";
+import { FencedError } from "../port.ts";
+import { hints } from "./hints.ts";
+import { bringUpToDate } from "./migrate.ts";
+import { schemaName } from "./schema.ts";
+
+/** Advisory locks belong to a database, and go with the connection. Two numbers, freely chosen. */
+const [lockClass, lockObject] = [1_885_695_603, 1];
+const lockNumbers = `${lockClass}, ${lockObject}`;
+export const holdersSql = `SELECT pid, application_name, host(client_addr) FROM pg_locks
+  LEFT JOIN pg_stat_activity USING (pid)
+  WHERE granted AND locktype = 'advisory' AND classid = ${lockClass} AND objid = ${lockObject}
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+export const holdsLockSql = `SELECT EXISTS (SELECT FROM pg_locks WHERE granted
+  AND pid = pg_backend_pid() AND locktype = 'advisory'
+  AND classid = ${lockClass} AND objid = ${lockObject})`;
+/** The server takes a moment to see that a writer was killed, whose successor starts at once. */
+const graceMs = 1_000;
+const pauseMs = 20;
+/** The server asks so often whether the client of a long statement is there: it can from 14 on. */
+const checkSql = `SELECT set_config(name, '250', false) FROM pg_settings
+  WHERE name = 'client_connection_check_interval'`;
+/** A batch of a full cache; also how long an answer is waited for. */
+const statementMsMax = 120_000;
+
+export class WriterSession {
+  readonly #address: PostgresAddress;
+  readonly #schema: string;
+  #isNew: boolean;
+  /** By this name an earlier connection is told from another writer's. */
+  readonly #name = `penstock effects ${randomUUID().slice(0, 8)}`;
+  #client: Client | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+  /** A connection that is there only now is of no use any more. */
+  #isGivenUp = false;
+
+  /** `isNew`: what an earlier session has left in the schema is dropped first. */
+  constructor(address: PostgresAddress, { schema = schemaName, isNew = false } = {}) {
+    this.#address = address;
+    this.#schema = schema;
+    this.#isNew = isNew;
+  }
+
+  /**
+   * Does `work` alone on the connection. Rejects with a StoreError, or a FencedError of `work`.
+   * After a fault of the connection the next call makes a new one.
+   */
+  run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
+    const result = this.#last.then(() => this.#runAlone(doing, work));
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  /**
+   * Waits for what is under way, and gives the lock back. Of a server that does not answer it lets
+   * go: the server then sees that the connection is gone, and with it the lock.
+   */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const late = new AbortController();
+    await Promise.race([this.#giveBack(), pauseUntilAborted(closeMsMax, late.signal)]);
+    late.abort();
+    this.#isGivenUp = true;
+    this.#letGo();
+  }
+
+  async #giveBack(): Promise<void> {
+    await this.#last;
+    const client = this.#client;
+    if (client === undefined) return;
+    // The server ends the connection a moment later than the client. One that is away has let go of
+    // the lock already.
+    await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
+    await client.end().catch(() => {});
+  }
+
+  async #runAlone<Result>(
+    doing: string,
+    work: (client: Client) => Promise<Result>,
+  ): Promise<Result> {
+    if (this.#isClosed) throw new StoreError(`${doing} in PostgreSQL: the store is closed`);
+    try {
+      this.#client ??= await this.#newClient();
+      if (this.#isGivenUp) throw new Error("the store was closed meanwhile");
+      return await work(this.#client);
+    } catch (error) {
+      if (error instanceof FencedError) throw error;
+      if (!leavesConnection(error)) this.#letGo();
+      throw storeErrorOf(error, { doing, shown: this.#address.shown, hints });
+    }
+  }
+
+  #letGo(): void {
+    const client = this.#client;
+    this.#client = undefined;
+    if (client !== undefined) destroy(client);
+  }
+
+  async #newClient(): Promise<Client> {
+    const client = await connect(this.#address, {
+      ...{ name: this.#name, statementMsMax, schema: this.#schema },
+    });
+    client.on("error", () => {
+      if (this.#client === client) this.#letGo();
+    });
+    try {
+      await requireUtf8(client, this.#address.shown);
+      await selectRows(client, checkSql);
+      await this.#takeLock(client);
+      if (this.#isNew) await client.query(`DROP SCHEMA IF EXISTS ${this.#schema} CASCADE`);
+      await bringUpToDate(client, this.#address.shown, this.#schema);
+      this.#isNew = false;
+      return client;
+    } catch (error) {
+      destroy(client);
+      throw error;
+    }
+  }
+
+  async #takeLock(client: Client): Promise<void> {
+    const deadline = performance.now() + graceMs;
+    for (;;) {
+      const [row] = await selectRows(client, `SELECT pg_try_advisory_lock(${lockNumbers})`);
+      if (row?.[0] === 1) return;
+      const holder = await this.#otherHolder(client);
+      if (holder !== undefined && performance.now() > deadline)
+        throw new StoreError(
+          `open PostgreSQL at ${this.#address.shown}: another \`penstock effects\` writes to it (${holder}): end that one, or name another PENSTOCK_EFFECTS_URL`,
+        );
+      await delay(pauseMs);
+    }
+  }
+
+  /**
+   * Who has the lock, if it is not this session: the server may not have seen yet that its earlier
+   * connection is gone, and may still commit what was sent on it. That connection is ended.
+   */
+  async #otherHolder(client: Client): Promise<string | undefined> {
+    const rows = await selectRows(client, holdersSql);
+    for (const [pid, name, host] of rows) {
+      if (name !== this.#name)
+        return `server process ${pid}${host === null ? "" : `, connected from ${host}`}`;
+      await selectRows(client, "SELECT pg_terminate_backend($1)", [pid ?? null]);
+    }
+    return undefined;
+  }
+}

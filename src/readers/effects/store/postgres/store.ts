@@ -1,0 +1,300 @@
+// The port on PostgreSQL: a server of the operator's. One connection writes, and holds the writer's
+// lock; readers have a few of their own. After a commit that was rejected with anything but a
+// FencedError nobody knows whether it is there: the caller forgets what it has in memory and asks
+// for the last commit.
+
+import type { ClientBase } from "pg";
+import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
+import { pick, type Row, type Table, type Value } from "../../../../platform/base/table.ts";
+import { type PostgresAddress, readAddress } from "../../../../platform/postgres/address.ts";
+import { arrayOf, columnsSql, selectSql, unnestSql } from "../../../../platform/postgres/arrays.ts";
+import { selectRows } from "../../../../platform/postgres/select-rows.ts";
+import { personUuid } from "../../people/person-uuid.ts";
+import type {
+  ActiveIdsRow,
+  ActivityRow,
+  Commit,
+  GroupRow,
+  LargePropertiesRow,
+  MemberRow,
+  Position,
+  StoredOutboxRow,
+} from "../../types.ts";
+import { lookupBytesMax, trimOutboxSql } from "../bounds.ts";
+import { bindSql } from "../installation.ts";
+import type { EffectsStore, GroupName } from "../port.ts";
+import { flatCommit } from "../rows/flat-commit.ts";
+import { piecesOf } from "../rows/pieces.ts";
+import {
+  activeIdsOf,
+  activityOf,
+  groupRowOf,
+  groupTypeOf,
+  largePropertiesOf,
+  memberAt,
+  memberRowOf,
+  outboxRowOf,
+} from "../rows/read-rows.ts";
+import * as tables from "../rows/tables.ts";
+import { removePublished, writeCommit } from "./commit.ts";
+import { hasSchema } from "./migrate.ts";
+import { readPositions } from "./positions.ts";
+import { PostgresReader } from "./reader.ts";
+import { rebuiltSchemaName, schemaName } from "./schema.ts";
+import { holdsLockSql, WriterSession } from "./session.ts";
+
+/** Rows of a kind that one statement has: those of some milliseconds. */
+const pieceRowsMax = 2_000;
+const remedyOfDamage =
+  "put a backup of it back; without one, drop the schema penstock_effects and start again: what the streams still hold is applied anew, and what older events did is lost";
+const tooLarge = "look up rows: their properties are too large";
+
+export class PostgresStore implements EffectsStore {
+  readonly reader: PostgresReader;
+  readonly #address: PostgresAddress;
+  readonly #session: WriterSession;
+  /** The commit of which parts are written, and the connection whose transaction that is. */
+  #begun: { readonly of: ClientBase; readonly number: number } | undefined;
+  /** The trails as they are stored, as far as this connection has read or written them. */
+  #trails:
+    | { readonly of: ClientBase; readonly byStream: Map<string, Position["trail"]> }
+    | undefined;
+
+  /**
+   * `url`: `postgres://…`. Throws a StoreError where it is none. Connects with the first call.
+   * `isRebuilt`: in a new schema of its own, until `takePlace`. The lock is that of the database.
+   */
+  constructor({ url, isRebuilt = false }: { readonly url: string; readonly isRebuilt?: boolean }) {
+    this.#address = readAddress(url);
+    const schema = isRebuilt ? rebuiltSchemaName : schemaName;
+    this.#session = new WriterSession(this.#address, { schema, isNew: isRebuilt });
+    this.reader = new PostgresReader({ url });
+  }
+
+  /**
+   * Gives the rebuilt tables the name of the others, all or nothing, and returns the name that those
+   * have from then on.
+   */
+  takePlace(): Promise<string> {
+    return this.#session.run("replace the schema", async (client) => {
+      let kept = `${schemaName}_before_rebuild`;
+      for (let nth = 2; await hasSchema(client, kept); nth++)
+        kept = `${schemaName}_before_rebuild_${nth}`;
+      await client.query("BEGIN");
+      try {
+        await client.query(`ALTER SCHEMA ${schemaName} RENAME TO ${kept}`);
+        await client.query(`ALTER SCHEMA ${rebuiltSchemaName} RENAME TO ${schemaName}`);
+        await client.query("COMMIT");
+      } catch (error) {
+        await client.query("ROLLBACK").catch(() => {});
+        throw error;
+      }
+      return kept;
+    });
+  }
+
+  /** Drops what was rebuilt and does not take the place. */
+  dropRebuilt(): Promise<void> {
+    return this.#session.run("drop the rebuilt schema", async (client) => {
+      await client.query(`DROP SCHEMA IF EXISTS ${rebuiltSchemaName} CASCADE`);
+    });
+  }
+
+  async open(): Promise<void> {
+    await this.#session.run("open", async () => {});
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.reader.close(), this.#session.close()]);
+  }
+
+  /** Whoever is connected has it; where it cannot be had, the call is rejected. */
+  holdsLock(): Promise<boolean> {
+    return this.#session.run("look for the writer's lock", async (client) => {
+      const [row] = await selectRows(client, holdsLockSql);
+      return row?.[0] === 1;
+    });
+  }
+
+  bindTo(prefix: string): Promise<void> {
+    return this.#session.run("note the installation", async (client) => {
+      await client.query(bindSql("$1::text"), [prefix]);
+    });
+  }
+
+  lastCommit(): Promise<number> {
+    return this.#session.run("read the last commit", async (client) => {
+      await this.#undo(client);
+      const [row] = await selectRows(client, "SELECT last_commit FROM writer");
+      return row?.[0] as number;
+    });
+  }
+
+  positions(): Promise<readonly Position[]> {
+    return this.#session.run("read positions", async (client) => {
+      const positions = await readPositions(client);
+      this.#trails = { of: client, byStream: trailsOf(positions) };
+      return positions;
+    });
+  }
+
+  async members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]> {
+    // Each row by itself: `uuid = ANY` may become a way through all rows of the project.
+    const sql = `SELECT ${boundedSql(tables.members, "found.")}
+      FROM unnest($2::uuid[]) AS wanted (uuid) CROSS JOIN LATERAL (
+        ${selectSql(tables.members)}
+        WHERE project_id = $1 AND uuid = wanted.uuid LIMIT 1
+      ) AS found`;
+    const rows = await this.#session.run("read members", async (client) => {
+      const found = new Map<string, Value[]>();
+      let bytes = 0;
+      let wanted = [...new Set(distinctIds.map((id) => personUuid(projectId, id)))].sort();
+      while (wanted.length > 0) {
+        const rows = await selectRows(client, sql, [projectId, arrayOf(wanted)]);
+        bytes += bytesOf(rows);
+        if (bytes > lookupBytesMax) return undefined;
+        for (const row of rows) found.set(row[memberAt.uuid] as string, [...row]);
+        const next = rows
+          .map((row) => row[memberAt.merged_into] as string | null)
+          .filter((uuid) => uuid !== null);
+        wanted = [...new Set(next)].filter((uuid) => !found.has(uuid)).sort();
+      }
+      return [...found.values()].map((row) => {
+        const mergedInto = row[memberAt.merged_into] as string | null;
+        if (mergedInto !== null)
+          row[memberAt.merged_into] = this.#idOf(found.get(mergedInto), mergedInto);
+        return memberRowOf(row);
+      });
+    });
+    if (rows === undefined) throw new TooLargeError(tooLarge);
+    return rows;
+  }
+
+  #idOf(row: Row | undefined, uuid: string): Value {
+    const id = row?.[memberAt.distinct_id];
+    if (id !== undefined) return id;
+    throw new StoreError(
+      `read PostgreSQL at ${this.#address.shown}: it is damaged: no row for ${uuid}: ${remedyOfDamage}`,
+    );
+  }
+
+  async groups(names: readonly GroupName[]): Promise<readonly GroupRow[]> {
+    const keys = names.map(({ projectId, type, key }) => [projectId, type, key]);
+    const rows = await this.#byKey("groups", tables.groups, keys);
+    if (bytesOf(rows) > lookupBytesMax) throw new TooLargeError(tooLarge);
+    return rows.map(groupRowOf);
+  }
+
+  async groupTypes(
+    projectIds: readonly string[],
+  ): Promise<readonly { projectId: string; type: string }[]> {
+    const rows = await this.#ofProjects("read group types", tables.groupTypes, projectIds);
+    return rows.map(groupTypeOf);
+  }
+
+  async activeIds(
+    days: readonly { projectId: string; day: string }[],
+  ): Promise<readonly ActiveIdsRow[]> {
+    const keys = days.map(({ projectId, day }) => [projectId, day]);
+    return (await this.#byKey("active ids", tables.activeIds, keys)).map(activeIdsOf);
+  }
+
+  async activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]> {
+    const rows = await this.#ofProjects("read activity", tables.activity, projectIds);
+    return rows.map(activityOf);
+  }
+
+  async largeProperties(): Promise<readonly LargePropertiesRow[]> {
+    return await this.#session.run("read large properties", async (client) => {
+      const rows = await selectRows(client, selectSql(tables.largeProperties));
+      return rows.map(largePropertiesOf);
+    });
+  }
+
+  commit(commit: Commit): Promise<void> {
+    return this.#session.run("commit", async (client) => {
+      const known = this.#trails?.of === client ? this.#trails : undefined;
+      const byStream = known?.byStream ?? trailsOf(await readPositions(client));
+      // Where the commit fails in a way that leaves its outcome open, they are read again.
+      this.#trails = undefined;
+      const { shown } = this.#address;
+      const { number, isPart = false } = commit;
+      let isFirst = this.#begun?.number !== number;
+      if (isFirst) await this.#undo(client);
+      else if (this.#begun?.of !== client)
+        throw new StoreError(`commit in PostgreSQL at ${shown}: its first part is undone`);
+      this.#begun = undefined;
+      for (const piece of piecesOf(commit, pieceRowsMax)) {
+        const part = { shown, isFirst, isLast: piece.isPart !== true };
+        await writeCommit(client, flatCommit(piece, byStream), part);
+        isFirst = false;
+      }
+      if (isPart) this.#begun = { of: client, number };
+      for (const { stream, trail } of commit.positions) byStream.set(stream, trail);
+      this.#trails = { of: client, byStream };
+    });
+  }
+
+  /** Undoes a commit of which only parts are written. */
+  async #undo(client: ClientBase): Promise<void> {
+    if (this.#begun?.of === client) await client.query("ROLLBACK");
+    this.#begun = undefined;
+  }
+
+  outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]> {
+    const columns = columnsSql(tables.outbox.columns);
+    const sql = `SELECT id, ${columns} FROM outbox WHERE id > $1 ORDER BY id LIMIT $2`;
+    return this.#session.run("read the outbox", async (client) =>
+      (await selectRows(client, sql, [afterId, limit])).map(outboxRowOf),
+    );
+  }
+
+  trimOutbox(rowsMax: number): Promise<number> {
+    return this.#session.run("make room in the outbox", async (client) => {
+      return (await client.query(trimOutboxSql("$1"), [rowsMax])).rowCount ?? 0;
+    });
+  }
+
+  published(messageIds: readonly string[]): Promise<void> {
+    return this.#session.run("note what was published", (client) =>
+      removePublished(client, messageIds),
+    );
+  }
+
+  /** The rows of these keys, in the keys' order. */
+  #byKey(what: string, table: Table, keys: readonly Value[][]): Promise<Row[]> {
+    const columns = table.key.map((_, column) => arrayOf(keys.map((key) => key[column] ?? null)));
+    const isWanted = table.key.map((column) => `"${column}" = wanted."${column}"`).join(" AND ");
+    const sql = `SELECT ${boundedSql(table, "found.")}
+      FROM ${unnestSql(pick(table, table.key), "wanted", "at")} CROSS JOIN LATERAL (
+        ${selectSql(table)} WHERE ${isWanted} LIMIT 1
+      ) AS found ORDER BY wanted.at`;
+    return this.#session.run(`read ${what}`, (client) => selectRows(client, sql, columns));
+  }
+
+  #ofProjects(doing: string, table: Table, projectIds: readonly string[]): Promise<Row[]> {
+    const sql = `${selectSql(table)}
+      WHERE project_id = ANY ($1::text[]) ORDER BY ${columnsSql(table.key)}`;
+    return this.#session.run(doing, (client) => selectRows(client, sql, [arrayOf(projectIds)]));
+  }
+}
+
+function trailsOf(positions: readonly Position[]): Map<string, Position["trail"]> {
+  return new Map(positions.map(({ stream, trail }) => [stream, trail]));
+}
+
+/** Properties are not even read where they are too much together; the last column says how much. */
+function boundedSql({ columns }: Table, prefix = ""): string {
+  if (!columns.includes("property_bytes")) return `${columnsSql(columns, prefix)}, 0 AS all_bytes`;
+  const sum = `sum(${prefix}property_bytes) OVER ()`;
+  const names = columns.map((column) =>
+    column === "properties" || column === "property_state"
+      ? `CASE WHEN ${sum} <= ${lookupBytesMax} THEN ${prefix}"${column}" END AS "${column}"`
+      : `${prefix}"${column}"`,
+  );
+  return `${names.join(", ")}, coalesce(${sum}, 0) AS all_bytes`;
+}
+
+function bytesOf(rows: readonly Row[]): number {
+  return (rows[0]?.at(-1) ?? 0) as number;
+}

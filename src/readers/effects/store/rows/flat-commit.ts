@@ -1,0 +1,197 @@
+// A commit as the databases take it: per table one flat array of values, row after row in the order
+// of tables.ts. To send that to the thread of SQLite takes a fraction of what rows as objects take.
+// Rows of people and links are written by hand, because there may be very many in a commit.
+
+import { rowWriter, type Value } from "../../../../platform/base/table.ts";
+import { personUuid } from "../../people/person-uuid.ts";
+import type {
+  Commit,
+  GroupRow,
+  LinkRow,
+  MemberRow,
+  PersonState,
+  Position,
+  Stamp,
+} from "../../types.ts";
+import { trailChanges } from "../trail-changes.ts";
+import * as tables from "./tables.ts";
+
+/** More rows than a commit has; times 2^32 it is a whole number still. */
+const rowsMax = 2 ** 20;
+
+export interface FlatCommit {
+  readonly after: number;
+  readonly number: number;
+  readonly positions: Value[];
+  /** Entries of trails that go (stream, sequence), and that come. */
+  readonly trailRemoved: Value[];
+  readonly trailAdded: Value[];
+  /** Persons who are written for the first time, and of whom nothing is known but when. */
+  readonly barePersons: Value[];
+  /** Other persons who are written for the first time, so hardly one is in the store already. */
+  readonly newPersons: Value[];
+  readonly members: Value[];
+  readonly mergedMembers: Value[];
+  readonly links: Value[];
+  readonly groups: Value[];
+  readonly groupTypes: Value[];
+  readonly groupMembers: Value[];
+  readonly largeProperties: Value[];
+  readonly rejected: Value[];
+  readonly usage: Value[];
+  readonly activeIds: Value[];
+  readonly spikes: Value[];
+  readonly activity: Value[];
+  readonly incidents: Value[];
+  readonly outbox: Value[];
+}
+
+const writeActiveIds = rowWriter(tables.activeIds);
+const writeActivity = rowWriter(tables.activity);
+const writeGroup = rowWriter(tables.groups);
+const writeGroupMember = rowWriter(tables.groupMembers);
+const writeGroupType = rowWriter(tables.groupTypes);
+const writeIncident = rowWriter(tables.incidents);
+const writeLargeProperties = rowWriter(tables.largeProperties);
+const writeOutbox = rowWriter(tables.outbox);
+const writePosition = rowWriter(tables.positions);
+const writeRejected = rowWriter(tables.rejected);
+const writeSpike = rowWriter(tables.spikes);
+const writeTrail = rowWriter(tables.trail);
+const writeUsage = rowWriter(tables.usage);
+
+/** `before`: the trails as they are stored, by stream. Members are best in order of their uuids. */
+export function flatCommit(
+  commit: Commit,
+  before: ReadonlyMap<string, Position["trail"]>,
+): FlatCommit {
+  return {
+    after: commit.after,
+    number: commit.number,
+    positions: flat(commit.positions, pushPosition),
+    ...flatTrails(commit.positions, before),
+    ...flatMembers(commit.members),
+    links: flat(commit.links, pushLink),
+    groups: flat(commit.groups, pushGroup),
+    groupTypes: flat(commit.groupTypes, writeGroupType),
+    groupMembers: flat(commit.groupMembers, writeGroupMember),
+    largeProperties: flat(commit.largeProperties, writeLargeProperties),
+    rejected: flat(commit.rejected, ({ place, ...row }, values) =>
+      writeRejected({ ...row, ...place }, values),
+    ),
+    usage: flat(commit.usage, writeUsage),
+    activeIds: flat(commit.activeIds, writeActiveIds),
+    spikes: flat(commit.spikes, writeSpike),
+    activity: flat(commit.activity, writeActivity),
+    incidents: flat(commit.incidents, writeIncident),
+    outbox: flat(commit.outbox, writeOutbox),
+  };
+}
+
+function flat<One>(rows: readonly One[], push: (row: One, values: Value[]) => void): Value[] {
+  const values: Value[] = [];
+  for (const row of rows) push(row, values);
+  return values;
+}
+
+function flatTrails(
+  positions: readonly Position[],
+  before: ReadonlyMap<string, Position["trail"]>,
+): Pick<FlatCommit, "trailRemoved" | "trailAdded"> {
+  const [trailRemoved, trailAdded]: [Value[], Value[]] = [[], []];
+  for (const { stream, trail } of positions) {
+    const { removed, added } = trailChanges(before.get(stream) ?? [], trail);
+    for (const sequence of removed) trailRemoved.push(stream, sequence);
+    for (const entry of added) writeTrail({ stream, ...entry }, trailAdded);
+  }
+  return { trailRemoved, trailAdded };
+}
+
+type FlatMembers = Pick<FlatCommit, "barePersons" | "newPersons" | "members" | "mergedMembers">;
+
+function flatMembers(rows: readonly MemberRow[]): FlatMembers {
+  const flat: FlatMembers = { barePersons: [], newPersons: [], members: [], mergedMembers: [] };
+  const { barePersons, mergedMembers } = flat;
+  for (const row of rows) {
+    const { projectId, uuid, distinctId, first, mergedInto, person } = row;
+    if (person === undefined) {
+      mergedMembers.push(projectId, uuid, distinctId, first.timeMs, first.rank);
+      mergedMembers.push(mergedInto === undefined ? null : personUuid(projectId, mergedInto));
+    } else if (isBarePerson(row)) {
+      barePersons.push(projectId, uuid, distinctId, first.timeMs, first.rank);
+      barePersons.push(person.createdAtMs, person.lastSeenAtMs);
+    } else {
+      const values = person.version === 1 ? flat.newPersons : flat.members;
+      values.push(projectId, uuid, distinctId, first.timeMs, first.rank);
+      values.push(mergedInto === undefined ? null : personUuid(projectId, mergedInto));
+      pushPerson(values, row, person);
+    }
+  }
+  return flat;
+}
+
+/**
+ * The rows in the order of their uuids, by the first 32 bits: that of the index, so that neighbours
+ * are written to one page, one after another. As numbers, because comparing so many texts takes
+ * longer than writing them.
+ */
+export function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
+  const keys = new Float64Array(rows.length);
+  // Reads the digits before the first hyphen.
+  for (const [at, { uuid }] of rows.entries()) keys[at] = Number.parseInt(uuid, 16) * rowsMax + at;
+  return Array.from(keys.sort(), (key) => rows[key % rowsMax]!);
+}
+
+/** Whether all there is to say about the person is in the columns of `barePersons`. */
+function isBarePerson(row: MemberRow): row is MemberRow & { person: PersonState } {
+  const { distinctId, first, mergedInto, person } = row;
+  return (
+    person !== undefined &&
+    mergedInto === undefined &&
+    person.version === 1 &&
+    person.idsTotal === 1 &&
+    person.properties.state === "" &&
+    person.propertyBytes === 0 &&
+    !person.known &&
+    person.mainStamp === undefined &&
+    person.mainId === distinctId &&
+    person.firstId === distinctId &&
+    person.firstUuid === row.uuid &&
+    isSameStamp(person.firstStamp, first)
+  );
+}
+
+function pushPerson(values: Value[], row: MemberRow, person: PersonState): void {
+  const { firstId, firstUuid, firstStamp, mainId, mainStamp, known } = person;
+  const isOwn = isSameStamp(firstStamp, row.first);
+  values.push(firstId === row.distinctId ? null : firstId);
+  values.push(firstUuid === row.uuid ? null : firstUuid);
+  values.push(isOwn ? null : firstStamp.timeMs, isOwn ? null : firstStamp.rank);
+  values.push(mainId === firstId ? null : mainId);
+  values.push(mainStamp?.timeMs ?? null, mainStamp?.rank ?? null, known ? 1 : 0);
+  values.push(person.createdAtMs, person.lastSeenAtMs, person.idsTotal, person.propertyBytes);
+  values.push(person.version);
+  const { json, state } = person.properties;
+  if (state === "") values.push(null, null);
+  else values.push(json, state);
+}
+
+function isSameStamp(a: Stamp, b: Stamp): boolean {
+  return a.timeMs === b.timeMs && a.rank === b.rank;
+}
+
+function pushLink(row: LinkRow, values: Value[]): void {
+  const { projectId, place, a, b, kind, atMs, eventUuid, outcome } = row;
+  values.push(projectId, place.lane, place.partition, place.epoch, place.sequence, place.line);
+  values.push(a, b, kind, atMs, eventUuid, outcome);
+}
+
+function pushGroup({ properties, ...row }: GroupRow, values: Value[]): void {
+  const { json, state } = properties;
+  writeGroup({ ...row, properties: json, propertyState: state }, values);
+}
+
+function pushPosition({ duplicatesFrom, ...row }: Position, values: Value[]): void {
+  const [duplicatesPrevious, duplicatesCurrent] = duplicatesFrom;
+  writePosition({ ...row, duplicatesPrevious, duplicatesCurrent }, values);
+}

@@ -1,0 +1,154 @@
+// Rows as they come from either database, made into what the port promises. Rows of which there may
+// be very many at once, those of people, are read by hand; what reads the others follows from their
+// tables.
+
+import { indicesOf, type Row, rowReader } from "../../../../platform/base/table.ts";
+import type { TrailEntry } from "../../../stream/trail.ts";
+import type {
+  GroupRow,
+  LinePlace,
+  MemberRow,
+  PersonState,
+  Position,
+  RejectedRow,
+  Stamp,
+  StoredOutboxRow,
+} from "../../types.ts";
+import type { Group, Link, Person } from "../port.ts";
+import * as tables from "./tables.ts";
+
+/** Where a value of a row of `members` is. */
+export const memberAt = indicesOf(tables.members);
+
+export const activeIdsOf = rowReader(tables.activeIds);
+export const activeDayOf = rowReader(tables.activeDays);
+export const largePropertiesOf = rowReader(tables.largeProperties);
+export const activityOf = rowReader(tables.activity);
+export const appliedStreamOf = rowReader(tables.appliedStreams);
+export const groupTypeOf = rowReader(tables.groupTypes);
+export const incidentOf = rowReader(tables.incidents);
+export const spikeOf = rowReader(tables.spikes);
+export const usageDayOf = rowReader(tables.usageDays);
+export const shownLinkOf: (row: Row) => Link = rowReader(tables.shownLinks);
+
+const outboxOf = rowReader(tables.outbox);
+const readGroup = rowReader(tables.groups);
+const readPosition = rowReader(tables.positions);
+const readRejected = rowReader(tables.rejected);
+const readShownGroup = rowReader(tables.shownGroups);
+const readTrail = rowReader(tables.trail);
+
+/** `merged_into` has to be the distinct id here, not the uuid. */
+export function memberRowOf(row: Row): MemberRow {
+  const first = {
+    timeMs: row[memberAt.first_ms] as number,
+    rank: row[memberAt.first_rank] as string,
+  };
+  return {
+    projectId: row[memberAt.project_id] as string,
+    uuid: row[memberAt.uuid] as string,
+    distinctId: row[memberAt.distinct_id] as string,
+    first,
+    mergedInto: (row[memberAt.merged_into] as string | null) ?? undefined,
+    person: row[memberAt.version] === null ? undefined : personStateOf(row, first),
+  };
+}
+
+function personStateOf(row: Row, first: Stamp): PersonState {
+  const firstId = firstIdOf(row);
+  return {
+    firstId,
+    firstUuid: (row[memberAt.first_uuid] ?? row[memberAt.uuid]) as string,
+    firstStamp: stampAt(row, memberAt.first_id_ms, memberAt.first_id_rank) ?? first,
+    mainId: (row[memberAt.main_id] as string | null) ?? firstId,
+    mainStamp: stampAt(row, memberAt.main_ms, memberAt.main_rank),
+    known: row[memberAt.known] === 1,
+    createdAtMs: row[memberAt.created_at_ms] as number,
+    lastSeenAtMs: row[memberAt.last_seen_at_ms] as number,
+    idsTotal: row[memberAt.ids_total] as number,
+    propertyBytes: row[memberAt.property_bytes] as number,
+    version: row[memberAt.version] as number,
+    properties: {
+      json: (row[memberAt.properties] as string | null) ?? "{}",
+      state: (row[memberAt.property_state] as string | null) ?? "",
+    },
+  };
+}
+
+function stampAt(row: Row, ms: number, rank: number): Stamp | undefined {
+  const timeMs = row[ms];
+  return timeMs === null ? undefined : { timeMs: timeMs as number, rank: row[rank] as string };
+}
+
+/** The id of a person that was seen first. */
+export function firstIdOf(row: Row): string {
+  return (row[memberAt.first_id] ?? row[memberAt.distinct_id]) as string;
+}
+
+/** How many ids a person has, by the person's row. */
+export function idsTotalOf(row: Row): number {
+  return row[memberAt.ids_total] as number;
+}
+
+/** Ids, and uuids of `mergedFrom`, that a person is shown with. */
+export const shownIdsMax = 100;
+
+/**
+ * What a reader is shown of a person. `ids`: the first one and those first seen after it, one more
+ * than are shown; of a person of one id none need be given.
+ */
+export function personOf(
+  row: Row,
+  ids: readonly { readonly id: string; readonly uuid: string }[],
+): Person {
+  const firstId = firstIdOf(row);
+  const isOne = idsTotalOf(row) <= 1;
+  return {
+    uuid: (row[memberAt.first_uuid] ?? row[memberAt.uuid]) as string,
+    mainDistinctId: (row[memberAt.main_id] as string | null) ?? firstId,
+    distinctIds: isOne ? [firstId] : ids.slice(0, shownIdsMax).map(({ id }) => id),
+    distinctIdsTotal: idsTotalOf(row),
+    propertiesJson: (row[memberAt.properties] as string | null) ?? "{}",
+    known: row[memberAt.known] === 1,
+    createdAtMs: row[memberAt.created_at_ms] as number,
+    lastSeenAtMs: row[memberAt.last_seen_at_ms] as number,
+    version: row[memberAt.version] as number,
+    mergedFrom: ids.slice(1).map(({ uuid }) => uuid),
+  };
+}
+
+/** The id comes before the columns of the table. */
+export function outboxRowOf([id, ...row]: Row): StoredOutboxRow {
+  return { id: id as number, ...outboxOf(row) };
+}
+
+export function groupRowOf(row: Row): GroupRow {
+  const { properties: json, propertyState: state, ...rest } = readGroup(row);
+  return { ...rest, properties: { json, state } };
+}
+
+export function shownGroupOf(row: Row): Group {
+  const { properties, ...rest } = readShownGroup(row);
+  return { ...rest, propertiesJson: properties };
+}
+
+export function rejectedOf(row: Row): RejectedRow {
+  const { lane, partition, epoch, sequence, line, ...rest } = readRejected(row);
+  const place: LinePlace = { lane, partition, epoch, sequence, line };
+  return { ...rest, place };
+}
+
+/** `trail`: of all streams, sorted by stream and sequence. */
+export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] }): Position[] {
+  const trails = new Map<string, TrailEntry[]>();
+  for (const { stream, ...entry } of read.trail.map(readTrail)) {
+    const trail = trails.get(stream);
+    if (trail === undefined) trails.set(stream, [entry]);
+    else trail.push(entry);
+  }
+  return read.rows.map(readPosition).map(({ duplicatesPrevious, duplicatesCurrent, ...rest }) => ({
+    ...rest,
+    trail: trails.get(rest.stream) ?? [],
+    duplicatesFrom: [duplicatesPrevious, duplicatesCurrent],
+  }));
+}

@@ -1,0 +1,239 @@
+// The tables of both databases: their columns, in the order in which the values of a row are
+// written and read. Rows go as one flat array of values, because copying many small objects from
+// thread to thread takes longer than writing them. The statements are each database's own.
+
+import { type Column, pick, table } from "../../../../platform/base/table.ts";
+import type { Lane } from "../../../../platform/base/types.ts";
+import type { IncidentKind } from "../../../stream/incident-kinds.ts";
+import type { LinkKind, LinkOutcome, RejectedReason, UsageClass } from "../../types.ts";
+
+const text: Column<string> = { type: "text" };
+const uuid: Column<string> = { type: "uuid" };
+const integer: Column<number> = { type: "integer" };
+const real: Column<number> = { type: "real" };
+const bytes: Column<Uint8Array> = { type: "bytes" };
+const json: Column<string> = { type: "json" };
+const boolean: Column<number> = { type: "boolean" };
+
+/** A text that is one of a closed set. */
+function word<Word extends string>(): Column<Word> {
+  return { type: "text" };
+}
+
+function orNull<Of>({ type }: Column<Of>): Column<Of | undefined> {
+  return { type };
+}
+
+const place = {
+  lane: word<Lane>(),
+  partition: integer,
+  epoch: integer,
+  sequence: integer,
+  line: integer,
+} as const;
+
+/** What a row has of where its line stands. */
+export const placeColumns: readonly string[] = Object.keys(place);
+
+export const members = table(
+  "members",
+  { project_id: text, uuid },
+  {
+    distinct_id: text,
+    first_ms: integer,
+    first_rank: text,
+    merged_into: orNull(uuid),
+    // A row that is merged into another has nothing of what follows; that of a person has no
+    // `first_…` where these are its own, and no `main_id` where that is the first one.
+    first_id: orNull(text),
+    first_uuid: orNull(uuid),
+    first_id_ms: orNull(integer),
+    first_id_rank: orNull(text),
+    main_id: orNull(text),
+    main_ms: orNull(integer),
+    main_rank: orNull(text),
+    known: orNull(boolean),
+    created_at_ms: orNull(integer),
+    last_seen_at_ms: orNull(integer),
+    ids_total: orNull(integer),
+    property_bytes: orNull(integer),
+    version: orNull(integer),
+    properties: orNull(json),
+    property_state: orNull(text),
+  },
+);
+
+/**
+ * Rows of `members` that are most of those that come: persons of one id who are written for the
+ * first time, and of whom nothing else is known. Few values, because each takes time.
+ */
+export const barePersons = pick(members, [
+  "project_id",
+  "uuid",
+  "distinct_id",
+  "first_ms",
+  "first_rank",
+  "created_at_ms",
+  "last_seen_at_ms",
+]);
+/** What `barePersons` leaves out, where it is not null. */
+export const constantsOfBarePersons = {
+  known: 0,
+  ids_total: 1,
+  property_bytes: 0,
+  version: 1,
+} as const;
+
+/** Rows of `members` that are merged into another: all that such a row has. */
+export const mergedMembers = pick(members, [
+  "project_id",
+  "uuid",
+  "distinct_id",
+  "first_ms",
+  "first_rank",
+  "merged_into",
+]);
+
+/** What the dump takes of a person. */
+export const dumpedPersons = pick(members, [
+  "project_id",
+  "uuid",
+  "distinct_id",
+  "first_id",
+  "first_uuid",
+  "main_id",
+  "known",
+  "created_at_ms",
+  "last_seen_at_ms",
+  "ids_total",
+  "properties",
+]);
+
+export const groups = table(
+  "groups",
+  { project_id: text, type: text, key: text },
+  {
+    created_at_ms: integer,
+    updated_at_ms: integer,
+    property_bytes: integer,
+    version: integer,
+    properties: json,
+    property_state: text,
+  },
+);
+/** What a reader is shown of a group. */
+export const shownGroups = pick(groups, [
+  "type",
+  "key",
+  "properties",
+  "created_at_ms",
+  "updated_at_ms",
+  "version",
+]);
+
+export const links = table(
+  "person_links",
+  { project_id: text, ...place },
+  {
+    a: text,
+    b: text,
+    kind: word<LinkKind>(),
+    at_ms: integer,
+    event_uuid: text,
+    outcome: word<LinkOutcome>(),
+  },
+);
+/** What a reader is shown of a link. */
+export const shownLinks = pick(links, ["a", "b", "kind", "at_ms", "event_uuid", "outcome"]);
+
+export const groupTypes = table("group_types", { project_id: text, type: text }, {});
+export const groupMembers = table(
+  "group_members",
+  { project_id: text, type: text, key: text, distinct_id: text },
+  { first_seen_at_ms: integer },
+);
+
+/** What all large properties of a project come to. */
+export const largeProperties = table("large_properties", { project_id: text }, { bytes: integer });
+
+export const usage = table(
+  "usage_daily",
+  { project_id: text, day: text, lane: word<Lane>(), class: word<UsageClass>() },
+  { events: integer, duplicates: integer },
+);
+export const usageDays = pick(usage, ["day", "lane", "class", "events", "duplicates"]);
+
+export const activeIds = table(
+  "active_ids",
+  { project_id: text, day: text },
+  { registers: bytes, estimate: real },
+);
+export const activeDays = pick(activeIds, ["day", "estimate"]);
+
+export const spikes = table(
+  "spikes",
+  { project_id: text, subject: text, started_at_ms: integer },
+  {
+    ended_at_ms: orNull(integer),
+    peak_per_minute: real,
+    baseline: real,
+    threshold: real,
+    events: integer,
+  },
+);
+export const activity = table("activity", { project_id: text }, { state: text });
+
+export const positions = table(
+  "positions",
+  { stream: text },
+  {
+    lane: word<Lane>(),
+    partition: integer,
+    epoch: integer,
+    created: text,
+    sequence: integer,
+    duplicates_previous: integer,
+    duplicates_current: integer,
+    watermark_ms: integer,
+  },
+);
+export const appliedStreams = pick(positions, [
+  "stream",
+  "lane",
+  "partition",
+  "epoch",
+  "sequence",
+  "watermark_ms",
+]);
+export const trail = table(
+  "position_trail",
+  { stream: text, sequence: integer },
+  { message_id: text, stored_at_ms: integer },
+);
+
+export const outbox = table("outbox", { message_id: text }, { subject: text, json: text });
+
+/** Rows of these two are appended, so their keys are none. */
+export const rejected = table(
+  "rejected",
+  { project_id: text },
+  {
+    ...place,
+    event_uuid: text,
+    reason: word<RejectedReason>(),
+    detail: text,
+    at_ms: integer,
+    distinct_id: orNull(text),
+  },
+);
+export const incidents = table(
+  "incidents",
+  { stream: text },
+  {
+    kind: word<IncidentKind>(),
+    epoch: integer,
+    sequence: integer,
+    messages: integer,
+    detail: text,
+  },
+);

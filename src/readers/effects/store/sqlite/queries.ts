@@ -1,0 +1,283 @@
+// The reader's side of the database, in a thread of its own: answers what the port's reader is
+// asked. Each answer comes out of one transaction, so it never shows half a commit. Pages are found
+// by their last key, never by counting rows.
+
+import { statSync } from "node:fs";
+import type { Row, Value } from "../../../../platform/base/table.ts";
+import { personUuid } from "../../people/person-uuid.ts";
+import { linksMax, linksReadMax } from "../bounds.ts";
+import { installationSql } from "../installation.ts";
+import {
+  type AppliedStream,
+  type Group,
+  type GroupName,
+  idBytes,
+  type Link,
+  type Page,
+  type PageOf,
+  type Person,
+  type ProjectIds,
+  type ReachedStream,
+  type StreamMessage,
+  type Totals,
+  type UsageDay,
+  usageRowsMax,
+  type Versioned,
+} from "../port.ts";
+import { projectsSql } from "../projects-sql.ts";
+import {
+  activeDayOf,
+  appliedStreamOf,
+  firstIdOf,
+  idsTotalOf,
+  memberAt,
+  personOf,
+  shownGroupOf,
+  shownIdsMax,
+  shownLinkOf,
+  usageDayOf,
+} from "../rows/read-rows.ts";
+import * as tables from "../rows/tables.ts";
+import { spikesBegin } from "../spike-page.ts";
+import { reachedIn, uuidsIn } from "./person-uuids.ts";
+import { ReadingSide } from "./reading-side.ts";
+import { selectSql } from "./statements.ts";
+import { uuidBytes, uuidText, uuidTextsOf } from "./uuid-bytes.ts";
+import { isWriterLocked } from "./writer-lock.ts";
+
+/** The uuids of all members of the person whose row has the uuid ?2. */
+/** From an id to its person: not more than a person may have ids. */
+const stepsMax = 10_000;
+const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
+    SELECT ?2
+    UNION ALL
+    SELECT m.uuid FROM tree CROSS JOIN members AS m INDEXED BY members_merged
+    ON m.project_id = ?1 AND m.merged_into = tree.uuid
+  ), ids AS (
+    SELECT m.distinct_id, m.uuid, m.first_ms, m.first_rank FROM tree
+    CROSS JOIN members AS m ON m.project_id = ?1 AND m.uuid = tree.uuid
+  )`;
+
+const withUuidTexts = uuidTextsOf(tables.members);
+const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT ?`;
+const linkColumns = tables.shownLinks.columns.join(", ");
+const placeColumns = tables.placeColumns.join(", ");
+
+export class SqliteQueries extends ReadingSide {
+  personByDistinctId(projectId: string, distinctId: string): Person | undefined {
+    return this.personByUuid(projectId, personUuid(projectId, distinctId));
+  }
+
+  personByUuid(projectId: string, uuid: string): Person | undefined {
+    return this.read(() => {
+      const row = this.#personRow(projectId, uuidBytes(uuid));
+      return row && this.#person(projectId, row);
+    });
+  }
+
+  persons(projectId: string, { after, limit, bytesMax }: Page): PageOf<Person> {
+    return this.read(() => {
+      const sql = `${selectSql(tables.members)}
+        WHERE project_id = ? AND uuid > ? AND merged_into IS NULL ORDER BY uuid LIMIT ?`;
+      const rows = this.prepared(sql).iterate(projectId, uuidBytes(after ?? ""), limit + 1);
+      return pageOf(rows, { limit, bytesMax }, (stored) => {
+        const row = withUuidTexts(stored);
+        const person = this.#person(projectId, row);
+        const bytes = person.propertiesJson.length + idBytes * person.distinctIdsTotal;
+        return { result: person, bytes, key: row[memberAt.uuid] as string };
+      });
+    });
+  }
+
+  links(projectId: string, uuid: string): Link[] | undefined {
+    return this.read(() => {
+      const row = this.#personRow(projectId, uuidBytes(uuid));
+      if (row === undefined) return undefined;
+      const sql = `${membersOfPerson}
+        SELECT ${linkColumns} FROM (
+          SELECT * FROM (
+            SELECT ${linkColumns}, ${placeColumns} FROM ids
+            CROSS JOIN person_links AS l ON l.project_id = ?1 AND l.a = ids.distinct_id LIMIT ?4)
+          UNION
+          SELECT * FROM (
+            SELECT ${linkColumns}, ${placeColumns} FROM ids
+            CROSS JOIN person_links AS l ON l.project_id = ?1 AND l.b = ids.distinct_id LIMIT ?4)
+        ) ORDER BY at_ms, ${placeColumns} LIMIT ?3`;
+      const values = [projectId, uuidAt(row), linksMax, linksReadMax];
+      return this.prepared(sql)
+        .all(...values)
+        .map(shownLinkOf);
+    });
+  }
+
+  group({ projectId, type, key }: GroupName): Group | undefined {
+    return this.read(() => {
+      const sql = `${selectSql(tables.shownGroups)}
+        WHERE project_id = ? AND type = ? AND key = ?`;
+      const row = this.prepared(sql).get(projectId, type, key);
+      return row && shownGroupOf(row);
+    });
+  }
+
+  groups(projectId: string, type: string, { after, limit, bytesMax }: Page): PageOf<Group> {
+    return this.read(() => {
+      const sql = `${selectSql(tables.shownGroups)}
+        WHERE project_id = ? AND type = ? AND key > ? ORDER BY key LIMIT ?`;
+      const rows = this.prepared(sql).iterate(projectId, type, after ?? "", limit + 1);
+      return pageOf(rows, { limit, bytesMax }, (row) => {
+        const group = shownGroupOf(row);
+        return { result: group, bytes: group.propertiesJson.length, key: group.key };
+      });
+    });
+  }
+
+  groupTypes(projectId: string): string[] {
+    const sql = "SELECT type FROM group_types WHERE project_id = ? ORDER BY type";
+    return this.#all(sql, projectId).map(([type]) => type as string);
+  }
+
+  usage(projectId: string, { from, to }: { from: string; to: string }): UsageDay[] {
+    const sql = `${selectSql(tables.usageDays)}
+      WHERE project_id = ? AND day BETWEEN ? AND ? ORDER BY day, lane, class LIMIT ?`;
+    return this.#all(sql, projectId, from, to, usageRowsMax).map(usageDayOf);
+  }
+
+  activePeople(
+    projectId: string,
+    { from, to }: { from: string; to: string },
+  ): { day: string; estimate: number }[] {
+    const sql = `${selectSql(tables.activeDays)}
+      WHERE project_id = ? AND day BETWEEN ? AND ? ORDER BY day`;
+    return this.#all(sql, projectId, from, to).map(activeDayOf);
+  }
+
+  /** One more than the page has, if there are more. */
+  spikes(projectId: string, fromMs: number, page: Page): Value[][] {
+    const sql = `${selectSql(tables.spikes)}
+      WHERE project_id = ? AND (started_at_ms, subject) > (?, ?)
+      ORDER BY started_at_ms, subject LIMIT ?`;
+    return this.#all(sql, projectId, ...spikesBegin(fromMs, page), page.limit + 1);
+  }
+
+  rejected(projectId: string | undefined, limit: number): Value[][] {
+    const where = projectId === undefined ? "" : "WHERE project_id = ?";
+    const sql = `${selectSql(tables.rejected)} ${where} ORDER BY id DESC LIMIT ?`;
+    return this.#all(sql, ...(projectId === undefined ? [limit] : [projectId, limit]));
+  }
+
+  incidents(limit: number): Value[][] {
+    return this.#all(newestIncidentsSql, limit);
+  }
+
+  positions(): { rows: Value[][]; trail: Value[][] } {
+    return this.read(() => this.#positions());
+  }
+
+  installation(): string | undefined {
+    const [row] = this.#all(installationSql);
+    return row?.[0] as string | undefined;
+  }
+
+  applied(): AppliedStream[] {
+    return this.#all(`${selectSql(tables.appliedStreams)} ORDER BY stream`).map(appliedStreamOf);
+  }
+
+  reached(messages: readonly StreamMessage[]): Versioned<ReachedStream[]> {
+    return this.#once(() => reachedIn((sql) => this.prepared(sql), messages));
+  }
+
+  personUuids(ids: readonly ProjectIds[]): Versioned<(string | null)[]> {
+    return this.#once(() => uuidsIn((sql) => this.prepared(sql), ids));
+  }
+
+  totals(): Totals {
+    const sql = `SELECT persons, groups,
+      (SELECT count(*) FROM spikes WHERE ended_at_ms IS NULL),
+      (SELECT coalesce(sum(total), 0) FROM rejected_totals),
+      (SELECT coalesce(max(id), 0) FROM incidents) FROM totals`;
+    const row = this.#all(sql)[0] ?? [];
+    const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = row as number[];
+    return { persons, groups, openSpikes, rejected, incidents };
+  }
+
+  projects(): string[] {
+    return this.#all(projectsSql).map(([id]) => id as string);
+  }
+
+  hasWriter(): boolean {
+    return isWriterLocked(this.file);
+  }
+
+  #positions(): { rows: Value[][]; trail: Value[][] } {
+    return {
+      rows: this.prepared(`${selectSql(tables.positions)} ORDER BY stream`).all(),
+      trail: this.prepared(`${selectSql(tables.trail)} ORDER BY stream, sequence`).all(),
+    };
+  }
+
+  /** The row of the person that this uuid answers for. A circle, as of an edit, has none. */
+  #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
+    const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
+    let row = byUuid.get(projectId, uuid);
+    for (let steps = 0; steps <= stepsMax; steps++) {
+      const next = row?.[memberAt.merged_into] ?? null;
+      if (next === null) return row && withUuidTexts(row);
+      row = byUuid.get(projectId, next);
+    }
+    return undefined;
+  }
+
+  #person(projectId: string, row: Row): Person {
+    return personOf(row, idsTotalOf(row) > 1 ? this.#ids(projectId, row) : []);
+  }
+
+  /** The first one, and those first seen after it. */
+  #ids(projectId: string, row: Row): { id: string; uuid: string }[] {
+    const sql = `${membersOfPerson} SELECT distinct_id, uuid FROM ids
+      ORDER BY distinct_id <> ?3, first_ms, first_rank, distinct_id LIMIT ?4`;
+    const values = [projectId, uuidAt(row), firstIdOf(row), shownIdsMax + 1];
+    const rows = this.prepared(sql).all(...values);
+    return rows.map(([id, uuid]) => ({ id: id as string, uuid: uuidText(uuid as Uint8Array) }));
+  }
+
+  /** Whoever asks for long must not keep the file open, or it could never be replaced. */
+  #once<Answer>(work: () => Answer): Versioned<Answer> {
+    this.close();
+    try {
+      const inode = statSync(this.file, { throwIfNoEntry: false })?.ino;
+      return this.read(() => {
+        const [commit] = this.prepared("SELECT last_commit FROM writer").get() ?? [];
+        return { version: `${inode}:${commit}`, answer: work() };
+      });
+    } finally {
+      this.close();
+    }
+  }
+
+  #all(sql: string, ...values: Value[]): Value[][] {
+    return this.read(() => this.prepared(sql).all(...values));
+  }
+}
+
+/** `rows`: one more than the limit, if there are more. */
+function pageOf<Result>(
+  rows: Iterable<Value[]>,
+  { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,
+  read: (row: Value[]) => { result: Result; bytes: number; key: string },
+): PageOf<Result> {
+  const results: Result[] = [];
+  let next: string | undefined;
+  let sum = 0;
+  for (const row of rows) {
+    const { result, bytes, key } = read(row);
+    sum += bytes;
+    if (results.length > 0 && (results.length >= limit || sum > bytesMax)) return { results, next };
+    results.push(result);
+    next = key;
+  }
+  return { results, next: undefined };
+}
+
+function uuidAt(row: Row): Uint8Array {
+  return uuidBytes(row[memberAt.uuid] as string);
+}

@@ -1,0 +1,70 @@
+// The texts of SQLite's statements, as they follow from the columns of a table. Values are taken in
+// the order of the columns. Sends nothing.
+
+import type { Table } from "../../../../platform/base/table.ts";
+import { barePersons, constantsOfBarePersons, members } from "../rows/tables.ts";
+
+/** `constants`: columns that are set beside them. */
+export function insertSql(
+  table: Table,
+  count = 1,
+  constants: Readonly<Record<string, number>> = {},
+): string {
+  const { name, columns } = table;
+  const names = [...columns, ...Object.keys(constants)].join(", ");
+  const row = `(${[marks(table), ...Object.values(constants)].join(", ")})`;
+  const rows = Array.from({ length: count }, () => row).join(", ");
+  return `INSERT INTO ${name} (${names}) VALUES ${rows}`;
+}
+
+/** Replaces the rows of the same key; `other` is what becomes of one instead. */
+export function upsertSql(table: Table, count = 1, other?: string): string {
+  const rest = table.columns.filter((column) => !table.key.includes(column));
+  const set = rest.map((column) => `${column} = excluded.${column}`).join(", ");
+  const change = rest.length === 0 ? "DO NOTHING" : `DO UPDATE SET ${other ?? set}`;
+  return `${insertSql(table, count)} ON CONFLICT (${table.key.join(", ")}) ${change}`;
+}
+
+/** Takes the parameters that the insert takes. `constants`: columns that are set beside them. */
+export function updateSql(
+  table: Table,
+  constants: Readonly<Record<string, number | null>> = {},
+): string {
+  const { name, key, columns } = table;
+  function equal(column: string): string {
+    return `${column} = ${parameter(table, column, `?${columns.indexOf(column) + 1}`)}`;
+  }
+  const set = columns.filter((column) => !key.includes(column)).map(equal);
+  for (const [column, value] of Object.entries(constants))
+    set.push(`${column} = ${value ?? "NULL"}`);
+  return `UPDATE ${name} SET ${set.join(", ")} WHERE ${key.map(equal).join(" AND ")}`;
+}
+
+/** Inserts so many members, and leaves alone the rows that are there. `table`: one of the three. */
+export function insertMembersSql(table: Table, count: number): string {
+  return `${insertSql(table, count, constantsOf(table))} ON CONFLICT DO NOTHING`;
+}
+
+/** Makes the row that is there what it would be if it had been inserted. */
+export function resetMemberSql(table: Table): string {
+  const left = members.columns.filter((column) => !table.columns.includes(column));
+  const absent = Object.fromEntries(left.map((column) => [column, null]));
+  return updateSql(table, { ...absent, ...constantsOf(table) });
+}
+
+function constantsOf(table: Table): Readonly<Record<string, number>> {
+  return table === barePersons ? constantsOfBarePersons : {};
+}
+
+export function selectSql({ name, columns }: Table): string {
+  return `SELECT ${columns.join(", ")} FROM ${name}`;
+}
+
+function marks(table: Table): string {
+  return table.columns.map((column) => parameter(table, column, "?")).join(", ");
+}
+
+/** A uuid is sent as text and stored as 16 bytes. */
+function parameter({ types }: Table, column: string, mark: string): string {
+  return types[column]?.type === "uuid" ? `unhex(${mark}, '-')` : mark;
+}

@@ -1,0 +1,114 @@
+// Our end of a thread of the database: calls go out as messages and come back as promises, in
+// order. Errors that the port knows come back as what they are.
+
+import { Worker } from "node:worker_threads";
+import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
+import { FencedError } from "../port.ts";
+
+export interface ThreadData {
+  readonly role: "writer" | "lookups" | "reader" | "long_read";
+  readonly file: string;
+}
+
+export interface Call {
+  readonly id: number;
+  readonly method: string;
+  readonly args: readonly unknown[];
+}
+
+export interface Answer {
+  readonly id: number;
+  readonly value: unknown;
+  readonly error: { name?: string; message: string; stack?: string | undefined } | undefined;
+}
+
+interface Pending {
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** The names of an object's methods. */
+type MethodOf<Side> = {
+  [Name in keyof Side]: Side[Name] extends (...args: never[]) => unknown ? Name : never;
+}[keyof Side] &
+  string;
+type Method<Side, Name extends keyof Side> = Extract<Side[Name], (...args: never[]) => unknown>;
+
+/** Tests run the source, and what is built is JavaScript. */
+const threadFile = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
+
+/** `Side`: the class whose methods the thread has. */
+export class ThreadLink<Side> {
+  readonly #data: ThreadData;
+  readonly #pending = new Map<number, Pending>();
+  #worker: Worker | undefined;
+  #lastId = 0;
+
+  constructor(data: ThreadData) {
+    this.#data = data;
+  }
+
+  /** Starts the thread with the first call, and again with the next one after it has failed. */
+  call<Name extends MethodOf<Side>>(
+    method: Name,
+    ...args: Parameters<Method<Side, Name>>
+  ): Promise<ReturnType<Method<Side, Name>>> {
+    this.#worker ??= this.#start();
+    const id = ++this.#lastId;
+    const { promise, resolve, reject } = Promise.withResolvers<never>();
+    this.#pending.set(id, { resolve, reject });
+    this.#worker.postMessage({ id, method, args } satisfies Call);
+    return promise;
+  }
+
+  /** Lets the thread finish what it was asked for, close its connection, and end. */
+  async close(): Promise<void> {
+    const worker = this.#worker;
+    if (worker === undefined) return;
+    try {
+      await (this as unknown as ThreadLink<{ close(): void }>).call("close");
+    } finally {
+      this.#worker = undefined;
+      await worker.terminate();
+    }
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL(threadFile, import.meta.url), {
+      workerData: this.#data,
+      // node:sqlite says on each start that it is experimental; the release of Node is pinned.
+      execArgv: ["--disable-warning=ExperimentalWarning"],
+      name: `effects-${this.#data.role}`,
+    });
+    worker.on("message", ({ id, value, error }: Answer) => {
+      const pending = this.#pending.get(id);
+      this.#pending.delete(id);
+      if (error === undefined) pending?.resolve(value as never);
+      else pending?.reject(errorOf(error));
+    });
+    let fault: unknown;
+    worker.on("error", (error) => {
+      fault = error;
+    });
+    // Not before it has ended: until then it may have the writer's lock.
+    worker.on("exit", (code) => {
+      if (this.#worker === worker) this.#worker = undefined;
+      const { role, file } = this.#data;
+      const error = new StoreError(`use ${file}: its thread (${role}) has ended`, {
+        cause: fault ?? code,
+      });
+      for (const { reject } of this.#pending.values()) reject(error);
+      this.#pending.clear();
+    });
+    return worker;
+  }
+}
+
+function errorOf({ name, message, stack }: NonNullable<Answer["error"]>): Error {
+  if (name === "FencedError") return new FencedError(message);
+  if (name === "StoreError") return new StoreError(message);
+  if (name === "TooLargeError") return new TooLargeError(message);
+  const error = new Error(message);
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}

@@ -1,0 +1,274 @@
+// The writer's side of the database, in its thread: takes the lock, writes commits, and reads what
+// has to be as new as the last of them. Everything it writes is in one transaction with the
+// commit's number.
+
+import type { FileLock } from "../../../../platform/base/file-lock.ts";
+import type { Table, Value } from "../../../../platform/base/table.ts";
+import { isTrimDue, rejectedKept, rowsOfProjects, trimOutboxSql } from "../bounds.ts";
+import { bindSql } from "../installation.ts";
+import { FencedError, type GroupName } from "../port.ts";
+import type { FlatCommit } from "../rows/flat-commit.ts";
+import * as tables from "../rows/tables.ts";
+import { Database, type Part, type Statement } from "./database.ts";
+import { SqliteLookups } from "./lookups.ts";
+import {
+  insertMembersSql,
+  insertSql,
+  resetMemberSql,
+  selectSql,
+  updateSql,
+  upsertSql,
+} from "./statements.ts";
+import { takeWriterLock } from "./writer-lock.ts";
+
+/** With each call several rows, because a call takes about as long as the row. */
+const rowsACall = 16;
+
+export class SqliteWriter {
+  readonly #file: string;
+  #lock: FileLock | undefined;
+  #database: Database | undefined;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** Any other method opens as well: a thread that has taken the place of one that failed. */
+  open(): void {
+    this.#open();
+  }
+
+  close(): void {
+    this.#database?.close();
+    this.#database = undefined;
+    this.#lock?.close();
+    this.#lock = undefined;
+  }
+
+  /** Not when somebody removed the file that is locked: another one may be locked in its place. */
+  holdsLock(): boolean {
+    return this.#lock?.isHeld() === true;
+  }
+
+  /** Undoes a commit of which only parts are written. */
+  lastCommit(): number {
+    const database = this.#open();
+    database.undo();
+    return database.transaction("read", () => {
+      return this.#prepared("SELECT last_commit FROM writer").get()?.[0] as number;
+    });
+  }
+
+  commit(commit: FlatCommit, part: Part): void {
+    this.#open().part(part, () => {
+      if (part.isFirst) this.#number(commit);
+      this.#writeMembers(commit);
+      this.#writeGroups(commit.groups);
+      const once = `${insertSql(tables.links)} ON CONFLICT DO NOTHING`;
+      this.#each(this.#prepared(once), tables.links.columns.length, commit.links);
+      this.#upsert(tables.groupTypes, commit.groupTypes);
+      const oldest = "first_seen_at_ms = min(first_seen_at_ms, excluded.first_seen_at_ms)";
+      this.#upsert(tables.groupMembers, commit.groupMembers, oldest);
+      this.#upsert(tables.largeProperties, commit.largeProperties);
+      const sum =
+        "events = events + excluded.events, duplicates = duplicates + excluded.duplicates";
+      this.#upsert(tables.usage, commit.usage, sum);
+      this.#upsert(tables.activeIds, commit.activeIds);
+      this.#upsert(tables.spikes, commit.spikes);
+      this.#upsert(tables.activity, commit.activity);
+      this.#upsert(tables.positions, commit.positions);
+      const removed = "DELETE FROM position_trail WHERE stream = ? AND sequence = ?";
+      this.#each(this.#prepared(removed), 2, commit.trailRemoved);
+      this.#upsert(tables.trail, commit.trailAdded);
+      this.#writeRejected(commit.rejected);
+      this.#insert(tables.incidents, commit.incidents);
+      this.#upsert(tables.outbox, commit.outbox);
+    });
+  }
+
+  // These look up rows as they are with the parts of a commit that are written.
+  members(projectId: string, distinctIds: readonly string[]): Value[][] {
+    return this.#lookups().members(projectId, distinctIds);
+  }
+
+  groups(names: readonly GroupName[]): Value[][] {
+    return this.#lookups().groups(names);
+  }
+
+  groupTypes(projectIds: readonly string[]): Value[][] {
+    return this.#lookups().groupTypes(projectIds);
+  }
+
+  activeIds(days: readonly (readonly [projectId: string, day: string])[]): Value[][] {
+    const sql = `${selectSql(tables.activeIds)} WHERE project_id = ? AND day = ?`;
+    return this.#select(sql, days);
+  }
+
+  activity(projectIds: readonly string[]): Value[][] {
+    const sql = `${selectSql(tables.activity)} WHERE project_id = ?`;
+    return this.#select(
+      sql,
+      projectIds.map((one) => [one]),
+    );
+  }
+
+  largeProperties(): Value[][] {
+    return this.#select(selectSql(tables.largeProperties), [[]]);
+  }
+
+  bindTo(prefix: string): void {
+    this.#open().transaction("write", () => this.#prepared(bindSql("?")).run(prefix));
+  }
+
+  outbox(limit: number, afterId: number): Value[][] {
+    const columns = tables.outbox.columns.join(", ");
+    const sql = `SELECT id, ${columns} FROM outbox WHERE id > ? ORDER BY id LIMIT ?`;
+    return this.#select(sql, [[afterId, limit]]);
+  }
+
+  trimOutbox(rowsMax: number): number {
+    return this.#open().transaction("write", () => this.#prepared(trimOutboxSql("?")).run(rowsMax));
+  }
+
+  published(messageIds: readonly string[]): void {
+    this.#open().transaction("write", () => {
+      const remove = this.#prepared("DELETE FROM outbox WHERE message_id = ?");
+      for (const messageId of messageIds) remove.run(messageId);
+    });
+  }
+
+  positions(): { rows: Value[][]; trail: Value[][] } {
+    return this.#open().transaction("read", () => ({
+      rows: this.#prepared(`${selectSql(tables.positions)} ORDER BY stream`).all(),
+      trail: this.#prepared(`${selectSql(tables.trail)} ORDER BY stream, sequence`).all(),
+    }));
+  }
+
+  #lookups(): SqliteLookups {
+    return new SqliteLookups(this.#file, this.#open());
+  }
+
+  #number({ number, after }: FlatCommit): void {
+    const next = "UPDATE writer SET last_commit = ? WHERE last_commit = ?";
+    if (this.#prepared(next).run(number, after) === 0)
+      throw new FencedError(
+        `write to ${this.#file}: its last commit is no longer ${after}, the last that this writer knows`,
+      );
+  }
+
+  #writeMembers({ barePersons, newPersons, members, mergedMembers }: FlatCommit): void {
+    let persons = this.#insertMembers(tables.barePersons, barePersons);
+    persons += this.#insertMembers(tables.members, newPersons);
+    persons += this.#put(tables.members, members);
+    const isPerson = this.#prepared(
+      "SELECT merged_into IS NULL FROM members WHERE project_id = ? AND uuid = unhex(?, '-')",
+    );
+    this.#insertMembers(tables.mergedMembers, mergedMembers, (row) => {
+      if (isPerson.get(row[0]!, row[1]!)?.[0] === 1) persons--;
+    });
+    if (persons !== 0) this.#prepared("UPDATE totals SET persons = persons + ?").run(persons);
+  }
+
+  /** How many were not there before. `replaces` hears of rows that may be about to be replaced. */
+  #insertMembers(
+    table: Table,
+    values: readonly Value[],
+    replaces: (row: readonly Value[]) => void = () => {},
+  ): number {
+    const width = table.columns.length;
+    const many = this.#prepared(insertMembersSql(table, rowsACall));
+    const one = this.#prepared(insertMembersSql(table, 1));
+    const reset = this.#prepared(resetMemberSql(table));
+    let added = 0;
+    for (let at = 0; at < values.length; ) {
+      const count = values.length - at >= width * rowsACall ? rowsACall : 1;
+      const rows = values.slice(at, at + width * count);
+      const inserted = (count === 1 ? one : many).run(...rows);
+      added += inserted;
+      // Some were there already. Which ones is not said; a reset changes nothing in the others.
+      for (let from = 0; inserted < count && from < rows.length; from += width) {
+        const row = rows.slice(from, from + width);
+        replaces(row);
+        reset.run(...row);
+      }
+      at += width * count;
+    }
+    return added;
+  }
+
+  #writeGroups(values: readonly Value[]): void {
+    const groups = this.#put(tables.groups, values);
+    if (groups !== 0) this.#prepared("UPDATE totals SET groups = groups + ?").run(groups);
+  }
+
+  /** How many rows were not there before. */
+  #put(table: Table, values: readonly Value[]): number {
+    const update = this.#prepared(updateSql(table));
+    const insert = this.#prepared(insertSql(table));
+    const width = table.columns.length;
+    let added = 0;
+    for (let at = 0; at < values.length; at += width) {
+      const row = values.slice(at, at + width);
+      if (update.run(...row) > 0) continue;
+      insert.run(...row);
+      added++;
+    }
+    return added;
+  }
+
+  #writeRejected(values: readonly Value[]): void {
+    this.#insert(tables.rejected, values);
+    const count = this.#prepared(
+      `INSERT INTO rejected_totals VALUES (?, ?)
+       ON CONFLICT DO UPDATE SET total = total + excluded.total RETURNING total`,
+    );
+    // By what is there: an operator may have deleted some, so that the total says nothing of it.
+    const oldest = this.#prepared(
+      `DELETE FROM rejected WHERE project_id = ?1 AND id <= (
+         SELECT id FROM rejected WHERE project_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,
+    );
+    for (const [projectId, added] of rowsOfProjects(values, tables.rejected.columns.length)) {
+      const total = count.get(projectId, added)?.[0] as number;
+      if (isTrimDue(total, added)) oldest.run(projectId, rejectedKept);
+    }
+  }
+
+  #upsert(table: Table, values: readonly Value[], other?: string): void {
+    if (values.length === 0) return;
+    const width = table.columns.length;
+    const many = values.length - (values.length % (width * rowsACall));
+    if (many > 0)
+      this.#each(
+        this.#prepared(upsertSql(table, rowsACall, other)),
+        width * rowsACall,
+        values.slice(0, many),
+      );
+    this.#each(this.#prepared(upsertSql(table, 1, other)), width, values.slice(many));
+  }
+
+  #insert(table: Table, values: readonly Value[]): void {
+    this.#each(this.#prepared(insertSql(table)), table.columns.length, values);
+  }
+
+  #each(statement: Statement, width: number, values: readonly Value[]): void {
+    for (let at = 0; at < values.length; at += width)
+      statement.run(...values.slice(at, at + width));
+  }
+
+  #select(sql: string, keys: readonly (readonly Value[])[]): Value[][] {
+    return this.#open().transaction("read", () => {
+      const statement = this.#prepared(sql);
+      return keys.flatMap((key) => statement.all(...key));
+    });
+  }
+
+  #prepared(sql: string): Statement {
+    return this.#open().prepared(sql);
+  }
+
+  #open(): Database {
+    this.#lock ??= takeWriterLock(this.#file);
+    this.#database ??= Database.forWriting(this.#file);
+    return this.#database;
+  }
+}

@@ -1,0 +1,122 @@
+// How far the database is behind the streams: asks NATS what each stream has, beside what is
+// applied of it. For commands, which run whether or not the process does.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import { managerOf } from "../../../platform/nats/api.ts";
+import { resume } from "../../stream/resume.ts";
+import {
+  type AskedStream,
+  findStreams,
+  type StreamName,
+  type StreamState,
+  storedStream,
+} from "../../stream/stored-stream.ts";
+import type { AppliedStream } from "../store/port.ts";
+import type { Position } from "../types.ts";
+
+export interface StreamStatus extends StreamName {
+  readonly epoch: number;
+  /** The last frame that is applied; 0: none. */
+  readonly sequence: number;
+  /** The last frame of the stream; undefined: not known. */
+  readonly lastSequence: number | undefined;
+  /** How long the oldest frame that is not applied has been stored; 0: all are applied. */
+  readonly lagSeconds: number | undefined;
+}
+
+/** How far something is behind; undefined: not known. */
+interface Lag {
+  readonly messages: number | undefined;
+  readonly seconds: number | undefined;
+}
+
+/** How far several streams are behind together. */
+interface TotalLag {
+  /** The sum of all streams, where what is not known counts as nothing. */
+  readonly messages: number;
+  /** How long the oldest of these messages has been stored; 0: all are applied. */
+  readonly seconds: number;
+  /** Whether it is known of every stream. */
+  readonly isKnown: boolean;
+}
+
+const questionMs = 2_000;
+
+/** Undefined: not known. */
+export function lagMessages({ sequence, lastSequence }: StreamStatus): number | undefined {
+  return lastSequence === undefined ? undefined : Math.max(0, lastSequence - sequence);
+}
+
+export function totalLag(lags: readonly Lag[]): TotalLag {
+  return {
+    messages: lags.reduce((sum, { messages = 0 }) => sum + messages, 0),
+    seconds: Math.max(0, ...lags.map(({ seconds = 0 }) => seconds)),
+    isKnown: lags.every(({ messages }) => messages !== undefined),
+  };
+}
+
+export function lagOf(streams: readonly StreamStatus[]): TotalLag {
+  return totalLag(
+    streams.map((one) => ({ messages: lagMessages(one), seconds: one.lagSeconds })), //
+  );
+}
+
+/** How long something has been stored, where the clocks agree; never below 0. */
+export function lagSecondsSince(storedAtMs: number, nowMs: number): number {
+  return Math.max(0, nowMs - storedAtMs) / 1_000;
+}
+
+/** The streams that there are, and those that were applied. Rejects when NATS does not answer. */
+export async function streamStatuses(
+  connection: NatsConnection,
+  { prefix, applied, nowMs }: { prefix: string; applied: readonly Position[]; nowMs: number },
+): Promise<StreamStatus[]> {
+  const manager = await managerOf(connection, { timeoutMs: questionMs });
+  const known = new Map(applied.map((one) => [one.stream, one]));
+  const there = await findStreams(manager, prefix);
+  const gone = applied.filter(({ stream }) => there.every((one) => one.stream !== stream));
+  const found = await Promise.all(
+    there.map(async (name): Promise<StreamStatus> => {
+      const asked = storedStream(manager, name.stream);
+      const state = await asked.state();
+      const place = await placeIn(asked, state, known.get(name.stream));
+      const unknown = { lastSequence: undefined, lagSeconds: undefined };
+      if (state === undefined) return { ...name, ...place, ...unknown };
+      const { lastSequence } = state;
+      const isBehind = lastSequence > place.sequence;
+      const next = isBehind ? await asked.messageFrom(place.sequence + 1) : undefined;
+      const lagSeconds = next === undefined ? 0 : lagSecondsSince(next.storedAtMs, nowMs);
+      return { ...name, ...place, lastSequence, lagSeconds };
+    }),
+  );
+  return [...found, ...gone.map(withoutLag)];
+}
+
+/**
+ * How far the stream is applied that is there now. In one that was made anew, or is an older copy,
+ * the sequence of the database says nothing: it is where the writer will go on.
+ */
+async function placeIn(
+  asked: AskedStream,
+  state: StreamState | undefined,
+  position: Position | undefined,
+): Promise<Pick<StreamStatus, "epoch" | "sequence">> {
+  if (position === undefined) return { epoch: 1, sequence: 0 };
+  const { epoch, sequence } = position;
+  if (state === undefined) return { epoch, sequence };
+  const { place } = await resume(position, asked, state, { acceptExpired: true });
+  const isOther = place.epoch !== epoch || place.sequence < sequence;
+  return isOther ? { epoch: place.epoch, sequence: place.sequence } : { epoch, sequence };
+}
+
+/** What is known of a stream while NATS is not asked. */
+export function withoutLag({
+  stream,
+  lane,
+  partition,
+  epoch,
+  sequence,
+}: AppliedStream): StreamStatus {
+  const unknown = { lastSequence: undefined, lagSeconds: undefined };
+  return { stream, lane, partition, epoch, sequence, ...unknown };
+}

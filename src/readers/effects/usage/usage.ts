@@ -1,0 +1,192 @@
+// Counts what is billed: events and duplicates a project, day, lane and class; and estimates how
+// many distinct ids were active a day. Keeps no clock: a day is the UTC day of `received_at`.
+
+import { dayMs, dayOf } from "../../../platform/base/day.ts";
+import { lanes } from "../../../platform/nats/names.ts";
+import { usageClasses } from "../closed-sets.ts";
+import type { StoredLine } from "../lines/line.ts";
+import type { EffectsStore } from "../store/port.ts";
+import type { ActiveIdsRow, Commit, UsageClass, UsageDelta } from "../types.ts";
+import { IdSketch } from "./id-sketch.ts";
+
+/** Events and duplicates of the one lane, then of the other. */
+const countsOfClass = 4;
+/** Where a class's counts begin. */
+const classAt = Object.fromEntries(
+  usageClasses.map((usageClass, index) => [usageClass, countsOfClass * index]),
+) as Readonly<Record<UsageClass, number>>;
+
+interface ProjectDay {
+  readonly projectId: string;
+  /** Days since the epoch. */
+  readonly day: number;
+  readonly dayText: string;
+  /** What the current batch counted. A plain array, since there may be very many. */
+  readonly counts: number[];
+  /** While `isLoaded` is false, the ids of the current batch alone. Undefined: there were none. */
+  sketch: IdSketch | undefined;
+  isLoaded: boolean;
+  /** The sketch has something that neither the store nor a commit in flight has. */
+  isChanged: boolean;
+  /** The last batch that counted something here. */
+  batch: number;
+}
+
+type Day = Parameters<EffectsStore["activeIds"]>[0][number];
+
+/**
+ * For each line `count`; then, at the end of a batch, `missing` and `adopt` what the store has of
+ * that, `apply`, and `changes`. Then the next batch may be counted, while the changes are being
+ * committed; `committed` or `discard` is called before the next `changes`.
+ */
+export class Usage {
+  readonly #daysMax: number;
+  readonly #projects = new Map<string, Map<number, ProjectDay>>();
+  #daysTotal = 0;
+  /** The days that the current batch has counted in. */
+  #touched: ProjectDay[] = [];
+  /** The day of the last line. */
+  #last: ProjectDay | undefined;
+  #batch = 1;
+  /** The last day whose text was made. */
+  #today = { day: 0, text: "1970-01-01" };
+
+  /** `daysMax`: how many days of projects are kept in memory beside those of a batch. */
+  constructor(options: { readonly daysMax?: number } = {}) {
+    this.#daysMax = options.daysMax ?? 10_000;
+  }
+
+  /** Only the first line of a project and day in a batch may make an object. */
+  count(line: StoredLine, isDuplicate: boolean): void {
+    const day = Math.floor(line.receivedAtMs / dayMs);
+    let found = this.#last;
+    if (found === undefined || found.day !== day || found.projectId !== line.projectId)
+      found = this.#dayOf(line.projectId, day);
+    const isLive = line.frame.lane === "live";
+    const at = classAt[line.usageClass] + (isLive ? 0 : 2) + (isDuplicate ? 1 : 0);
+    found.counts[at]! += 1;
+    if (!isLive || isDuplicate || !line.hasPerson) return;
+    found.sketch ??= new IdSketch();
+    if (found.sketch.add(line.idHashHigh, line.idHashLow)) found.isChanged = true;
+  }
+
+  /** The days to be read with `EffectsStore.activeIds` and given to `adopt`. */
+  missing(): readonly Day[] {
+    return this.#touched
+      .filter((one) => one.sketch !== undefined && !one.isLoaded)
+      .map(({ projectId, dayText }) => ({ projectId, day: dayText }));
+  }
+
+  /** What the store has of all days that `missing` named. */
+  adopt(rows: readonly ActiveIdsRow[]): void {
+    for (const row of rows) {
+      const found = this.#projects.get(row.projectId)?.get(Date.parse(row.day) / dayMs);
+      if (found === undefined || found.isLoaded) continue;
+      const stored = IdSketch.from(row.registers);
+      found.isChanged = found.sketch !== undefined && stored.join(found.sketch);
+      found.sketch = stored;
+      found.isLoaded = true;
+    }
+  }
+
+  /** After `adopt`: a day of which the store has nothing is new. */
+  apply(): void {
+    for (const one of this.#touched) if (one.sketch !== undefined) one.isLoaded = true;
+  }
+
+  changes(): Pick<Commit, "usage" | "activeIds"> {
+    const usage: UsageDelta[] = [];
+    const activeIds: ActiveIdsRow[] = [];
+    for (const one of this.#touched) {
+      addDeltas(one, usage);
+      one.counts.fill(0);
+      if (one.isChanged && one.sketch !== undefined) {
+        const registers = one.sketch.bytes();
+        const estimate = one.sketch.estimate();
+        activeIds.push({ projectId: one.projectId, day: one.dayText, registers, estimate });
+        one.isChanged = false;
+      }
+    }
+    this.#touched = [];
+    this.#last = undefined;
+    this.#batch++;
+    return { usage, activeIds };
+  }
+
+  /** What the last `changes` returned is committed. */
+  committed(): void {
+    for (const [projectId, days] of this.#projects) {
+      if (this.#daysTotal <= this.#daysMax) return;
+      for (const [day, { batch }] of days) {
+        // What the current batch counts in stays.
+        if (batch === this.#batch) continue;
+        days.delete(day);
+        this.#daysTotal--;
+      }
+      if (days.size === 0) this.#projects.delete(projectId);
+    }
+  }
+
+  /** Forgets all that is not committed: those lines will come again. */
+  discard(): void {
+    this.#projects.clear();
+    this.#daysTotal = 0;
+    this.#touched = [];
+    this.#last = undefined;
+  }
+
+  #dayOf(projectId: string, day: number): ProjectDay {
+    let days = this.#projects.get(projectId);
+    if (days === undefined) {
+      days = new Map();
+      this.#projects.set(projectId, days);
+    }
+    let found = days.get(day);
+    if (found === undefined) {
+      if (this.#today.day !== day) this.#today = { day, text: textOf(day) };
+      const counts = new Array<number>(countsOfClass * usageClasses.length).fill(0);
+      found = {
+        projectId,
+        day,
+        dayText: this.#today.text,
+        counts,
+        sketch: undefined,
+        isLoaded: false,
+        isChanged: false,
+        batch: 0,
+      };
+      days.set(day, found);
+      this.#daysTotal++;
+    }
+    if (found.batch !== this.#batch) {
+      found.batch = this.#batch;
+      this.#touched.push(found);
+    }
+    this.#last = found;
+    return found;
+  }
+}
+
+function addDeltas(one: ProjectDay, deltas: UsageDelta[]): void {
+  for (const usageClass of usageClasses) {
+    for (const lane of lanes) {
+      const at = classAt[usageClass] + (lane === "live" ? 0 : 2);
+      const events = one.counts[at]!;
+      const duplicates = one.counts[at + 1]!;
+      if (events + duplicates === 0) continue;
+      const { projectId } = one;
+      deltas.push({
+        projectId,
+        day: one.dayText,
+        lane,
+        class: usageClass,
+        events,
+        duplicates,
+      });
+    }
+  }
+}
+
+function textOf(day: number): string {
+  return dayOf(day * dayMs);
+}

@@ -1,0 +1,344 @@
+// Turns what was read of the streams into commits: counts each line, applies what it does to people
+// and groups in memory, and says what is to be written. One batch at a time; while a commit is on
+// its way, the next batch may be applied already. Never asks a clock.
+
+import { leastOf } from "../../../platform/base/extremes.ts";
+import { TooLargeError } from "../../../platform/base/store-error.ts";
+import type { FrameItem } from "../../stream/frame-item.ts";
+import type { StoredFrame } from "../../stream/stored-frame.ts";
+import type { StreamName } from "../../stream/stored-stream.ts";
+import type { PlaceItem, StreamItem } from "../../stream/stream-reader.ts";
+import type { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
+import type { FrameLines } from "../lines/frame-lines.ts";
+import type { LineVisitor, StoredLine } from "../lines/line.ts";
+import type { People } from "../people/people.ts";
+import type { Spikes } from "../spikes/spikes.ts";
+import type { EffectsStore } from "../store/port.ts";
+import { noRows } from "../store/rows/pieces.ts";
+import type { Commit, IncidentRow, Position, Rejection } from "../types.ts";
+import type { Usage } from "../usage/usage.ts";
+import type { Changes } from "./changes.ts";
+import { loadRows } from "./load-rows.ts";
+import { LoopTurns } from "./loop-turns.ts";
+import { countedBefore, StreamInMemory } from "./stream-in-memory.ts";
+
+interface ApplierParts {
+  readonly lines: FrameLines;
+  readonly people: People;
+  readonly usage: Usage;
+  readonly spikes: Spikes;
+  readonly budget: DuplicatesBudget;
+}
+
+export interface ApplierOptions extends ApplierParts {
+  readonly store: Pick<
+    EffectsStore,
+    "members" | "groups" | "groupTypes" | "activeIds" | "activity"
+  >;
+  /**
+   * Writes a part of the next commit once all before it is committed, and calls `changes` only
+   * then.
+   */
+  readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
+  /** What changed rows may weigh before they are written. */
+  readonly changedBytesMax?: number | undefined;
+}
+
+type Stored = Pick<Commit, "positions" | "incidents" | "largeProperties">;
+
+export interface Counts {
+  events: number;
+  frames: number;
+  duplicates: number;
+  rejected: number;
+}
+
+export interface Memory {
+  /** Rows of people and groups. */
+  readonly cacheBytes: number;
+  readonly duplicatesBytes: number;
+  /** How far back duplicates are told, in the stream that remembers least. */
+  readonly duplicatesCoveredMs: number;
+}
+
+/** Rows of people and groups in one commit. */
+const changedRowsMax = 20_000;
+/** What they may weigh: each comes to be in memory several times on its way to the store. */
+const changedBytesDefault = 64 * 1_048_576;
+
+/** Effects that wait for their rows, within a frame too. */
+const queuedMax = 2_000;
+/** Effects that are applied without a look at the time. */
+const effectsATurn = 100;
+
+export class Applier implements LineVisitor {
+  readonly counts: Counts = { events: 0, frames: 0, duplicates: 0, rejected: 0 };
+  readonly #options: ApplierOptions;
+  readonly #turns = new LoopTurns();
+  readonly #changedBytesMax: number;
+  readonly #streams = new Map<string, StreamInMemory>();
+  readonly #touched = new Set<StreamInMemory>();
+  #inFlight: readonly StreamInMemory[] = [];
+  #frames = { live: 0, historical: 0 };
+  #incidents: IncidentRow[] = [];
+  /** Incidents of the store and of this run: a stream that stays stopped is told once. */
+  #told = new Set<string>();
+  /** Whose lines are being visited. */
+  #stream: StreamInMemory | undefined;
+  #isAgain = false;
+  #isStreamReplaced = false;
+
+  constructor(options: ApplierOptions) {
+    this.#options = options;
+    this.#changedBytesMax = options.changedBytesMax ?? changedBytesDefault;
+  }
+
+  /**
+   * Begins from what the store has. What is not committed is forgotten; what is known of duplicates
+   * stays where the store has what this writer committed last, and needs not be read again then.
+   */
+  begin({ positions, incidents, largeProperties }: Stored): void {
+    const { people, usage, spikes, budget } = this.#options;
+    people.begin(largeProperties);
+    usage.discard();
+    spikes.discard();
+    const before = new Map(this.#streams);
+    this.#streams.clear();
+    for (const position of positions) {
+      const { stream, lane, partition } = position;
+      const known = before.get(stream);
+      if (known?.returnTo(position)) {
+        before.delete(stream);
+        this.#streams.set(stream, known);
+      } else {
+        const name = { stream, lane, partition };
+        const countedTo = countedBefore(position, incidents);
+        this.#streams.set(stream, new StreamInMemory(name, budget, { position, countedTo }));
+      }
+    }
+    for (const stream of before.values()) stream.close();
+    this.#touched.clear();
+    this.#inFlight = [];
+    this.#frames = { live: 0, historical: 0 };
+    this.#incidents = [];
+    this.#told = new Set(incidents.map(keyOf));
+    this.#isStreamReplaced = false;
+  }
+
+  /** The frames from here up to the position are to be given to it again. */
+  rememberFrom({ stream, sequence, duplicatesFrom }: Position): number {
+    return this.#streams.get(stream)?.isWhole ? sequence + 1 : duplicatesFrom[0];
+  }
+
+  /**
+   * A stream became another one. Once that is committed, everything begins anew from the store, so
+   * that nothing in memory is of the old one; what was taken beside it will come again.
+   */
+  get isStreamReplaced(): boolean {
+    return this.#isStreamReplaced;
+  }
+
+  /** What is held in memory between commits, for gauges. */
+  get memory(): Memory {
+    const { people, budget } = this.#options;
+    const covered = [...this.#streams.values()].map(({ coveredMs }) => coveredMs);
+    return {
+      cacheBytes: people.cacheBytes,
+      duplicatesBytes: budget.bytes,
+      duplicatesCoveredMs: covered.length === 0 ? 0 : leastOf(covered),
+    };
+  }
+
+  /** Nothing more should be applied before `changes` is asked for. */
+  get isFull(): boolean {
+    const { changedRows, changedBytes } = this.#options.people;
+    return (
+      changedRows >= changedRowsMax ||
+      changedBytes >= this.#changedBytesMax ||
+      this.#isStreamReplaced
+    );
+  }
+
+  get hasChanges(): boolean {
+    return this.#touched.size > 0;
+  }
+
+  /** Applies a part of a batch. Rejects when the store does not answer; then `begin` is called. */
+  async apply(items: readonly StreamItem[]): Promise<void> {
+    const { usage, spikes } = this.#options;
+    this.#turns.begin();
+    for (const item of items) {
+      if (item.kind === "place") this.#moveTo(item);
+      else await this.#read(item);
+      await this.#turns.breathe();
+    }
+    await this.#applyPeople();
+    await this.#loadCounts();
+    usage.apply();
+    spikes.apply();
+    await this.#turns.breathe();
+  }
+
+  /**
+   * What is to be written. Until it is told nothing is applied; before the next call `committed`
+   * or `begin` is called.
+   */
+  async changes(): Promise<Changes> {
+    const { people, usage, spikes } = this.#options;
+    this.#inFlight = [...this.#touched];
+    const changes: Changes = {
+      ...(await this.#turns.through(people.changes())),
+      positions: this.#inFlight.map((stream) => stream.position()),
+      frames: this.#frames,
+      ...usage.changes(),
+      ...spikes.changes(),
+      incidents: this.#incidents,
+    };
+    this.counts.rejected += changes.rejected.length;
+    this.#frames = { live: 0, historical: 0 };
+    this.#touched.clear();
+    this.#incidents = [];
+    return changes;
+  }
+
+  committed(): void {
+    const { people, usage, spikes } = this.#options;
+    people.committed();
+    usage.committed();
+    spikes.committed();
+    for (const stream of this.#inFlight) stream.committed();
+    this.#inFlight = [];
+  }
+
+  line(line: StoredLine): void {
+    const stream = this.#stream!;
+    if (this.#isAgain) {
+      stream.remember(line);
+      return;
+    }
+    const { people, usage, spikes } = this.#options;
+    const isDuplicate = stream.isDuplicate(line);
+    if (line.frame.sequence > stream.countedTo) {
+      usage.count(line, isDuplicate);
+      spikes.count(line, isDuplicate, stream.watermarkMs);
+    }
+    if (isDuplicate) {
+      this.counts.duplicates++;
+      return;
+    }
+    this.counts.events++;
+    if (!line.isPlain) people.add(line.effect());
+    else if (line.hasPerson && !people.seen(line)) people.touch(line);
+  }
+
+  unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void {
+    if (this.#isAgain) return;
+    const { lane, partition, epoch, sequence, storedAtMs: atMs } = frame;
+    const place = { lane, partition, epoch, sequence, line };
+    const event = { eventUuid: "", distinctId: undefined };
+    this.#options.people.reject({ projectId, place, ...event, atMs, ...rejection });
+  }
+
+  #moveTo({ name, place, incidents }: PlaceItem): void {
+    const stream = this.#streamOf(name);
+    if (stream.moveTo(place)) this.#isStreamReplaced = true;
+    for (const incident of incidents) this.#tell({ stream: name.stream, ...incident });
+    this.#touched.add(stream);
+  }
+
+  #tell(incident: IncidentRow): void {
+    const key = keyOf(incident);
+    if (this.#told.has(key)) return;
+    this.#told.add(key);
+    this.#incidents.push(incident);
+  }
+
+  async #read({ frame, isAgain, release }: FrameItem): Promise<void> {
+    // Frames behind its new place are of a stream that this memory does not know.
+    if (!this.#isStreamReplaced) {
+      const stream = this.#streamOf(frame);
+      this.#stream = stream;
+      this.#isAgain = isAgain;
+      if (!isAgain) stream.beginFrame();
+      const { lines, people } = this.#options;
+      for (const _ of lines.read(frame, this)) {
+        if (people.queued >= queuedMax) {
+          await this.#applyPeople();
+          await this.#writeWhereFull();
+        }
+        await this.#turns.breathe();
+      }
+      if (!isAgain) this.#end(stream, frame);
+    }
+    release();
+  }
+
+  #end(stream: StreamInMemory, frame: StoredFrame): void {
+    stream.endFrame(frame);
+    this.counts.frames++;
+    this.#touched.add(stream);
+    this.#frames[frame.lane]++;
+  }
+
+  #streamOf({ stream: name, lane, partition }: StreamName): StreamInMemory {
+    let stream = this.#streams.get(name);
+    if (stream === undefined) {
+      const { budget } = this.#options;
+      stream = new StreamInMemory({ stream: name, lane, partition }, budget);
+      this.#streams.set(name, stream);
+    }
+    return stream;
+  }
+
+  /** Applies what is queued. Where the rows for it are too much at once, part by part. */
+  async #applyPeople(): Promise<void> {
+    const { people } = this.#options;
+    try {
+      await this.#loadPeople();
+    } catch (error) {
+      if (!(error instanceof TooLargeError)) throw error;
+      for (const queue of people.takeParts()) {
+        queue();
+        await this.#loadPeople();
+        people.apply();
+        await this.#writeWhereFull();
+        await this.#turns.breathe();
+      }
+    }
+    while (!people.apply(effectsATurn)) await this.#turns.breathe();
+  }
+
+  /**
+   * Rows of a frame may be more than should be in memory, and its position is written when all of
+   * it is applied. So rows of people go before it, in the same transaction.
+   */
+  async #writeWhereFull(): Promise<void> {
+    const { people, writePart } = this.#options;
+    if (people.changedBytes < this.#changedBytesMax) return;
+    await writePart(async () => {
+      const changes = await this.#turns.through(people.changes());
+      this.counts.rejected += changes.rejected.length;
+      return { ...noRows, ...changes };
+    });
+    people.committed();
+  }
+
+  async #loadPeople(): Promise<void> {
+    const { people, store } = this.#options;
+    const missing = people.missing();
+    if (missing === undefined) return;
+    people.adopt(await loadRows(store, missing));
+  }
+
+  async #loadCounts(): Promise<void> {
+    const { usage, spikes, store } = this.#options;
+    const days = usage.missing();
+    usage.adopt(days.length === 0 ? [] : await store.activeIds(days));
+    for (let wanted = spikes.missing(); wanted.length > 0; wanted = spikes.missing())
+      spikes.adopt(await store.activity(wanted));
+  }
+}
+
+function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
+  return JSON.stringify([stream, kind, epoch, sequence, detail]);
+}

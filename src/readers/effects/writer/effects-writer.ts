@@ -1,0 +1,358 @@
+// The writer: takes frames from all streams, applies them, and commits what comes of it together
+// with how far each stream is applied. Whatever fails, it forgets all it has in memory and goes on
+// from what the store has. It ends by itself only when another writer is at work, and not when the
+// database was put back to an older state, as by a failover that loses the last commits.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../../platform/base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
+import { TooSlowError } from "../../../platform/base/store-error.ts";
+import { BatchLimit } from "../../stream/batch-limit.ts";
+import { EventStreams, type ReadPlace } from "../../stream/event-streams.ts";
+import type { PeopleOptions } from "../people/people-options.ts";
+import { SpikeLog } from "../spikes/spike-log.ts";
+import { type EffectsStore, FencedError } from "../store/port.ts";
+import { effectsWords } from "../streams/reader-words.ts";
+import type { Applier, Counts, Memory } from "./applier.ts";
+import { Batch } from "./batch.ts";
+import type { Changes } from "./changes.ts";
+import { CommitChain } from "./commit-chain.ts";
+import { CommitPace, knownMore } from "./commit-pace.ts";
+import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
+import { OpenTransaction, outsideOf } from "./open-transaction.ts";
+import { OutboxPublisher } from "./outbox-publisher.ts";
+import { Reached } from "./reached.ts";
+import { type StreamProgress, streamProgress } from "./stream-progress.ts";
+
+export interface EffectsWriterOptions {
+  readonly connection: NatsConnection;
+  /** What the names of the streams begin with. */
+  readonly prefix: string;
+  /** It is open, and stays the caller's to close. */
+  readonly store: EffectsStore;
+  readonly log: Log;
+  /** Bytes of frames that may be in hand. */
+  readonly bytesMax?: number;
+  /** Applies at most this many events a second. Default: as many as it can. */
+  readonly eventsPerSecondMax?: number;
+  /** About how many events one transaction may have. */
+  readonly batchEventsMax?: number;
+  /** What changed rows may weigh before they are written. */
+  readonly changedBytesMax?: number;
+  /** Goes on behind messages that have left a stream unread. */
+  readonly acceptExpired?: boolean;
+  /** Bytes of all memories of duplicates together. */
+  readonly duplicatesBytesMax?: number;
+  readonly people?: PeopleOptions;
+  /** From one commit to the next where little comes and nobody waits for it. Default: 50. */
+  readonly commitEveryMs?: number;
+}
+
+interface WriterStatus {
+  /** Why nothing is being applied; empty when all is well. */
+  readonly reasons: readonly string[];
+  readonly streams: readonly StreamProgress[];
+}
+
+/**
+ * Frames in hand: some hundredths of a second of work. What waits for longer outlives V8's young
+ * generation, and every 64 MiB of that make it mark the whole heap.
+ */
+const framesBytesDefault = 8 * 1_048_576;
+const againMsMin = 100;
+const againMsMax = 2_000;
+const sayAgainMs = 30_000;
+/** The newest incidents of the store are not told again. */
+const incidentsKnown = 1_000;
+const putBack = "the database was put back to another state";
+/** How long an end waits for the store. */
+const closeMsMax = 10_000;
+
+export class EffectsWriter {
+  readonly #options: EffectsWriterOptions;
+  readonly #applier: Applier;
+  readonly #outbox: OutboxPublisher;
+  readonly #spikeLog: SpikeLog;
+  readonly #reached = new Reached(() => this.#pace.hurry());
+  readonly #chain: CommitChain;
+  readonly #ended = new AbortController();
+  readonly #warning: SparseWarning;
+  #nextBatchMonotonicMs = 0;
+  readonly #bytesMax: number;
+  readonly #limit: BatchLimit;
+  readonly #pace: CommitPace;
+  #running: Promise<void> | undefined;
+  #streams: EventStreams | undefined;
+  #fault: string | undefined = "it is starting";
+  /** Why transactions are smaller than they may be; undefined again once one has succeeded. */
+  #slowness: string | undefined;
+  #inFlight: Promise<void> = Promise.resolve();
+  #isInFlight = false;
+  #batchInFlight = new Batch();
+  #batchAtHand = new Batch();
+  readonly #transaction = new OpenTransaction();
+  readonly #commits = { count: 0 };
+  /** How many commits there were when the last one was another's; -1: it never was. */
+  #fencedAt = -1;
+
+  constructor(options: EffectsWriterOptions) {
+    this.#options = options;
+    const { connection, prefix, store, log, duplicatesBytesMax, changedBytesMax, people } = options;
+    this.#bytesMax = options.bytesMax ?? framesBytesDefault;
+    this.#limit = new BatchLimit(options.batchEventsMax ?? batchEventsDefault);
+    this.#pace = new CommitPace(options.commitEveryMs);
+    this.#applier = newApplier({
+      ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people },
+      writePart: async (changes) => {
+        await this.#inFlight;
+        this.#batchAtHand.hasParts = true;
+        await this.#write(await changes(), "part");
+      },
+    });
+    this.#chain = new CommitChain(store);
+    const outbox = outsideOf(this.#transaction, store);
+    this.#outbox = new OutboxPublisher({ connection, store: outbox, log });
+    this.#spikeLog = new SpikeLog(log);
+    this.#warning = new SparseWarning(log, sayAgainMs);
+  }
+
+  /** Events applied, and the like, since the start; those of batches that failed count too. */
+  get counts(): Readonly<Counts> {
+    return this.#applier.counts;
+  }
+
+  /** How many commits there were. */
+  get commits(): Readonly<{ count: number }> {
+    return this.#commits;
+  }
+
+  /** What it holds in memory, for gauges. */
+  get memory(): Memory & { readonly framesBytes: number } {
+    return { ...this.#applier.memory, framesBytes: this.#streams?.bytesInHand ?? 0 };
+  }
+
+  start(): void {
+    void this.#followConnection();
+    this.#running = this.#run().finally(() => this.#transaction.end());
+  }
+
+  /**
+   * Fulfilled when the writer has ended after `close`. Rejects with a FencedError when another one
+   * is at work on the same database.
+   */
+  async ended(): Promise<void> {
+    await this.#running;
+  }
+
+  /**
+   * Commits what is in hand and ends; what is only read will be read again. Gives up on a store
+   * that does not answer.
+   */
+  async close(): Promise<void> {
+    this.#ended.abort();
+    this.#streams?.close();
+    const late = new AbortController();
+    const work = Promise.all([this.#running?.catch(() => {}), this.#outbox.close()]);
+    const limit = pauseUntilAborted(closeMsMax, late.signal);
+    await Promise.race([work, limit]);
+    late.abort();
+    this.#reached.close();
+  }
+
+  /** `nowMs`: what time it is, for how long each stream has been behind. */
+  status(nowMs: number): WriterStatus {
+    const streams = this.#streams?.readers ?? [];
+    const batches = [this.#batchInFlight, this.#batchAtHand];
+    const work = { reached: this.#reached, batches, nowMs };
+    const faults = streams.flatMap(({ name, fault }) =>
+      fault === undefined ? [] : [`${name.stream}: ${fault}`],
+    );
+    const whole = this.#fault ?? this.#slowness ?? this.#streams?.fault;
+    return {
+      reasons: whole === undefined ? faults : [whole, ...faults],
+      streams: streams.map((reader) => streamProgress(reader, work)),
+    };
+  }
+
+  /** Fulfilled when the stream is applied as far as that, in the database. Rejects at the end. */
+  async positionReached(stream: string, sequence: number): Promise<void> {
+    await this.#reached.until(stream, sequence);
+  }
+
+  /** The same for several streams. Rejects with the signal's reason, too, when it aborts. */
+  async positionsReached(wanted: ReadonlyMap<string, number>, signal: AbortSignal): Promise<void> {
+    const each = [...wanted].map(([stream, to]) => this.#reached.until(stream, to, signal));
+    await Promise.all(each);
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#ended;
+    let pauseMs = againMsMin;
+    while (!signal.aborted) {
+      const before = this.#commits.count;
+      try {
+        await this.#session();
+        continue;
+      } catch (error) {
+        this.#fault = (error as Error).message;
+        if (error instanceof FencedError) await this.#outlast(error);
+        else this.#warning.warn({ reason: this.#fault }, "applying events failed; beginning again");
+        this.#limit.failed();
+      } finally {
+        this.#streams?.close();
+      }
+      pauseMs = this.#commits.count > before ? againMsMin : Math.min(2 * pauseMs, againMsMax);
+      await pauseUntilAborted(pauseMs, signal);
+    }
+  }
+
+  /**
+   * With the lock in hand, what the database has is the truth: it begins anew from that. Rejects
+   * with the error where another one may have the lock, or writes without it again and again.
+   */
+  async #outlast(error: FencedError): Promise<void> {
+    const { store, log } = this.#options;
+    let [holdsLock, isErasure] = [true, false];
+    try {
+      holdsLock = await store.holdsLock();
+      isErasure = holdsLock && (await store.lastCommit()) < 0;
+    } catch (fault) {
+      // Who has the lock is told when the database answers again.
+      this.#warning.warn({ reason: (fault as Error).message }, "applying events failed");
+    }
+    const isAgain = !isErasure && this.#fencedAt === this.#commits.count;
+    this.#fencedAt = this.#commits.count;
+    if (holdsLock && !isAgain) {
+      const what = isErasure ? "people were erased from the database" : putBack;
+      const words = `${what}; beginning again from what it has`;
+      log[isErasure ? "info" : "warn"]({ reason: error.message }, words);
+      return;
+    }
+    this.#fault = "another writer is at work on this database; this one has stopped";
+    log.error({ reason: error.message, holdsLock }, this.#fault);
+    this.#streams?.close();
+    throw error;
+  }
+
+  /** Works until the end, or until everything has to begin anew. Nothing is in flight then. */
+  async #session(): Promise<void> {
+    const { store, log, prefix, connection, acceptExpired = false } = this.#options;
+    this.#inFlight = Promise.resolve();
+    this.#batchInFlight = new Batch();
+    this.#batchAtHand = new Batch();
+    this.#chain.begin(await store.lastCommit());
+    this.#transaction.end();
+    const positions = await store.positions();
+    const incidents = await store.reader.incidents(incidentsKnown);
+    const largeProperties = await store.largeProperties();
+    this.#applier.begin({ positions, incidents, largeProperties });
+    this.#reached.begin(positions);
+    const places = new Map<string, ReadPlace>();
+    for (const position of positions) {
+      const rememberFrom = this.#applier.rememberFrom(position);
+      places.set(position.stream, { ...position, rememberFrom });
+    }
+    const bytesMax = this.#bytesMax;
+    const streams = new EventStreams({
+      ...{ connection, prefix, places, bytesMax, acceptExpired, log },
+      ...{ reader: "effects", words: effectsWords },
+    });
+    this.#streams = streams;
+    this.#fault = undefined;
+    try {
+      while (!this.#ended.signal.aborted && !this.#applier.isStreamReplaced)
+        await this.#batch(streams);
+    } finally {
+      streams.close();
+      await this.#inFlight;
+    }
+  }
+
+  /** Applies what is ready while the commit before is on its way; then commits it. */
+  async #batch(streams: EventStreams): Promise<void> {
+    const pauseMs = this.#nextBatchMonotonicMs - performance.now();
+    if (pauseMs > 0) await pauseUntilAborted(pauseMs, this.#ended.signal);
+    await this.#readyOrCommitted(streams);
+    await streams.ready();
+    const beganMonotonicMs = performance.now();
+    const batch = new Batch();
+    this.#batchAtHand = batch;
+    while (this.#hasRoom(batch) && (await this.#hasMore(streams, batch))) {
+      const items = streams.take(Math.min(stepEventsMax, this.#limit.events), stepBytesMax);
+      batch.add(items);
+      await batch.timed(() => this.#applier.apply(items));
+    }
+    const { eventsPerSecondMax = Number.POSITIVE_INFINITY } = this.#options;
+    this.#nextBatchMonotonicMs = beganMonotonicMs + (batch.events / eventsPerSecondMax) * 1_000;
+    await this.#inFlight;
+    if (!this.#applier.hasChanges) return;
+    this.#inFlight = this.#commit(await this.#applier.changes(), batch);
+    // It is awaited before the next one.
+    this.#inFlight.catch(() => {});
+  }
+
+  /**
+   * A row that changes twice in a batch is written once. So a batch goes on while the commit before
+   * is on its way, and while much more waits; in a stream that is followed it ends soon.
+   */
+  async #hasMore(streams: EventStreams, batch: Batch): Promise<boolean> {
+    await this.#readyOrCommitted(streams);
+    if (streams.isReady) return true;
+    if (streams.isFarBehind && batch.mayWait) await knownMore(streams.ready());
+    else if (this.#reached.waiting === 0) await this.#pace.rest(streams.ready());
+    return streams.isReady;
+  }
+
+  /** Where nothing is ready, a commit that fails is heard of at once. */
+  async #readyOrCommitted(streams: EventStreams): Promise<void> {
+    while (!streams.isReady && this.#isInFlight && !this.#ended.signal.aborted)
+      await Promise.race([streams.ready(), this.#inFlight]);
+  }
+
+  #hasRoom(batch: Batch): boolean {
+    return !this.#applier.isFull && batch.hasRoom(this.#limit.events, this.#isInFlight);
+  }
+
+  async #commit(changes: Changes, batch: Batch): Promise<void> {
+    this.#pace.begun();
+    this.#isInFlight = true;
+    this.#batchInFlight = batch;
+    try {
+      await this.#write(changes, batch.events);
+    } finally {
+      this.#isInFlight = false;
+    }
+    this.#slowness = undefined;
+    this.#limit.succeeded();
+    this.#commits.count++;
+    this.#applier.committed();
+    this.#reached.reach(changes.positions);
+    batch.committed();
+    this.#spikeLog.committed(changes.outbox);
+    if (changes.outbox.length > 0) this.#outbox.ask();
+  }
+
+  /** `events`: those of the transaction, or only a part of it. */
+  async #write(changes: Changes, events: number | "part"): Promise<void> {
+    const isPart = events === "part";
+    this.#limit.tries(isPart ? this.#batchAtHand.events + stepEventsMax : events);
+    this.#transaction.begin();
+    try {
+      await this.#chain.write(changes, isPart);
+    } catch (error) {
+      if (!(error instanceof TooSlowError)) throw error;
+      // Once more as much would take as long.
+      this.#limit.tooSlow();
+      const less = `at most ${this.#limit.events} events, or one message`;
+      this.#slowness = `${error.message}; the next transactions have less: ${less}`;
+      throw new TooSlowError(this.#slowness, { cause: error });
+    }
+    if (!isPart) this.#transaction.end();
+  }
+
+  async #followConnection(): Promise<void> {
+    for await (const { type } of this.#options.connection.status()) {
+      if (type === "disconnect" || type === "staleConnection") this.#streams?.interrupt();
+    }
+  }
+}

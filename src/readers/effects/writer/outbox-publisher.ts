@@ -1,0 +1,196 @@
+// Publishes what commits have put into the outbox, and removes each message once it is out. What a
+// stream refuses is tried again later and later, and holds up no other message. A message may be
+// published again after a crash; its id tells. Never holds up the writer.
+
+import { JetStreamApiError, type JetStreamClient, jetstream } from "@nats-io/jetstream";
+import { headers, type NatsConnection } from "@nats-io/nats-core";
+import { leastOf } from "../../../platform/base/extremes.ts";
+import type { Log } from "../../../platform/base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
+import { managerOf } from "../../../platform/nats/api.ts";
+import { messageIdHeader } from "../../../platform/nats/names.ts";
+import type { EffectsStore } from "../store/port.ts";
+import type { OutboxRow } from "../types.ts";
+
+interface OutboxPublisherOptions {
+  readonly connection: NatsConnection;
+  readonly store: Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
+  readonly log: Pick<Log, "warn">;
+  /** Default: 10,000. */
+  readonly rowsMax?: number;
+}
+
+/**
+ * After an unanswered one the others of its subject are not tried in this round: each might take as
+ * long.
+ */
+type Outcome = "stored" | "refused" | "unanswered";
+
+/** When a subject is tried again whose message was not stored. */
+interface Again {
+  readonly pauseMs: number;
+  readonly atMonotonicMs: number;
+}
+
+const rowsAtOnce = 100;
+/** So many messages wait at most; the oldest are dropped. */
+const rowsMaxDefault = 10_000;
+const timeoutMs = 2_000;
+const againMs = 1_000;
+const againMsMax = 60_000;
+const sayAgainMs = 30_000;
+
+export class OutboxPublisher {
+  readonly #options: OutboxPublisherOptions;
+  readonly #js: JetStreamClient;
+  readonly #ended = new AbortController();
+  readonly #running: Promise<void>;
+  readonly #warning: SparseWarning;
+  readonly #dropWarning: SparseWarning;
+  readonly #again = new Map<string, Again>();
+  /** Rows up to this id were tried. */
+  #readTo = 0;
+  #dropped = 0;
+  #isAsked = true;
+  #wake: (() => void) | undefined;
+
+  constructor(options: OutboxPublisherOptions) {
+    this.#options = options;
+    this.#warning = new SparseWarning(options.log, sayAgainMs);
+    this.#dropWarning = new SparseWarning(options.log, sayAgainMs);
+    this.#js = jetstream(options.connection, { timeout: timeoutMs });
+    this.#running = this.#run();
+  }
+
+  /** There may be something in the outbox. */
+  ask(): void {
+    this.#isAsked = true;
+    this.#wake?.();
+  }
+
+  /** Ends when what is on its way is settled. */
+  async close(): Promise<void> {
+    this.#ended.abort();
+    this.#wake?.();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#ended;
+    while (!signal.aborted) {
+      if (!this.#isAsked && !this.#isDue()) {
+        await this.#rest();
+        continue;
+      }
+      this.#isAsked = false;
+      try {
+        await this.#trim();
+        await this.#publishAll();
+      } catch (error) {
+        this.#isAsked = true;
+        this.#warn(error as Error);
+        await pauseUntilAborted(againMs, signal);
+      }
+    }
+  }
+
+  /** Until it is asked, or a message is to be tried again. */
+  async #rest(): Promise<void> {
+    const woken = Promise.withResolvers<void>();
+    this.#wake = woken.resolve;
+    const due = leastOf([...this.#again.values()].map(({ atMonotonicMs }) => atMonotonicMs));
+    const waitMs = Math.max(1, due - performance.now());
+    const timer = Number.isFinite(due) ? setTimeout(woken.resolve, waitMs) : undefined;
+    await woken.promise;
+    clearTimeout(timer);
+  }
+
+  #isDue(nowMonotonicMs = performance.now()): boolean {
+    return [...this.#again.values()].some(({ atMonotonicMs }) => atMonotonicMs <= nowMonotonicMs);
+  }
+
+  async #trim(): Promise<void> {
+    const { store, rowsMax = rowsMaxDefault } = this.#options;
+    const dropped = await store.trimOutbox(rowsMax);
+    if (dropped === 0) return;
+    this.#dropped += dropped;
+    const fields = { dropped: this.#dropped, rowsMax };
+    this.#dropWarning.warn(fields, "the oldest messages of the outbox were dropped unpublished");
+  }
+
+  /** What came since the last time; and where a subject's pause is over, all that is there. */
+  async #publishAll(): Promise<void> {
+    const { store } = this.#options;
+    const nowMonotonicMs = performance.now();
+    const tried = new Map<string, Outcome>();
+    let last = this.#isDue(nowMonotonicMs) ? 0 : this.#readTo;
+    while (!this.#ended.signal.aborted) {
+      const rows = await store.outbox(rowsAtOnce, last);
+      if (rows.length === 0) break;
+      const isResting = ({ subject }: OutboxRow): boolean =>
+        (this.#again.get(subject)?.atMonotonicMs ?? 0) > nowMonotonicMs ||
+        tried.get(subject) === "unanswered";
+      await this.#publishRows(
+        rows.filter((row) => !isResting(row)),
+        tried,
+      );
+      last = rows.at(-1)!.id;
+    }
+    this.#readTo = Math.max(this.#readTo, last);
+    this.#noteAgain(tried, nowMonotonicMs);
+  }
+
+  #noteAgain(tried: ReadonlyMap<string, Outcome>, sinceMonotonicMs: number): void {
+    // Where a subject was due and was not tried, no row of it is left.
+    for (const [subject, { atMonotonicMs }] of this.#again)
+      if (atMonotonicMs <= sinceMonotonicMs && !tried.has(subject)) this.#again.delete(subject);
+    for (const [subject, outcome] of tried) {
+      const before = this.#again.get(subject)?.pauseMs;
+      const pauseMs = before === undefined ? againMs : Math.min(2 * before, againMsMax);
+      if (outcome === "stored") this.#again.delete(subject);
+      else this.#again.set(subject, { pauseMs, atMonotonicMs: performance.now() + pauseMs });
+    }
+  }
+
+  /** Each row on its own: one that is not stored stays, and the others go. */
+  async #publishRows(rows: readonly OutboxRow[], tried: Map<string, Outcome>): Promise<void> {
+    if (rows.length === 0) return;
+    const { connection, store } = this.#options;
+    const kept = new Map<string, boolean>();
+    for (const { subject } of rows)
+      if (!kept.has(subject)) kept.set(subject, await this.#isKept(subject));
+    const published = rows.map(async (row) => {
+      const outcome = await this.#publish(row, kept.get(row.subject) === true);
+      const before = tried.get(row.subject) ?? "stored";
+      tried.set(row.subject, outcome === "stored" ? before : outcome);
+      return outcome === "stored" ? [row.messageId] : [];
+    });
+    const stored = (await Promise.all(published)).flat();
+    await connection.flush();
+    await store.published(stored);
+  }
+
+  async #publish({ subject, json, messageId }: OutboxRow, isKept: boolean): Promise<Outcome> {
+    const head = headers();
+    head.set(messageIdHeader, messageId);
+    try {
+      if (isKept) await this.#js.publish(subject, json, { msgID: messageId });
+      else this.#options.connection.publish(subject, json, { headers: head });
+      return "stored";
+    } catch (error) {
+      this.#warn(error as Error);
+      return error instanceof JetStreamApiError ? "refused" : "unanswered";
+    }
+  }
+
+  #warn({ message }: Error): void {
+    this.#warning.warn({ reason: message }, "publishing from the outbox failed");
+  }
+
+  /** Whether a stream takes the subject: then its acknowledgement is waited for. */
+  async #isKept(subject: string): Promise<boolean> {
+    const manager = await managerOf(this.#options.connection, { timeoutMs });
+    for await (const _ of manager.streams.names(subject)) return true;
+    return false;
+  }
+}

@@ -1,0 +1,389 @@
+// Builds a database from the streams, from their start up to where another database has applied
+// them, with the code that applies events as they come. Each stream is read in its own order; which
+// stream comes next is decided anew, so a link that was refused because of another one may not be.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import { managerOf } from "../../../platform/nats/api.ts";
+import type { ErasedMessages } from "../../../platform/nats/erased-messages.ts";
+import { EventStreams, type ReadPlace } from "../../stream/event-streams.ts";
+import { type Place, resume } from "../../stream/resume.ts";
+import {
+  type AskedStream,
+  deletedSequences,
+  type StreamName,
+  storedStream,
+} from "../../stream/stored-stream.ts";
+import { StreamErasures } from "../../stream/stream-erasures.ts";
+import type { StreamItem } from "../../stream/stream-reader.ts";
+import type { PeopleOptions } from "../people/people-options.ts";
+import type { EffectsReader, EffectsStore } from "../store/port.ts";
+import { effectsWords } from "../streams/reader-words.ts";
+import type { IncidentRow, Position } from "../types.ts";
+import type { Applier } from "./applier.ts";
+import { CommitChain } from "./commit-chain.ts";
+import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
+
+/**
+ * Why a rebuild is not possible or cannot go on. The old database is unchanged. The message does not
+ * name the command: `verify` rebuilds too.
+ */
+export class RebuildError extends Error {
+  override name = "RebuildError";
+}
+
+/** How far a database has applied the streams, and what went wrong with them, oldest first. */
+export interface Applied {
+  readonly positions: readonly Position[];
+  readonly incidents: readonly IncidentRow[];
+}
+
+export interface RebuildOptions {
+  readonly connection: NatsConnection;
+  /** What the names of the streams begin with. */
+  readonly prefix: string;
+  /** The new database is built up to here. */
+  readonly applied: Applied;
+  /** Open and empty. */
+  readonly into: EffectsStore;
+  /** Builds without the messages that the streams no longer hold. */
+  readonly acceptMissing?: boolean;
+  readonly bytesMax?: number;
+  readonly batchEventsMax?: number;
+  readonly duplicatesBytesMax?: number;
+  readonly people?: PeopleOptions;
+  /** Ends the work at once. */
+  readonly signal?: AbortSignal;
+  /** Gives up when nothing was read, applied or committed for this long. Default: two minutes. */
+  readonly stillMsMax?: number;
+  /** Called after each commit with the number of messages applied. */
+  readonly onProgress?: (messages: number) => void;
+}
+
+export interface Rebuilt {
+  readonly messages: number;
+  /** Number of messages that had been applied and that the streams no longer hold. */
+  readonly missing: number;
+}
+
+const questionMs = 5_000;
+const framesBytesDefault = 8 * 1_048_576;
+const stillMsDefault = 120_000;
+/** How often a stream that gives nothing is asked whether its end is reached. */
+const endCheckMs = 250;
+/** The newest incidents of the old database are copied. */
+const incidentsMax = 100_000;
+
+export async function appliedOf(
+  reader: Pick<EffectsReader, "positions" | "incidents">,
+): Promise<Applied> {
+  const positions = await reader.positions();
+  const incidents = await reader.incidents(incidentsMax);
+  return { positions, incidents: incidents.toReversed() };
+}
+
+/** Rejects with a RebuildError when it is not possible, does not move, or was aborted. */
+export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
+  const { signal, stillMsMax = stillMsDefault } = options;
+  const building = new Building(options);
+  const ended = Promise.withResolvers<never>();
+  const abort = (): void => ended.reject(new RebuildError("interrupted"));
+  if (signal?.aborted === true) abort();
+  signal?.addEventListener("abort", abort, { once: true });
+  const watchdog = setInterval(
+    () => {
+      if (performance.now() - building.movedMonotonicMs < stillMsMax) return;
+      const seconds = Math.round(stillMsMax / 1000);
+      ended.reject(
+        new RebuildError(
+          `no progress for ${seconds} s: ${building.waitsFor()}. The database is unchanged. Try again`,
+        ),
+      );
+    },
+    Math.max(1, Math.min(1_000, stillMsMax)),
+  );
+  try {
+    return await Promise.race([building.run(), ended.promise]);
+  } finally {
+    clearInterval(watchdog);
+    signal?.removeEventListener("abort", abort);
+    building.close();
+  }
+}
+
+/** A stream, and how far it is to be applied. */
+interface Goal {
+  readonly name: StreamName;
+  readonly asked: AskedStream;
+  /** Where the reading begins. */
+  readonly begin: Place;
+  /** The last message to be applied. */
+  readonly to: number;
+  /** The position of the new database in the end. */
+  readonly end: Place;
+  /** The first message that the stream held when the work began. */
+  readonly first: number;
+  /** Messages between it and the goal that had been deleted by then. */
+  readonly deleted: ReadonlySet<number>;
+  /** Messages that the stream held when the work began, and those of them that have arrived. */
+  readonly held: number;
+  arrived: number;
+  /** The last message that has arrived, or was found to be gone. */
+  reached: number;
+}
+
+class Building {
+  movedMonotonicMs = performance.now();
+  readonly #options: RebuildOptions;
+  readonly #chain: CommitChain;
+  readonly #applier: Applier;
+  readonly #goals = new Map<string, Goal>();
+  #missing = 0;
+  #messages = 0;
+  #batchEvents = 0;
+  #streams: EventStreams | undefined;
+  #doing = "NATS does not say what the streams hold";
+  #isClosed = false;
+
+  constructor(options: RebuildOptions) {
+    this.#options = options;
+    const { into: store, prefix, duplicatesBytesMax, people, applied } = options;
+    this.#chain = new CommitChain(store);
+    this.#applier = newApplier({
+      ...{ store, prefix, duplicatesBytesMax, people },
+      streams: applied.positions,
+      writePart: async (changes) => {
+        await this.#chain.write(await changes(), true);
+        this.#moved();
+      },
+    });
+  }
+
+  /** What it waits for, for people. */
+  waitsFor(): string {
+    const fault = this.#streams?.fault;
+    const faults = (this.#streams?.readers ?? []).flatMap((reader) =>
+      reader.fault === undefined ? [] : [`${reader.name.stream}: ${reader.fault}`],
+    );
+    const left = [...this.#goals.values()]
+      .filter(({ reached, to }) => reached < to)
+      .map(({ name, reached, to }) => `${name.stream} is read up to ${reached} of ${to}`);
+    const all = [...(fault === undefined ? [] : [fault]), ...faults, ...left];
+    return [this.#doing, ...all].join("; ");
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#streams?.close();
+  }
+
+  async run(): Promise<Rebuilt> {
+    const { into, applied, acceptMissing = false } = this.#options;
+    if ((await into.lastCommit()) !== 0) throw new RebuildError("the new database is not empty");
+    await this.#findGoals();
+    if (this.#missing > 0 && !acceptMissing)
+      throw new RebuildError(
+        `the streams no longer hold ${this.#missing} of the applied messages, so a database built from them lacks what these changed. To accept that: --accept-missing`,
+      );
+    this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
+    await this.#applier.apply([...this.#goals.values()].map((goal) => placeItem(goal, goal.begin)));
+    await this.#read();
+    this.#checkArrived();
+    const ends = [...this.#goals.values()].map((goal) => placeItem(goal, goal.end));
+    await this.#applier.apply(ends);
+    await this.#commit(applied.incidents);
+    return { messages: this.#messages, missing: this.#missing };
+  }
+
+  /** Messages may leave the streams while others are read. */
+  #checkArrived(): void {
+    const { acceptMissing = false } = this.#options;
+    let lost = 0;
+    for (const { held, arrived } of this.#goals.values()) lost += Math.max(0, held - arrived);
+    this.#missing += lost;
+    if (lost > 0 && !acceptMissing)
+      throw new RebuildError(
+        `${lost} messages left the streams before they were read, so a database built from them lacks what these changed. To accept that, start again with --accept-missing`,
+      );
+  }
+
+  /** Compares the positions of the old database with what the streams hold. */
+  async #findGoals(): Promise<void> {
+    const { connection, applied } = this.#options;
+    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    for (const position of applied.positions) {
+      const { stream, lane, partition } = position;
+      const name = { stream, lane, partition };
+      const asked = storedStream(manager, stream);
+      const erasures = new StreamErasures(manager, stream);
+      const unread = neverRead(position, applied.incidents);
+      const before = goneWithEpochs(position, applied.incidents);
+      const [state, raw] = [await erasures.stateFrom(1), await asked.state()];
+      this.#moved();
+      if (state === undefined || raw === undefined) {
+        this.#missing += Math.max(0, position.sequence - unread) + before;
+        const none = {
+          to: 0,
+          first: 1,
+          deleted: new Set<number>(),
+          held: 0,
+          arrived: 0,
+          reached: 0,
+        };
+        this.#goals.set(stream, { name, asked, begin: position, end: position, ...none });
+        continue;
+      }
+      const { created, firstSequence: first, beginsAt } = raw;
+      const { place } = await resume(position, asked, state, { acceptExpired: true });
+      // In a later epoch, what is behind the place is not what was applied.
+      const isSame = place.epoch === position.epoch;
+      const to = isSame ? position.sequence : Math.min(position.sequence, place.sequence);
+      const end = isSame ? { ...position, created } : place;
+      const gone = await deletedSequences(manager, stream);
+      const deleted = new Set(gone.filter((sequence) => sequence >= first && sequence <= to));
+      const erased = await erasures.learned(1, created);
+      const replaced = await countReplaced(erased, deleted, { first, to });
+      const held = Math.max(0, to - first + 1) - deleted.size;
+      const all = position.sequence - (beginsAt - 1);
+      this.#missing += Math.max(0, all - held - replaced - unread) + before;
+      const begin = { epoch: end.epoch, created, sequence: 0, trail: [] };
+      const goal = { name, asked, begin, to, end, first, deleted, held, arrived: 0, reached: 0 };
+      this.#goals.set(stream, goal);
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { connection, prefix, bytesMax = framesBytesDefault } = this.#options;
+    const { batchEventsMax = batchEventsDefault } = this.#options;
+    const places = new Map<string, ReadPlace>();
+    for (const [stream, { begin }] of this.#goals) places.set(stream, begin);
+    const log = { info: () => {}, warn: () => {} };
+    const streams = new EventStreams({
+      ...{ connection, prefix, places, bytesMax, acceptExpired: true, log },
+      ...{ reader: "effects", words: effectsWords },
+    });
+    this.#streams = streams;
+    void this.#followConnection(streams);
+    try {
+      while (await this.#hasMore(streams)) {
+        this.#doing = "applying events takes too long";
+        const items = streams
+          .take(stepEventsMax, stepBytesMax)
+          .filter((item) => this.#isWanted(item));
+        await this.#applier.apply(items);
+        this.#moved();
+        if (this.#applier.isStreamReplaced) throw new RebuildError(changedMeanwhile);
+        if (this.#batchEvents >= batchEventsMax || this.#applier.isFull) await this.#commit([]);
+      }
+    } finally {
+      streams.close();
+    }
+  }
+
+  /** Waits until something can be taken. False: all streams are read as far as they should be. */
+  async #hasMore(streams: EventStreams): Promise<boolean> {
+    for (;;) {
+      if (this.#isClosed) throw new RebuildError("interrupted");
+      const left = [...this.#goals.values()].filter(({ reached, to }) => reached < to);
+      if (left.length === 0) return false;
+      if (streams.isReady) return true;
+      this.#doing = "no message arrives";
+      const timer = Promise.withResolvers<"late">();
+      const timeout = setTimeout(() => timer.resolve("late"), endCheckMs);
+      const isLate = (await Promise.race([streams.ready(), timer.promise])) === "late";
+      clearTimeout(timeout);
+      if (isLate && !streams.isReady) for (const goal of left) await this.#checkEnd(goal);
+    }
+  }
+
+  /** Behind the last message that is there, nothing arrives: the rest was deleted or erased. */
+  async #checkEnd(goal: Goal): Promise<void> {
+    const next = await goal.asked.messageFrom(goal.reached + 1).catch(() => "unknown" as const);
+    if (next === undefined) goal.reached = goal.to;
+  }
+
+  /** Releases what is behind the goal of its stream, and counts the rest. */
+  #isWanted(item: StreamItem): boolean {
+    if (item.kind === "place") {
+      const goal = this.#goals.get(item.name.stream);
+      if (goal === undefined) return false;
+      if (item.place.epoch !== goal.begin.epoch) throw new RebuildError(changedMeanwhile);
+      return false;
+    }
+    const { stream, sequence } = item.frame;
+    const goal = this.#goals.get(stream);
+    const isWanted = goal !== undefined && sequence <= goal.to;
+    if (goal !== undefined) goal.reached = Math.max(goal.reached, Math.min(sequence, goal.to));
+    if (!isWanted) item.release();
+    else {
+      if (sequence >= goal.first && !goal.deleted.has(sequence)) goal.arrived++;
+      this.#messages++;
+      this.#batchEvents += item.events;
+    }
+    return isWanted;
+  }
+
+  async #commit(incidents: readonly IncidentRow[]): Promise<void> {
+    this.#batchEvents = 0;
+    if (!this.#applier.hasChanges && incidents.length === 0) return;
+    this.#doing = "the new database does not take what is written to it";
+    const changes = await this.#applier.changes();
+    // Spikes were announced when they happened.
+    await this.#chain.write({ ...changes, incidents, outbox: [] }, false);
+    this.#applier.committed();
+    this.#moved();
+    this.#options.onProgress?.(this.#messages);
+  }
+
+  #moved(): void {
+    this.movedMonotonicMs = performance.now();
+  }
+
+  async #followConnection(streams: EventStreams): Promise<void> {
+    for await (const { type } of this.#options.connection.status()) {
+      if (this.#isClosed) return;
+      if (type === "disconnect" || type === "staleConnection") streams.interrupt();
+    }
+  }
+}
+
+const changedMeanwhile =
+  "a stream was deleted, created again or replaced by an older copy meanwhile. Try again";
+
+function placeItem({ name }: Goal, { epoch, created, sequence, trail }: Place): StreamItem {
+  return { kind: "place", name, place: { epoch, created, sequence, trail }, incidents: [] };
+}
+
+/** Messages of this epoch that had left the stream before they could be applied. */
+function neverRead({ stream, epoch }: Position, incidents: readonly IncidentRow[]): number {
+  return incidents
+    .filter((one) => one.stream === stream && one.epoch === epoch)
+    .filter(({ kind }) => kind === "begun_late" || kind === "expired_unread")
+    .reduce((sum, { messages }) => sum + messages, 0);
+}
+
+/** Messages that were applied and went with an earlier state of the stream: at least so many. */
+function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[]): number {
+  return incidents
+    .filter((one) => one.stream === stream)
+    .filter(({ kind }) => kind === "stream_made_anew" || kind === "tail_lost")
+    .reduce((sum, { messages }) => sum + Math.max(1, messages), 0);
+}
+
+/**
+ * Messages that an erasure has removed, among those deleted and before the first one, unless what it
+ * stored instead is gone too.
+ */
+async function countReplaced(
+  erased: ErasedMessages,
+  deleted: ReadonlySet<number>,
+  { first, to }: { readonly first: number; readonly to: number },
+): Promise<number> {
+  let count = 0;
+  const add = async (sequence: number): Promise<void> => {
+    const place = await erased.placeOf(sequence);
+    if (place === 0 || (place !== undefined && place >= first)) count++;
+  };
+  for await (const sequence of erased.between(1, Math.min(first - 1, to))) await add(sequence);
+  for (const sequence of deleted) await add(sequence);
+  return count;
+}

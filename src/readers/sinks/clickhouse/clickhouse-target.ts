@@ -1,0 +1,299 @@
+// ClickHouse as a target. It has no transaction over tables, so events are written first, and how
+// far the streams are read last: what an interrupted batch has left is asked for by the next one,
+// row by row, and not written again. Where the server does not take a value of an event, halves of
+// the batch find that event; it is put aside, and the rest is written.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { StoreError } from "../../../platform/base/store-error.ts";
+import { refusedLine } from "../refused-line.ts";
+import { nextCopies, singleEvents } from "../single-events.ts";
+import type {
+  RejectedLine,
+  SinkBatch,
+  SinkIncident,
+  SinkPosition,
+  SinkRecord,
+  SinkTarget,
+  WriteOutcome,
+} from "../sink-target.ts";
+import { readAddress } from "./address.ts";
+import { ClickHouseError, isOfValue, runningAlready } from "./clickhouse-error.ts";
+import { ClickHouseClient } from "./client.ts";
+import { JsonRows } from "./json-rows.ts";
+import { checkBefore, positionRows, readPositions } from "./positions.ts";
+import { SinkLock } from "./sink-lock.ts";
+import {
+  columnsOf,
+  ddl,
+  eventColumns,
+  modernForm,
+  personColumn,
+  personColumnSql,
+  type ServerForm,
+  serverForm,
+  tableNames,
+  tablesSql,
+} from "./tables.ts";
+import { WrittenRows } from "./written-rows.ts";
+
+interface ClickHouseTargetOptions {
+  readonly url: string;
+  readonly database: string;
+  /** False: the tables have to be there. Default: those that are not are made. */
+  readonly makesTables?: boolean;
+  /** Whether events have a column for the uuid of their person. Default: no. */
+  readonly withPerson?: boolean;
+  /** False: nothing keeps a second sink out. Default: a lock does. */
+  readonly hasLock?: boolean;
+}
+
+/** So many of one batch, none taken, and no older one either: the table is not as it should be. */
+const refusedMax = 100;
+/** A server may still have a query of that id on its list when it has answered it. */
+const sameIdMsMax = 30_000;
+const sameIdPauseMs = 10;
+const textEncoder = new TextEncoder();
+
+/** Events and why each of them is not taken. */
+type Refused = Map<SinkRecord, ClickHouseError>;
+
+function faultsOf(refused: Refused): ReadonlyMap<SinkRecord, string> {
+  return new Map([...refused].map(([event, { said }]) => [event, said]));
+}
+
+export class ClickHouseTarget implements SinkTarget {
+  readonly shown: string;
+  readonly #client: ClickHouseClient;
+  readonly #database: string;
+  readonly #makesTables: boolean;
+  readonly #withPerson: boolean;
+  readonly #lock: SinkLock | undefined;
+  readonly #writtenRows: WrittenRows;
+  /** One insert of events at a time, whoever sends it. */
+  readonly #queryId: string;
+  #form: ServerForm = modernForm;
+  #rows: JsonRows;
+
+  /** Throws a StoreError where the URL is none. Connects with the first call. */
+  constructor(options: ClickHouseTargetOptions) {
+    const { url, database, makesTables = true, withPerson = false, hasLock = true } = options;
+    const address = readAddress(url);
+    const client = new ClickHouseClient(address);
+    this.shown = `${address.shown}, database ${database}`;
+    this.#client = client;
+    this.#database = database;
+    this.#makesTables = makesTables;
+    this.#withPerson = withPerson;
+    this.#rows = new JsonRows(modernForm, { withPerson });
+    this.#lock = hasLock ? new SinkLock({ client, database }) : undefined;
+    this.#writtenRows = new WrittenRows({ client, database });
+    this.#queryId = `penstock-sink-write:${database}`;
+  }
+
+  /** The statements that make the tables on this server. */
+  async ddl(): Promise<string> {
+    await this.#learnForm();
+    return ddl(this.#database, this.#form, { withPerson: this.#withPerson });
+  }
+
+  async open(): Promise<readonly SinkPosition[]> {
+    await this.#learnForm();
+    await this.#seeToTables();
+    await this.#lock?.take();
+    const positions = await readPositions(this.#client, this.#database);
+    await this.#alone(() => this.#writtenRows.open(positions, this.#queryId));
+    return positions;
+  }
+
+  async write(batch: SinkBatch): Promise<WriteOutcome> {
+    this.#checkLock();
+    await checkBefore(this.#client, this.#database, batch);
+    const { written, refused } = await this.#writeEvents(batch.events);
+    await this.#insertRejected(batch.rejected);
+    await this.#insertIncidents(batch.incidents);
+    this.#checkLock();
+    const { positions } = batch;
+    await this.#insert("positions", columnsOf.positions.slice(0, 9), positionRows(positions));
+    const duplicates = batch.events.length - written - refused;
+    return { written, duplicates, refused };
+  }
+
+  async close(): Promise<void> {
+    await this.#lock?.release();
+    this.#client.close();
+  }
+
+  async #learnForm(): Promise<void> {
+    const [row] = await this.#client.rows("connect to", "SELECT version()");
+    this.#form = serverForm(String(row?.[0]));
+    this.#rows = new JsonRows(this.#form, { withPerson: this.#withPerson });
+  }
+
+  async #seeToTables(): Promise<void> {
+    const sql = `SELECT table, name FROM system.columns WHERE database = '${this.#database}'`;
+    const columns = async (): Promise<Set<string>> =>
+      new Set((await this.#client.rows("look at the tables of", sql)).map((row) => row.join(".")));
+    const person = `events.${personColumn}`;
+    const wantedColumns = [
+      ...tableNames.flatMap((table) => columnsOf[table].map((name) => `${table}.${name}`)),
+      ...(this.#withPerson ? [person] : []),
+    ];
+    const missing = (there: Set<string>): string[] =>
+      wantedColumns.filter((name) => !there.has(name));
+    let there = await columns();
+    if (missing(there).length > 0 && this.#makesTables) {
+      // Where the database is there, nobody needs the right to make it.
+      const [database, ...tables] = tablesSql(this.#database, this.#form);
+      const wanted = tableNames.filter(
+        (name) => ![...there].some((one) => one.startsWith(`${name}.`)),
+      );
+      for (const statement of there.size === 0 ? [database!, ...tables] : tables) {
+        const isWanted = wanted.some((name) => statement.includes(` ${this.#database}.${name} `));
+        if (isWanted || statement === database)
+          await this.#client.run("make the tables in", statement);
+      }
+      if (missing(there).includes(person)) {
+        const statement = personColumnSql(this.#database, this.#form);
+        await this.#client.run("make the tables in", statement);
+      }
+      there = await columns();
+    }
+    const [first] = missing(there);
+    if (first !== undefined)
+      throw new StoreError(
+        `open ClickHouse at ${this.shown}: ${first} is not there: \`penstock sink clickhouse --ddl\` prints what is needed`,
+      );
+  }
+
+  /**
+   * Puts those aside that are not taken. Where one is refused, the next one of its uuid is tried:
+   * none stands in for another. The one that is refused is put aside before that: of a message that
+   * is written again, the other's row is taken for that of both.
+   */
+  async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
+    const outOfRange = new Map<SinkRecord, string>();
+    const inRange = all.filter((event) => {
+      const fault = this.#rows.timeFault(event);
+      if (fault !== undefined) outOfRange.set(event, fault);
+      return fault === undefined;
+    });
+    await this.#putAside(outOfRange);
+    const there = await this.#writtenRows.of(inRange);
+    const next = nextCopies(inRange);
+    let written = 0;
+    let refused = outOfRange.size;
+    for (let some = singleEvents(inRange); some.length > 0; ) {
+      const events = some.filter((event) => !there.has(event));
+      const found: Refused = new Map();
+      await this.#insertEvents(events, found);
+      const takesNone = written + there.size === 0 && found.size === events.length;
+      if (takesNone && found.size > refusedMax && !(await this.#takesAgain()))
+        throw this.#unfit(found);
+      await this.#putAside(faultsOf(found));
+      written += events.length - found.size;
+      refused += found.size;
+      some = [...found.keys()].flatMap((event) => next.get(event) ?? []);
+    }
+    return { written, refused };
+  }
+
+  async #putAside(faults: ReadonlyMap<SinkRecord, string>): Promise<void> {
+    await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
+  }
+
+  /** Whether the table takes one more time an event that it has. Of the two rows, one is kept. */
+  async #takesAgain(): Promise<boolean> {
+    const table = `${this.#database}.events`;
+    const columns = this.#eventColumns.join(", ");
+    const [row] = await this.#client.rows(
+      "look at the tables of",
+      `SELECT 1 FROM ${table} LIMIT 1`,
+    );
+    if (row === undefined) return false;
+    const sql = `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM ${table} LIMIT 1`;
+    try {
+      await this.#client.run("write to", sql);
+      return true;
+    } catch (error) {
+      if (!isOfValue(error)) throw error;
+      return false;
+    }
+  }
+
+  #unfit(refused: Refused): StoreError {
+    const [error] = [...refused.values()].slice(-1);
+    return new StoreError(
+      `${error?.message}: so it is with ${refused.size} events of one batch: look at the types and constraints of ${this.#database}.events`,
+    );
+  }
+
+  /** By halves, until each event that is not taken is alone. */
+  async #insertEvents(events: readonly SinkRecord[], refused: Refused): Promise<void> {
+    if (events.length === 0) return;
+    try {
+      await this.#alone(() =>
+        this.#insert("events", this.#eventColumns, this.#rows.events(events), this.#queryId),
+      );
+    } catch (error) {
+      if (!isOfValue(error)) throw error;
+      const [event] = events;
+      if (events.length === 1 && event !== undefined) {
+        refused.set(event, error);
+        return;
+      }
+      const middle = events.length >> 1;
+      await this.#insertEvents(events.slice(0, middle), refused);
+      await this.#insertEvents(events.slice(middle), refused);
+    }
+  }
+
+  get #eventColumns(): readonly string[] {
+    return this.#withPerson ? [...eventColumns, personColumn] : eventColumns;
+  }
+
+  async #insertRejected(lines: readonly RejectedLine[]): Promise<void> {
+    if (lines.length === 0) return;
+    await this.#insert("rejected", columnsOf.rejected, this.#rows.rejected(lines));
+  }
+
+  async #insertIncidents(incidents: readonly SinkIncident[]): Promise<void> {
+    if (incidents.length === 0) return;
+    const rows = incidents.map((one) => `${JSON.stringify(one)}\n`).join("");
+    await this.#insert("incidents", columnsOf.incidents.slice(1), rows);
+  }
+
+  async #insert(
+    table: string,
+    columns: readonly string[],
+    rows: string | Iterable<Uint8Array>,
+    queryId?: string,
+  ): Promise<void> {
+    const sql = `INSERT INTO ${this.#database}.${table} (${columns.join(", ")}) FORMAT JSONEachRow`;
+    const chunks = typeof rows === "string" ? [textEncoder.encode(rows)] : rows;
+    const settings = this.#form.hasMilliseconds ? { async_insert: "0" } : {};
+    const id = queryId === undefined ? {} : { queryId };
+    await this.#client.insert("write to", { sql, chunks }, { settings, ...id });
+  }
+
+  /** Tries again while another query of that id runs: what it writes has to be seen. */
+  async #alone(work: () => Promise<void>): Promise<void> {
+    const deadline = performance.now() + sameIdMsMax;
+    for (;;) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        const isSame = error instanceof ClickHouseError && error.code === runningAlready;
+        if (!isSame) throw error;
+        if (performance.now() > deadline)
+          throw new StoreError(`${error.message}: an insert of a sink is still under way: waiting`);
+      }
+      await delay(sameIdPauseMs);
+    }
+  }
+
+  #checkLock(): void {
+    if (this.#lock?.isHeld === false)
+      throw new StoreError(`write to ClickHouse at ${this.shown}: the lock was lost`);
+  }
+}

@@ -1,0 +1,116 @@
+// Rows as ClickHouse's JSONEachRow has them, and which events' times it has no place for. What
+// lines say is sent as it was: properties are text to the server.
+
+import { Buffer } from "node:buffer";
+import { dayMs, dayOf } from "../../../platform/base/day.ts";
+import type { RejectedLine, SinkRecord } from "../sink-target.ts";
+import type { ServerForm } from "./tables.ts";
+
+const chunkCharacters = 524_288;
+/** What a column of days can hold in every version. */
+const lastDayMs = Date.UTC(2105, 11, 31);
+const ranges = {
+  milliseconds: { fromMs: Date.UTC(1900), toMs: Date.UTC(2300) - 1, said: "1900 to 2299" },
+  seconds: { fromMs: 0, toMs: Date.UTC(2106) - 1_000, said: "1970 to 2105" },
+};
+const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, "0"));
+const daysSeenMax = 1_000;
+
+export class JsonRows {
+  readonly #form: ServerForm;
+  readonly #withPerson: boolean;
+  readonly #range: (typeof ranges)["seconds"];
+  /** The texts of days: nearly all times of a batch are of a few. */
+  readonly #days = new Map<number, string>();
+
+  constructor(form: ServerForm, { withPerson }: { readonly withPerson: boolean }) {
+    this.#form = form;
+    this.#withPerson = withPerson;
+    this.#range = form.hasMilliseconds ? ranges.milliseconds : ranges.seconds;
+  }
+
+  /** Why the server would take another time for the event's; undefined: it would not. */
+  timeFault({ timestampMs }: SinkRecord): string | undefined {
+    const { fromMs, toMs, said } = this.#range;
+    return timestampMs >= fromMs && timestampMs <= toMs
+      ? undefined
+      : `its timestamp ${new Date(timestampMs).toISOString()} is outside of ${said}, which ClickHouse ${this.#form.version} has`;
+  }
+
+  /** Some hundred KiB each, or one event. */
+  *events(records: Iterable<SinkRecord>): Generator<Buffer, void> {
+    let text = "";
+    for (const record of records) {
+      text += this.#event(record);
+      if (text.length < chunkCharacters) continue;
+      yield Buffer.from(text, "utf8");
+      text = "";
+    }
+    if (text !== "") yield Buffer.from(text, "utf8");
+  }
+
+  *rejected(lines: Iterable<RejectedLine>): Generator<Buffer, void> {
+    for (const { stream, sequence, line, storedAtMs, projectId, reason, detail, text } of lines) {
+      const place = { stream, sequence, line, stored_at: this.#time(storedAtMs) };
+      const what = { project_id: projectId, reason, detail, record: textOf(text) };
+      yield Buffer.from(`${JSON.stringify({ ...place, ...what })}\n`, "utf8");
+    }
+  }
+
+  #event(record: SinkRecord): string {
+    const { projectId, uuid, event, distinctId, ip, kind, stream, sequence, line } = record;
+    const { timestampMs, timestampSentMs, receivedAtMs, storedAtMs, sentAtMs } = record;
+    const time = (ms: number): string => (Number.isNaN(ms) ? "null" : `"${this.#time(ms)}"`);
+    // The client's own word is the same each time that it sends an event, and the corrected time is
+    // another: it is this day by which the table tells an event that was sent again.
+    const claimedMs = Number.isNaN(timestampSentMs) ? timestampMs : timestampSentMs;
+    const day = this.#day(Math.floor(Math.min(Math.max(claimedMs, 0), lastDayMs) / dayMs));
+    return (
+      `{"project_id":"${projectId}","uuid":"${uuid}","event":${JSON.stringify(event)}` +
+      `,"distinct_id":${JSON.stringify(distinctId)},"timestamp":${time(timestampMs)}` +
+      `,"received_at":${time(receivedAtMs)},"stored_at":${time(storedAtMs)}` +
+      `,"timestamp_sent":${time(timestampSentMs)},"sent_at":${time(sentAtMs)},"day":"${day}"` +
+      `,"ip":${JSON.stringify(ip)},"kind":${JSON.stringify(kind)}` +
+      `,"person_profile":${Number(record.personProfile)},"historical":${Number(record.historical)}` +
+      `,"properties":${json(record.properties)},"set":${json(record.set)}` +
+      `,"set_once":${json(record.setOnce)},"unset":${json(record.unset)}` +
+      `,"stream":"${stream}","sequence":${sequence},"line":${line}${this.#withPerson ? personMember(record) : ""}}\n`
+    );
+  }
+
+  /** What is outside of what the server has is put at its edge. */
+  #time(ms: number): string {
+    const { fromMs, toMs } = this.#range;
+    const held = Math.min(Math.max(ms, fromMs), toMs);
+    const dayNumber = Math.floor(held / dayMs);
+    const inDay = held - dayNumber * dayMs;
+    const seconds = Math.floor(inDay / 1_000);
+    const [hour, minute] = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60];
+    const clock = `${twoDigits[hour]}:${twoDigits[minute]}:${twoDigits[seconds % 60]}`;
+    const text = `${this.#day(dayNumber)} ${clock}`;
+    if (!this.#form.hasMilliseconds) return text;
+    const rest = inDay % 1_000;
+    return `${text}.${rest < 100 ? "0" : ""}${rest < 10 ? "0" : ""}${rest}`;
+  }
+
+  #day(dayNumber: number): string {
+    const known = this.#days.get(dayNumber);
+    if (known !== undefined) return known;
+    const text = dayOf(dayNumber * dayMs);
+    if (this.#days.size === daysSeenMax) this.#days.clear();
+    this.#days.set(dayNumber, text);
+    return text;
+  }
+}
+
+function personMember({ personUuid }: SinkRecord): string {
+  return `,"person_uuid":${personUuid === "" ? "null" : `"${personUuid}"`}`;
+}
+
+function json(bytes: Uint8Array | undefined): string {
+  return bytes === undefined ? '""' : JSON.stringify(textOf(bytes));
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
+}

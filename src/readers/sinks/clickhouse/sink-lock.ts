@@ -1,0 +1,115 @@
+// Keeps a second sink out of a database of ClickHouse, which has no locks: an INSERT whose body
+// never ends, into a table that keeps nothing. A server runs one query of an id at a time, and ends
+// this one when the connection of who sent it is gone. On another replica it says nothing.
+
+import { randomUUID } from "node:crypto";
+import type { ClientRequest } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { StoreError } from "../../../platform/base/store-error.ts";
+import { StandbyError } from "../sink-target.ts";
+import { runningAlready } from "./clickhouse-error.ts";
+import { answerOf, type ClickHouseClient } from "./client.ts";
+
+/** Older servers begin with a query when so much of its body is there. */
+const openingBytes = 1_200_000;
+/** Less than servers wait for more of a body: 30 s for the newer ones. */
+const beatMs = 5_000;
+const grantMsMax = 10_000;
+const askAgainMs = 25;
+const endMsMax = 1_000;
+
+interface SinkLockOptions {
+  readonly client: ClickHouseClient;
+  readonly database: string;
+}
+
+export class SinkLock {
+  readonly #client: ClickHouseClient;
+  readonly #database: string;
+  readonly #queryId: string;
+  #request: ClientRequest | undefined;
+  #beat: NodeJS.Timeout | undefined;
+
+  constructor({ client, database }: SinkLockOptions) {
+    this.#client = client;
+    this.#database = database;
+    this.#queryId = `penstock-sink-lock:${database}`;
+  }
+
+  /** False also where the connection was lost, and another sink may have it. */
+  get isHeld(): boolean {
+    return this.#request !== undefined;
+  }
+
+  /** Rejects with a StandbyError where another sink has it. */
+  async take(): Promise<void> {
+    if (this.isHeld) return;
+    const taken = new StandbyError(
+      `another sink writes to ${this.#client.shown}, ${this.#database}`,
+    );
+    if ((await this.#holders()).length > 0) throw taken;
+    const own = randomUUID();
+    const request = this.#client.hold(
+      `INSERT INTO ${this.#database}.sink_lock /* ${own} */ FORMAT JSONEachRow`,
+      { queryId: this.#queryId },
+    );
+    let ended: string | undefined;
+    let isRefused = false;
+    answerOf(request).then(
+      ({ status, text }) => {
+        ended = `it ended with ${status}: ${text.slice(0, 300)}`;
+        isRefused = text.includes(`Code: ${runningAlready}`);
+      },
+      (error: Error) => {
+        ended = error.message;
+      },
+    );
+    request.once("close", () => {
+      ended ??= "the connection is closed";
+      if (this.#request === request) this.#letGo();
+    });
+    request.write(" ".repeat(openingBytes));
+    try {
+      const deadline = performance.now() + grantMsMax;
+      for (;;) {
+        const holders = await this.#holders();
+        if (holders.some((sql) => sql.includes(own))) break;
+        if (holders.length > 0 || isRefused) throw taken;
+        if (ended !== undefined || performance.now() > deadline)
+          throw new StoreError(
+            `take the lock in ClickHouse at ${this.#client.shown}: ${ended ?? "the server has not begun with its query: --no-lock goes without"}`,
+          );
+        await delay(askAgainMs);
+      }
+    } catch (error) {
+      request.destroy();
+      throw error;
+    }
+    if (ended !== undefined) throw new StoreError(`hold the lock in ClickHouse: ${ended}`);
+    this.#request = request;
+    this.#beat = setInterval(() => request.write("\n"), beatMs).unref();
+  }
+
+  /** Gives it back. */
+  async release(): Promise<void> {
+    const request = this.#request;
+    this.#letGo();
+    if (request === undefined) return;
+    const closed = new Promise((resolve) => request.once("close", resolve));
+    request.end();
+    await Promise.race([closed, delay(endMsMax, undefined, { ref: false })]);
+    request.destroy();
+  }
+
+  #letGo(): void {
+    clearInterval(this.#beat);
+    this.#beat = undefined;
+    this.#request = undefined;
+  }
+
+  async #holders(): Promise<string[]> {
+    const sql = `SELECT query FROM system.processes WHERE query_id = '${this.#queryId}'`;
+    const rows = await this.#client.rows("look for other sinks in", sql);
+    return rows.map(([query]) => String(query));
+  }
+}

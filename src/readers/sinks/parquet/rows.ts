@@ -1,0 +1,216 @@
+// Events and what is put aside, as rows of a segment (columns.ts): those of one folder of the
+// target together. A batch's rows are one piece of memory, so that they are one write.
+
+import { Buffer } from "node:buffer";
+import { dayMs, dayOf } from "../../../platform/base/day.ts";
+import type { RejectedLine, SinkBatch, SinkIncident, SinkRecord } from "../sink-target.ts";
+import { fieldOf, separator, type TableName } from "./columns.ts";
+
+/** Rows of one folder, which stand together. */
+export interface Run {
+  /** Below the target's folder, such as `events/project_id=shop/day=2026-11-23`. */
+  readonly folder: string;
+  readonly bytes: number;
+  readonly rows: number;
+}
+
+export interface BatchRows {
+  readonly bytes: Buffer;
+  /** In their order. */
+  readonly runs: readonly Run[];
+  /** That of the longest row. */
+  readonly rowBytesMax: number;
+}
+
+const bytesAtFirst = 1_048_576;
+/** DuckDB takes 2,048 rows of a file at once, however long: no file has many more bytes. */
+export const rowsFileBytes = 16_777_216;
+/** A character of a string takes at most so many bytes. */
+const characterBytesMax = 3;
+const carriageReturn = 0x0d;
+const space = 0x20;
+
+export function rowsOf(
+  { events, rejected, incidents }: Pick<SinkBatch, "events" | "rejected" | "incidents">,
+  nowMs: number,
+): BatchRows {
+  const writer = new RowWriter();
+  for (const [folder, some] of inFolders(events, eventFolders()))
+    writer.run(folder, some, (event) => writer.event(event));
+  const asideIn = ({ storedAtMs }: RejectedLine) => folderOf("rejected", storedAtMs);
+  for (const [folder, some] of inFolders(rejected, asideIn))
+    writer.run(folder, some, (line) => writer.text(rejectedRow(line)));
+  writer.run(folderOf("incidents", nowMs), incidents, (incident) =>
+    writer.text(incidentRow(incident, nowMs)),
+  );
+  return writer.take();
+}
+
+/** The table of a run's folder. */
+export function tableOf(folder: string): TableName {
+  return folder.slice(0, folder.indexOf("/")) as TableName;
+}
+
+function inFolders<Row>(
+  rows: readonly Row[],
+  folder: (row: Row) => string,
+): ReadonlyMap<string, readonly Row[]> {
+  const folders = new Map<string, Row[]>();
+  let last: { name: string; rows: Row[] } | undefined;
+  for (const row of rows) {
+    const name = folder(row);
+    if (last?.name !== name) {
+      const known = folders.get(name);
+      last = { name, rows: known ?? [] };
+      if (known === undefined) folders.set(name, last.rows);
+    }
+    last.rows.push(row);
+  }
+  return folders;
+}
+
+/** Many events in a row have the same one. */
+function eventFolders(): (event: SinkRecord) => string {
+  let last = { projectId: "", day: Number.NaN, name: "" };
+  return ({ projectId, storedAtMs }) => {
+    const day = Math.floor(storedAtMs / dayMs);
+    if (last.projectId !== projectId || last.day !== day) {
+      const name = folderOf(`events/project_id=${projectId}`, storedAtMs);
+      last = { projectId, day, name };
+    }
+    return last.name;
+  };
+}
+
+function folderOf(table: string, ms: number): string {
+  return `${table}/day=${dayOf(ms)}`;
+}
+
+const nothingYet = {
+  ...{ receivedAtMs: Number.NaN, storedAtMs: 0, timestampSentMs: 0, sentAtMs: 0 },
+  ...{ ip: "", kind: "", personProfile: false, historical: false, text: "" },
+};
+
+class RowWriter {
+  #buffer = Buffer.allocUnsafe(bytesAtFirst);
+  #at = 0;
+  #rowBytesMax = 0;
+  readonly #runs: Run[] = [];
+  #last = nothingYet;
+
+  run<Row>(folder: string, rows: readonly Row[], write: (row: Row) => void): void {
+    let run = { from: this.#at, rows: 0 };
+    for (const row of rows) {
+      const start = this.#at;
+      write(row);
+      run.rows++;
+      this.#rowBytesMax = Math.max(this.#rowBytesMax, this.#at - start);
+      if (this.#at - run.from < rowsFileBytes) continue;
+      this.#end(folder, run);
+      run = { from: this.#at, rows: 0 };
+    }
+    if (run.rows > 0) this.#end(folder, run);
+  }
+
+  #end(folder: string, { from, rows }: { readonly from: number; readonly rows: number }): void {
+    this.#runs.push({ folder, bytes: this.#at - from, rows });
+  }
+
+  take(): BatchRows {
+    const bytes = this.#buffer.subarray(0, this.#at);
+    // What is left of them is white space in JSON.
+    for (let at = bytes.indexOf(carriageReturn); at >= 0; at = bytes.indexOf(carriageReturn, at))
+      bytes[at] = space;
+    return { bytes, runs: this.#runs, rowBytesMax: this.#rowBytesMax };
+  }
+
+  event(event: SinkRecord): void {
+    const { uuid, distinctId, timestampMs, personUuid } = event;
+    const { properties, set, setOnce, unset } = event;
+    const s = separator;
+    const head =
+      `${uuid}${s}${fieldOf(event.event)}${s}${fieldOf(distinctId)}${s}${timestampMs}${s}` +
+      `${this.#sharedOf(event)}${personUuid}${s}`;
+    const json =
+      properties.length + (set?.length ?? 0) + (setOnce?.length ?? 0) + (unset?.length ?? 0);
+    this.#require(characterBytesMax * head.length + json + 4);
+    this.#at += this.#buffer.write(head, this.#at, "utf8");
+    this.#json(properties, s);
+    this.#json(set, s);
+    this.#json(setOnce, s);
+    this.#json(unset, "\n");
+  }
+
+  /** The fields that events which came together have in common, each with its separator. */
+  #sharedOf(event: SinkRecord): string {
+    const { receivedAtMs, storedAtMs, timestampSentMs, sentAtMs } = event;
+    const { ip, kind, personProfile, historical } = event;
+    const last = this.#last;
+    if (
+      last.receivedAtMs === receivedAtMs &&
+      last.storedAtMs === storedAtMs &&
+      Object.is(last.timestampSentMs, timestampSentMs) &&
+      Object.is(last.sentAtMs, sentAtMs) &&
+      last.ip === ip &&
+      last.kind === kind &&
+      last.personProfile === personProfile &&
+      last.historical === historical
+    )
+      return last.text;
+    const s = separator;
+    const text =
+      `${receivedAtMs}${s}${storedAtMs}${s}${timeField(timestampSentMs)}${s}` +
+      `${timeField(sentAtMs)}${s}${ip === "" ? "" : fieldOf(ip)}${s}${fieldOf(kind)}${s}` +
+      `${personProfile ? "1" : "0"}${s}${historical ? "1" : "0"}${s}`;
+    const times = { receivedAtMs, storedAtMs, timestampSentMs, sentAtMs };
+    this.#last = { ...times, ip, kind, personProfile, historical, text };
+    return text;
+  }
+
+  text(row: string): void {
+    this.#require(characterBytesMax * row.length);
+    this.#at += this.#buffer.write(row, this.#at, "utf8");
+  }
+
+  #json(json: Uint8Array | undefined, end: string): void {
+    if (json !== undefined) {
+      this.#buffer.set(json, this.#at);
+      this.#at += json.length;
+    }
+    this.#buffer[this.#at++] = end.charCodeAt(0);
+  }
+
+  #require(bytes: number): void {
+    const needed = this.#at + bytes;
+    if (needed <= this.#buffer.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.#buffer.length));
+    this.#buffer.copy(larger, 0, 0, this.#at);
+    this.#buffer = larger;
+  }
+}
+
+function timeField(ms: number): string {
+  return Number.isNaN(ms) ? "" : String(ms);
+}
+
+function rejectedRow(line: RejectedLine): string {
+  const { stream, sequence, line: index, storedAtMs, projectId, reason, detail, text } = line;
+  const record = Buffer.from(text.buffer, text.byteOffset, text.length).toString("utf8");
+  return rowOf([
+    ...[fieldOf(stream), String(sequence), String(index), String(storedAtMs)],
+    ...[projectId, reason, detail, record].map(fieldOf),
+  ]);
+}
+
+function incidentRow(incident: SinkIncident, nowMs: number): string {
+  const { stream, epoch, sequence, kind, messages, detail } = incident;
+  const numbers = [String(epoch), String(sequence)];
+  return rowOf([
+    ...[String(nowMs), fieldOf(stream), ...numbers, fieldOf(kind), String(messages)],
+    fieldOf(detail),
+  ]);
+}
+
+function rowOf(fields: readonly string[]): string {
+  return `${fields.join(separator)}\n`;
+}

@@ -1,0 +1,200 @@
+// Gives each event of a batch the uuid of its person, between reading and target. The answer is the
+// effects', who may be behind: a batch waits until they have applied it, so that an event without a
+// person is one that has none. While they cannot be asked it waits too, and says why; it never
+// writes a guess.
+
+import type { Log } from "../../../platform/base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
+import { StoreError } from "../../../platform/base/store-error.ts";
+import { storedIdText } from "../../../records/distinct-id.ts";
+import type { SinkBatch, SinkRecord } from "../sink-target.ts";
+import { type NeededMessage, neededOf, notApplied } from "./applied-check.ts";
+import type { PersonSource, ProjectIds } from "./person-source.ts";
+import { UuidsById } from "./uuids-by-id.ts";
+
+interface EventPersonsOptions {
+  readonly source: PersonSource;
+  readonly log: Pick<Log, "warn">;
+  /** How long both may see different streams before all that is in hand is read anew. */
+  readonly otherStreamMsMax?: number;
+  /** That they are a little behind is nothing to be told. */
+  readonly tellAfterMs?: number;
+}
+
+const againMsMin = 10;
+const againMsMax = 200;
+const tellAfterMsDefault = 5_000;
+const sayAgainMs = 30_000;
+const otherStreamMsDefault = 60_000;
+/** So many ids are asked for at once. */
+const questionIdsMax = 10_000;
+/** Ids whose uuid is kept, beside those of the batch: some 20 MB. */
+const knownIdsMax = 100_000;
+
+/** Both look at different streams under one name. */
+class OtherStreamError extends Error {
+  override name = "OtherStreamError";
+}
+
+/** One batch at a time. */
+export class EventPersons {
+  readonly #source: PersonSource;
+  readonly #warning: SparseWarning;
+  readonly #otherStreamMsMax: number;
+  readonly #tellAfterMs: number;
+  #known = new UuidsById();
+  #version = "";
+  #sinceMonotonicMs: number | undefined;
+  #why: string | undefined;
+
+  constructor(options: EventPersonsOptions) {
+    this.#source = options.source;
+    this.#warning = new SparseWarning(options.log, sayAgainMs);
+    this.#otherStreamMsMax = options.otherStreamMsMax ?? otherStreamMsDefault;
+    this.#tellAfterMs = options.tellAfterMs ?? tellAfterMsDefault;
+  }
+
+  /** How long the batch in hand has been waiting; 0: none does. */
+  get waitSeconds(): number {
+    return this.#waitMs / 1_000;
+  }
+
+  /** Why nothing is being written, once that takes long. */
+  get fault(): string | undefined {
+    if (this.#why === undefined || this.#waitMs < this.#tellAfterMs) return undefined;
+    return `waiting for the effects, for the persons of events: ${this.#why}`;
+  }
+
+  get #waitMs(): number {
+    return this.#sinceMonotonicMs === undefined ? 0 : performance.now() - this.#sinceMonotonicMs;
+  }
+
+  /**
+   * Sets `personUuid` of the batch's events, however long that takes. False: the signal has aborted
+   * before that. Rejects where reading has to begin anew.
+   */
+  async fill(batch: SinkBatch, signal: AbortSignal): Promise<boolean> {
+    const events = batch.events.filter(mayHavePerson);
+    if (events.length === 0) return true;
+    const needed = neededOf(batch, events);
+    this.#sinceMonotonicMs = performance.now();
+    let pauseMs = againMsMin;
+    try {
+      while (!signal.aborted) {
+        this.#why = await this.#tried(events, needed);
+        if (this.#why === undefined) return true;
+        if (this.#waitMs > this.#tellAfterMs)
+          this.#warning.warn({ reason: this.#why }, "waiting for the effects");
+        await pauseUntilAborted(pauseMs, signal);
+        pauseMs = Math.min(2 * pauseMs, againMsMax);
+      }
+      return false;
+    } finally {
+      this.#sinceMonotonicMs = undefined;
+      this.#why = undefined;
+    }
+  }
+
+  /** Undefined: it is done; else why it is not. */
+  async #tried(
+    events: readonly SinkRecord[],
+    needed: readonly NeededMessage[],
+  ): Promise<string | undefined> {
+    try {
+      const { version, answer } = await this.#source.reached(needed);
+      const missing = notApplied(needed, answer);
+      if (missing === undefined) {
+        await this.#setUuids(events, version);
+        return undefined;
+      }
+      if (missing.isOther && this.#waitMs > this.#otherStreamMsMax)
+        throw new OtherStreamError(`${missing.why}: looking at the streams anew`);
+      return missing.why;
+    } catch (error) {
+      if (error instanceof StoreError) return error.message;
+      throw error;
+    }
+  }
+
+  /** `version`: that of the answer by which they are applied. */
+  async #setUuids(events: readonly SinkRecord[], version: string): Promise<void> {
+    const uuids = new UuidsById();
+    for (const ids of questionsOf(this.#unknown(events, uuids, version))) {
+      const { version, answer } = await this.#source.personUuids(
+        ids.map(({ projectId, distinctIds }) => ({
+          projectId,
+          distinctIds: distinctIds.map(storedIdText),
+        })),
+      );
+      const known = this.#knownOf(version);
+      let at = 0;
+      for (const { projectId, distinctIds } of ids) {
+        for (const distinctId of distinctIds) {
+          const uuid = answer[at++] ?? "";
+          uuids.set(projectId, distinctId, uuid);
+          if (known.size < knownIdsMax) known.set(projectId, distinctId, uuid);
+        }
+      }
+    }
+    for (const event of events)
+      event.personUuid = uuids.get(event.projectId, event.distinctId) ?? "";
+  }
+
+  /** Each id that has to be asked for, once, by project. The others are put into `uuids`. */
+  #unknown(
+    events: readonly SinkRecord[],
+    uuids: UuidsById,
+    version: string,
+  ): ReadonlyMap<string, readonly string[]> {
+    const known = this.#knownOf(version);
+    const unknown = new Map<string, string[]>();
+    for (const { projectId, distinctId } of events) {
+      if (uuids.get(projectId, distinctId) !== undefined) continue;
+      const uuid = known.get(projectId, distinctId);
+      uuids.set(projectId, distinctId, uuid ?? "");
+      if (uuid !== undefined) continue;
+      const ids = unknown.get(projectId);
+      if (ids === undefined) unknown.set(projectId, [distinctId]);
+      else ids.push(distinctId);
+    }
+    return unknown;
+  }
+
+  /** What was answered before counts while the answer would be the same; none when it is full. */
+  #knownOf(version: string): UuidsById {
+    if (version !== this.#version || this.#known.size >= knownIdsMax) {
+      this.#version = version;
+      this.#known = new UuidsById();
+    }
+    return this.#known;
+  }
+}
+
+/**
+ * Those by which the effects make a person. A group identify makes none; whether its id is somebody
+ * already would depend on how far they are.
+ */
+function mayHavePerson({ personProfile, kind }: SinkRecord): boolean {
+  return personProfile && kind !== "group_identify";
+}
+
+/** In parts, each of so many ids at most. */
+function* questionsOf(
+  idsByProject: ReadonlyMap<string, readonly string[]>,
+): Generator<ProjectIds[]> {
+  let question: ProjectIds[] = [];
+  let room = questionIdsMax;
+  for (const [projectId, ids] of idsByProject) {
+    for (let from = 0; from < ids.length; ) {
+      const distinctIds = ids.slice(from, from + room);
+      question.push({ projectId, distinctIds });
+      from += distinctIds.length;
+      room -= distinctIds.length;
+      if (room > 0) continue;
+      yield question;
+      question = [];
+      room = questionIdsMax;
+    }
+  }
+  if (question.length > 0) yield question;
+}

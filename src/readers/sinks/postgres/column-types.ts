@@ -1,0 +1,43 @@
+// Whether the columns of the table of events still have types in whose binary form they are copied.
+// Where one has another type the server takes no event, which would be told as the fault of each.
+
+import type { Client } from "pg";
+import { StoreError } from "../../../platform/base/store-error.ts";
+import { arrayOf } from "../../../platform/postgres/arrays.ts";
+import { selectRows } from "../../../platform/postgres/select-rows.ts";
+import { eventTypes } from "./tables.ts";
+
+/**
+ * The first column whose type is another one. All types of strings (S) have one binary form, which
+ * an enum (E) takes as its label, and both kinds of timestamp have one; a domain has that of its
+ * base type, which may be a domain as well.
+ */
+const otherTypeSql = `WITH RECURSIVE based AS (
+    SELECT attnum, attname, wanted, format_type(atttypid, atttypmod) AS found, atttypid AS base
+    FROM unnest($2::text[], $3::text[]) AS expected (name, wanted)
+    JOIN pg_attribute ON attrelid = to_regclass($1) AND attname = name AND NOT attisdropped
+    UNION ALL
+    SELECT attnum, attname, wanted, found, typbasetype
+    FROM based JOIN pg_type ON oid = base WHERE typtype = 'd')
+  SELECT attname, wanted, found FROM based JOIN pg_type ON oid = base
+  WHERE typtype <> 'd' AND NOT (CASE wanted
+    WHEN 'text' THEN typcategory IN ('S', 'E')
+    WHEN 'timestamptz' THEN base IN ('timestamptz'::regtype, 'timestamp'::regtype)
+    ELSE base = to_regtype(wanted) END)
+  ORDER BY attnum LIMIT 1`;
+
+/** `columns`: those that are copied. Rejects with a StoreError that names the one that is wrong. */
+export async function checkColumnTypes(
+  client: Client,
+  schema: string,
+  columns: readonly string[],
+): Promise<void> {
+  const types = columns.map((name) => eventTypes.get(name) ?? null);
+  const values = [`"${schema}".events`, arrayOf(columns), arrayOf(types)];
+  const [row] = await selectRows(client, otherTypeSql, values);
+  if (row === undefined) return;
+  const [column, wanted, found] = row;
+  throw new StoreError(
+    `write events into PostgreSQL: the column ${column} of ${schema}.events is ${found}, and has to be ${wanted}: change it back, or add a column beside it`,
+  );
+}

@@ -1,0 +1,86 @@
+// How far each stream is in PostgreSQL. A batch moves a stream on only from where it was made for,
+// so that of two sinks that both think they have the target one fails.
+
+import type { Client } from "pg";
+import { lanes } from "../../../platform/nats/names.ts";
+import { arrayOf } from "../../../platform/postgres/arrays.ts";
+import { selectRows } from "../../../platform/postgres/select-rows.ts";
+import { type Before, MovedError, type SinkPosition } from "../sink-target.ts";
+
+interface WrittenPositions {
+  readonly before: Before;
+  readonly positions: readonly SinkPosition[];
+  /** What the database has of each stream's trail. */
+  readonly trailEnds: ReadonlyMap<string, SinkPosition>;
+}
+
+const moveSql = `UPDATE positions SET epoch = $4, created = $5, sequence = $6, written_at = now()
+  WHERE stream = $1 AND epoch = $2 AND sequence = $3`;
+const beginSql = `INSERT INTO positions (stream, lane, partition, epoch, created, sequence)
+  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`;
+const trailSql = `INSERT INTO trails (stream, sequence, message_id, stored_at_ms)
+  SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::bigint[])`;
+
+export async function readPositions(client: Client): Promise<SinkPosition[]> {
+  const trails = new Map<string, SinkPosition["trail"][number][]>();
+  const entries = await selectRows(
+    client,
+    "SELECT stream, sequence, message_id, stored_at_ms FROM trails ORDER BY stream, sequence",
+  );
+  for (const [stream, sequence, messageId, storedAtMs] of entries) {
+    const trail = trails.get(stream as string) ?? [];
+    trails.set(stream as string, trail);
+    trail.push({ sequence, messageId, storedAtMs } as (typeof trail)[number]);
+  }
+  const rows = await selectRows(
+    client,
+    "SELECT stream, lane, partition, epoch, created, sequence FROM positions ORDER BY stream",
+  );
+  return rows.map(([stream, lane, partition, epoch, created, sequence]) => ({
+    stream: stream as string,
+    lane: lanes.find((one) => one === lane) ?? "live",
+    partition: partition as number,
+    epoch: epoch as number,
+    created: created as string,
+    sequence: sequence as number,
+    trail: trails.get(stream as string) ?? [],
+  }));
+}
+
+/** Rejects with a MovedError where a stream is not where the batch was made for. */
+export async function writePositions(
+  client: Client,
+  { before, positions, trailEnds }: WrittenPositions,
+): Promise<void> {
+  for (const position of positions) {
+    const { stream, lane, partition, epoch, created, sequence } = position;
+    const was = before.get(stream);
+    const { rowCount } =
+      was === undefined
+        ? await client.query(beginSql, [stream, lane, partition, epoch, created, sequence])
+        : await client.query(moveSql, [stream, was.epoch, was.sequence, epoch, created, sequence]);
+    if (rowCount !== 1)
+      throw new MovedError(
+        `the target is not at message ${was?.sequence ?? 0} of ${stream} any more`,
+      );
+    await writeTrail(client, position, trailEnds.get(stream));
+  }
+}
+
+async function writeTrail(
+  client: Client,
+  { stream, epoch, trail }: SinkPosition,
+  known: SinkPosition | undefined,
+): Promise<void> {
+  // In another epoch the numbers mean other messages.
+  const isSame = known?.epoch === epoch;
+  const end = isSame ? (known.trail.at(-1)?.sequence ?? 0) : 0;
+  const added = trail.filter(({ sequence }) => sequence > end);
+  const from = isSame ? (trail[0]?.sequence ?? 0) : Number.MAX_SAFE_INTEGER;
+  await client.query("DELETE FROM trails WHERE stream = $1 AND sequence < $2", [stream, from]);
+  if (added.length === 0) return;
+  const values = (["sequence", "messageId", "storedAtMs"] as const).map((name) =>
+    arrayOf(added.map((entry) => entry[name])),
+  );
+  await client.query(trailSql, [stream, ...values]);
+}

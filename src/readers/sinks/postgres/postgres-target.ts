@@ -1,0 +1,303 @@
+// PostgreSQL as a target: events, what is put aside and how far each stream is read, in one
+// transaction. The uuids of a batch are written first, and those that are there already are left
+// out; the other events are copied straight into their table. Where the server does not take an
+// event, that event is put aside and the rest is written.
+
+import { randomUUID } from "node:crypto";
+import type { Client } from "pg";
+import { dayMs, dayOf } from "../../../platform/base/day.ts";
+import { StoreError } from "../../../platform/base/store-error.ts";
+import { type PostgresAddress, readAddress } from "../../../platform/postgres/address.ts";
+import { arrayOf } from "../../../platform/postgres/arrays.ts";
+import { requireUtf8 } from "../../../platform/postgres/encoding.ts";
+import { selectRows } from "../../../platform/postgres/select-rows.ts";
+import { eventKey } from "../event-key.ts";
+import { refusedLine } from "../refused-line.ts";
+import { singleEvents } from "../single-events.ts";
+import type {
+  RejectedLine,
+  SinkBatch,
+  SinkPosition,
+  SinkRecord,
+  SinkTarget,
+  WriteOutcome,
+} from "../sink-target.ts";
+import { checkColumnTypes } from "./column-types.ts";
+import { copyIn } from "./copy-in.ts";
+import { copyChunks } from "./copy-rows.ts";
+import { hasHugeNumber } from "./huge-numbers.ts";
+import { makePart } from "./parts.ts";
+import { readPositions, writePositions } from "./positions.ts";
+import {
+  isOfValue,
+  type Refused,
+  refusedByServer,
+  refusedByTable,
+  takesAgain,
+  takesSome,
+  textOf,
+} from "./refused-events.ts";
+import { SinkSession } from "./session.ts";
+import { eventColumns, personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
+
+interface PostgresTargetOptions {
+  readonly url: string;
+  readonly schema: string;
+  /** Whether events have a column for the uuid of their person. Default: no. */
+  readonly withPerson?: boolean;
+}
+
+const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
+  WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
+/** So many of one batch, none taken, and no older one either: the table is not as it should be. */
+const refusedMax = 100;
+/**
+ * Notes those that are new. Rows of older releases have the uuid itself as their key, and stand for
+ * each event that has it.
+ */
+const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
+  SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
+  FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::float8[]) AS new (key, project_id, uuid, ms)
+  WHERE NOT EXISTS (SELECT FROM event_keys AS old
+    WHERE old.uuid = new.uuid AND old.project_id = new.project_id)
+  ORDER BY key, project_id
+  ON CONFLICT DO NOTHING`;
+const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
+    WITH ORDINALITY AS wanted (key, project_id, uuid, at)
+  WHERE EXISTS (SELECT FROM event_keys AS old
+    WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
+const rejectedSql = `INSERT INTO rejected
+  (stream, sequence, line, stored_at, project_id, reason, detail, record)
+  SELECT stream, sequence, line, to_timestamp(ms / 1000.0), project_id, reason, detail, record
+  FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::float8[], $5::text[], $6::text[],
+    $7::text[], $8::text[])
+    AS new (stream, sequence, line, ms, project_id, reason, detail, record)`;
+/** A stream that is stopped says so at each start; that is the same incident. */
+const incidentsSql = `INSERT INTO incidents (stream, epoch, sequence, kind, messages, detail)
+  SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
+    AS new (stream, epoch, sequence, kind, messages, detail)
+  WHERE NOT EXISTS (SELECT FROM incidents AS known
+    WHERE (known.stream, known.epoch, known.sequence, known.kind, known.detail)
+      = (new.stream, new.epoch, new.sequence, new.kind, new.detail))`;
+
+export class PostgresTarget implements SinkTarget {
+  readonly shown: string;
+  readonly #schema: string;
+  readonly #session: SinkSession;
+  readonly #withPerson: boolean;
+  /** Those that are copied. */
+  readonly #columns: readonly string[];
+  /** Days whose part is there for certain. */
+  #days = new Set<string>();
+  /** How far each stream is in the database, with its trail. */
+  #trailEnds = new Map<string, SinkPosition>();
+
+  /** Throws a StoreError where the URL is none. Connects with the first call. */
+  constructor({ url, schema, withPerson = false }: PostgresTargetOptions) {
+    const address: PostgresAddress = readAddress(url);
+    this.shown = `${address.shown}, schema ${schema}`;
+    this.#schema = schema;
+    this.#session = new SinkSession(address, schema);
+    this.#withPerson = withPerson;
+    this.#columns = [...eventColumns, ...(withPerson ? ["person_uuid"] : [])];
+  }
+
+  open(): Promise<readonly SinkPosition[]> {
+    this.#days.clear();
+    return this.#session.run("open", async (client) => {
+      await this.#session.begin(client);
+      await this.#makeTables(client);
+      // First: to add a column makes whoever reads the table wait.
+      await checkColumnTypes(client, this.#schema, this.#columns);
+      if (this.#withPerson) await this.#makePersonColumn(client);
+      const positions = await readPositions(client);
+      await client.query("COMMIT");
+      this.#trailEnds = new Map(positions.map((one) => [one.stream, one]));
+      return positions;
+    });
+  }
+
+  async write(batch: SinkBatch): Promise<WriteOutcome> {
+    return await this.#session.run("write", async (client) => {
+      const refused = new Map(batch.events.filter(isHuge).map((event) => [event, hugeNumber]));
+      for (;;) {
+        // One that is refused stands in for no other of its uuid.
+        const left = batch.events.filter((event) => !refused.has(event));
+        const events = singleEvents(left);
+        try {
+          return await this.#transaction(client, { ...batch, events }, { batch, refused });
+        } catch (error) {
+          if (!isOfValue(error)) throw error;
+          await client.query("ROLLBACK");
+          const found = await this.#refused(client, left);
+          if (found.size === 0) throw error;
+          for (const [event, fault] of found) refused.set(event, fault);
+        }
+      }
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#session.close();
+  }
+
+  async #makeTables(client: Client): Promise<void> {
+    const [there] = await selectRows(client, "SELECT to_regclass($1) IS NOT NULL", [
+      `"${this.#schema}".sink_version`,
+    ]);
+    if (there?.[0] === 1) {
+      const [row] = await selectRows(client, "SELECT version FROM sink_version");
+      if (row?.[0] === tablesVersion) return;
+      throw new StoreError(
+        `open PostgreSQL at ${this.shown}: its tables are of version ${row?.[0]}, and this release knows ${tablesVersion}: run a newer release`,
+      );
+    }
+    await requireUtf8(client, this.shown);
+    const schema = await selectRows(client, "SELECT to_regnamespace($1) IS NOT NULL", [
+      `"${this.#schema}"`,
+    ]);
+    // Where the schema is there, nobody needs the right to make it.
+    const [, ...tables] = tablesSql(this.#schema);
+    for (const sql of schema[0]?.[0] === 1 ? tables : tablesSql(this.#schema))
+      await client.query(sql);
+  }
+
+  /** Asks first: adding it takes the right to, and waits for whoever reads the table. */
+  async #makePersonColumn(client: Client): Promise<void> {
+    const [has] = await selectRows(client, hasPersonSql, [`"${this.#schema}".events`]);
+    if (has?.[0] !== 1) await client.query(personColumnSql(this.#schema));
+  }
+
+  async #transaction(
+    client: Client,
+    { events, rejected, incidents, before, positions }: SinkBatch,
+    { batch, refused }: { batch: SinkBatch; refused: ReadonlyMap<SinkRecord, string> },
+  ): Promise<WriteOutcome> {
+    await this.#session.begin(client);
+    await writePositions(client, { before, positions, trailEnds: this.#trailEnds });
+    const days = await this.#makeParts(client, events);
+    const fresh = await freshOf(client, events);
+    await this.#copy(client, fresh);
+    const aside = [...refused].map(([event, fault]) => refusedLine(event, fault));
+    await insertRejected(client, [...rejected, ...aside]);
+    if (incidents.length > 0) {
+      const columns = ["stream", "epoch", "sequence", "kind", "messages", "detail"] as const;
+      const values = columns.map((name) => arrayOf(incidents.map((one) => one[name])));
+      await client.query(incidentsSql, values);
+    }
+    await client.query("COMMIT");
+    for (const day of days) this.#days.add(day);
+    for (const position of positions) this.#trailEnds.set(position.stream, position);
+    const written = fresh.length;
+    const duplicates = batch.events.length - written - refused.size;
+    return { written, duplicates, refused: refused.size };
+  }
+
+  async #refused(client: Client, events: readonly SinkRecord[]): Promise<Refused> {
+    await this.#session.begin(client);
+    // Who changes the table may have done so since it was opened.
+    await checkColumnTypes(client, this.#schema, this.#columns);
+    let found = await refusedByServer(client, events);
+    if (found.size === 0) {
+      await this.#makeParts(client, events);
+      const single = singleEvents(events);
+      const fresh = await freshOf(client, single);
+      const copy = (some: readonly SinkRecord[]) => this.#copy(client, some);
+      const { refused, taken } = await refusedByTable(client, { fresh, events }, copy);
+      found = refused;
+      const isUnfit =
+        fresh.length > refusedMax &&
+        taken === 0 &&
+        !(await takesSome(client, knownOf(single, fresh), copy)) &&
+        !(await takesAgain(client, this.#columns));
+      if (isUnfit)
+        throw new StoreError(
+          `write to PostgreSQL at ${this.shown}: ${[...found.values()].at(-1)}: so it is with ${found.size} events of one batch: look at the types and constraints of ${this.#schema}.events`,
+        );
+    }
+    await client.query("ROLLBACK");
+    return found;
+  }
+
+  async #copy(client: Client, events: readonly SinkRecord[]): Promise<void> {
+    if (events.length === 0) return;
+    const sql = `COPY events (${this.#columns.join(", ")}) FROM STDIN (FORMAT binary)`;
+    await copyIn(client, sql, copyChunks(events, { withPerson: this.#withPerson }));
+  }
+
+  /** Gives the days whose part is there once the transaction is committed. */
+  async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
+    const days: string[] = [];
+    let lastNumber = Number.NaN;
+    for (const { storedAtMs } of events) {
+      const dayNumber = Math.floor(storedAtMs / dayMs);
+      if (dayNumber === lastNumber) continue;
+      lastNumber = dayNumber;
+      const day = dayOf(storedAtMs);
+      if (this.#days.has(day) || days.includes(day)) continue;
+      await makePart(client, day);
+      days.push(day);
+    }
+    return days;
+  }
+}
+
+/** Notes the keys of those that are not in the database, and gives these events. */
+async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<SinkRecord[]> {
+  if (events.length === 0) return [];
+  const noted = async (some: readonly SinkRecord[]): Promise<number> => {
+    const ms = `{${some.map(({ storedAtMs }) => storedAtMs).join(",")}}`;
+    return (await client.query(keysSql, [...keysOf(some), ms])).rowCount ?? 0;
+  };
+  await client.query("SAVEPOINT before_keys");
+  if ((await noted(events)) === events.length) return [...events];
+  await client.query("ROLLBACK TO SAVEPOINT before_keys");
+  const rows = await selectRows(client, knownKeysSql, keysOf(events));
+  const known = new Set(rows.map(([at]) => Number(at)));
+  const fresh = events.filter((_, index) => !known.has(index + 1));
+  if (fresh.length > 0 && (await noted(fresh)) !== fresh.length)
+    throw new StoreError("somebody else writes into event_keys");
+  return fresh;
+}
+
+/**
+ * Some of those that are in the database: what was refused once is new each time that it comes, and
+ * may be all that is new. Each gets another uuid: a unique index may have its own.
+ */
+function knownOf(events: readonly SinkRecord[], fresh: readonly SinkRecord[]): SinkRecord[] {
+  const isFresh = new Set(fresh);
+  const known = events.filter((event) => !isFresh.has(event)).slice(0, refusedMax);
+  return known.map((event) => ({ ...event, uuid: randomUUID() }));
+}
+
+function keysOf(events: readonly SinkRecord[]): [keys: string, projects: string, uuids: string] {
+  return [
+    `{${events.map(eventKey).join(",")}}`,
+    arrayOf(events.map(({ projectId }) => projectId)),
+    `{${events.map(({ uuid }) => uuid).join(",")}}`,
+  ];
+}
+
+const hugeNumber = "it has a number that jsonb would write out with thousands of digits";
+
+function isHuge({ properties, set, setOnce, unset }: SinkRecord): boolean {
+  return [properties, set, setOnce, unset].some(
+    (json) => json !== undefined && hasHugeNumber(json),
+  );
+}
+
+async function insertRejected(client: Client, lines: readonly RejectedLine[]): Promise<void> {
+  if (lines.length === 0) return;
+  const columns = ["stream", "sequence", "line", "storedAtMs"] as const;
+  const texts = ["projectId", "reason", "detail"] as const;
+  await client.query(rejectedSql, [
+    ...columns.map((name) => arrayOf(lines.map((line) => line[name]))),
+    ...texts.map((name) => arrayOf(lines.map((line) => storable(line[name])))),
+    arrayOf(lines.map(({ text }) => storable(textOf(text)))),
+  ]);
+}
+
+/** The character that no text of PostgreSQL has, replaced. A subject may have it, too. */
+function storable(text: string): string {
+  return text.replaceAll("\0", "\ufffd");
+}

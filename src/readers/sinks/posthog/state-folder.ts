@@ -1,0 +1,239 @@
+// What the sink keeps of an upstream that can keep nothing for it: how far each stream is sent, and
+// what was put aside. It is in a folder: positions.json, which is written whole or not at all, and
+// aside.ndjson, which is only added to. What was added for a batch whose positions were not written
+// is cut off at the next start, as the batch comes again.
+
+import { constants } from "node:fs";
+import { type FileHandle, open, readFile } from "node:fs/promises";
+import path from "node:path";
+import { type FileLock, takeFileLock } from "../../../platform/base/file-lock.ts";
+import { holderText, noteHolder } from "../../../platform/base/lock-holder.ts";
+import { makeFolder } from "../../../platform/base/make-folder.ts";
+import { mustBePlain } from "../../../platform/base/own-file.ts";
+import { StoreError } from "../../../platform/base/store-error.ts";
+import { writeWhole } from "../../../platform/base/write-whole.ts";
+import { mustBeNext } from "../must-be-next.ts";
+import {
+  MovedError,
+  type RejectedLine,
+  type SinkBatch,
+  type SinkIncident,
+  type SinkPosition,
+  StandbyError,
+} from "../sink-target.ts";
+
+interface KeptState {
+  readonly version: 1;
+  /** Where it went, so that it does not go on elsewhere. */
+  readonly upstream: string;
+  /** How much of aside.ndjson is of batches that are done. */
+  readonly aside_bytes: number;
+  /** The newest, and each once: a stream that is stopped says so at every start. */
+  readonly incidents: readonly SinkIncident[];
+  readonly streams: readonly SinkPosition[];
+}
+
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
+const incidentsMax = 100;
+
+interface StateFolderOptions {
+  readonly folder: string;
+  readonly upstream: string;
+  /** This process: another sink names it while it waits for the folder. */
+  readonly pid: number;
+}
+
+export class StateFolder {
+  readonly folder: string;
+  readonly #upstream: string;
+  readonly #pid: number;
+  #lock: FileLock | undefined;
+  #state: KeptState;
+
+  constructor({ folder, upstream, pid }: StateFolderOptions) {
+    this.folder = path.resolve(folder);
+    this.#upstream = upstream;
+    this.#pid = pid;
+    this.#state = emptyState(upstream);
+  }
+
+  get #file(): string {
+    return path.join(this.folder, "positions.json");
+  }
+
+  get #aside(): string {
+    return asideFile(this.folder);
+  }
+
+  /**
+   * Rejects with a StandbyError while another process has the folder, and with a StoreError where
+   * it cannot be used, or holds the state of another upstream.
+   */
+  async open(): Promise<readonly SinkPosition[]> {
+    await asStoreError(`open ${this.folder}`, async () => {
+      makeFolder(this.folder);
+    });
+    this.#takeLock();
+    await asStoreError(`read ${this.#file}`, async () => {
+      this.#state = (await this.#read()) ?? emptyState(this.#upstream);
+      await this.#cutAside();
+    });
+    // Where it cannot be written, that is found before anything is sent that would come again.
+    await asStoreError(`write ${this.#file}`, () => this.#write(this.#state));
+    return this.#state.streams;
+  }
+
+  /** Fulfilled when it is on disk, also after a power cut: what is aside first, then positions. */
+  async save(batch: SinkBatch, aside: readonly RejectedLine[]): Promise<void> {
+    if (this.#lock?.isHeld() !== true)
+      throw new MovedError(`the lock of ${this.folder} was removed: another sink may have it`);
+    const { streams: known } = this.#state;
+    mustBeNext(batch, (stream) => known.find((one) => one.stream === stream));
+    await asStoreError(`write ${this.folder}`, async () => {
+      const asideBytes = this.#state.aside_bytes + (await this.#addAside(aside));
+      const streams = new Map(this.#state.streams.map((one) => [one.stream, one]));
+      for (const position of batch.positions) streams.set(position.stream, position);
+      const state: KeptState = {
+        ...{ version: 1, upstream: this.#upstream, aside_bytes: asideBytes },
+        incidents: withIncidents(this.#state.incidents, batch.incidents),
+        streams: [...streams.values()],
+      };
+      await this.#write(state);
+      this.#state = state;
+    });
+  }
+
+  /** Lets another process have it. */
+  close(): void {
+    this.#lock?.close();
+    this.#lock = undefined;
+  }
+
+  #takeLock(): void {
+    if (this.#lock?.isHeld() === true) return;
+    this.close();
+    const lock = takeFileLock(path.join(this.folder, "lock"));
+    const holder = path.join(this.folder, "holder.json");
+    if (lock === "busy")
+      throw new StandbyError(`another sink has ${this.folder}${holderText(holder)}`);
+    this.#lock = lock;
+    noteHolder(holder, this.#pid);
+  }
+
+  async #read(): Promise<KeptState | undefined> {
+    let text: string;
+    try {
+      text = await readFile(this.#file, "utf8");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+    const state = stateIn(text);
+    if (state === undefined)
+      throw new StoreError(
+        `read ${this.#file}: it holds no state of a sink: put back the one that was there, or name another folder in --state, which begins anew`,
+      );
+    if (state.upstream !== this.#upstream)
+      throw new StoreError(
+        `read ${this.#file}: it is of ${state.upstream}: name another folder in --state; where that is the same PostHog under another name, change "upstream" in the file`,
+      );
+    return state;
+  }
+
+  async #write(state: KeptState): Promise<void> {
+    await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
+  }
+
+  /** Somebody may have taken the file away, or have emptied it. */
+  async #cutAside(): Promise<void> {
+    const handle = await this.#openAside();
+    try {
+      const { size } = await handle.stat();
+      const kept = Math.min(size, this.#state.aside_bytes);
+      if (size > kept) await handle.truncate(kept);
+      this.#state = { ...this.#state, aside_bytes: kept };
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** Throws where it is a link: in somebody else's folder it may lead to any file. */
+  async #openAside(): Promise<FileHandle> {
+    mustBePlain(this.#aside);
+    return await open(this.#aside, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
+  }
+
+  async #addAside(lines: readonly RejectedLine[]): Promise<number> {
+    if (lines.length === 0) return 0;
+    const text = Buffer.from(lines.map((line) => `${asideLine(line)}\n`).join(""));
+    const handle = await this.#openAside();
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    return text.length;
+  }
+}
+
+/** Where the folder of a sink has what was put aside: a JSON object a line. */
+export function asideFile(folder: string): string {
+  return path.join(path.resolve(folder), "aside.ndjson");
+}
+
+function emptyState(upstream: string): KeptState {
+  return { version: 1, upstream, aside_bytes: 0, incidents: [], streams: [] };
+}
+
+function stateIn(text: string): KeptState | undefined {
+  try {
+    const value = JSON.parse(text) as Partial<KeptState>;
+    const isState =
+      value.version === 1 &&
+      typeof value.upstream === "string" &&
+      Number.isSafeInteger(value.aside_bytes) &&
+      Array.isArray(value.incidents) &&
+      Array.isArray(value.streams) &&
+      value.streams.every(isPosition);
+    return isState ? (value as KeptState) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isPosition({ stream, epoch, created, sequence, trail }: Partial<SinkPosition>): boolean {
+  return (
+    typeof stream === "string" &&
+    Number.isSafeInteger(epoch) &&
+    typeof created === "string" &&
+    Number.isSafeInteger(sequence) &&
+    Array.isArray(trail)
+  );
+}
+
+function withIncidents(
+  known: readonly SinkIncident[],
+  more: readonly SinkIncident[],
+): readonly SinkIncident[] {
+  const all = new Map([...known, ...more].map((one) => [JSON.stringify(one), one]));
+  return [...all.values()].slice(-incidentsMax);
+}
+
+function asideLine(line: RejectedLine): string {
+  const { text, storedAtMs, projectId, stream, sequence, reason, detail } = line;
+  return JSON.stringify({
+    ...{ stream, sequence, line: line.line, stored_at: new Date(storedAtMs).toISOString() },
+    ...{ project_id: projectId, reason, detail },
+    record: Buffer.from(text.buffer, text.byteOffset, text.length).toString("utf8"),
+  });
+}
+
+async function asStoreError(what: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof StoreError || error instanceof MovedError) throw error;
+    throw new StoreError(`${what}: ${(error as Error).message}`, { cause: error });
+  }
+}

@@ -1,0 +1,80 @@
+// What an upstream's answer to a batch means: PostHog's capture of any age, a Penstock gateway, or
+// whatever a proxy in between says. Only an answer that says so counts as taken.
+
+import { objectIn, type RawAnswer } from "../../../platform/base/post-json.ts";
+import { retryAfterMs } from "../../../platform/base/retry-after.ts";
+import { dropTable } from "../../../platform/base/warnings.ts";
+
+interface NamedEvent {
+  /** In the request. */
+  readonly index: number;
+  readonly why: string;
+}
+
+export type UpstreamAnswer =
+  /** All are taken but those that are named. */
+  | { readonly kind: "taken"; readonly refused: readonly NamedEvent[] }
+  /** To be sent again as it is; `afterMs`: what the upstream asks for. */
+  | { readonly kind: "again"; readonly afterMs: number | undefined; readonly why: string }
+  /** Something in it is refused, or all of it is too much. */
+  | { readonly kind: "halve"; readonly why: string; readonly isTooLarge: boolean }
+  /** Sending something else does not help: somebody has to see to it. */
+  | { readonly kind: "stop"; readonly why: string };
+
+/** An upstream may ask for more: it is asked again sooner. */
+export const retryAfterMsMax = 300_000;
+const whyCharactersMax = 300;
+/** The batch or an event in it is refused. Any other 4xx says something of the address or key. */
+const ofEvents: ReadonlySet<number> = new Set([400, 413, 422]);
+const passing: ReadonlySet<number> = new Set([408, 425, 429]);
+
+type Said = Readonly<Record<string, unknown>>;
+
+/** `events`: how many the request had. */
+export function readUpstreamAnswer(
+  { status, retryAfter, text }: RawAnswer,
+  events: number,
+): UpstreamAnswer {
+  const why = `${status}: ${whyOf(text)}`;
+  if (status === 200) return taken(text, events, why);
+  if (ofEvents.has(status)) return { kind: "halve", why, isTooLarge: status === 413 };
+  const isPassing = passing.has(status) || status >= 500 || (status > 200 && status < 300);
+  if (!isPassing) return { kind: "stop", why };
+  return { kind: "again", afterMs: retryAfterMs(retryAfter, retryAfterMsMax), why };
+}
+
+function taken(text: string, events: number, why: string): UpstreamAnswer {
+  const said = objectIn(text);
+  const { status, quota_limited: limited, dropped } = said ?? {};
+  if (said === undefined || !(status === 1 || /^ok$/i.test(String(status))))
+    return { kind: "again", afterMs: undefined, why: `no answer of PostHog's: ${why}` };
+  if (Array.isArray(limited) && limited.includes("events")) {
+    const left = "it is over its quota of events, and has taken none of them (quota_limited)";
+    return { kind: "stop", why: `200: ${left}` };
+  }
+  // A Penstock gateway counts what it leaves out, and names some of it.
+  if (typeof dropped !== "number" || dropped === 0) return { kind: "taken", refused: [] };
+  const named = namedIn([said["errors"], said["warnings"]], events);
+  if (named.length === dropped) return { kind: "taken", refused: named };
+  return { kind: "halve", why: `it leaves out ${dropped} events`, isTooLarge: false };
+}
+
+/** The notes that say of an event that it is not stored. */
+function namedIn(lists: readonly unknown[], events: number): NamedEvent[] {
+  const [errors, warnings] = lists.map((list) => (Array.isArray(list) ? (list as Said[]) : []));
+  const dropping = (warnings ?? []).filter(({ code }) => Object.hasOwn(dropTable, String(code)));
+  const byIndex = new Map<number, NamedEvent>();
+  for (const { index, code, detail } of [...(errors ?? []), ...dropping]) {
+    if (typeof index !== "number" || !(index >= 0 && index < events)) continue;
+    byIndex.set(index, { index, why: `${String(code)}: ${String(detail)}` });
+  }
+  return [...byIndex.values()].sort((one, other) => one.index - other.index);
+}
+
+/** The detail of a problem, or the text itself, in one line. */
+function whyOf(text: string): string {
+  const said = objectIn(text);
+  const detail = said?.["detail"];
+  const shown = typeof detail === "string" ? detail : text;
+  return shown.replaceAll(/\s+/g, " ").trim().slice(0, whyCharactersMax);
+}

@@ -1,0 +1,84 @@
+// Posts batches to an upstream, so many at a time, and gives what it says. Knows nothing of what
+// follows from an answer.
+
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+import { promisify } from "node:util";
+import { constants, gzip } from "node:zlib";
+import { postJson, type RawAnswer } from "../../../platform/base/post-json.ts";
+import { Slots } from "../../../platform/base/slots.ts";
+import { StoreError } from "../../../platform/base/store-error.ts";
+
+interface UpstreamOptions {
+  readonly url: string;
+  /** How many requests are on their way at once. */
+  readonly requestsMax: number;
+  /** How long an answer may take, from the first byte sent to its last. */
+  readonly answerMsMax: number;
+}
+
+const connectionIdleMs = 20_000;
+const gzipAsync = promisify(gzip);
+
+export class Upstream {
+  /** Where batches go, without secrets. */
+  readonly shown: string;
+  readonly #base: URL;
+  readonly #target: URL;
+  readonly #agent: HttpAgent | HttpsAgent;
+  readonly #slots: Slots;
+  readonly #answerMsMax: number;
+
+  /** Throws a StoreError where the URL is none that events can be sent to. */
+  constructor({ url, requestsMax, answerMsMax }: UpstreamOptions) {
+    this.#base = baseUrl(url);
+    this.#target = new URL("batch/", this.#base);
+    this.shown = this.#target.href;
+    const Agent = this.#target.protocol === "https:" ? HttpsAgent : HttpAgent;
+    this.#agent = new Agent({ keepAlive: true, timeout: connectionIdleMs, scheduling: "lifo" });
+    this.#slots = new Slots(requestsMax);
+    this.#answerMsMax = answerMsMax;
+  }
+
+  /**
+   * Sends the body once, packed; it is made when there is a slot for it. Rejects with an Error that
+   * says why where no answer comes.
+   */
+  post(body: () => Buffer, signal: AbortSignal): Promise<RawAnswer> {
+    return this.#slots.run(async () => {
+      signal.throwIfAborted();
+      const packed = await gzipAsync(body(), { level: constants.Z_BEST_SPEED });
+      const headers = { "content-encoding": "gzip", "user-agent": "penstock-sink" };
+      const answerMsMax = this.#answerMsMax;
+      return await postJson(this.#target, packed, {
+        ...{ agent: this.#agent, headers, answerMsMax, signal },
+      });
+    });
+  }
+
+  /** The status of a GET at a path below the upstream's address. Rejects where none comes. */
+  async statusOf(path: string, signal: AbortSignal): Promise<number> {
+    return await this.#slots.run(async () => {
+      const late = AbortSignal.timeout(this.#answerMsMax);
+      const response = await fetch(new URL(path, this.#base), {
+        ...{ method: "GET", redirect: "manual", signal: AbortSignal.any([signal, late]) },
+      });
+      await response.body?.cancel();
+      return response.status;
+    });
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+/** Ends in a slash. */
+function baseUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol))
+    throw new StoreError("the upstream must be an address as https://us.i.posthog.com");
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
+    throw new StoreError("the upstream must be an address without user, query and fragment");
+  return url.href.endsWith("/") ? url : new URL(`${url.href}/`);
+}

@@ -1,0 +1,43 @@
+// What a sink has written since the process began. Only what the target has taken counts, so
+// nothing is counted that was rolled back.
+
+import type { IncidentKind } from "../stream/incident-kinds.ts";
+import type { BuiltBatch } from "./batch-builder.ts";
+import type { RejectReason, WriteOutcome } from "./sink-target.ts";
+
+export interface CommitHeard {
+  readonly batch: BuiltBatch;
+  readonly outcome: WriteOutcome;
+  readonly seconds: number;
+  /** Lines put aside, those that the target refused among them. */
+  readonly rejected: readonly RejectReason[];
+  readonly incidents: readonly IncidentKind[];
+}
+
+export class SinkCounts {
+  readonly #hear: ((commit: CommitHeard | undefined) => void) | undefined;
+  events = 0;
+  duplicates = 0;
+  rejected = 0;
+  commits = 0;
+
+  /** `hear`: told of every commit; of one that failed, with nothing. */
+  constructor(hear?: (commit: CommitHeard | undefined) => void) {
+    this.#hear = hear;
+  }
+
+  written(batch: BuiltBatch, outcome: WriteOutcome, seconds: number): void {
+    const refused = new Array<RejectReason>(outcome.refused).fill("value");
+    const rejected = [...batch.rejected.map(({ reason }) => reason), ...refused];
+    const incidents = batch.incidents.map(({ kind }) => kind);
+    this.events += outcome.written;
+    this.duplicates += outcome.duplicates;
+    this.rejected += rejected.length;
+    this.commits++;
+    this.#hear?.({ batch, outcome, seconds, rejected, incidents });
+  }
+
+  failed(): void {
+    this.#hear?.(undefined);
+  }
+}

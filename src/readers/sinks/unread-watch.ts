@@ -1,0 +1,147 @@
+// How much of each stream is not in the target yet, and when the oldest of that will leave its
+// stream: asked of NATS every few seconds, whether or not the streams are being read. Changes
+// nothing.
+
+import { DiscardPolicy, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { pauseUntilAborted } from "../../platform/base/retry.ts";
+import { bytesMaxOf, ledStreamInfo, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
+import { type StreamName, storedStream } from "../stream/stored-stream.ts";
+import type { SinkPosition } from "./sink-target.ts";
+
+interface UnreadWatchOptions {
+  readonly connection: NatsConnection;
+  /** How far the target is. */
+  readonly written: () => readonly SinkPosition[];
+  readonly everyMs?: number;
+}
+
+export interface UnreadStream extends StreamName {
+  /** The last frame that is in the target. */
+  readonly sequence: number;
+  /** The rest is undefined while NATS does not say. The last frame of the stream: */
+  readonly lastSequence: number | undefined;
+  /** How long the oldest frame that is not in the target has been stored; 0: none. */
+  readonly lagSeconds: number | undefined;
+  /** In how long that frame leaves the stream. Infinity: there is none, or it never does. */
+  readonly expirySeconds: number | undefined;
+  /** How long a frame stays. Infinity: for ever. */
+  readonly retentionSeconds: number | undefined;
+}
+
+/** What NATS said of a stream. */
+interface Asked {
+  readonly atMs: number;
+  readonly created: string;
+  readonly lastSequence: number;
+  readonly ageMsMax: number;
+  /** Bytes that the stream can take before its oldest message has to go, past what is unread. */
+  readonly bytesLeft: number;
+  readonly bytesPerMs: number;
+  /** The oldest message that was unread. */
+  readonly oldest: { readonly sequence: number; readonly storedAtMs: number } | undefined;
+}
+
+const questionMs = 2_000;
+const everyMsDefault = 5_000;
+/** What was asked so long ago says nothing any more. */
+const staleMs = 30_000;
+
+export class UnreadWatch {
+  readonly #options: UnreadWatchOptions;
+  readonly #asked = new Map<string, Asked>();
+
+  constructor(options: UnreadWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Never rejects: what cannot be asked is not known. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { connection, everyMs = everyMsDefault } = this.#options;
+    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    while (!signal.aborted) {
+      await this.ask(manager, Date.now());
+      await pauseUntilAborted(everyMs, signal, { ref: false });
+    }
+  }
+
+  async ask(manager: JetStreamManager, nowMs: number): Promise<void> {
+    for (const position of this.#options.written()) {
+      const { stream, sequence } = position;
+      try {
+        const info = await ledStreamInfo(manager, stream);
+        if (info === undefined) continue;
+        const isBehind = info.state.last_seq > sequence;
+        const oldest = isBehind
+          ? await storedStream(manager, stream).messageFrom(sequence + 1)
+          : undefined;
+        this.#asked.set(stream, askedOf(info, { nowMs, oldest, before: this.#asked.get(stream) }));
+      } catch {
+        // The gauges are absent once what was said before is too old.
+      }
+    }
+  }
+
+  streams(nowMs: number): UnreadStream[] {
+    return this.#options.written().map((position) => {
+      const { stream, lane, partition, sequence } = position;
+      const asked = this.#asked.get(stream);
+      const name = { stream, lane, partition, sequence };
+      return asked === undefined || nowMs - asked.atMs > staleMs
+        ? { ...name, ...nothingKnown }
+        : { ...name, ...unreadOf(position, asked, nowMs) };
+    });
+  }
+}
+
+const nothingKnown = {
+  lastSequence: undefined,
+  lagSeconds: undefined,
+  expirySeconds: undefined,
+  retentionSeconds: undefined,
+};
+
+function askedOf(
+  { created, state, config }: StreamInfo,
+  { nowMs, oldest, before }: { nowMs: number; oldest: Asked["oldest"]; before: Asked | undefined },
+): Asked {
+  const ageMsMax = config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
+  const messageBytes = state.messages === 0 ? 0 : state.bytes / state.messages;
+  const unread = oldest === undefined ? 0 : state.last_seq - oldest.sequence + 1;
+  // Only a stream that throws old messages away for new ones loses them by its size.
+  const isBounded = config.discard !== DiscardPolicy.New;
+  const bytesMax = isBounded ? bytesMaxOf(config) : Number.POSITIVE_INFINITY;
+  const isSame = before?.created === created && nowMs > before.atMs;
+  const messages = isSame ? Math.max(0, state.last_seq - before.lastSequence) : 0;
+  return {
+    ...{ atMs: nowMs, created, lastSequence: state.last_seq, ageMsMax, oldest },
+    bytesLeft: Math.max(0, bytesMax - unread * messageBytes),
+    bytesPerMs: isSame ? (messages * messageBytes) / (nowMs - before.atMs) : 0,
+  };
+}
+
+function unreadOf(
+  { sequence, trail }: SinkPosition,
+  { lastSequence, ageMsMax, bytesLeft, bytesPerMs, oldest }: Asked,
+  nowMs: number,
+): Omit<UnreadStream, keyof StreamName | "sequence"> {
+  const retentionSeconds = ageMsMax / 1_000;
+  if (lastSequence <= sequence)
+    return {
+      lastSequence,
+      lagSeconds: 0,
+      expirySeconds: Number.POSITIVE_INFINITY,
+      retentionSeconds,
+    };
+  // What is unread by now came after what is written.
+  const writtenAtMs = trail.at(-1)?.storedAtMs ?? 0;
+  const storedAtMs = Math.max(oldest?.storedAtMs ?? nowMs, writtenAtMs);
+  const byAgeMs = storedAtMs + ageMsMax - nowMs;
+  const bySizeMs = bytesPerMs > 0 ? bytesLeft / bytesPerMs : Number.POSITIVE_INFINITY;
+  return {
+    lastSequence,
+    lagSeconds: Math.max(0, nowMs - storedAtMs) / 1_000,
+    expirySeconds: Math.max(0, Math.min(byAgeMs, bySizeMs)) / 1_000,
+    retentionSeconds,
+  };
+}

@@ -1,0 +1,185 @@
+// All streams of both lanes and all partitions, read side by side from where each was read to.
+// Looks every few seconds which streams there are. Decides who comes next: live before historical,
+// but never alone.
+
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../platform/base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
+import type { Lane } from "../../platform/base/types.ts";
+import { isConnected, managerOf } from "../../platform/nats/api.ts";
+import { BytesInHand } from "./bytes-in-hand.ts";
+import type { ReaderName } from "./pull.ts";
+import type { Place, ReaderWords } from "./resume.ts";
+import { findStreams, storedStream } from "./stored-stream.ts";
+import { type StreamItem, StreamReader } from "./stream-reader.ts";
+
+interface EventStreamsOptions {
+  readonly connection: NatsConnection;
+  /** What the names of the streams begin with. */
+  readonly prefix: string;
+  /** How far each stream was read, by its name. */
+  readonly places: ReadonlyMap<string, ReadPlace>;
+  /** How many bytes of frames may be in hand, which nobody has released. */
+  readonly bytesMax: number;
+  /** Goes on behind messages that have left a stream unread. */
+  readonly acceptExpired: boolean;
+  /** Streams of other lanes are left alone. Default: both. */
+  readonly lanes?: readonly Lane[] | undefined;
+  /** Who reads, in the names of its consumers. */
+  readonly reader: ReaderName;
+  /** What it says of the program that reads. */
+  readonly words: ReaderWords;
+  readonly log: Pick<Log, "info" | "warn">;
+}
+
+export interface ReadPlace extends Place {
+  /** Messages from here on are read once more, to be remembered. Default: none are. */
+  readonly rememberFrom?: number;
+}
+
+const questionMs = 2_000;
+const lookAgainMs = 3_000;
+const firstLookAgainMs = 250;
+const sayAgainMs = 30_000;
+/** The part of a batch that the historical lane has for sure. */
+const historicalPart = 1 / 4;
+
+export class EventStreams {
+  readonly #options: EventStreamsOptions;
+  readonly #bytes: BytesInHand;
+  readonly #readers = new Map<string, StreamReader>();
+  readonly #ended = new AbortController();
+  #woken = Promise.withResolvers<void>();
+  #turn = 0;
+  #fault: string | undefined = "which streams there are was not read yet";
+
+  constructor(options: EventStreamsOptions) {
+    this.#options = options;
+    this.#bytes = new BytesInHand(options.bytesMax);
+    void this.#lookForEver();
+  }
+
+  /** Those of streams that are there, or of which something is still to be taken. */
+  get readers(): readonly StreamReader[] {
+    return [...this.#readers.values()].filter(({ isGone, isReady }) => isReady || !isGone);
+  }
+
+  /** Why none is read at all; undefined: NATS has said which streams there are. */
+  get fault(): string | undefined {
+    return this.#fault;
+  }
+
+  get bytesInHand(): number {
+    return this.#bytes.used;
+  }
+
+  get isReady(): boolean {
+    return this.readers.some(({ isReady }) => isReady);
+  }
+
+  /** More waits in a stream than there is room for in hand. */
+  get isFarBehind(): boolean {
+    return this.readers.some(({ isFarBehind }) => isFarBehind);
+  }
+
+  /** Fulfilled when there is something to take, or the streams are closed. */
+  async ready(): Promise<void> {
+    while (!this.isReady && !this.#ended.signal.aborted) await this.#woken.promise;
+  }
+
+  /**
+   * What is to be worked on next, stream by stream; about so many events and bytes at most. Each
+   * lane that has something gets something.
+   */
+  take(eventsMax: number, bytesMax: number): StreamItem[] {
+    const ready = this.readers.filter(({ isReady }) => isReady);
+    const of = (lane: Lane) => ready.filter(({ name }) => name.lane === lane);
+    const [live, historical] = [of("live"), of("historical")];
+    const kept = historical.length === 0 ? 0 : historicalPart;
+    const first = this.#takeFrom(live, eventsMax * (1 - kept), bytesMax * (1 - kept));
+    const rest = this.#takeFrom(historical, eventsMax - first.events, bytesMax - first.bytes);
+    this.#turn++;
+    return [...first.items, ...rest.items];
+  }
+
+  /** The connection was lost, or is lost: every stream is checked before it is read on. */
+  interrupt(): void {
+    for (const reader of this.#readers.values()) reader.interrupt();
+  }
+
+  close(): void {
+    this.#ended.abort();
+    for (const reader of this.#readers.values()) reader.close();
+    this.#readers.clear();
+    this.#wakeUp();
+  }
+
+  #takeFrom(readers: readonly StreamReader[], eventsMax: number, bytesMax: number): Taken {
+    const items: StreamItem[] = [];
+    let [events, bytes] = [0, 0];
+    for (let nth = 0; nth < readers.length; nth++) {
+      const left = readers.length - nth;
+      const reader = readers[(nth + this.#turn) % readers.length]!;
+      for (const item of reader.take((eventsMax - events) / left, (bytesMax - bytes) / left)) {
+        items.push(item);
+        events += item.kind === "frame" ? item.events : 0;
+        bytes += item.kind === "frame" ? item.frame.data.length : 0;
+      }
+    }
+    return { items, events, bytes };
+  }
+
+  readonly #wakeUp = (): void => {
+    this.#woken.resolve();
+    this.#woken = Promise.withResolvers();
+  };
+
+  async #lookForEver(): Promise<void> {
+    const { signal } = this.#ended;
+    const { connection, log } = this.#options;
+    const warning = new SparseWarning(log, sayAgainMs);
+    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    while (!signal.aborted) {
+      try {
+        await this.#look(manager);
+      } catch (error) {
+        const reason = (error as Error).message;
+        const words = "cannot look which streams there are";
+        if (this.#readers.size === 0) this.#fault = `${words}: ${reason}`;
+        if (isConnected(connection)) warning.warn({ reason }, words);
+      }
+      const pauseMs = this.#readers.size === 0 ? firstLookAgainMs : lookAgainMs;
+      await pauseUntilAborted(pauseMs, signal, { ref: false });
+    }
+  }
+
+  async #look(manager: JetStreamManager): Promise<void> {
+    const { prefix, places, lanes, ...shared } = this.#options;
+    const found = await findStreams(manager, prefix);
+    const names = found.filter(({ lane }) => lanes?.includes(lane) ?? true);
+    this.#fault = undefined;
+    for (const name of names) {
+      if (this.#ended.signal.aborted) return;
+      const reader = this.#readers.get(name.stream);
+      if (reader === undefined) {
+        const place = places.get(name.stream);
+        const rememberFrom = place?.rememberFrom;
+        const own = {
+          ...{ name, place, rememberFrom, manager },
+          ...{ bytes: this.#bytes, onReady: this.#wakeUp },
+        };
+        this.#readers.set(name.stream, new StreamReader({ ...shared, ...own }));
+      } else {
+        const state = await storedStream(manager, name.stream).state();
+        if (state !== undefined) reader.learn(state);
+      }
+    }
+  }
+}
+
+interface Taken {
+  readonly items: readonly StreamItem[];
+  readonly events: number;
+  readonly bytes: number;
+}

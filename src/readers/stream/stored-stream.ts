@@ -1,0 +1,122 @@
+// Asks JetStream about one stream: what state it is in, and which message has which number. Reads
+// nothing in bulk, changes nothing.
+
+import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
+import type { Lane } from "../../platform/base/types.ts";
+import { ledStreamInfo } from "../../platform/nats/api.ts";
+import { lanes, messageIdHeader, streamName } from "../../platform/nats/names.ts";
+import { msOfTime } from "./stored-time.ts";
+
+export interface StreamName {
+  readonly stream: string;
+  readonly lane: Lane;
+  readonly partition: number;
+}
+
+export interface StreamState {
+  /** When the stream was made, as the server says it. */
+  readonly created: string;
+  /** The sequence of its first message; without messages, the one that the next would have. */
+  readonly firstSequence: number;
+  /** The last sequence that it gave; 0: none. */
+  readonly lastSequence: number;
+  /** The sequence that its first message ever had. */
+  readonly beginsAt: number;
+}
+
+export interface StoredMessage {
+  readonly sequence: number;
+  readonly messageId: string;
+  readonly storedAtMs: number;
+}
+
+/** What the checks of a stream need to know. Each method rejects when NATS does not answer. */
+export interface AskedStream {
+  /** Undefined: there is no such stream. */
+  state(): Promise<StreamState | undefined>;
+  /** The message of that sequence; undefined when it is not there. */
+  message(sequence: number): Promise<StoredMessage | undefined>;
+  /** The first message that has this sequence or a greater one. */
+  messageFrom(sequence: number): Promise<StoredMessage | undefined>;
+}
+
+/** What tells a message from another: its message id, else the moment in which it was stored. */
+export function messageIdOf(header: string | undefined, storedAtMs: number): string {
+  return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
+}
+
+/** What another publisher wrote into a header, as a text that every database takes. */
+export function storedText(header: string): string {
+  return header.replaceAll("\0", "\ufffd").toWellFormed();
+}
+
+export function storedStream(manager: JetStreamManager, name: string): AskedStream {
+  const read = async (query: MsgRequest & NextBySubject): Promise<StoredMessage | undefined> => {
+    const message = await manager.streams.getMessage(name, query);
+    return message === null ? undefined : toStoredMessage(message);
+  };
+  return {
+    async state() {
+      const info = await ledStreamInfo(manager, name);
+      if (info === undefined) return undefined;
+      const { created, state, config } = info;
+      return {
+        created,
+        firstSequence: Math.max(1, state.first_seq),
+        lastSequence: state.last_seq,
+        beginsAt: Math.max(1, config.first_seq ?? 1),
+      };
+    },
+    message: async (sequence) => await read({ seq: sequence }),
+    messageFrom: async (sequence) => await read({ seq: sequence, next_by_subj: ">" }),
+  };
+}
+
+function toStoredMessage({ seq, header, timestamp }: StoredMsg): StoredMessage {
+  const storedAtMs = msOfTime(timestamp);
+  return {
+    sequence: seq,
+    messageId: messageIdOf(header?.get(messageIdHeader), storedAtMs),
+    storedAtMs,
+  };
+}
+
+/** The stream names so many at once: some ten bytes each. */
+const deletedNamedMax = 1_000_000;
+
+/**
+ * The sequences between the first and the last message that have none, in order. None as well where
+ * they are too many to be named.
+ */
+export async function deletedSequences(
+  manager: JetStreamManager,
+  name: string,
+): Promise<readonly number[]> {
+  const { num_deleted: count = 0 } = (await manager.streams.info(name)).state;
+  if (count === 0 || count > deletedNamedMax) return [];
+  const { deleted = [] } = (await manager.streams.info(name, { deleted_details: true })).state;
+  return deleted;
+}
+
+interface NextBySubject {
+  readonly next_by_subj?: string;
+}
+
+/** The streams of both lanes and of all partitions that there are, live first. */
+export async function findStreams(
+  manager: JetStreamManager,
+  prefix: string,
+): Promise<StreamName[]> {
+  const found: StreamName[] = [];
+  for (const lane of lanes) {
+    for await (const stream of manager.streams.names(`${prefix}.${lane}.>`)) {
+      const partition = Number(/_(\d+)$/.exec(stream)?.[1] ?? Number.NaN);
+      if (stream === streamName(prefix, lane, partition)) found.push({ stream, lane, partition });
+    }
+  }
+  return found.sort(inOrder);
+}
+
+function inOrder(a: StreamName, b: StreamName): number {
+  return lanes.indexOf(a.lane) - lanes.indexOf(b.lane) || a.partition - b.partition;
+}

@@ -1,0 +1,350 @@
+// Reads one stream, for ever: from where it was read to, in order, each message once. Checks before
+// each beginning whether the stream is still the one that it was, and begins again whenever a
+// message is missing, the server falls silent or the consumer is gone.
+
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Log } from "../../platform/base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
+import { isConnected } from "../../platform/nats/api.ts";
+import { Absence, GoneError } from "./absence.ts";
+import type { BytesInHand, Share } from "./bytes-in-hand.ts";
+import {
+  type FrameItem,
+  type FrameOrigin,
+  frameItem,
+  releasing,
+  rewrittenItem,
+} from "./frame-item.ts";
+import { unknownSchema } from "./frame-schema.ts";
+import { Pull, type PulledMessage, type ReaderName } from "./pull.ts";
+import { type Incident, type Place, type ReaderWords, resume } from "./resume.ts";
+import {
+  type AskedStream,
+  type StreamName,
+  type StreamState,
+  storedStream,
+} from "./stored-stream.ts";
+import { StreamErasures } from "./stream-erasures.ts";
+import { type TrailEntry, trailLength, trailWith } from "./trail.ts";
+
+interface StreamReaderOptions {
+  readonly connection: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly name: StreamName;
+  /** How far it was read; undefined: never. */
+  readonly place: Place | undefined;
+  /** From here on messages that were read are read once more, to be remembered. */
+  readonly rememberFrom: number | undefined;
+  readonly bytes: BytesInHand;
+  readonly acceptExpired: boolean;
+  /** Who reads, in the names of its consumers. */
+  readonly reader: ReaderName;
+  readonly words: ReaderWords;
+  readonly log: Pick<Log, "info" | "warn">;
+  /** Called when there is something to take. */
+  readonly onReady: () => void;
+}
+
+/** What comes after it, comes behind this place. */
+export interface PlaceItem {
+  readonly kind: "place";
+  readonly name: StreamName;
+  readonly place: Place;
+  readonly incidents: readonly Incident[];
+}
+
+type Filling = Pick<FrameOrigin, "isAgain"> & { readonly share: Share };
+
+export type StreamItem = FrameItem | PlaceItem;
+
+const pauseMsMin = 50;
+const pauseMsMax = 1_000;
+const sayAgainMs = 30_000;
+const placeKeys = ["epoch", "created", "sequence"] as const;
+const missedText = "what stood in the place of erased messages is gone: its events are not read";
+
+/** The stream cannot be read on until somebody does something about it. */
+class StoppedError extends Error {}
+
+export class StreamReader {
+  readonly name: StreamName;
+  readonly #options: StreamReaderOptions;
+  readonly #asked: AskedStream;
+  readonly #ended = new AbortController();
+  readonly #warning: SparseWarning;
+  #place: Place | undefined;
+  /** The messages from here up to the place are still to be read once more. */
+  #again: number;
+  #trail: TrailEntry[] = [];
+  #ready: StreamItem[] = [];
+  /** How many frames were made ready and are not done with. */
+  #inHand = 0;
+  #pull: Pull | undefined;
+  readonly #erasures: StreamErasures;
+  #lastSequence = -1; // Below 0: never told.
+  #isKnown = false;
+  #breaks = 0;
+  #fault: string | undefined;
+  #isStopped = false;
+  readonly #absence = new Absence();
+
+  constructor(options: StreamReaderOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.#asked = storedStream(options.manager, options.name.stream);
+    this.#erasures = new StreamErasures(options.manager, options.name.stream);
+    this.#warning = new SparseWarning(options.log, sayAgainMs);
+    this.#moveTo(options.place);
+    this.#again = options.rememberFrom ?? Number.POSITIVE_INFINITY;
+    void this.#run();
+  }
+
+  /** Why it is not read at the moment; undefined: it is. */
+  get fault(): string | undefined {
+    return this.isGone ? undefined : this.#fault;
+  }
+
+  /** The last sequence of the stream; undefined while NATS does not say. */
+  get lastSequence(): number | undefined {
+    return this.#isKnown ? this.#lastSequence : undefined;
+  }
+
+  /** When the oldest new message that is still to be taken was stored; undefined: there is none. */
+  get readyStoredAtMs(): number | undefined {
+    for (const item of this.#ready)
+      if (item.kind === "frame" && !item.isAgain) return item.frame.storedAtMs;
+    return undefined;
+  }
+
+  /** All of it was read, and it was removed. It is not asked for until somebody has seen it. */
+  get isGone(): boolean {
+    return this.#absence.isWaiting;
+  }
+
+  get isReady(): boolean {
+    return this.#ready.length > 0;
+  }
+
+  /** More waits in the stream than there is room for in hand. */
+  get isFarBehind(): boolean {
+    return this.#pull?.isFarBehind === true;
+  }
+
+  /** What comes next, as long as it fits; the first item comes in any case. */
+  take(eventsMax: number, bytesMax: number): StreamItem[] {
+    let [count, events, bytes] = [0, 0, 0];
+    for (const item of this.#ready) {
+      events += item.kind === "frame" ? item.events : 0;
+      bytes += item.kind === "frame" ? item.frame.data.length : 0;
+      if (count > 0 && (events > eventsMax || bytes > bytesMax)) break;
+      count++;
+    }
+    return this.#ready.splice(0, count);
+  }
+
+  /** The stream's state was asked for by somebody else. */
+  learn({ lastSequence }: StreamState): void {
+    this.#lastSequence = Math.max(this.#lastSequence, lastSequence);
+    this.#isKnown = true;
+    this.#absence.end();
+  }
+
+  /** The connection was lost: nothing that was checked counts any more. */
+  interrupt(): void {
+    this.#breaks++;
+    this.#isKnown = false;
+    this.#pull?.close();
+  }
+
+  close(): void {
+    this.#ended.abort();
+    this.interrupt();
+    this.#absence.end();
+    this.#ready = [];
+  }
+
+  async #run(): Promise<void> {
+    let pauseMs = pauseMsMin;
+    while (!this.#ended.signal.aborted && !this.#isStopped) {
+      const before = this.#place?.sequence;
+      try {
+        await this.#read();
+      } catch (error) {
+        if (this.#ended.signal.aborted) return;
+        this.#fault = (error as Error).message;
+        this.#isStopped = error instanceof StoppedError;
+        this.#isKnown &&= this.#isStopped;
+        if (error instanceof GoneError) await this.#absence.wait(this.#options);
+        else this.#warn(this.#isStopped);
+      }
+      pauseMs = this.#place?.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
+      if (!this.#isStopped) await pauseUntilAborted(pauseMs, this.#ended.signal);
+    }
+  }
+
+  #warn(isStopped: boolean): void {
+    const fields = { stream: this.name.stream, reason: this.#fault };
+    if (isStopped) this.#options.log.warn(fields, "a stream is not read on");
+    else if (isConnected(this.#options.connection))
+      this.#warning.warn(fields, "a stream cannot be read at the moment; trying again");
+  }
+
+  /** Never fulfilled: reads until something is wrong. */
+  async #read(): Promise<never> {
+    const breaks = this.#breaks;
+    const state = await this.#check();
+    const { connection, manager, bytes, name, reader } = this.#options;
+    this.#again = Math.max(this.#again, state.firstSequence);
+    const from = Math.min(this.#place!.sequence + 1, this.#again);
+    const pull = await Pull.open({
+      ...{ connection, manager, reader, stream: name.stream, from, bytes },
+    });
+    this.#pull = pull;
+    try {
+      const now = await this.#asked.state();
+      // Between the check and the consumer, the stream may have become another one.
+      const isSame = now?.created === state.created && now.lastSequence >= state.lastSequence;
+      if (!isSame || breaks !== this.#breaks || this.#ended.signal.aborted)
+        throw new Error("the stream has changed while it was looked at");
+      this.#fault = undefined;
+      for (;;) await this.#keep(await pull.next(), pull);
+    } finally {
+      this.#pull = undefined;
+      pull.close();
+    }
+  }
+
+  /** Finds out where to go on, and tells it where that is not just behind the last message. */
+  async #check(): Promise<StreamState> {
+    const { acceptExpired, words, log, name } = this.#options;
+    const before = this.#place;
+    const state = await this.#erasures.stateFrom((before?.sequence ?? 0) + 1, before);
+    if (state === undefined) throw this.#absence.fault(this.#lastSequence, before?.sequence ?? 0);
+    const how = { acceptExpired, words, standingFrom: state.standingFrom };
+    const { place, incidents, fault } = await resume(before, this.#asked, state, how);
+    this.#lastSequence = state.lastSequence;
+    this.learn(state);
+    if (before === undefined) {
+      const fields = { stream: name.stream, from: place.sequence + 1, to: state.lastSequence };
+      log.info(fields, "a stream is read for the first time");
+    }
+    for (const { kind, detail } of incidents) log.warn({ stream: name.stream, kind, detail }, kind);
+    const isMoved = placeKeys.some((key) => place[key] !== before?.[key]);
+    this.#moveTo(place);
+    if (isMoved || incidents.length > 0) this.#push({ kind: "place", name, place, incidents });
+    if (fault !== undefined) throw new StoppedError(fault);
+    return state;
+  }
+
+  #moveTo(place: Place | undefined): void {
+    this.#place = place;
+    this.#trail = [...(place?.trail ?? [])];
+    if (place !== undefined) this.#notePlace(place.sequence);
+  }
+
+  #notePlace(sequence: number): void {
+    const { epoch, created } = this.#place!;
+    this.#place = { epoch, created, sequence, trail: this.#trail };
+  }
+
+  async #keep(messages: readonly PulledMessage[], pull: Pull): Promise<void> {
+    let kept = 0;
+    try {
+      for (const pulled of messages) {
+        if (pulled.sequence <= this.#place!.sequence) await this.#keepAgain(pulled);
+        else await this.#keepNew(pulled);
+        kept++;
+      }
+    } finally {
+      for (const { message, share } of messages.slice(kept)) share.release(message.data.length);
+    }
+    this.#lastSequence = Math.max(this.#lastSequence, pull.lastSequence);
+    this.#options.onReady();
+  }
+
+  /**
+   * Deleted messages leave holes, and that is all right. What was erased from a frame is read where
+   * it was; what the stream still has is read again; what has left it unread is found by the check.
+   */
+  async #askAboutHole(due: number, { sequence, share }: PulledMessage): Promise<void> {
+    const state = await this.#erasures.stateFrom(due, this.#place);
+    const next = await this.#asked.messageFrom(due);
+    if (state === undefined || state.firstSequence > due || next?.sequence !== sequence)
+      throw new Error(`message ${sequence} came in place of message ${due}`);
+    const erased = await this.#fill(due, sequence - 1, { share, isAgain: false });
+    if (erased === sequence - due) return;
+    const hole = { stream: this.name.stream, from: due, to: sequence - 1 };
+    this.#options.log.info(hole, "messages were deleted from the stream before they were read");
+  }
+
+  /** Reads the frames in the place of erased messages; gives how many messages were erased. */
+  async #fill(from: number, to: number, { share, isAgain }: Filling): Promise<number> {
+    const { created } = this.#place!;
+    let [erased, missed] = [0, 0];
+    for await (const { frame, isMissed } of this.#erasures.between({ from, to, created })) {
+      erased++;
+      missed += Number(isMissed);
+      if (frame === undefined) continue;
+      // Where nothing is in hand, only messages of the pull have the room: they come after this
+      // frame, so it does not wait for them.
+      while (share.room() === 0 && this.#inHand > 0 && !this.#ended.signal.aborted) {
+        this.#options.onReady();
+        await pauseUntilAborted(pauseMsMin, this.#ended.signal);
+      }
+      this.#add(rewrittenItem(frame, share, { ...this.#frameOrigin(), isAgain }));
+    }
+    const where = { stream: this.name.stream, from, to };
+    if (missed > 0 && !isAgain) this.#options.log.warn({ ...where, missed }, missedText);
+    return erased;
+  }
+
+  #checkSchema(pulled: PulledMessage): void {
+    const { message, sequence } = pulled;
+    const schema = unknownSchema(message.headers);
+    if (schema === undefined) return;
+    const detail = `message ${sequence} has ${schema}`;
+    const what = { epoch: this.#place!.epoch, sequence, messages: 1, detail };
+    const incidents = [{ kind: "unknown_schema", ...what }] as const;
+    this.#push({ kind: "place", name: this.name, place: this.#place!, incidents });
+    throw new StoppedError(detail);
+  }
+
+  /** What is gone of these is not missed: they are behind the place. */
+  async #keepAgain(pulled: PulledMessage): Promise<void> {
+    const { sequence, share } = pulled;
+    if (sequence > this.#again)
+      await this.#fill(this.#again, sequence - 1, { share, isAgain: true });
+    this.#again = sequence + 1;
+    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isAgain: true }));
+  }
+
+  async #keepNew(pulled: PulledMessage): Promise<void> {
+    const { sequence } = pulled;
+    const due = this.#place!.sequence + 1;
+    if (sequence !== due) await this.#askAboutHole(due, pulled);
+    this.#checkSchema(pulled);
+    this.#again = Number.POSITIVE_INFINITY;
+    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isAgain: false }));
+  }
+
+  #add(item: FrameItem): void {
+    this.#inHand++;
+    this.#ready.push(releasing(item, () => this.#inHand--));
+    if (item.isAgain) return;
+    this.#trail = trailWith(this.#trail, item.frame);
+    this.#notePlace(item.frame.sequence);
+  }
+
+  #frameOrigin(): Omit<FrameOrigin, "isAgain"> {
+    const { epoch, created } = this.#place!;
+    return { name: this.name, epoch, created };
+  }
+
+  #push(item: PlaceItem): void {
+    // The trail goes on growing here; whoever takes the item keeps it.
+    const trail = item.place.trail.slice(-trailLength);
+    this.#ready.push({ ...item, place: { ...item.place, trail } });
+    this.#options.onReady();
+  }
+}

@@ -1,0 +1,113 @@
+// Turns an id as clients send it (any JSON value) into the text that is stored: at most 400
+// characters, no NUL. A longer id is shortened to its beginning and a hash of all of it, so two ids
+// never become one. It parses no object, array or number, and of a long value only the beginning,
+// so nothing that a scanner has accepted makes it throw.
+
+import { Buffer } from "node:buffer";
+import { hash } from "node:crypto";
+import { Ascii } from "../platform/base/ascii.ts";
+import { isString } from "./item-view.ts";
+import type { TokenType } from "./table.ts";
+import { sequenceBytes, stringBeginning } from "./token-beginning.ts";
+
+/** Counted in code points. PostHog's columns of ids and group keys hold as many. */
+export const distinctIdCharactersMax = 400;
+
+/** Characters of a SHA-256 in base64url, after a tilde. */
+const hashCharacters = 43;
+/** Characters of a longer id that are kept before its hash. */
+export const idBeginningCharacters = distinctIdCharactersMax - hashCharacters - 1;
+
+/**
+ * Bytes parsed of an id. One of 400 characters takes up to 4,802, each character written as two
+ * escapes.
+ */
+const idTokenBytesRead = 8_192;
+
+interface DistinctIdText {
+  /** "" where the id is nothing but white space. */
+  readonly text: string;
+  /** The id was too long, and the text is its beginning and a hash. */
+  readonly cut: boolean;
+}
+
+/**
+ * The stored text of the token body[start, end) of the given type (not Absent, Null or
+ * EmptyString). It is for tokens that the record writer cannot copy: escaped or long strings, and
+ * values that are no strings, which become their compact JSON text.
+ */
+export function distinctIdText(
+  body: Buffer,
+  start: number,
+  end: number,
+  type: TokenType,
+): DistinctIdText {
+  const isText = isString(type);
+  const text = isText
+    ? stringBeginning(body, start, end, idTokenBytesRead)
+    : compactBeginning(body, start, end);
+  if (text.trim() === "") return { text: "", cut: false };
+  if (end - start <= idTokenBytesRead) {
+    const clean = cleanText(text);
+    const stored = shortened(clean);
+    return { text: stored, cut: stored !== clean };
+  }
+  const all = isText ? body.subarray(start + 1, end - 1) : body.subarray(start, end);
+  return { text: withHash(cleanText(text), all), cut: true };
+}
+
+/** How a text is stored as an id. */
+export function storedIdText(text: string): string {
+  return shortened(cleanText(text));
+}
+
+function cleanText(text: string): string {
+  return text.replaceAll("\0", "\ufffd").toWellFormed();
+}
+
+function shortened(text: string): string {
+  if (text.length <= distinctIdCharactersMax) return text;
+  return firstCharacters(text, distinctIdCharactersMax).length === text.length
+    ? text
+    : withHash(text, Buffer.from(text));
+}
+
+/** `all`: the whole id, of which the text is the beginning at least. */
+function withHash(text: string, all: Buffer): string {
+  return `${firstCharacters(text, idBeginningCharacters)}~${hash("sha256", all, "base64url")}`;
+}
+
+/** The beginning of a JSON text without the white space between its tokens. */
+function compactBeginning(body: Buffer, start: number, end: number): string {
+  const readEnd = Math.min(end, start + idTokenBytesRead);
+  const kept = Buffer.allocUnsafe(readEnd - start);
+  let length = 0;
+  let inString = false;
+  for (let at = start; at < readEnd; at++) {
+    const byte = body[at]!;
+    if (inString || !isSpace(byte)) kept[length++] = byte;
+    if (byte === Ascii.Quote) inString = !inString;
+    else if (inString && byte === Ascii.Backslash && at + 1 < readEnd) kept[length++] = body[++at]!;
+  }
+  return kept.toString("utf8", 0, wholeCharactersEnd(kept, length));
+}
+
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
+}
+
+/** The length without the last character, where not all of its bytes were read. */
+function wholeCharactersEnd(bytes: Buffer, length: number): number {
+  let lead = length - 1;
+  while (lead > 0 && (bytes[lead]! & 0xc0) === 0x80) lead--;
+  return lead + sequenceBytes(bytes[lead]!) > length ? lead : length;
+}
+
+function firstCharacters(text: string, count: number): string {
+  if (text.length <= count) return text;
+  let units = 0;
+  for (let characters = 0; characters < count && units < text.length; characters++) {
+    units += (text.codePointAt(units) ?? 0) > 0xffff ? 2 : 1;
+  }
+  return text.slice(0, units);
+}

@@ -1,0 +1,41 @@
+// Names a stored event that came without a uuid by what its client sent, so that the event is
+// recognized when it is sent a second time. Excluded is what the gateway adds: the uuid, the times
+// of receipt and of sending, the address, and the time that is corrected by the client's clock.
+
+import { Buffer } from "node:buffer";
+import { hash } from "node:crypto";
+import { SentWith } from "../platform/base/sent-with.ts";
+import { uuidAt } from "./record-template.ts";
+import { storedTimestampBytes } from "./timestamp.ts";
+import { uuidBytes } from "./uuid.ts";
+
+const beforeTimestamp = Buffer.from(',"timestamp":"');
+const beforeReceivedAt = Buffer.from('","received_at":"');
+const beforeTimestampSent = Buffer.from('","timestamp_sent":"');
+const beforeKind = Buffer.from('"kind":"');
+const uuidEnd = uuidAt + uuidBytes;
+/** Longer records get memory of their own. One hash of copied parts takes a third of several. */
+const parts = Buffer.allocUnsafe(16_384);
+
+/**
+ * The identity of the event in the record `bytes`. Another sending of the event has the same one.
+ * Exception: an event that has neither a uuid nor a timestamp, but an `offset`. `sentWith` is known
+ * from the rules: a record does not show whether the gateway added the time.
+ */
+export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
+  // No text that a client sent holds these: its quotes are escaped, or end it.
+  const timestampAt = bytes.indexOf(beforeTimestamp, uuidEnd);
+  const timeFrom = timestampAt + beforeTimestamp.length;
+  const timeTo = timeFrom + storedTimestampBytes;
+  const receivedAt = bytes.indexOf(beforeReceivedAt, timeTo);
+  const kindAt = bytes.indexOf(beforeKind, receivedAt);
+  const key = bytes.length > parts.length ? Buffer.allocUnsafe(bytes.length) : parts;
+  let at = bytes.copy(key, 0, uuidEnd, timestampAt);
+  if (sentWith !== SentWith.Neither) {
+    const isCorrected = receivedAt > timeTo;
+    const sentFrom = isCorrected ? timeTo + beforeTimestampSent.length : timeFrom;
+    at += bytes.copy(key, at, sentFrom, sentFrom + storedTimestampBytes);
+  }
+  at += bytes.copy(key, at, kindAt);
+  return hash("sha256", key.subarray(0, at), "base64url");
+}

@@ -1,0 +1,293 @@
+// The rules for one event, which docs/reference/event-fields.md tells field by field: first what
+// leaves it out, then what is an error, then warnings. All items go by the same rules. One that was
+// not plain comes here normalised and scanned again, unless it is too large for that and only its
+// distinct id made it not plain. Reads types and bytes from the scan table, and builds no object
+// for the event. Writes nothing but wrong members of `properties`, which it repairs in place.
+
+import { Buffer } from "node:buffer";
+import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
+import { CustomEvent, isKind, isVisible, kindOf, NoKind } from "./event-name.ts";
+import { judgeTime } from "./event-time.ts";
+import {
+  extraTypes,
+  type ItemView,
+  isName,
+  isNothing,
+  isObjectOrNothing,
+  typeAt,
+} from "./item-view.ts";
+import { hasPersonFields } from "./person-fields.ts";
+import { checkProperties, isEmptyArray, mayHaveLongGroups } from "./property-check.ts";
+import {
+  ExtraShift,
+  FieldShift,
+  hasExtra,
+  MoreShift,
+  PropertyShift,
+  Row,
+  TokenType,
+} from "./table.ts";
+import { isBlankUuid, UuidForm, unescapedUuid, uuidForm } from "./uuid.ts";
+import {
+  Kind,
+  keepReplaced,
+  type RequestFacts,
+  refuse,
+  type Verdict,
+  warningBit,
+} from "./verdict.ts";
+
+const identify = "$identify";
+
+/** Masks of the types of what must be an object if it is sent: fields of the item, and properties. */
+const objectFields =
+  (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
+const objectProperties =
+  (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
+/**
+ * What `objectFields` masks in most events: `properties` is an object, `$set` and `$set_once` are
+ * absent.
+ */
+const propertiesAlone = TokenType.Object << FieldShift.Properties;
+
+const traceIdName = Buffer.from('"$ai_trace_id"');
+const exceptionListName = Buffer.from('"$exception_list"');
+
+export function judgeItem(item: ItemView, request: RequestFacts, verdict: Verdict): void {
+  const { table, row } = item;
+  const fields = table[row + Row.FieldTypes]!;
+  verdict.drop = undefined;
+  verdict.error = undefined;
+  verdict.warnings = 0;
+  verdict.eventText = undefined;
+  verdict.replaced = "";
+  let kind = kindOf(item);
+  if (kind === NoKind.Nameless && request.isEngage && isNamelessObject(item, fields)) {
+    kind = Kind.Identify;
+    verdict.eventText = identify;
+  }
+  if (kind === NoKind.Nameless) {
+    verdict.drop = isObject(item) ? "no_event" : "not_an_object";
+    return;
+  }
+  if (kind === NoKind.Performance) {
+    verdict.drop = "removed";
+    return;
+  }
+  verdict.kind = isKind(kind) ? kind : Kind.Custom;
+  judgeDistinctId(item, fields, verdict);
+  if (verdict.drop !== undefined) return;
+  judgeObjects(item, verdict);
+  if (verdict.error !== undefined) return;
+  if (kind !== Kind.Custom) judgeSpecial(item, kind, verdict);
+  judgePersonProfile(
+    typeAt(table[row + Row.PropertyTypes]!, PropertyShift.ProcessPersonProfile),
+    verdict,
+  );
+  verdict.hasPersonFields = hasPersonFields(item);
+  judgeTime(item, request, verdict);
+  judgeUuid(item, typeAt(fields, FieldShift.Uuid), verdict);
+}
+
+function isObject({ table, row }: ItemView): boolean {
+  return typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
+}
+
+/**
+ * Whether the item is an object without a name. The second check is needed because the row of an
+ * item that is no object has no types either.
+ */
+function isNamelessObject(item: ItemView, fields: number): boolean {
+  return isNothing(typeAt(fields, FieldShift.Event)) && isObject(item);
+}
+
+function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict: Verdict): void {
+  let type = typeAt(fields, FieldShift.DistinctId);
+  let span = row + Row.DistinctIdStart;
+  if (isNothing(type)) {
+    type = typeAt(fields, FieldShift.PropertiesDistinctId);
+    span = row + Row.PropertiesDistinctIdStart;
+  }
+  if (isNothing(type) || type === TokenType.EmptyString) {
+    verdict.drop = "no_distinct_id";
+    return;
+  }
+  const start = table[span]!;
+  const end = table[span + 1]!;
+  verdict.distinctIdStart = start;
+  verdict.distinctIdEnd = end;
+  verdict.distinctIdText = undefined;
+  verdict.distinctIdCut = false;
+  // A string of at most 400 bytes has at most 400 characters, so it need not be shortened. A plain
+  // one that begins with a visible character need not be cleaned either.
+  const short = end - start - 2 <= distinctIdCharactersMax;
+  if (type === TokenType.PlainString && short && isVisible(body[start + 1]!)) return;
+  const { text, cut } = distinctIdText(body, start, end, type);
+  if (text === "") verdict.drop = "no_distinct_id";
+  verdict.distinctIdText = text;
+  verdict.distinctIdCut = cut;
+  if (cut) {
+    verdict.warnings |= warningBit.id_shortened;
+    keepReplaced(verdict, "distinct_id", body.subarray(start, end));
+  }
+}
+
+/**
+ * Judges what must be an object. Wrong members of `properties` are repaired in place, and wrong
+ * fields of the item are not stored, so only `properties` itself can make the event an error.
+ */
+function judgeObjects(item: ItemView, verdict: Verdict): void {
+  const { body, table, row } = item;
+  const fields = table[row + Row.FieldTypes]!;
+  const properties = table[row + Row.PropertyTypes]!;
+  if (
+    (fields & objectFields) === propertiesAlone &&
+    (properties & objectProperties) === 0 &&
+    !hasExtra(table, row)
+  ) {
+    return;
+  }
+  const propertiesType = typeAt(fields, FieldShift.Properties);
+  const isEmptyList =
+    propertiesType === TokenType.Array &&
+    isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
+  if (!isObjectOrNothing(propertiesType) && !isEmptyList) {
+    refuse(verdict, "invalid_properties", "properties must be an object");
+    return;
+  }
+  judgeField(item, "$set", verdict);
+  judgeField(item, "$set_once", verdict);
+  const extras = extraTypes(item);
+  if (
+    !isObjectOrNothing(typeAt(properties, PropertyShift.Set)) ||
+    !isObjectOrNothing(typeAt(properties, PropertyShift.GroupSet)) ||
+    !isObjectOrNothing(typeAt(properties, PropertyShift.Groups)) ||
+    !isObjectOrNothing(typeAt(extras, ExtraShift.PropertiesSetOnce)) ||
+    !isListOrNothing(typeAt(extras, ExtraShift.PropertiesUnset)) ||
+    (typeAt(properties, PropertyShift.Groups) === TokenType.Object && mayHaveLongGroups(item))
+  ) {
+    checkProperties(item, verdict);
+  }
+}
+
+/** Judges a field of the item that is stored only if it is an object. */
+function judgeField(
+  { body, table, row }: ItemView,
+  name: "$set" | "$set_once",
+  verdict: Verdict,
+): void {
+  const isSet = name === "$set";
+  const type = typeAt(table[row + Row.FieldTypes]!, isSet ? FieldShift.Set : FieldShift.SetOnce);
+  if (isObjectOrNothing(type)) return;
+  const span = row + (isSet ? Row.SetStart : Row.SetOnceStart);
+  const [start, end] = [table[span]!, table[span + 1]!];
+  if (type === TokenType.Array && isEmptyArray(body, start, end)) return;
+  verdict.warnings |= warningBit.invalid_object;
+  keepReplaced(verdict, name, body.subarray(start, end));
+}
+
+function isListOrNothing(type: TokenType): boolean {
+  return type === TokenType.Array || isObjectOrNothing(type);
+}
+
+/** Notes what an event lacks that its name calls for. It is stored, and has no effect without it. */
+function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict): void {
+  const { table, row } = item;
+  const fields = table[row + Row.FieldTypes]!;
+  const properties = table[row + Row.PropertyTypes]!;
+  const more = table[row + Row.MoreTypes]!;
+  switch (kind) {
+    case Kind.Alias:
+    case CustomEvent.Merge:
+      if (!checkProperties(item, verdict).has("alias"))
+        verdict.warnings |= warningBit.missing_alias;
+      return;
+    case Kind.GroupIdentify: {
+      const found = checkProperties(item, verdict);
+      if (!found.has("$group_type") || !found.has("$group_key"))
+        verdict.warnings |= warningBit.missing_group;
+      else if (isNothing(typeAt(properties, PropertyShift.GroupSet)))
+        verdict.warnings |= warningBit.missing_group_set;
+      return;
+    }
+    case Kind.Survey:
+      if (!isName(typeAt(properties, PropertyShift.SurveyId)))
+        verdict.warnings |= warningBit.missing_survey_id;
+      return;
+    case CustomEvent.Exception:
+      if (!isInProperties(item, exceptionListName))
+        verdict.warnings |= warningBit.missing_exception_list;
+      return;
+    case CustomEvent.Ai:
+      if (!isInProperties(item, traceIdName)) verdict.warnings |= warningBit.missing_trace_id;
+      return;
+    case Kind.Identify:
+      if (
+        table[row + Row.PropertiesEnd]! - table[row + Row.PropertiesStart]! >
+        distinctIdCharactersMax
+      )
+        checkProperties(item, verdict);
+      if (
+        isNothing(typeAt(fields, FieldShift.Set)) &&
+        isNothing(typeAt(properties, PropertyShift.Set))
+      ) {
+        verdict.warnings |= warningBit.missing_set;
+      }
+      return;
+    case Kind.Pageview:
+      if (!isName(typeAt(more, MoreShift.CurrentUrl)))
+        verdict.warnings |= warningBit.missing_current_url;
+      return;
+    case Kind.Screen:
+      if (!isName(typeAt(more, MoreShift.ScreenName)))
+        verdict.warnings |= warningBit.missing_screen_name;
+      return;
+    case Kind.Set:
+    case Kind.Custom:
+      return;
+    default:
+      kind satisfies never;
+  }
+}
+
+/** Whether the text, a name in quotes, is anywhere in the item's `properties`. */
+function isInProperties({ body, table, row }: ItemView, name: Buffer): boolean {
+  const [start, end] = [table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!];
+  return body.subarray(start, end).includes(name);
+}
+
+function judgePersonProfile(type: TokenType, verdict: Verdict): void {
+  verdict.personProfile = type !== TokenType.False;
+  if (type !== TokenType.True && type !== TokenType.False && !isNothing(type)) {
+    verdict.warnings |= warningBit.invalid_person_profile;
+  }
+}
+
+function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Verdict): void {
+  verdict.uuid = "new";
+  // Some clients send "" for an event without a uuid.
+  if (isNothing(type) || type === TokenType.EmptyString) return;
+  const start = table[row + Row.UuidStart]!;
+  const end = table[row + Row.UuidEnd]!;
+  if (type === TokenType.PlainString) {
+    const form = uuidForm(body, start + 1, end - 1);
+    if (form !== UuidForm.None && !isBlankUuid(body, start + 1)) {
+      if (form === UuidForm.Lower) verdict.uuid = "sent";
+      else convertUuid(body.toString("latin1", start + 1, end - 1), verdict);
+      return;
+    }
+  } else {
+    const sent = type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
+    if (sent !== undefined && !isBlankUuid(sent, 0)) {
+      convertUuid(sent.toString("latin1"), verdict);
+      return;
+    }
+  }
+  verdict.warnings |= warningBit.invalid_uuid;
+  keepReplaced(verdict, "uuid", body.subarray(start, end));
+}
+
+function convertUuid(sent: string, verdict: Verdict): void {
+  verdict.uuid = "converted";
+  verdict.uuidText = sent.toLowerCase();
+}

@@ -1,0 +1,197 @@
+// Walks the members of a JSON object, or the elements of an array, by their bytes: where each name
+// and value stands, and what is odd about it. Goes over the text once and never calls itself, so
+// neither length nor depth hurts. The text is valid JSON and UTF-8, as a scanner has accepted it.
+
+import type { Buffer } from "node:buffer";
+import { Ascii } from "../platform/base/ascii.ts";
+import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
+
+/** What is odd about a value, as bits. */
+export const ValueOddity = {
+  /** It has escapes, or white space between its tokens. */
+  NotPlain: 1,
+  /** Objects and arrays are nested more than `depthMax` deep. */
+  TooDeep: 2,
+  /** It has a number of too many digits, or one that is too large or too small to be stored. */
+  Number: 4,
+} as const;
+
+/** PostgreSQL's `numeric` has 131,072 digits before the point and 16,383 behind it. */
+const exponentMax = 10_000;
+
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
+const LETTER_E = 0x65;
+const toLower = 0x20;
+const firstLetters: Readonly<Record<string, TokenType>> = {
+  '"': TokenType.PlainString,
+  "{": TokenType.Object,
+  "[": TokenType.Array,
+  n: TokenType.Null,
+  t: TokenType.True,
+  f: TokenType.False,
+};
+/** The type of a value by its first byte; whatever else begins one is a number. */
+const typeOfFirst = new Uint8Array(256).fill(TokenType.Number);
+for (const [letter, type] of Object.entries(firstLetters)) typeOfFirst[letter.charCodeAt(0)] = type;
+
+/** One object walks many texts, one at a time: `begin`, then `next` until it says false. */
+export class JsonMembers {
+  #body: Buffer;
+  #at = 0;
+  #end = 0;
+  #hasNames = true;
+  #oddities = 0;
+  #hasEscape = false;
+  /** The name without its quotes: [nameStart, nameEnd). Nothing in an array. */
+  nameStart = 0;
+  nameEnd = 0;
+  nameHasEscape = false;
+  /** The value, with quotes or brackets: [valueStart, valueEnd). */
+  valueStart = 0;
+  valueEnd = 0;
+  valueType: TokenType = TokenType.Absent;
+  /** Bits of `ValueOddity`. */
+  oddities = 0;
+
+  constructor(body: Buffer) {
+    this.#body = body;
+  }
+
+  /** body[start, end) is an object or an array, brackets included. */
+  begin(body: Buffer, start: number, end: number): void {
+    this.#body = body;
+    this.#at = start + 1;
+    this.#end = end - 1;
+    this.#hasNames = body[start] === Ascii.OpenBrace;
+  }
+
+  /** Goes to the next member or element; false where there is none. */
+  next(): boolean {
+    let at = this.#toToken(this.#at);
+    if (at >= this.#end) return false;
+    if (this.#body[at] === Ascii.Comma) at = this.#toToken(at + 1);
+    if (this.#hasNames) {
+      this.#hasEscape = false;
+      const end = this.#string(at);
+      this.nameStart = at + 1;
+      this.nameEnd = end - 1;
+      this.nameHasEscape = this.#hasEscape;
+      // Behind the name there is white space and a colon.
+      at = this.#toToken(this.#toToken(end) + 1);
+    }
+    this.#value(at);
+    return true;
+  }
+
+  #value(at: number): void {
+    this.#oddities = 0;
+    this.#hasEscape = false;
+    const type = typeOfFirst[this.#body[at]!]! as TokenType;
+    this.valueStart = at;
+    if (type === TokenType.PlainString) {
+      this.valueEnd = this.#string(at);
+      this.valueType = this.#hasEscape
+        ? TokenType.EscapedString
+        : this.valueEnd - at === 2
+          ? TokenType.EmptyString
+          : TokenType.PlainString;
+    } else {
+      this.valueType = type;
+      if (type === TokenType.Object || type === TokenType.Array)
+        this.valueEnd = this.#container(at);
+      else if (type === TokenType.Number) this.valueEnd = this.#number(at);
+      else this.valueEnd = at + (type === TokenType.False ? 5 : 4);
+    }
+    this.oddities = this.#oddities;
+    this.#at = this.valueEnd;
+  }
+
+  #toToken(at: number): number {
+    let next = at;
+    while (next < this.#end && this.#body[next]! <= Ascii.Space) next++;
+    return next;
+  }
+
+  /** Where the string ends that begins at `at`. */
+  #string(at: number): number {
+    const body = this.#body;
+    const end = this.#end;
+    let last = at + 1;
+    for (; last < end; last++) {
+      const byte = body[last];
+      if (byte === Ascii.Quote) break;
+      if (byte === Ascii.Backslash) {
+        this.#hasEscape = true;
+        this.#oddities |= ValueOddity.NotPlain;
+        last++;
+      }
+    }
+    return last + 1;
+  }
+
+  #container(start: number): number {
+    const body = this.#body;
+    const end = this.#end;
+    let depth = 0;
+    let at = start;
+    while (at < end) {
+      const byte = body[at]!;
+      if (byte === Ascii.Quote) {
+        at = this.#string(at);
+        continue;
+      }
+      if (byte === Ascii.Minus || isDigit(byte)) {
+        at = this.#number(at);
+        continue;
+      }
+      at++;
+      if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) {
+        if (++depth > depthMax) this.#oddities |= ValueOddity.TooDeep;
+      } else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) {
+        if (--depth === 0) break;
+      } else if (byte <= Ascii.Space) {
+        this.#oddities |= ValueOddity.NotPlain;
+      }
+    }
+    return at;
+  }
+
+  #number(start: number): number {
+    const body = this.#body;
+    const end = this.#end;
+    let digits = 0;
+    let at = start;
+    for (; at < end; at++) {
+      const byte = body[at]!;
+      if (isDigit(byte)) digits++;
+      else if ((byte | toLower) === LETTER_E) return this.#exponent(at + 1, digits);
+      else if (byte !== Ascii.Dot && byte !== Ascii.Minus) break;
+    }
+    if (digits > numberDigitsMax) this.#oddities |= ValueOddity.Number;
+    return at;
+  }
+
+  /** `digitsBefore`: how many the number has before its exponent. */
+  #exponent(start: number, digitsBefore: number): number {
+    const body = this.#body;
+    let digits = digitsBefore;
+    let exponent = 0;
+    let at = start;
+    for (; at < this.#end; at++) {
+      const byte = body[at]!;
+      if (isDigit(byte)) {
+        digits++;
+        exponent = Math.min(exponent * 10 + byte - DIGIT_0, exponentMax + 1);
+      } else if (byte !== Ascii.Plus && byte !== Ascii.Minus) {
+        break;
+      }
+    }
+    if (digits > numberDigitsMax || exponent > exponentMax) this.#oddities |= ValueOddity.Number;
+    return at;
+  }
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= DIGIT_0 && byte <= DIGIT_9;
+}

@@ -1,0 +1,89 @@
+// Loads the addon and makes scanners with it. Holds no pointers and no JSON. Works from src/records
+// and from dist/records; the addon itself is built in src/records/addon.
+
+import { loadNativeModule } from "../platform/base/native-module.ts";
+import type { LineFunctions } from "./lines.ts";
+import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
+
+interface NativeScanner {
+  scan(body: Buffer): ScanStatus;
+  scanPart(body: Buffer, start: number, end: number): ScanStatus;
+  scanAtOnce(body: Buffer): ScanStatus;
+  scanMore(body: Buffer): void;
+  /**
+   * This method and the next throw, instead of rejecting, what is found wrong before they start.
+   */
+  scanInBackground(body: Buffer): Promise<ScanStatus>;
+  scanMoreInBackground(body: Buffer): Promise<void>;
+  finish(): void;
+  release(): void;
+}
+
+/**
+ * What the addon exports. `layout` holds the numbers of table.ts as the C++ side has them, as
+ * "Group.Name": number.
+ */
+interface Addon extends LineFunctions {
+  readonly EventScanner: new (table: Uint32Array) => NativeScanner;
+  /** Inflates bodies with the zlib of Node: see QuickInflater in gateway/body/quick-inflation.ts. */
+  readonly Inflater: new () => {
+    inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
+  };
+  readonly layout: Readonly<Record<string, number>>;
+  readonly normalise: BackgroundScanner["normalise"];
+  readonly repair: (
+    body: Buffer,
+    until: number,
+    text: Buffer,
+    malformed: Uint32Array,
+    nonFinite: Uint32Array,
+    progress: Uint32Array,
+  ) => void;
+  /**
+   * Makes the whole process give blocks of memory of 4 MiB and more back to the system as soon as
+   * they are freed.
+   */
+  readonly returnLargeBlocks: () => void;
+  readonly trimMemory: () => void;
+  /**
+   * Milliseconds for which the calling thread has had a processor, since an unspecified moment. A
+   * call takes a third of a microsecond.
+   */
+  readonly threadCpuMs: () => number;
+}
+
+const addonPlaces = [
+  "./addon/build/Release/event_scan.node",
+  "../../src/records/addon/build/Release/event_scan.node",
+].map((place) => new URL(place, import.meta.url));
+
+/** Throws, with the cause, if the addon is not built or does not load. */
+export function loadAddon(): Addon {
+  return loadNativeModule("scanner", addonPlaces) as Addon;
+}
+
+/**
+ * A scanner on the addon. It belongs to one JavaScript thread: make one for each thread, and one
+ * for each body scanned at the same time. The thread pool is that of libuv: four threads unless
+ * UV_THREADPOOL_SIZE says otherwise, shared with zlib and the file system.
+ * @param rows Rows that the table holds. `scanMore` brings the events of a body past that number.
+ */
+export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
+  const { EventScanner, normalise, repair } = loadAddon();
+  const table = new Uint32Array(tableWords(rows));
+  const native = new EventScanner(table);
+  return {
+    table,
+    scan: (body) => native.scan(body),
+    scanPart: (body, start, end) => native.scanPart(body, start, end),
+    scanAtOnce: (body) => native.scanAtOnce(body),
+    scanMore: (body) => native.scanMore(body),
+    normalise,
+    repair: (body, until, { text, malformed, nonFinite, progress }) =>
+      repair(body, until, text, malformed, nonFinite, progress),
+    scanInBackground: async (body) => native.scanInBackground(body),
+    scanMoreInBackground: async (body) => native.scanMoreInBackground(body),
+    finish: () => native.finish(),
+    release: () => native.release(),
+  };
+}

@@ -1,0 +1,207 @@
+// Gathers what an event says of its person: `$set`, `$set_once` and `$unset`, from the top level,
+// from `properties`, or from both. Each becomes one text that is stored at the top level. Where
+// only one place has an object, its bytes are copied. Where both have, the members of both are
+// joined into one object and the addon keeps the last of each name, so numbers keep their digits.
+// Takes plain items only.
+
+import { Buffer } from "node:buffer";
+import { Ascii } from "../platform/base/ascii.ts";
+import { extraTypes, type ItemRow, type ItemView, isNothing, typeAt } from "./item-view.ts";
+import { NameObject, nameObjectBytesMax, namesToArray } from "./name-list.ts";
+import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "./table.ts";
+import { keepReplaced, type Slice, type Verdict, warningBit } from "./verdict.ts";
+
+/**
+ * Objects to be merged may take this many bytes together: as many as PostHog keeps of a person.
+ * Merging them takes some 7 ms at the worst.
+ */
+export const mergedBytesMax = 524_288;
+/** Lists of names may take this many bytes together. Merging them takes 2 ms at the worst. */
+export const namesBytesMax = 65_536;
+/** The two braces and the comma that joining two objects adds. */
+const punctuationBytes = 3;
+const bufferBytesMin = 4_096;
+
+/** A JSON value: body[start, end). */
+export interface JsonText {
+  readonly body: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Writes the plain form of the value to the target, as `normalise` of a scanner does, and returns
+ * how many bytes it wrote; throws where the value has no plain form.
+ */
+export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
+
+/**
+ * For a field, the words of the table where the spans of its two places are; 0 where a place does
+ * not have the field.
+ */
+interface Places {
+  readonly top: number;
+  readonly nested: number;
+}
+
+const topFields = (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
+const nestedSets = (0xf << ExtraShift.PropertiesSet) | (0xf << ExtraShift.PropertiesSetOnce);
+const nameLists = (0xf << ExtraShift.PropertiesUnset) | (0xf << ExtraShift.Unset);
+
+/** Whether an item has person fields, of whatever type. */
+export function hasPersonFields(item: ItemRow): boolean {
+  return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
+}
+
+/**
+ * Whether the person fields of an item may have to be merged, which takes longer than to copy them.
+ */
+export function mayNeedMerging(item: ItemRow): boolean {
+  const extras = extraTypes(item);
+  return (extras & nameLists) !== 0 || ((extras & nestedSets) !== 0 && hasTopFields(item));
+}
+
+function hasTopFields({ table, row }: ItemRow): boolean {
+  return (table[row + Row.FieldTypes]! & topFields) !== 0;
+}
+
+export class PersonFields {
+  readonly #writePlainForm: WritePlainForm;
+  // Memory that is used again for the next event: `#joined` holds the members of both places,
+  // `#merged` the plain form of what was joined.
+  #joined = Buffer.alloc(0);
+  #joinedEnd = 0;
+  #merged = Buffer.alloc(0);
+  #mergedEnd = 0;
+
+  constructor(writePlainForm: WritePlainForm) {
+    this.#writePlainForm = writePlainForm;
+  }
+
+  /**
+   * Fills the verdict's three slices, which are valid until the next call. Returns false where
+   * there is too much to merge.
+   */
+  merge(item: ItemView, verdict: Verdict): boolean {
+    const { table, row } = item;
+    const extra = extraOf(table, row);
+    const fields = table[row + Row.FieldTypes]!;
+    const extras = extraTypes(item);
+    const set = {
+      top: objectAt(typeAt(fields, FieldShift.Set), row + Row.SetStart),
+      nested: objectAt(typeAt(extras, ExtraShift.PropertiesSet), extra + Extra.PropertiesSetStart),
+    };
+    const setOnce = {
+      top: objectAt(typeAt(fields, FieldShift.SetOnce), row + Row.SetOnceStart),
+      nested: objectAt(
+        typeAt(extras, ExtraShift.PropertiesSetOnce),
+        extra + Extra.PropertiesSetOnceStart,
+      ),
+    };
+    const unset = {
+      top: namesAt(typeAt(extras, ExtraShift.Unset), extra + Extra.UnsetStart, verdict),
+      nested: namesAt(
+        typeAt(extras, ExtraShift.PropertiesUnset),
+        extra + Extra.PropertiesUnsetStart,
+        verdict,
+      ),
+    };
+    const unsetType = typeAt(extras, ExtraShift.Unset);
+    if (unset.top === 0 && !isNothing(unsetType)) {
+      const at = extra + Extra.UnsetStart;
+      keepReplaced(verdict, "$unset", item.body.subarray(table[at]!, table[at + 1]!));
+    }
+    this.#mergedEnd = 0;
+    return (
+      this.#takeObject(item, set, verdict.set) &&
+      this.#takeObject(item, setOnce, verdict.setOnce) &&
+      this.#takeNames(item, unset, verdict)
+    );
+  }
+
+  #takeObject({ body, table }: ItemView, { top, nested }: Places, slice: Slice): boolean {
+    slice.end = 0;
+    if (top === 0 || nested === 0) {
+      const span = top + nested;
+      if (span === 0) return true;
+      slice.bytes = body;
+      slice.start = table[span]!;
+      slice.end = table[span + 1]!;
+      return true;
+    }
+    const bytes = spanBytes(table, top) + spanBytes(table, nested);
+    if (bytes > mergedBytesMax) return false;
+    this.#makeRoom(bytes + punctuationBytes);
+    this.#joined[0] = Ascii.OpenBrace;
+    this.#joinedEnd = 1;
+    // The members of the top level come last, and the last of each name counts.
+    this.#appendMembers(body, table[nested]!, table[nested + 1]!);
+    this.#appendMembers(body, table[top]!, table[top + 1]!);
+    this.#joined[this.#joinedEnd++] = Ascii.CloseBrace;
+    this.#mergeInto(slice, this.#joinedEnd);
+    return true;
+  }
+
+  /** Appends the inside of the object body[start, end) to what is joined, unless it is blank. */
+  #appendMembers(body: Buffer, start: number, end: number): void {
+    let first = start + 1;
+    while (body[first]! <= Ascii.Space) first++;
+    if (first === end - 1) return;
+    if (this.#joinedEnd > 1) this.#joined[this.#joinedEnd++] = Ascii.Comma;
+    this.#joinedEnd += body.copy(this.#joined, this.#joinedEnd, first, end - 1);
+  }
+
+  /** Makes the names in `$unset` of both places into one array, each name once. */
+  #takeNames({ body, table }: ItemView, { top, nested }: Places, verdict: Verdict): boolean {
+    const slice = verdict.unset;
+    slice.end = 0;
+    if (top + nested === 0) return true;
+    const bytes = spanBytes(table, top) + spanBytes(table, nested);
+    if (bytes > namesBytesMax) return false;
+    this.#makeRoom(nameObjectBytesMax(bytes));
+    const names = new NameObject(this.#joined);
+    if (top !== 0) names.append(body, table[top]!, table[top + 1]!);
+    if (nested !== 0) names.append(body, table[nested]!, table[nested + 1]!);
+    if (names.leftOut) verdict.warnings |= warningBit.invalid_unset;
+    this.#mergeInto(slice, names.close());
+    slice.end = namesToArray(slice.bytes, slice.start, slice.end);
+    return true;
+  }
+
+  /** Makes the slice the plain form of the first `joinedEnd` bytes of what is joined. */
+  #mergeInto(slice: Slice, joinedEnd: number): void {
+    slice.bytes = this.#merged;
+    slice.start = this.#mergedEnd;
+    const text = { body: this.#joined, start: 0, end: joinedEnd };
+    this.#mergedEnd += this.#writePlainForm(text, this.#merged, this.#mergedEnd);
+    slice.end = this.#mergedEnd;
+  }
+
+  /**
+   * Makes room for `bytes` more to be joined and merged. Slices of the event that are already in
+   * memory that is now too small stay there.
+   */
+  #makeRoom(bytes: number): void {
+    if (this.#joined.length < bytes)
+      this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
+    if (this.#merged.length - this.#mergedEnd >= bytes) return;
+    this.#merged = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
+    this.#mergedEnd = 0;
+  }
+}
+
+/** The span of a list of names, or 0 where there is none. Anything else but null gets a warning. */
+function namesAt(type: TokenType, span: number, verdict: Verdict): number {
+  if (type === TokenType.Array || type === TokenType.Object) return span;
+  if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
+  return 0;
+}
+
+/** The span, or 0 where the value there is no object. */
+function objectAt(type: TokenType, span: number): number {
+  return type === TokenType.Object ? span : 0;
+}
+
+function spanBytes(table: Uint32Array, span: number): number {
+  return span === 0 ? 0 : table[span + 1]! - table[span]!;
+}

@@ -1,0 +1,172 @@
+// The constant text of the records of one request, as bytes that are copied into each record: V8
+// takes four times as long to write a string into a frame as to copy the bytes. Text that requests
+// have in common is kept for the next request. All of it is ASCII.
+
+import { Buffer } from "node:buffer";
+import type { Lane } from "../platform/base/types.ts";
+import { storedTimestampBytes } from "./timestamp.ts";
+import { uuidBytes } from "./uuid.ts";
+import { kinds, type Verdict } from "./verdict.ts";
+
+/** What all records of a request share. */
+export interface RecordContext {
+  readonly projectId: string;
+  readonly lane: Lane;
+  readonly receivedAtMs: number;
+  /** NaN leaves `sent_at` out of the records. */
+  readonly sentAtMs: number;
+  /** "" leaves `ip` out of the records. */
+  readonly clientAddress: string;
+}
+
+const opening = '{"uuid":"';
+const beforeReceivedAt = '","received_at":"';
+/** The offset of the event's uuid in a record. */
+export const uuidAt = opening.length;
+/** The offset of the time of receipt in `#received`, the text that follows the timestamp. */
+const receivedAtStart = beforeReceivedAt.length;
+/** Heads kept, one a project: as many as projects send at about the same time. */
+const headsMax = 1_024;
+
+/** The texts before the properties, two for each kind: without a person profile, and with one. */
+function tailsOf(historical: boolean): readonly Buffer[] {
+  return kinds.flatMap((kind) =>
+    [false, true].map((personProfile) =>
+      Buffer.from(
+        `"kind":"${kind}","person_profile":${personProfile},"historical":${historical},"properties":`,
+        "latin1",
+      ),
+    ),
+  );
+}
+
+const liveTails = tailsOf(false);
+const historicalTails = tailsOf(true);
+
+/** One object for each request. */
+export class RecordTemplate {
+  /** A record from its beginning to its event, with blanks at `uuidAt` where the id will be. */
+  readonly head: Buffer;
+  readonly receivedAtMs: number;
+  /**
+   * Whether the request says when it was sent: then the stored timestamps may differ from those the
+   * client sent.
+   */
+  readonly hasSentAt: boolean;
+  readonly #received: Buffer;
+  /** The members `sent_at` and `ip`, where they are known. */
+  readonly #origin: string;
+  readonly #tails: readonly Buffer[];
+  /**
+   * For each tail, the whole text from behind the timestamp to the properties. Made for each tail
+   * that a record after the first needs.
+   */
+  #ends: (Buffer | undefined)[] | undefined = undefined;
+  #isFirst = true;
+
+  constructor(
+    context: RecordContext,
+    { head, received, origin }: { head: Buffer; received: Buffer; origin: string },
+  ) {
+    this.head = head;
+    this.receivedAtMs = context.receivedAtMs;
+    this.hasSentAt = !Number.isNaN(context.sentAtMs);
+    this.#received = received;
+    this.#origin = origin;
+    this.#tails = context.lane === "historical" ? historicalTails : liveTails;
+  }
+
+  /** Bytes of the text from behind the timestamp to before the properties. */
+  endBytes(verdict: Verdict): number {
+    return this.#received.length + this.#origin.length + this.#tails[tailIndex(verdict)]!.length;
+  }
+
+  writeEnd(verdict: Verdict, target: Buffer, at: number): number {
+    const index = tailIndex(verdict);
+    if (!this.#isFirst) return at + this.#endAt(index).copy(target, at);
+    // Most requests have one record, so the first record copies the pieces one by one. They are put
+    // together only for the records after it.
+    this.#isFirst = false;
+    let end = at + this.#received.copy(target, at);
+    if (this.#origin !== "") end += target.write(this.#origin, end, "latin1");
+    return end + this.#tails[index]!.copy(target, end);
+  }
+
+  /** Writes the time of receipt as the timestamp of a record. */
+  writeReceivedAt(target: Buffer, at: number): number {
+    return (
+      at + this.#received.copy(target, at, receivedAtStart, receivedAtStart + storedTimestampBytes)
+    );
+  }
+
+  #endAt(index: number): Buffer {
+    this.#ends ??= this.#tails.map(() => undefined);
+    const known = this.#ends[index];
+    if (known !== undefined) return known;
+    const end = Buffer.concat([
+      this.#received,
+      Buffer.from(this.#origin, "latin1"),
+      this.#tails[index]!,
+    ]);
+    this.#ends[index] = end;
+    return end;
+  }
+}
+
+function tailIndex({ kind, personProfile }: Verdict): number {
+  return personProfile ? 2 * kind + 1 : 2 * kind;
+}
+
+/** Makes the template of each request. */
+export class RecordTemplates {
+  readonly #heads = new Map<string, Buffer>();
+  // The texts of the last request are kept: many requests come in the same millisecond, and those
+  // of one project come one after another.
+  #lastProjectId: string | undefined = undefined;
+  #lastHead: Buffer = Buffer.alloc(0);
+  #receivedAtMs = Number.NaN;
+  #received: Buffer = Buffer.alloc(0);
+  #sentAtMs = Number.NaN;
+  #sentAt = "";
+
+  templateOf(context: RecordContext): RecordTemplate {
+    const { projectId, receivedAtMs, sentAtMs, clientAddress } = context;
+    const sentAt = Number.isNaN(sentAtMs) ? "" : this.#sentAtOf(sentAtMs);
+    const origin = clientAddress === "" ? sentAt : `${sentAt}"ip":"${clientAddress}",`;
+    return new RecordTemplate(context, {
+      head: this.#headOf(projectId),
+      received: this.#receivedOf(receivedAtMs),
+      origin,
+    });
+  }
+
+  #headOf(projectId: string): Buffer {
+    if (projectId === this.#lastProjectId) return this.#lastHead;
+    let head = this.#heads.get(projectId);
+    if (head === undefined) {
+      if (this.#heads.size >= headsMax) this.#heads.clear();
+      const room = " ".repeat(uuidBytes);
+      head = Buffer.from(`${opening}${room}","project_id":"${projectId}","event":`, "latin1");
+      this.#heads.set(projectId, head);
+    }
+    this.#lastProjectId = projectId;
+    this.#lastHead = head;
+    return head;
+  }
+
+  #receivedOf(ms: number): Buffer {
+    if (ms !== this.#receivedAtMs) {
+      this.#receivedAtMs = ms;
+      this.#received = Buffer.from(`${beforeReceivedAt}${new Date(ms).toISOString()}",`, "latin1");
+    }
+    return this.#received;
+  }
+
+  #sentAtOf(ms: number): string {
+    if (ms !== this.#sentAtMs) {
+      this.#sentAtMs = ms;
+      this.#sentAt = `"sent_at":"${new Date(ms).toISOString()}",`;
+    }
+    return this.#sentAt;
+  }
+}

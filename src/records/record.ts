@@ -1,0 +1,235 @@
+// Writes the stored form of an event: one line of NDJSON, put together from byte slices of the body
+// and constant text. Only this file and record-template.ts know the fields of a record and their
+// order. Must not decide anything: the verdict already has.
+
+import { Buffer } from "node:buffer";
+import { Ascii } from "../platform/base/ascii.ts";
+import type { FrameSink } from "../platform/base/types.ts";
+import { type ItemView, typeAt } from "./item-view.ts";
+import {
+  type RecordContext,
+  type RecordTemplate,
+  RecordTemplates,
+  uuidAt,
+} from "./record-template.ts";
+import { FieldShift, Row, TokenType } from "./table.ts";
+import { isStoredForm, storedTimestampBytes, writeTimestamp } from "./timestamp.ts";
+import { type UuidSource, uuidBytes } from "./uuid.ts";
+import type { Slice, Verdict } from "./verdict.ts";
+
+const beforeDistinctId = ascii(',"distinct_id":');
+const beforeTimestamp = ascii(',"timestamp":"');
+const beforeTimestampSent = ascii('","timestamp_sent":"');
+const beforeSet = ascii(',"$set":');
+const beforeSetOnce = ascii(',"$set_once":');
+const beforeUnset = ascii(',"$unset":');
+const beforeReplaced = ascii(',"replaced":{');
+const emptyProperties = ascii("{}");
+const closingBytes = 2;
+
+/**
+ * The fewest bytes that an item takes in a body if it is stored: {"distinct_id":1} and a comma, for
+ * an item that needs no name.
+ */
+const storedItemBytesMin = 18;
+/**
+ * The most bytes that a record takes beyond its item's: constant text, project id, address,
+ * generated id, times, and a distinct id that had to be escaped.
+ */
+export const recordOverheadBytesMax = 1_024;
+
+/**
+ * The bytes that frames are planned for: far more than the records of a body commonly take, but no
+ * bound, since `$set` and its like inside `properties` are not counted where a record holds them a
+ * second time. The number depends on the body alone, because it decides how a request is placed in
+ * frames, and a retry must be placed in the same way.
+ */
+export function recordsBytesPlanned(bodyBytes: number, itemCount: number): number {
+  return (
+    bodyBytes +
+    Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytesMax
+  );
+}
+
+/**
+ * History for which more is planned gets frames of its own, and ids by which these are known again,
+ * also where PENSTOCK_FRAME_BYTES_MAX is higher: an import makes bodies that every gateway knows.
+ */
+export const sharedHistoryBytesMax = 524_288;
+
+/**
+ * The bytes that constant text, project id, address, id and times of a record commonly take, less
+ * the punctuation of its item.
+ */
+const recordOverheadBytes = 256;
+
+/** An estimate of the bytes that the records of a body take if all its items are stored. */
+export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
+  return (
+    bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytes
+  );
+}
+
+export interface RecordWriter {
+  begin(context: RecordContext): RecordTemplate;
+  /**
+   * The most bytes that the line of the item takes. The number is the same when the request is sent
+   * again, although the client's clock then seems to be wrong by another amount, so a retry makes
+   * the same frames.
+   */
+  measure(item: ItemView, verdict: Verdict, template: RecordTemplate): number;
+  /** Appends the item's line to the sink, which has room for what `measure` said. */
+  write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void;
+}
+
+interface RecordWriterOptions {
+  readonly uuids: Pick<UuidSource, "write">;
+}
+
+export class JsonRecordWriter implements RecordWriter {
+  readonly #uuids: RecordWriterOptions["uuids"];
+  readonly #templates = new RecordTemplates();
+
+  constructor({ uuids }: RecordWriterOptions) {
+    this.#uuids = uuids;
+  }
+
+  begin(context: RecordContext): RecordTemplate {
+    return this.#templates.templateOf(context);
+  }
+
+  measure({ table, row }: ItemView, verdict: Verdict, template: RecordTemplate): number {
+    let bytes =
+      template.head.length +
+      beforeDistinctId.length +
+      beforeTimestamp.length +
+      storedTimestampBytes;
+    bytes += template.endBytes(verdict) + closingBytes;
+    bytes +=
+      verdict.eventText === undefined
+        ? table[row + Row.EventEnd]! - table[row + Row.EventStart]!
+        : verdict.eventText.length + 2;
+    bytes +=
+      verdict.distinctIdText === undefined
+        ? verdict.distinctIdEnd - verdict.distinctIdStart
+        : Buffer.byteLength(JSON.stringify(verdict.distinctIdText));
+    if (hasSentTimestamp(verdict) && (template.hasSentAt || isElsewhen(verdict))) {
+      bytes += beforeTimestampSent.length + storedTimestampBytes;
+    }
+    bytes += hasProperties(table, row)
+      ? table[row + Row.PropertiesEnd]! - table[row + Row.PropertiesStart]!
+      : emptyProperties.length;
+    if (verdict.replaced !== "")
+      bytes += beforeReplaced.length + Buffer.byteLength(verdict.replaced) + 1;
+    return verdict.hasPersonFields ? bytes + personFieldsBytes(verdict) : bytes;
+  }
+
+  write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void {
+    const { body, table, row } = item;
+    const target = sink.buffer;
+    let at = sink.length;
+    const end = at + template.head.copy(target, at);
+    if (verdict.uuid === "new") this.#uuids.write(target, at + uuidAt, template.receivedAtMs);
+    else writeUuid(item, verdict, target, at + uuidAt);
+    at = end;
+    at +=
+      verdict.eventText === undefined
+        ? body.copy(target, at, table[row + Row.EventStart]!, table[row + Row.EventEnd]!)
+        : target.write(`"${verdict.eventText}"`, at, "latin1");
+    at += beforeDistinctId.copy(target, at);
+    at +=
+      verdict.distinctIdText === undefined
+        ? body.copy(target, at, verdict.distinctIdStart, verdict.distinctIdEnd)
+        : target.write(JSON.stringify(verdict.distinctIdText), at, "utf8");
+    at += beforeTimestamp.copy(target, at);
+    at = writeMoment(item, verdict, template, target, at);
+    if (hasSentTimestamp(verdict) && isElsewhen(verdict)) {
+      at += beforeTimestampSent.copy(target, at);
+      at = writeTimestamp(target, at, verdict.timestampSentMs);
+    }
+    at = template.writeEnd(verdict, target, at);
+    at += hasProperties(table, row)
+      ? body.copy(target, at, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!)
+      : emptyProperties.copy(target, at);
+    if (verdict.hasPersonFields) {
+      at = writeSlice(beforeSet, verdict.set, target, at);
+      at = writeSlice(beforeSetOnce, verdict.setOnce, target, at);
+      at = writeSlice(beforeUnset, verdict.unset, target, at);
+    }
+    if (verdict.replaced !== "") {
+      at += beforeReplaced.copy(target, at);
+      at += target.write(verdict.replaced, at, "utf8");
+      target[at++] = Ascii.CloseBrace;
+    }
+    target[at] = Ascii.CloseBrace;
+    target[at + 1] = Ascii.LineFeed;
+    sink.commit(at + closingBytes, 1);
+  }
+}
+
+/**
+ * Writes when the event happened. Most times are stored as the client sent them or are the time of
+ * receipt. Those are copied, which takes a third of the time of writing the digits.
+ */
+function writeMoment(
+  item: ItemView,
+  verdict: Verdict,
+  template: RecordTemplate,
+  target: Buffer,
+  at: number,
+): number {
+  if (verdict.timestampMs === template.receivedAtMs) return template.writeReceivedAt(target, at);
+  if (isElsewhen(verdict)) return writeTimestamp(target, at, verdict.timestampMs);
+  const start = item.table[item.row + Row.TimestampStart]! + 1;
+  const end = item.table[item.row + Row.TimestampEnd]! - 1;
+  if (!isStoredForm(item.body, start, end)) return writeTimestamp(target, at, verdict.timestampMs);
+  return at + item.body.copy(target, at, start, end);
+}
+
+/** Writes the uuid that was sent, or the one that is stored instead of it. */
+function writeUuid(item: ItemView, verdict: Verdict, target: Buffer, at: number): void {
+  if (verdict.uuid === "sent") {
+    const start = item.table[item.row + Row.UuidStart]! + 1;
+    item.body.copy(target, at, start, start + uuidBytes);
+  } else {
+    target.write(verdict.uuidText, at, "latin1");
+  }
+}
+
+/** Whether the client sent a timestamp that can be read. */
+function hasSentTimestamp({ timestampSentMs }: Verdict): boolean {
+  return !Number.isNaN(timestampSentMs);
+}
+
+function isElsewhen({ timestampMs, timestampSentMs }: Verdict): boolean {
+  return timestampMs !== timestampSentMs;
+}
+
+function personFieldsBytes({ set, setOnce, unset }: Verdict): number {
+  return (
+    sliceBytes(beforeSet, set) + sliceBytes(beforeSetOnce, setOnce) + sliceBytes(beforeUnset, unset)
+  );
+}
+
+function sliceBytes(name: Buffer, { start, end }: Slice): number {
+  return end === 0 ? 0 : name.length + end - start;
+}
+
+function writeSlice(
+  name: Buffer,
+  { bytes, start, end }: Slice,
+  target: Buffer,
+  at: number,
+): number {
+  if (end === 0) return at;
+  const valueAt = at + name.copy(target, at);
+  return valueAt + bytes.copy(target, valueAt, start, end);
+}
+
+function hasProperties(table: Uint32Array, row: number): boolean {
+  return typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties) === TokenType.Object;
+}
+
+function ascii(text: string): Buffer {
+  return Buffer.from(text, "latin1");
+}

@@ -1,0 +1,223 @@
+// UUIDs on the hot path: tells whether a text is one, and writes a new version 7 (RFC 9562, section
+// 5.7) straight into a frame. This is own code because the `uuid` package takes 1.4 µs for one v7,
+// where a whole event may take 1.3 µs; this takes 0.05 µs. A test holds the result against that
+// package.
+
+import { Buffer } from "node:buffer";
+import { Ascii } from "../platform/base/ascii.ts";
+
+/** Characters of the canonical text form. */
+export const uuidBytes = 36;
+
+/** The codes of the hexadecimal digits, by value, in lower case. */
+export const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
+/** A whole number of UUIDs. */
+const entropyBytes = 4_000;
+
+/**
+ * The classes of a byte, as bits: `notHex`, it is no hexadecimal digit; `upperCase`, it is one in
+ * upper case. 0: it is a digit or lower-case letter of hex.
+ */
+const notHex = 1;
+const upperCase = 2;
+const hexClass = new Uint8Array(256).fill(notHex);
+for (const digit of hexDigits) hexClass[digit] = 0;
+for (const digit of "ABCDEF") hexClass[digit.charCodeAt(0)] = upperCase;
+
+export const UuidForm = { None: 0, Lower: 1, Upper: 2 } as const;
+export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
+
+/**
+ * Whether body[start, end), quotes not included, is a UUID in the canonical 8-4-4-4-12 form.
+ * `Upper`: it has upper-case digits, which must be lowered before it is stored. Any version will
+ * do: clients choose their own ids. See `isBlankUuid` for those that name no event.
+ */
+export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
+  if (end - start !== uuidBytes) return UuidForm.None;
+  if (
+    body[start + 8] !== Ascii.Minus ||
+    body[start + 13] !== Ascii.Minus ||
+    body[start + 18] !== Ascii.Minus ||
+    body[start + 23] !== Ascii.Minus
+  ) {
+    return UuidForm.None;
+  }
+  if (body.length >= viewedBytesMin && isLowerHex(viewOnce(body), start)) return UuidForm.Lower;
+  const seen =
+    classesOf(body, start, start + 8) |
+    classesOf(body, start + 9, start + 13) |
+    classesOf(body, start + 14, start + 18) |
+    classesOf(body, start + 19, start + 23) |
+    classesOf(body, start + 24, end);
+  return seen === 0 ? UuidForm.Lower : seen === upperCase ? UuidForm.Upper : UuidForm.None;
+}
+
+/**
+ * A body of so many bytes mostly has several events. For those a view is worth making, through
+ * which four characters are read at a time: a UUID takes 27 ns instead of 65.
+ */
+const viewedBytesMin = 2_048;
+let viewed: Buffer | undefined;
+let lastView: DataView = new DataView(new ArrayBuffer(0));
+
+function viewOnce(body: Buffer): DataView {
+  if (body !== viewed) {
+    viewed = body;
+    lastView = viewOf(body);
+  }
+  return lastView;
+}
+
+/** Whether the 32 digits are lower-case ones. The hyphens have been found in their places. */
+function isLowerHex(view: DataView, start: number): boolean {
+  const a = view.getInt32(start);
+  const b = view.getInt32(start + 4);
+  const c = view.getInt32(start + 9);
+  const d = view.getInt32(start + 14);
+  const e = view.getInt32(start + 19);
+  const f = view.getInt32(start + 24);
+  const g = view.getInt32(start + 28);
+  const h = view.getInt32(start + 32);
+  if (((a | b | c | d | e | f | g | h) & topBits) !== 0) return false;
+  const early = lowerHexOf(a) & lowerHexOf(b) & lowerHexOf(c) & lowerHexOf(d);
+  const late = lowerHexOf(e) & lowerHexOf(f) & lowerHexOf(g) & lowerHexOf(h);
+  return (early & late & topBits) === topBits;
+}
+
+const topBits = 0x8080_8080 | 0;
+// Each of these, added to the bytes of a word without top bits, sets the top bit of those from one
+// character on.
+const fromZero = 0x5050_5050;
+const fromColon = 0x4646_4646;
+const fromA = 0x1f1f_1f1f;
+const fromG = 0x1919_1919;
+
+/** The top bit of each byte that is a digit or a letter from a to f. */
+function lowerHexOf(word: number): number {
+  const digit = (word + fromZero) & ~(word + fromColon);
+  const letter = (word + fromA) & ~(word + fromG);
+  return digit | letter;
+}
+
+function classesOf(body: Buffer, start: number, end: number): number {
+  let seen = 0;
+  for (let at = start; at < end; at++) seen |= hexClass[body[at]!]!;
+  return seen;
+}
+
+const letterF = 0x66;
+const toLowerCase = 0x20;
+
+/**
+ * Whether the UUID text[start, start + 36) is the nil or the max UUID (RFC 9562, sections 5.9 and
+ * 5.10). Programs send these where they never set an id, so many events have the same one.
+ */
+export function isBlankUuid(text: Buffer, start: number): boolean {
+  const first = text[start]! | toLowerCase;
+  if (first !== hexDigits[0] && first !== letterF) return false;
+  for (let at = start + 1; at < start + uuidBytes; at++) {
+    const byte = text[at]!;
+    if ((byte | toLowerCase) !== first && byte !== Ascii.Minus) return false;
+  }
+  return true;
+}
+
+/** The bytes of a UUID with every character written \uXXXX, and the quotes. */
+const escapedBytesMax = 6 * uuidBytes + 2;
+
+/**
+ * The 36 characters of a UUID whose token body[start, end) has escapes; undefined where the token
+ * is no UUID.
+ */
+export function unescapedUuid(body: Buffer, start: number, end: number): Buffer | undefined {
+  if (end - start > escapedBytesMax) return undefined;
+  const text = Buffer.from(JSON.parse(body.toString("utf8", start, end)) as string);
+  return uuidForm(text, 0, text.length) === UuidForm.None ? undefined : text;
+}
+
+interface UuidSourceOptions {
+  /** Fills the array with bytes from a cryptographic source. */
+  readonly randomFill: (bytes: Uint8Array) => void;
+}
+
+/** Hexadecimal digits of a UUID that are random; of one of them, two bits. */
+const digitsPerUuid = 20;
+const entropyDigits = 2 * entropyBytes;
+
+/**
+ * Writes two or four characters at a time, through a view: that takes 45 ns where character by
+ * character took 72. A view is made for each target, and kept while the target is the same.
+ */
+export class UuidSource {
+  readonly #randomFill: (bytes: Uint8Array) => void;
+  readonly #entropy = Buffer.alloc(entropyBytes);
+  /** The entropy as hexadecimal digits. */
+  readonly #digits = Buffer.alloc(entropyDigits);
+  readonly #unused = viewOf(this.#digits);
+  #used = entropyDigits;
+  #target: Buffer = this.#digits;
+  #view = this.#unused;
+  /** The first fourteen characters of an id of `timeMs`. */
+  readonly #time = viewOf(Buffer.alloc(14));
+  #timeMs = Number.NaN;
+
+  constructor({ randomFill }: UuidSourceOptions) {
+    this.#randomFill = randomFill;
+  }
+
+  /**
+   * Writes the 36 characters of a new UUIDv7 at `at`. `nowMs`: milliseconds since the epoch, the
+   * id's leading bits.
+   */
+  write(target: Buffer, at: number, nowMs: number): void {
+    if (target !== this.#target) {
+      this.#target = target;
+      this.#view = viewOf(target);
+    }
+    if (nowMs !== this.#timeMs) this.#setTime(nowMs);
+    if (this.#used === entropyDigits) this.#refill();
+    const view = this.#view;
+    const time = this.#time;
+    const unused = this.#unused;
+    const from = this.#used;
+    this.#used = from + digitsPerUuid;
+    view.setUint32(at, time.getUint32(0));
+    view.setUint32(at + 4, time.getUint32(4));
+    view.setUint32(at + 8, time.getUint32(8));
+    view.setUint16(at + 12, time.getUint16(12));
+    // The version, then the variant, take the place of the first of four digits.
+    view.setUint32(at + 14, unused.getUint32(from));
+    view.setUint8(at + 14, versionDigit);
+    view.setUint8(at + 18, Ascii.Minus);
+    view.setUint32(at + 19, unused.getUint32(from + 4));
+    view.setUint8(at + 19, variantDigits[unused.getUint8(from + 4)]!);
+    view.setUint8(at + 23, Ascii.Minus);
+    view.setUint32(at + 24, unused.getUint32(from + 8));
+    view.setUint32(at + 28, unused.getUint32(from + 12));
+    view.setUint32(at + 32, unused.getUint32(from + 16));
+  }
+
+  #refill(): void {
+    this.#randomFill(this.#entropy);
+    this.#digits.write(this.#entropy.toString("hex"), "latin1");
+    this.#used = 0;
+  }
+
+  #setTime(nowMs: number): void {
+    const digits = Math.max(0, Math.trunc(nowMs)).toString(16).padStart(12, "0");
+    const text = `${digits.slice(0, 8)}-${digits.slice(8)}-`;
+    for (let index = 0; index < text.length; index++)
+      this.#time.setUint8(index, text.charCodeAt(index));
+    this.#timeMs = nowMs;
+  }
+}
+
+const versionDigit = "7".charCodeAt(0);
+/** By the code of a random hexadecimal digit, the digit of the variant with its two lower bits. */
+const variantDigits = new Uint8Array(256);
+for (const [value, digit] of hexDigits.entries())
+  variantDigits[digit] = "89ab".charCodeAt(value & 3);
+
+function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
+  return new DataView(buffer, byteOffset, length);
+}

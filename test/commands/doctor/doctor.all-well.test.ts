@@ -1,0 +1,87 @@
+// What works is found to work, and looking changes nothing: an embedded set-up that runs, with the
+// text a person reads, and a server where no gateway has been.
+
+import { describe, expect, test } from "vitest";
+import { readPortNote } from "../../../src/commands/effects-port-note.ts";
+import { penstock, temporaryFolder } from "../../kit/processes.ts";
+import { upOn } from "../../kit/up-process.ts";
+import {
+  doctor,
+  doctorAt,
+  expectOne,
+  monitorOf,
+  runOf,
+  serverWith,
+  withJetStream,
+} from "./doctor-kit.ts";
+
+/** The effects are begun last, so `up` has spoken before they are there. */
+async function effectsReady(dataDir: string): Promise<boolean> {
+  const port = readPortNote({ dataDir, host: process });
+  if (port === undefined) return false;
+  return (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
+}
+
+describe("doctor finds nothing wrong with what works", () => {
+  test("an embedded set-up that runs", async () => {
+    const dataDir = temporaryFolder();
+    const { url, adminUrl } = await upOn(dataDir);
+    const ports = ["--port", new URL(url).port, "--admin-port", new URL(adminUrl).port];
+    const settings = ["--data-dir", dataDir, "--stream-bytes-max", "67108864", ...ports];
+    await expect.poll(() => effectsReady(dataDir), { timeout: 30_000 }).toBe(true);
+
+    const text = await runOf(penstock("doctor", ...settings));
+    expect(text.exitCode, text.out + text.err).toBe(0);
+    expect(text.out).toMatch(
+      /^ok {4}nats {11}127\.0\.0\.1:\d+ \(penstock-embedded\), no TLS, connected in \d+ ms, round/m,
+    );
+    const lines = text.out.trimEnd().split("\n");
+    expect(lines.at(-1)).toMatch(
+      new RegExp(`^${lines.length - 1} checked: \\d+ ok, \\d+ warn, 0 fail$`),
+    );
+    for (const line of lines.slice(0, -1)) expect(line).toMatch(/^(ok {2}|warn) {2}\S/);
+
+    const json = await doctor({
+      PENSTOCK_DATA_DIR: dataDir,
+      PENSTOCK_STREAM_BYTES_MAX: "67108864",
+      PENSTOCK_PORT: new URL(url).port,
+      PENSTOCK_ADMIN_PORT: new URL(adminUrl).port,
+    });
+    expect(JSON.parse(json.out)).toMatchObject({ fail: 0 });
+    expect(expectOne(json, "sync_interval", "ok").found).toContain("always");
+    expect(expectOne(json, "registry", "ok").found).toBe("1 project");
+    expect(expectOne(json, "streams", "ok").found).toBe("2 as the settings ask for");
+    expect(expectOne(json, "admin port", "ok").found).toContain("is ready");
+    expect(expectOne(json, "effects port", "ok").found).toContain(": applying, 0 messages behind");
+    expect(expectOne(json, "public port", "ok").found).toContain("a Penstock answers");
+    for (const check of [
+      "settings",
+      "nats-server",
+      "clock",
+      "max_payload",
+      "jetstream",
+      "replicas",
+      "fill",
+    ]) {
+      expectOne(json, check, "ok");
+    }
+    expectOne(json, "disk", "ok");
+    expectOne(json, "memory", "ok");
+    expectOne(json, "addons", "ok");
+  });
+
+  test("a server where no gateway has been, and where none was made by looking", async () => {
+    const server = await serverWith({ extraConfig: 'http: "127.0.0.1:-1"' });
+    const run = await doctorAt(server, {}, { monitor: monitorOf(server) });
+    expect(run.exitCode, run.out).toBe(0);
+    expect(expectOne(run, "sync_interval", "ok").found).toContain("always");
+    expect(expectOne(run, "jetstream", "ok").found).toContain("the server has 1.0 GiB");
+    expectOne(run, "registry", "warn");
+    const { streams, consumers } = await withJetStream(server, (jsm) => jsm.getAccountInfo());
+    expect({ streams, consumers }).toEqual({ streams: 0, consumers: 0 });
+
+    // A warning fails only where that was asked for.
+    const strict = await doctorAt(server, {}, { strict: true });
+    expect(strict.exitCode).toBe(1);
+  });
+});

@@ -1,0 +1,107 @@
+// The doctor at the port of the effects: what the process there says of itself is told, and a
+// stranger is not taken for it.
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { checkEffectsPort } from "../../../src/commands/doctor/effects-port.ts";
+import type { Finding } from "../../../src/commands/doctor/finding.ts";
+import { readPortNote, writePortNote } from "../../../src/commands/effects-port-note.ts";
+import type { ProcessStatus } from "../../../src/readers/effects/http/status.ts";
+import { temporaryFolder } from "../../kit/processes.ts";
+import { applied, effectsHttp, readerOf } from "../../readers/effects/http/reader-kit.ts";
+
+const totals = { persons: 3, groups: 1, openSpikes: 0, rejected: 2, incidents: 1 };
+const reader = readerOf({ totals: async () => totals });
+
+const mine = { nats: "nats://127.0.0.1:1", subject_prefix: "penstock", data_folder: "/mine" };
+
+async function found(status: Partial<ProcessStatus>, of = reader): Promise<Finding> {
+  const whole = { state: "applying", reasons: [], streams: [], ...status };
+  const base = await effectsHttp(of, { status: async () => whole, instance: mine });
+  return await checkEffectsPort(
+    { host: "127.0.0.1", port: Number(new URL(base).port), timeoutMs: 1_500 },
+    mine,
+  );
+}
+
+function behind(lastSequence: number | undefined, lagSeconds: number | undefined) {
+  return { streams: [{ ...applied("PENSTOCK_LIVE_0", 7), lastSequence, lagSeconds }] };
+}
+
+test("one that works is told with its state, its lag, its incidents and what it rejected", async () => {
+  expect(await found(behind(9, 1))).toMatchObject({
+    ...{ check: "effects port", level: "ok" },
+    found: expect.stringContaining(": applying, 2 messages behind, 1 incident, 2 rejected"),
+  });
+});
+
+test("one that is a minute behind, or does not know how far, is a warning", async () => {
+  expect(await found(behind(9, 61))).toMatchObject({
+    ...{ level: "warn", found: expect.stringContaining("waited for 61 s") },
+  });
+  expect(await found(behind(undefined, undefined))).toMatchObject({
+    ...{ level: "warn", found: expect.stringContaining("does not know how far") },
+  });
+});
+
+test("one that is not ready fails with its reasons", async () => {
+  const stopped = { state: "hindered", reasons: ["5 events left PENSTOCK_LIVE_0 unread"] };
+  expect(await found(stopped)).toMatchObject({
+    ...{ level: "fail", found: expect.stringContaining("5 events left PENSTOCK_LIVE_0 unread") },
+  });
+});
+
+test("one of another installation fails, and is named", async () => {
+  const others = [
+    { ...mine, nats: "nats://127.0.0.1:2", data_folder: "/other" },
+    { ...mine, subject_prefix: "staging" },
+    { ...mine, nats: null, data_folder: "/other" },
+  ];
+  for (const instance of others) {
+    const base = await effectsHttp(reader, { instance });
+    const question = { host: "127.0.0.1", port: Number(new URL(base).port), timeoutMs: 1_500 };
+    const { level, found, fix } = await checkEffectsPort(question, mine);
+    expect(level).toBe("fail");
+    expect(found).toContain("another installation");
+    expect(found).toContain(instance.data_folder);
+    expect(fix).toContain("PENSTOCK_EFFECTS_PORT");
+  }
+});
+
+test("a port that is free is well, and one that a stranger has fails with its setting", async () => {
+  const stranger = createServer((_, answer) => answer.end("hello")).listen(0, "127.0.0.1");
+  await once(stranger, "listening");
+  onTestFinished(() => void stranger.close());
+  const { port } = stranger.address() as AddressInfo;
+  const question = { host: "127.0.0.1", port, timeoutMs: 1_500 };
+  expect(await checkEffectsPort(question, mine)).toMatchObject({
+    ...{ level: "fail", fix: expect.stringContaining("PENSTOCK_EFFECTS_PORT") },
+  });
+  stranger.close();
+  stranger.closeAllConnections();
+  await once(stranger, "close");
+  expect(await checkEffectsPort(question, mine)).toMatchObject({
+    level: "ok",
+    found: `${port} is free`,
+  });
+});
+
+test("one that `up` has put on another port is found there, and the port is told", async () => {
+  const stranger = createServer((_, answer) => answer.end("hello")).listen(0, "127.0.0.1");
+  await once(stranger, "listening");
+  onTestFinished(() => void stranger.close());
+  const { port } = stranger.address() as AddressInfo;
+  const status = async () => ({ state: "applying", reasons: [], streams: [] });
+  const moved = Number(new URL(await effectsHttp(reader, { status, instance: mine })).port);
+  const question = { host: "127.0.0.1", port, timeoutMs: 1_500 };
+  const noted = { dataDir: temporaryFolder(), host: process };
+  writePortNote(noted, moved);
+  expect(await checkEffectsPort(question, mine, readPortNote(noted))).toMatchObject({
+    level: "ok",
+    found: expect.stringContaining(
+      `answers on ${moved}, where \`up\` has put it in place of ${port}: applying`,
+    ),
+  });
+});

@@ -1,0 +1,82 @@
+// The doctor at the database of the effects: none is well, a broken one is not, and what it has
+// noted of streams and events is told.
+
+import { existsSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { expect, onTestFinished, test } from "vitest";
+import { SqliteStore } from "../../../src/readers/effects/store/sqlite/store.ts";
+import { temporaryFolder } from "../../kit/processes.ts";
+import {
+  commitOf,
+  personRow,
+  positionRow,
+  rejectedRow,
+} from "../../readers/effects/store/row-kit.ts";
+import { doctorAt, expectOne, serverWith } from "./doctor-kit.ts";
+
+const nobody = { url: "nats://127.0.0.1:1" };
+
+test("where there is no database, that is well, and none is made", async () => {
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  const run = await doctorAt(nobody, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  expect(expectOne(run, "effects", "ok").found).toContain("no database yet");
+  expect(existsSync(file)).toBe(false);
+});
+
+test("a database is described with what could not be applied, and beside its streams", async () => {
+  const server = await serverWith({});
+  const connection = await connect({ servers: server.url });
+  onTestFinished(() => connection.close());
+  const manager = await jetstreamManager(connection);
+  const made = { name: "PENSTOCK_LIVE_0", subjects: ["penstock.live.0.>"] };
+  const { created } = await manager.streams.add(made);
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  const store = new SqliteStore({ file });
+  await store.open();
+  await store.commit(
+    commitOf(0, {
+      positions: [{ ...positionRow(3), created }],
+      members: [personRow("ada")],
+      rejected: [rejectedRow(1)],
+      incidents: [
+        {
+          ...{ stream: "PENSTOCK_LIVE_0", kind: "tail_lost", epoch: 2, sequence: 3 },
+          ...{ messages: 2, detail: "2 messages are gone" },
+        },
+      ],
+    }),
+  );
+  await store.close();
+  const run = await doctorAt(server, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  expect(expectOne(run, "effects", "ok").found).toBe(`${file}: 1 person, 0 groups`);
+  expect(expectOne(run, "effects lag", "ok").found).toBe("all is applied");
+  expect(expectOne(run, "effects loss", "warn").found).toBe("1 incident with streams");
+  expect(expectOne(run, "rejected", "warn").found).toBe("1 part of events could not be applied");
+});
+
+test("a database of another NATS is not shown as that of this one", async () => {
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  const store = new SqliteStore({ file });
+  await store.open();
+  await store.commit(commitOf(0, { positions: [positionRow(3)], members: [personRow("ada")] }));
+  await store.close();
+  const run = await doctorAt(await serverWith({}), { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  const { found } = expectOne(run, "effects", "warn");
+  expect(found).toContain("other streams than those of this NATS");
+  expect(found).toContain("PENSTOCK_LIVE_0");
+  expect(run.of("effects lag")).toEqual([]);
+});
+
+test("a file that is no database fails, and so does a server that is away, without its password", async () => {
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  writeFileSync(file, "no database at all, but long enough to be looked at as one".repeat(100));
+  const broken = await doctorAt(nobody, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  expectOne(broken, "effects", "fail");
+  const away = await doctorAt(nobody, {
+    PENSTOCK_EFFECTS_URL: "postgres://me:hunter2@127.0.0.1:1/effects",
+  });
+  expectOne(away, "effects", "fail");
+  expect(away.out + away.err).not.toContain("hunter2");
+});

@@ -1,0 +1,66 @@
+// The doctor at the admin port and the public port: a gateway of another installation is not taken
+// for the one of the settings.
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { checkAdminPort, checkPublicPort } from "../../../src/commands/doctor/ports.ts";
+import { AdminServer } from "../../../src/gateway/admin/server.ts";
+import { silent } from "../../kit/processes.ts";
+
+const mine = { nats: "nats://nats-1:4222,nats-2", subject_prefix: "penstock", data_folder: "/a" };
+
+/** What doctor finds at the two ports of a gateway of that installation. */
+async function found(instance: object | undefined) {
+  const open = createServer((_, answer) => answer.writeHead(404).end('{"code":"not_found"}'));
+  open.listen(0, "127.0.0.1");
+  await once(open, "listening");
+  onTestFinished(() => void open.close());
+  const publicPort = (open.address() as AddressInfo).port;
+  const admin = new AdminServer({
+    metrics: { contentType: "text/plain", text: async () => "" },
+    readiness: async () => [],
+    publicPort: () => publicPort,
+    log: silent,
+    monotonicMs: () => performance.now(),
+    ...(instance && { instance }),
+  });
+  const port = await admin.listen("127.0.0.1", 0);
+  onTestFinished(() => admin.close());
+  const asked = { host: "127.0.0.1", timeoutMs: 1_500 };
+  const answered = await checkAdminPort({ ...asked, port }, mine);
+  const ofPublic = { ...asked, port: publicPort, isTls: false };
+  return { admin: answered.finding, open: await checkPublicPort(ofPublic, answered), ofPublic };
+}
+
+test("one of the same servers, prefix and folder is well, by whichever server it is named", async () => {
+  for (const nats of [mine.nats, "tls://NATS-2:4222", "nats-1,nats-9"]) {
+    const { admin, open } = await found({ ...mine, nats, data_folder: "/b" });
+    expect([admin.level, open.level]).toEqual(["ok", "ok"]);
+  }
+});
+
+test("one of other servers, of another prefix or embedded elsewhere fails, and is named", async () => {
+  for (const other of [
+    { ...mine, nats: "nats://127.0.0.1:15000", data_folder: "/b" },
+    { ...mine, subject_prefix: "staging" },
+    { ...mine, nats: null, data_folder: "/b" },
+  ]) {
+    for (const { level, found: said } of Object.values(await found(other)).slice(0, 2) as never[]) {
+      expect(level).toBe("fail");
+      expect(said).toContain("another installation");
+      expect(said).toContain(other.subject_prefix);
+    }
+  }
+});
+
+test("a Penstock that does not name its installation, and a public port that no admin port names, are warnings", async () => {
+  const { admin, ofPublic } = await found(undefined);
+  expect(admin).toMatchObject({ level: "warn", found: expect.stringContaining("does not name") });
+  const nobody = { publicPort: undefined, other: undefined, finding: admin };
+  expect(await checkPublicPort(ofPublic, nobody)).toMatchObject({
+    level: "warn",
+    found: expect.stringContaining("nothing shows that it is the one of these settings"),
+  });
+});

@@ -1,0 +1,36 @@
+// Pages that load the SDK from the gateway need the scripts of posthog-js: whether they are there
+// is told, and from where.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { checkScripts } from "../../../src/commands/doctor/scripts.ts";
+import { temporaryFolder } from "../../kit/processes.ts";
+import { doctor, expectOne } from "./doctor-kit.ts";
+
+describe("doctor looks for the scripts", () => {
+  test("those of a package, with version and folder, and none at all", async () => {
+    const folder = temporaryFolder();
+    mkdirSync(path.join(folder, "dist"));
+    writeFileSync(path.join(folder, "package.json"), '{"version":"1.2.3"}');
+    writeFileSync(path.join(folder, "dist", "array.js"), "1");
+    const data = path.join(temporaryFolder(), "data");
+    const named = await doctor({ PENSTOCK_DATA_DIR: data, PENSTOCK_POSTHOG_JS: folder });
+    expect(expectOne(named, "scripts", "ok").found).toBe(`posthog-js 1.2.3 from ${folder}`);
+    const off = await doctor({ PENSTOCK_DATA_DIR: data, PENSTOCK_POSTHOG_JS: "off" });
+    expect(expectOne(off, "scripts", "ok").found).toBe("none: PENSTOCK_POSTHOG_JS is off");
+  });
+
+  test("a package that is not there is a warning, with the setting that fixes it; one that cannot be read is a failure", () => {
+    const without = checkScripts(() => undefined, undefined);
+    expect([without.level, without.found]).toEqual([
+      "warn",
+      expect.stringContaining("pages with the HTML snippet"),
+    ]);
+    expect(without.fix).toContain("PENSTOCK_POSTHOG_JS=");
+    const broken = checkScripts(() => {
+      throw new Error("EACCES");
+    }, "/opt/posthog-js");
+    expect([broken.level, broken.found]).toEqual(["fail", "posthog-js cannot be read: EACCES"]);
+  });
+});

@@ -1,0 +1,133 @@
+// Programs that had read what is written anew do not hear of it twice, and those that had not hear
+// of it once: a sink, readers of the package, and a reader before whom the stream's beginning went.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { expect, test } from "vitest";
+import { PostgresTarget } from "../../../src/readers/sinks/postgres/postgres-target.ts";
+import { natsServerForFile, postgresForFile } from "../../kit/for-file.ts";
+import { asked } from "../../kit/postgres-rows.ts";
+import { eventsAt, sinkSchema } from "../../kit/sink-events.ts";
+import { storeFrames } from "../../kit/stored-events.ts";
+import { freshStreams, idsOf, reader, types } from "../../readers/consumer/consumer-kit.ts";
+import { startSink } from "../../readers/sinks/sink-kit.ts";
+import { addProjects, erased, eventOf, frameOf } from "./erase-kit.ts";
+
+const nats = await natsServerForFile();
+const postgres = await postgresForFile();
+
+const ids = ["person-to-erase"];
+const hers = () => eventOf(ids[0]!);
+
+test("a reader of the package hears of it once, whether it had read it or not", async () => {
+  const connection = await freshStreams(nats);
+  await addProjects(connection);
+  const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
+  await storeFrames(connection, [frameOf([hers(), first]), frameOf([second, hers()])]);
+  const ahead = reader(nats);
+  await ahead.takeAndAck(2);
+  const durable = "was_behind";
+  const before = reader(nats, { durable });
+  await before.takeAndAck(1);
+  await before.consumer.stop({ timeoutMs: 0 });
+  await untilAcked(connection, [durable, 1]);
+
+  await erased({ natsUrl: nats.url, ids });
+  await storeFrames(connection, [frameOf([third])]);
+  expect(idsOf(await ahead.takeAndAck(1))).toEqual([third.uuid]);
+  expect(types(ahead.notices)).toEqual(["consumer_created", "consumer_created"]);
+  expect(idsOf(await reader(nats, { durable }).takeAndAck(2))).toEqual([second.uuid, third.uuid]);
+  const uuids = [first.uuid, second.uuid, third.uuid];
+  expect(idsOf(await reader(nats).takeAndAck(3))).toEqual(uuids);
+});
+
+test("a reader does not hear again of what it had read, however many people are erased", async () => {
+  const connection = await freshStreams(nats);
+  await addProjects(connection);
+  const [second, last] = [eventOf("zoe"), eventOf("zoe")];
+  await storeFrames(connection, [frameOf([hers(), eventOf("bob"), eventOf("eve")])]);
+  await storeFrames(connection, [frameOf([second])]);
+  const durable = "erased_twice";
+  const before = reader(nats, { durable });
+  await before.takeAndAck(1);
+  await before.consumer.stop({ timeoutMs: 0 });
+  await untilAcked(connection, [durable, 1]);
+
+  await erased({ natsUrl: nats.url, ids });
+  await erased({ natsUrl: nats.url, ids: ["bob"] });
+  await storeFrames(connection, [frameOf([last])]);
+  expect(idsOf(await reader(nats, { durable }).takeAndAck(2))).toEqual([second.uuid, last.uuid]);
+});
+
+test("what a reader has in work when it is written anew is not lost with the reader", async () => {
+  const connection = await freshStreams(nats);
+  await addProjects(connection);
+  const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
+  await storeFrames(connection, [frameOf([hers(), first]), frameOf([second])]);
+  const durable = "had_it_in_work";
+  const before = reader(nats, { lanes: ["live"], durable });
+  await before.take(2);
+  await erased({ natsUrl: nats.url, ids });
+  await storeFrames(connection, [frameOf([third])]);
+  // It has passed over what was written anew.
+  expect(idsOf(await before.takeAndAck(1))).toEqual([third.uuid]);
+  await before.consumer.stop({ timeoutMs: 0 });
+  const after = reader(nats, { lanes: ["live"], durable });
+  expect(idsOf(await after.takeAndAck(2))).toEqual([second.uuid, first.uuid]);
+});
+
+test("a reader that is behind what is erased from the beginning misses nothing", async () => {
+  const connection = await freshStreams(nats);
+  await addProjects(connection);
+  const [first, second] = [eventOf("bob"), eventOf("eve")];
+  await storeFrames(connection, [frameOf([hers(), first]), frameOf([second, hers()])]);
+  const { take, takeAndAck, notices } = reader(nats, { maxAckPending: 1 });
+  const [frame] = await take(1);
+  await erased({ natsUrl: nats.url, ids });
+  // It looks anew where the stream begins.
+  await nats.restart();
+  frame!.ack();
+  expect(idsOf(await takeAndAck(1))).toEqual([second.uuid]);
+  const third = eventOf("zoe");
+  await storeFrames(connection, [frameOf([third])]);
+  expect(idsOf(await takeAndAck(1))).toEqual([third.uuid]);
+  const told = types(notices).filter((type) => !["disconnected", "trouble"].includes(type));
+  expect(told).toEqual(["consumer_created", "consumer_created"]);
+});
+
+test("a sink has each event once, be it ahead, behind, or new", async () => {
+  const connection = await freshStreams(nats);
+  await addProjects(connection);
+  const some = ["bob", "eve", "zoe"].map((id) => eventOf(id));
+  const target = () => new PostgresTarget({ url: postgres.url, schema: sinkSchema });
+  const uuidsAt = async () =>
+    (await eventsAt(postgres.url)).map((line) => line.split(" ")[1]).sort();
+  await storeFrames(connection, [frameOf([hers(), some[0]!])]);
+  const before = target();
+  const first = startSink(connection, before);
+  await expect.poll(uuidsAt, { timeout: 20_000 }).toHaveLength(2);
+  await first.writer.close();
+  await before.close();
+  // The stream begins behind what the sink has not read.
+  await storeFrames(connection, [frameOf([some[1]!, hers()]), frameOf([hers()])]);
+  await erased({ natsUrl: nats.url, ids });
+  await storeFrames(connection, [frameOf([some[2]!])]);
+  const second = startSink(connection, target());
+  await expect.poll(uuidsAt, { timeout: 20_000 }).toHaveLength(4);
+  expect(second.counts.duplicates).toBe(0);
+  expect(await uuidsAt()).toEqual(expect.arrayContaining(some.map(({ uuid }) => uuid).sort()));
+  const manager = await jetstreamManager(connection);
+  const { state } = await manager.streams.info("PENSTOCK_LIVE_0");
+  expect(state.first_seq).toBe(4);
+  expect((await asked(postgres.url, `SELECT * FROM ${sinkSchema}.incidents`)).length).toBe(0);
+});
+
+async function untilAcked(
+  connection: NatsConnection,
+  [durable, sequence]: readonly [string, number],
+): Promise<void> {
+  const manager = await jetstreamManager(connection);
+  const floor = async () =>
+    (await manager.consumers.info("PENSTOCK_LIVE_0", durable)).ack_floor.stream_seq;
+  await expect.poll(floor, { timeout: 10_000 }).toBe(sequence);
+}

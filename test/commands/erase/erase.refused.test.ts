@@ -1,0 +1,136 @@
+// What an erasure needs is asked before anything is changed, and what is in the way is said.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { DiscardPolicy, jetstreamManager, type StreamUpdateConfig } from "@nats-io/jetstream";
+import { Kvm } from "@nats-io/kv";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { identify, placeOfPids } from "../../../src/platform/embedded/process-identity.ts";
+import { shownPlace } from "../../../src/readers/effects/store/open.ts";
+import { openedStore, startDatabases } from "../../kit/effects-databases.ts";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { temporaryFolder } from "../../kit/processes.ts";
+import { makeStreams, storeFrames } from "../../kit/stored-events.ts";
+import { commitOf, personRow } from "../../readers/effects/store/row-kit.ts";
+import { addProjects, erased, eventOf, frameOf, messagesIn } from "./erase-kit.ts";
+
+const own = ["$JS.API.STREAM.MSG.DELETE.PENSTOCK_LIVE_0", "penstock.live.0.shop"];
+const nats = await natsServerForFile({
+  extraConfig: `authorization { users: [
+    { user: all, password: all }
+    { user: no-delete, password: x, permissions: { publish: { deny: "${own[0]}" } } }
+    { user: no-store, password: x, permissions: { publish: { deny: "${own[1]}" } } }
+  ] }`,
+});
+const urlOf = (user: string) => nats.url.replace("nats://", `nats://${user}@`);
+const natsUrl = urlOf("all:all");
+const live = "PENSTOCK_LIVE_0";
+const ids = ["ada"];
+const connection = await connect({ servers: nats.url, user: "all", pass: "all" });
+
+afterAll(() => connection.close());
+
+beforeEach(async () => {
+  const manager = await jetstreamManager(connection);
+  for await (const name of manager.streams.names()) await manager.streams.delete(name);
+  await makeStreams(connection);
+  await addProjects(connection);
+  await storeFrames(connection, [
+    frameOf([eventOf("ada"), eventOf("bob")]),
+    frameOf([eventOf("ada")]),
+  ]);
+});
+
+async function refusal(options: Partial<Parameters<typeof erased>[0]>): Promise<string> {
+  const before = await messagesIn(connection, live);
+  const reason = await erased({ natsUrl, ids, ...options }).then(
+    () => "",
+    ({ message }: Error) => message,
+  );
+  expect(await messagesIn(connection, live)).toEqual(before);
+  return reason;
+}
+
+test.each([
+  [{ deny_delete: true }, "its deny_delete is set"],
+  [{ sealed: true }, "it is sealed"],
+  [{ max_msgs_per_subject: 5 }, "it has a limit of messages"],
+  [{ discard: DiscardPolicy.Old, max_bytes: 1_000_000 }, "it discards its oldest messages"],
+])("a stream with %j is refused", async (change, reason) => {
+  const manager = await jetstreamManager(connection);
+  await manager.streams.update(live, change as Partial<StreamUpdateConfig>);
+  expect(await refusal({})).toMatch(`erase from ${live}: ${reason}`);
+});
+
+test.each([
+  ["no-delete:x", "this user may not delete its messages"],
+  ["no-store:x", "this user may not store messages in it"],
+])("the user %s is refused", async (user, reason) => {
+  expect(await refusal({ natsUrl: urlOf(user) })).toMatch(`erase from ${live}: ${reason}`);
+});
+
+test("what cannot be meant is refused", async () => {
+  expect(await refusal({ ids: [] })).toBe("erase: name the person: --distinct-id <id>");
+  expect(await refusal({ ids: [" "] })).toBe("erase: a distinct id is not blank");
+  expect(await refusal({ project: "Shpo" })).toMatch(
+    "erase: there is no project Shpo: did you mean shop? there are shop, ",
+  );
+  expect(await refusal({ yes: false })).toContain("confirm by --yes");
+  const file = path.join(temporaryFolder(), "none.sqlite");
+  expect(await refusal({ place: { kind: "sqlite", file } })).toContain("--no-effects");
+  const receipt = path.join(temporaryFolder(), "receipt");
+  writeFileSync(receipt, "");
+  expect(await refusal({ receipt })).toContain("the receipt cannot be written");
+});
+
+test("a database of another installation is refused, and nobody is removed from it", async () => {
+  for (const of of [await startDatabases("SQLite"), await startDatabases("PostgreSQL")]) {
+    onTestFinished(() => of.remove());
+    const place = await of.newDatabase();
+    const store = await openedStore(place);
+    onTestFinished(() => store.close());
+    await store.commit(commitOf(0, { members: [personRow("ada", { projectId: "shop" })] }));
+    await store.bindTo("another");
+    const said = "PENSTOCK_SUBJECT_PREFIX=another, and this one has penstock";
+    for (const dryRun of [false, true])
+      expect(await refusal({ place, dryRun })).toMatch(`erase: open ${shownPlace(place)}: it has`);
+    expect(await refusal({ place })).toContain(said);
+    expect(await store.members("shop", ["ada"])).toHaveLength(1);
+  }
+});
+
+test("on a terminal it asks for the project's name", async () => {
+  const yes = false;
+  expect(await refusal({ yes, typed: "yes" })).toBe("erase: nothing was changed");
+  const { err, out } = await erased({ natsUrl, ids, yes, typed: "shop" });
+  expect(err).toContain(`Erase all their events from ${live}, PENSTOCK_HISTORICAL_0`);
+  expect(out).toContain("2 events erased");
+});
+
+test("a dry run counts, and changes nothing", async () => {
+  const before = await messagesIn(connection, live);
+  const { out } = await erased({ natsUrl, ids, dryRun: true, yes: false });
+  expect(out).toContain("2 events would be erased: of 2 messages 1 removed, 1 written anew");
+  expect(await messagesIn(connection, live)).toEqual(before);
+});
+
+test("one runs at a time; the lock of one that died is taken", async () => {
+  const bucket = await new Kvm(connection).create("penstock_erasures", { history: 1 });
+  const holder = { id: "x", hostname: "here", place: placeOfPids(), beats: 1 };
+  const lock = async (one: object) =>
+    await bucket.put("lock", JSON.stringify({ ...holder, ...one }));
+  await lock(identify(process.pid, process)!);
+  expect(await refusal({})).toContain(`another erasure runs, process ${process.pid} on here`);
+  await lock({ pid: process.pid, startedAt: "another one's" });
+  const { receipt } = await erased({ natsUrl, ids });
+  const { streams, endedAt, ids: hashes } = JSON.parse(readFileSync(receipt, "utf8"));
+  expect(streams[0]).toMatchObject({
+    stream: live,
+    scanned: 2,
+    events: 2,
+    deleted: 1,
+    rewritten: 1,
+  });
+  expect([typeof endedAt, hashes.given[0].length]).toEqual(["string", 64]);
+});

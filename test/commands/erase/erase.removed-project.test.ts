@@ -1,0 +1,66 @@
+// A project that was removed from the registry has its events until they leave the streams. They
+// can be exported, and a person erased from them.
+
+import { Kvm } from "@nats-io/kv";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, expect, test } from "vitest";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { makeStreams, storeFrames, type TestFrame } from "../../kit/stored-events.ts";
+import {
+  addProjects,
+  erased,
+  eventOf,
+  exported,
+  frameOf,
+  project,
+  sharedFrameOf,
+} from "./erase-kit.ts";
+
+const nats = await natsServerForFile();
+const natsUrl = nats.url;
+const connection = await connect({ servers: natsUrl });
+afterAll(() => connection.close());
+await makeStreams(connection);
+
+async function storedAndRemoved(frames: TestFrame[], how: "delete" | "lose"): Promise<void> {
+  await addProjects(connection);
+  await storeFrames(connection, frames);
+  const projects = await new Kvm(connection).open("penstock_projects");
+  if (how === "delete") await projects.delete(project);
+  else await projects.destroy();
+}
+
+test("a project without any event is known by the marker of its removal", async () => {
+  await storedAndRemoved([], "delete");
+  expect((await exported(natsUrl)).lines).toEqual([]);
+});
+
+test("a project whose entry cannot be read is known by it", async () => {
+  await addProjects(connection);
+  const projects = await new Kvm(connection).open("penstock_projects");
+  await projects.put("damaged", "{");
+  expect((await exported(natsUrl, "damaged")).lines).toEqual([]);
+  await projects.purge("damaged");
+});
+
+test("where an unknown project may have events in frames of several, it says what to do", async () => {
+  await addProjects(connection);
+  const gone = () => erased({ natsUrl, ids: ["ada"], project: "gone" });
+  await expect(gone()).rejects.toThrow(/^erase: there is no project gone; there are other, shop$/);
+  await storeFrames(connection, [sharedFrameOf([], [eventOf("eve")])]);
+  await expect(gone()).rejects.toThrow(
+    "other, shop; where frames of several projects have events of gone, add it again first",
+  );
+});
+
+test.each([
+  ["delete", "events share frames with others'", sharedFrameOf],
+  ["lose", "whose entry is lost, too", (own: ReturnType<typeof eventOf>[]) => frameOf(own)],
+] as const)("%s: a removed project, %s", async (how, _, frame) => {
+  const before = (await exported(natsUrl)).lines.length;
+  await storedAndRemoved([frame([eventOf("ada"), eventOf("bob")], [eventOf("eve")])], how);
+  expect((await exported(natsUrl)).lines).toHaveLength(before + 2);
+  const { out } = await erased({ natsUrl, ids: ["ada"] });
+  expect(out).toContain("1 event erased");
+  expect((await exported(natsUrl)).lines).toHaveLength(before + 1);
+});

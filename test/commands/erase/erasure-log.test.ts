@@ -1,0 +1,81 @@
+// The lock of an erasure, while its NATS server does not answer.
+
+import { Kvm } from "@nats-io/kv";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, expect, onTestFinished, test } from "vitest";
+import { ErasureLog } from "../../../src/commands/erase/erasure-log.ts";
+import { natsServerForFile } from "../../kit/for-file.ts";
+
+const nats = await natsServerForFile();
+const connection = await connect({ servers: nats.url });
+afterAll(() => connection.close());
+const bucket = "penstock_erasures";
+const within = { timeout: 10_000 };
+
+async function locked(more = {}): Promise<ErasureLog> {
+  const times = { answerMsMax: 200, beatMs: 30, ...more };
+  const log = await ErasureLog.open(connection, { bucket, replicas: 1, host: process, times });
+  await log.lock(() => {});
+  return log;
+}
+
+test("a server that stands still for some beats takes no lock away", async () => {
+  const log = await locked();
+  const kv = await new Kvm(connection).open(bucket);
+  const beats = async () => (await kv.get("lock"))?.json<{ beats: number }>().beats ?? 0;
+  const { pid } = nats;
+  onTestFinished(() => void process.kill(pid, "SIGCONT"));
+  process.kill(pid, "SIGSTOP");
+  await new Promise((resolve) => setTimeout(resolve, 700));
+  process.kill(pid, "SIGCONT");
+  const before = await beats();
+  await expect.poll(beats, within).toBeGreaterThan(before + 5);
+  log.check();
+  await log.unlock();
+  expect((await kv.get("lock"))?.operation).toBe("DEL");
+});
+
+const entry = { created: "2026-01-01T00:00:00Z", messages: [1, 2] };
+
+test("notes are stored between the beats of the lock", async () => {
+  const log = await locked({ answerMsMax: 5_000, beatMs: 10 });
+  for (let nth = 0; nth < 30; nth++) await log.note("PENSTOCK_LIVE_0", entry);
+  await log.unlock();
+  const kv = await new Kvm(connection).open(bucket);
+  const keys: string[] = [];
+  for await (const key of await kv.keys(`messages.PENSTOCK_LIVE_0.${log.id}.*`)) keys.push(key);
+  expect(keys.length).toBe(30);
+});
+
+test("an erasure that stood still notes nothing once another one has its lock", async () => {
+  // As one that has not heard of it: its beats come later.
+  const log = await locked({ answerMsMax: 5_000, beatMs: 60_000 });
+  const kv = await new Kvm(connection).open(bucket);
+  await kv.put("lock", JSON.stringify({ id: "other" }));
+  log.check();
+  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock is lost");
+  await kv.delete("lock");
+  await expect(log.note("PENSTOCK_LIVE_0", entry)).rejects.toThrow("the lock is lost");
+  const keys: string[] = [];
+  for await (const key of await kv.keys(`messages.PENSTOCK_LIVE_0.${log.id}.*`)) keys.push(key);
+  expect(keys).toEqual([]);
+  await log.unlock();
+});
+
+test("a lock that another one has is lost, and stays the other's", async () => {
+  const log = await locked();
+  const kv = await new Kvm(connection).open(bucket);
+  await kv.put("lock", JSON.stringify({ id: "other" }));
+  await expect.poll(() => lossOf(log), within).toContain("erase: the lock is lost");
+  await log.unlock();
+  expect((await kv.get("lock"))?.json()).toEqual({ id: "other" });
+});
+
+function lossOf(log: ErasureLog): string {
+  try {
+    log.check();
+    return "";
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

@@ -1,0 +1,124 @@
+// Which lines of a frame are a person's, and that the others stay as they are.
+
+import { Buffer } from "node:buffer";
+import { expect, test } from "vitest";
+import { FrameCutter } from "../../../src/commands/erase/frame-cutter.ts";
+import { storedLine, type TestEvent } from "../../kit/stored-events.ts";
+import { eventOf, project } from "./erase-kit.ts";
+
+const digits = "98765432109876543210";
+const cutter = new FrameCutter(project, new Set(["ada", digits, "x".repeat(300), '{"n":1}', 'é"']));
+
+function cut(lines: readonly string[], { isShared = false } = {}) {
+  const data = Buffer.from(lines.map((line) => `${line}\n`).join(""));
+  const name = { stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0, sequence: 1 } as const;
+  const projectId = isShared ? undefined : project;
+  const { data: kept, ...counts } = cutter.cut({ ...name, projectId, data });
+  return { ...counts, lines: kept.toString().split("\n").slice(0, -1) };
+}
+
+function lineOf(distinctId: string, more: Partial<TestEvent> = {}): string {
+  return storedLine(eventOf(distinctId, more), project, "live");
+}
+
+const named = (event: string, properties: TestEvent["properties"], personProfile = true) =>
+  lineOf("bob", { event, ...(properties && { properties }), personProfile });
+
+test.each([
+  ["by its distinct id", lineOf("ada")],
+  ["by one with characters that are escaped", lineOf('é"')],
+  ["by one that is escaped without need", lineOf("ada").replace('"ada"', '"\\u0061da"')],
+])("an event is the person's %s", (_, line) => {
+  const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
+  expect(cut([before, line, behind])).toEqual({
+    ...{ erased: 1, kept: 2, doubtful: 0, lines: [before, behind] },
+  });
+});
+
+/** What stays of a line of "bob" that named somebody: the value is the event's own id. */
+function withOwnId(line: string): string {
+  return line.replace(
+    /("(?:\$anon_distinct_id|(?:\\u0061|a)lias)":)(?:"(?:ada|x{300})"|\{"n":1\}|\d{20})/,
+    '$1"bob"',
+  );
+}
+
+test.each([
+  ["by an identify", named("$identify", { $anon_distinct_id: "ada" })],
+  ["by an alias", named("$create_alias", { alias: "ada" })],
+  ["by a merge", named("$merge_dangerously", { alias: "ada" })],
+  ["by one that makes no person", named("$identify", { $anon_distinct_id: "ada" }, false)],
+  ["by a merge that makes no person", named("$merge_dangerously", { alias: "ada" }, false)],
+  ["by a long id", named("$create_alias", { alias: "x".repeat(300) }, false)],
+  ["by an id that is no text", named("$create_alias", { alias: { n: 1 } })],
+  [
+    "by an id that is no text, without a person",
+    named("$create_alias", { alias: { n: 1 } }, false),
+  ],
+  [
+    "by an event whose name is escaped without need",
+    named("$identify", { $anon_distinct_id: "ada" }, false).replace("$id", "\\u0024id"),
+  ],
+  [
+    "by a member whose name is escaped without need",
+    named("$create_alias", { alias: "ada" }, false).replace('"alias', '"\\u0061lias'),
+  ],
+  [
+    "by a number of more digits than a double has",
+    named("$identify", { $anon_distinct_id: 1 }, false).replace('id":1', `id":${digits}`),
+  ],
+  [
+    "by a member that stands a second time",
+    named("$identify", { $anon_distinct_id: "ada" }, false).replace(
+      '"ada"',
+      '"ada","$anon_distinct_id":"x"',
+    ),
+  ],
+])("an event of another person stays without the id that it named %s", (_, line) => {
+  const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
+  const { lines, ...counts } = cut([before, line, behind]);
+  expect(counts).toEqual({ erased: 1, kept: 3, doubtful: 0 });
+  expect(lines).toEqual([before, withOwnId(line), behind]);
+  expect(lines[1]).not.toBe(line);
+  // So it is found no more.
+  expect(cut(lines)).toMatchObject({ erased: 0 });
+});
+
+test("of an event on a group stays what it says of the group", () => {
+  const properties = {
+    ...{
+      $group_type: "company",
+      $group_key: "acme",
+      $group_set: { plan: "x" },
+      $group_unset: ["y"],
+    },
+    ...{ $ip: "10.0.0.1", $set: { email: "ada@example.com" }, name: "Ada" },
+  };
+  const line = lineOf("ada", { event: "$groupidentify", kind: "group_identify", properties });
+  const { lines, ...counts } = cut([line, lineOf("eve")]);
+  expect(counts).toEqual({ erased: 1, kept: 2, doubtful: 0 });
+  const { uuid, received_at, timestamp } = JSON.parse(line) as Record<string, unknown>;
+  const { $group_type, $group_key, $group_set, $group_unset } = properties;
+  expect(JSON.parse(lines[0]!)).toMatchObject({
+    ...{ uuid, received_at, timestamp, project_id: project, distinct_id: "$erased" },
+    properties: { $group_type, $group_key, $group_set, $group_unset },
+  });
+  expect(lines[0]).not.toMatch(/ada|Ada|10\.0/);
+  const nameless = lineOf("ada", { event: "$groupidentify", kind: "group_identify" });
+  expect(cut([nameless, lineOf("eve")])).toMatchObject({ erased: 1, kept: 1 });
+});
+
+test.each([
+  ["whose property has the id", lineOf("bob", { properties: { friend: "ada" } })],
+  ["that names it in another way", named("seen", { alias: "ada" })],
+  ["of another project", lineOf("ada").replace(`"${project}"`, '"other"')],
+])("an event %s is not", (_, line) => {
+  expect(cut([line], { isShared: true })).toMatchObject({ erased: 0, doubtful: 0 });
+});
+
+test("a line that nobody can read stays, and is told where it has the id", () => {
+  const broken = ['{"distinct_id":"ada"', "{}", "", "nothing"];
+  expect(cut([...broken, lineOf("ada")])).toEqual({
+    ...{ erased: 1, kept: 3, doubtful: 1, lines: broken.filter((line) => line !== "") },
+  });
+});

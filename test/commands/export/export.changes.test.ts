@@ -1,0 +1,75 @@
+// What happens to a stream and its server while an export is held up by a slow reader.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { gatewayForFile } from "../../kit/for-file.ts";
+import { storeFrames } from "../../kit/stored-events.ts";
+import { heldUp } from "./held-up.ts";
+
+const gateway = await gatewayForFile();
+const { id: projectId } = await gateway.project();
+const stream = "PENSTOCK_HISTORICAL_0";
+const frames = 300;
+const padding = "x".repeat(20_000);
+
+async function connected() {
+  const options = { maxReconnectAttempts: -1, reconnectTimeWait: 100 };
+  const connection = await connect({ servers: gateway.nats.url, ...options });
+  onTestFinished(() => connection.close());
+  return { connection, manager: await jetstreamManager(connection) };
+}
+
+beforeEach(async () => {
+  const { connection, manager } = await connected();
+  await manager.streams.purge(stream);
+  await storeFrames(
+    connection,
+    Array.from({ length: frames }, (_, nth) => ({
+      ...({ lane: "historical", projectId, messageId: `${Date.now()}-${nth}` } as const),
+      events: [{ uuid: `${nth}`, distinctId: "d", receivedAtMs: nth, properties: { padding } }],
+    })),
+  );
+});
+
+async function heldUpExport() {
+  return await heldUp(gateway.config, { project: projectId, lanes: ["historical"] });
+}
+
+test("a server that is restarted costs nothing", async () => {
+  const { running, lines, release } = await heldUpExport();
+  await gateway.nats.restart();
+  release();
+  await running;
+  expect(lines().length).toBe(frames);
+});
+
+test("messages that leave the stream while it is read are told", async () => {
+  const { manager } = await connected();
+  const { running, said, lines, release } = await heldUpExport();
+  await manager.streams.purge(stream, { keep: 5 });
+  release();
+  await running;
+  expect(lines().length).toBeLessThan(frames);
+  expect(said.err).toMatch(/messages \d+ to \d+ left PENSTOCK_HISTORICAL_0 while it was read/);
+});
+
+test("an export ends where all that is left to read leaves the stream, and says so once", async () => {
+  const { manager } = await connected();
+  const { running, said, release } = await heldUpExport();
+  await manager.streams.purge(stream);
+  release();
+  await running;
+  expect(said.err.match(/left PENSTOCK_HISTORICAL_0 while it was read/g)).toHaveLength(1);
+});
+
+test("a stream that is made anew while it is read ends the export", async () => {
+  const { manager } = await connected();
+  const { running, release } = await heldUpExport();
+  const { config } = await manager.streams.info(stream);
+  await manager.streams.delete(stream);
+  // The gateway may have been quicker.
+  await manager.streams.add(config);
+  release();
+  await expect(running).rejects.toThrow("is not the one that it was");
+});

@@ -1,0 +1,44 @@
+// What an import would send for some text: the whole bodies, and what it says of lines.
+
+import type { LineNote } from "../../../src/commands/import/batch.ts";
+import { Batches, type BatchesOptions } from "../../../src/commands/import/batches.ts";
+import { createNativeScanner } from "../../../src/records/native.ts";
+
+interface Bodies {
+  readonly bodies: string[];
+  /** The line of each event, body by body. */
+  readonly lines: (readonly number[])[];
+  readonly notes: LineNote[];
+  /** Of each batch: what tells the lines up to its last one. */
+  readonly done: { readonly lines: number; readonly fingerprint: string }[];
+}
+
+export async function bodiesOf(
+  chunks: readonly (string | Buffer)[],
+  options: Partial<BatchesOptions> = {},
+): Promise<Bodies> {
+  const batches = new Batches({
+    ...{ name: "events.ndjson", key: "phc_test", format: undefined, done: undefined },
+    formatOptions: { groupType: "company" },
+    limits: { bytesMax: 100_000, linesMax: 1_000 },
+    lineBytesMax: 100_000,
+    createScanner: createNativeScanner,
+    begun: () => {},
+    ...options,
+  });
+  const found: Bodies = { bodies: [], lines: [], notes: [], done: [] };
+  for await (const batch of batches.of(buffers(chunks))) {
+    if (batch.lines.length > 0) {
+      found.bodies.push(batch.body.toString("utf8"));
+      found.lines.push(batch.lines);
+    }
+    found.notes.push(...batch.notes);
+    found.done.push({ lines: batch.lastLine, fingerprint: batch.fingerprint });
+    batch.release();
+  }
+  return found;
+}
+
+async function* buffers(chunks: readonly (string | Buffer)[]): AsyncGenerator<Buffer, void, void> {
+  for (const chunk of chunks) yield Buffer.from(chunk);
+}

@@ -1,0 +1,39 @@
+// `project usage` of a project that is not there ends as other commands on it do. One that has sent
+// nothing is no failure, nor is one that left the registry and not its counts.
+
+import { expect, test } from "vitest";
+import { openUsageBucket, usageKey, usageValue } from "../../src/gateway/projects/usage/usage.ts";
+import { newPlace, registryRig } from "../gateway/projects/registry-kit.ts";
+import { ended, penstock } from "../kit/processes.ts";
+
+const rig = registryRig();
+
+test("a project that is not there, one that is silent, and one that is gone", async () => {
+  const place = newPlace();
+  const project = async (...args: string[]) => {
+    const at = ["--nats-url", rig.server.url, "--subject-prefix", place.prefix];
+    const child = penstock("project", ...args, ...at);
+    const status = await ended(child);
+    return { status, out: child.said.out, err: child.said.err };
+  };
+  const absent = { status: 1, out: "", err: "penstock: there is no project nope\n" };
+  expect(await project("usage", "nope"), "without a registry").toEqual(absent);
+  expect(await project("add", "shop")).toMatchObject({ status: 0 });
+  expect(await project("limit", "nope", "--none")).toEqual(absent);
+  expect(await project("usage", "nope")).toEqual(absent);
+  expect(await project("usage", "nope", "--json")).toEqual(absent);
+  expect(await project("usage", "shop", "--json")).toEqual({ status: 0, out: "[]\n", err: "" });
+
+  const bucket = await openUsageBucket(rig.connection, { ...place, log: { warn: () => {} } });
+  const counts = { rateLimitedRequests: 0, rateLimitedEvents: 0, rateLimitedBytes: 0 };
+  const record = {
+    ...{ accepted: 7, storedBytes: 70, unknown: 0, dropped: 0, ...counts },
+    ...{ sinceMs: 0, atMs: 0, lately: { seconds: 10, accepted: 7, rateLimited: 0 } },
+  };
+  await bucket.put(usageKey("gone", "process"), usageValue(record));
+  const { status, out } = await project("usage", "gone", "--json");
+  expect([status, JSON.parse(out)]).toEqual([
+    0,
+    [expect.objectContaining({ project: "gone", accepted: 7 })],
+  ]);
+});

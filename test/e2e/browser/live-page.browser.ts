@@ -1,0 +1,358 @@
+// The live page in a real Chromium. Each visit also fails on any message on the browser's console,
+// such as a violation of the page's policy. Writes screenshots to .cache/live-page.
+
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { startBrowser } from "../../kit/browser.ts";
+import { startTestGateway, type TestGateway, type TestProject } from "../../kit/gateway.ts";
+import { type Look, names, narrow, shot, tablet, visitPage } from "./live-page-kit.ts";
+
+let browser: Browser;
+let gateway: TestGateway;
+let alpha: TestProject;
+let beta: TestProject;
+
+beforeAll(async () => {
+  browser = await startBrowser();
+  gateway = await startTestGateway();
+  alpha = await gateway.project();
+  beta = await gateway.project();
+});
+afterAll(async () => {
+  await browser?.close();
+  await gateway?.stop();
+});
+
+/** On the gateway that all share, where none is named. */
+function visit(look: Partial<Look> = {}): Promise<Page> {
+  return visitPage(browser, { address: gateway.adminUrl, ...look });
+}
+
+async function send(project: TestProject, ...events: string[]): Promise<void> {
+  const batch = events.map((event) => ({
+    event,
+    distinct_id: "user-1",
+    properties: { plan: "pro", html: event },
+  }));
+  expect((await gateway.post("/batch/", { api_key: project.key, batch })).status).toBe(200);
+}
+
+test("before anything has arrived: how to send something, then that", async () => {
+  const page = await visit();
+  await expect.poll(() => page.locator("#empty-title").textContent()).toContain("No events yet.");
+  expect(await page.locator("#curl").textContent()).toContain(
+    `http://127.0.0.1:${gateway.port}/capture/`,
+  );
+  await shot(page, "empty");
+  await shot(await visit({ colorScheme: "dark" }), "empty-dark");
+  await send(alpha, "hello");
+  await expect.poll(() => names(page)).toEqual(["hello"]);
+  expect(await page.locator("#empty").isVisible()).toBe(false);
+  await expect.poll(() => page.locator("#stored-total").textContent()).toBe("1 in all");
+  await expect
+    .poll(() => page.locator("#outcomes tbody td").allTextContents())
+    .toEqual(["stored", "1", expect.any(String)]);
+  await expect.poll(() => page.locator("#nats").textContent()).toContain("connected to");
+});
+
+test("one project's, by the keyboard", async () => {
+  const page = await visit();
+  await page.locator("#project").focus();
+  await page.keyboard.type(beta.id);
+  await page.keyboard.press("Enter");
+  await send(alpha, "of alpha");
+  await send(beta, "of beta");
+  await expect.poll(() => names(page)).toEqual(["of beta"]);
+  expect(new URL(page.url()).search).toBe(`?project=${beta.id}`);
+  const second = await visit({ query: `?project=${beta.id}` });
+  await expect.poll(() => names(second)).toEqual(["of beta"]);
+});
+
+test("what was there stands by when it was received, whichever stream it is in", async () => {
+  const project = await gateway.project();
+  const sendTo = async (event: string, historical_migration: boolean) => {
+    const batch = [{ event, distinct_id: "user-1" }];
+    expect(
+      (await gateway.post("/batch/", { api_key: project.key, historical_migration, batch })).status,
+    ).toBe(200);
+  };
+  const received = ["old one", "live one", "old two", "live two"];
+  for (const event of received) await sendTo(event, event.startsWith("old"));
+  const page = await visit();
+  const own = async () =>
+    (await names(page))
+      .map((name) => name.replace("historical", ""))
+      .filter((name) => received.includes(name));
+  await expect.poll(own).toEqual(received.toReversed());
+});
+
+test("a project that is not there is told, and that rates are of all", async () => {
+  const page = await visit({ query: "?project=nosuch" });
+  await expect
+    .poll(() => page.locator("#empty-title").textContent())
+    .toContain("No project nosuch exists yet");
+  expect(await page.locator("#of-all").isVisible()).toBe(true);
+  await page.locator("#project").fill("");
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.locator("#of-all").isVisible()).toBe(false);
+});
+
+test("paused, nothing moves; an opened one shows its record", async () => {
+  const page = await visit();
+  await send(alpha, "first");
+  await expect.poll(async () => (await names(page))[0]).toBe("first");
+  await page.locator("#events summary").first().focus();
+  await page.keyboard.press("Enter");
+  await expect
+    .poll(() => page.locator("#events pre").first().textContent())
+    .toContain('"plan": "pro"');
+  expect(await page.locator("#pause").getAttribute("aria-pressed")).toBe("true");
+  await send(alpha, "while paused");
+  await expect.poll(() => page.locator("#pause").textContent()).toBe("Resume (1 new)");
+  expect(await names(page)).not.toContain("while paused");
+  await page.locator("#pause").click();
+  await expect.poll(async () => (await names(page))[0]).toBe("while paused");
+});
+
+test("a hostile event is text", async () => {
+  const page = await visit();
+  const hostile = `<img src=x onerror="alert(1)"></script><script>alert(2)</script>`;
+  await send(alpha, hostile);
+  await expect.poll(() => names(page)).toContain(hostile);
+  await page.locator("#events summary").first().click();
+  await expect.poll(() => page.locator("#events pre").first().textContent()).toContain("onerror");
+  expect(await page.locator("#events img, #events script").count()).toBe(0);
+});
+
+test("an event that would turn the order of letters around turns nothing: it is shown as JSON escapes", async () => {
+  const page = await visit();
+  await send(alpha, "paid \u202e001\u2066 \u061c");
+  await expect.poll(() => names(page)).toContain("paid \\u202e001\\u2066 \\u061c");
+  await page.locator("#events summary").first().click();
+  await expect
+    .poll(() => page.locator("#events pre").first().textContent())
+    .toContain('"event": "paid \\u202e001\\u2066 \\u061c",\n');
+});
+
+test("what the gateway refuses is said in its words", async () => {
+  const page = await visit({ expected: /status of 400/ });
+  await page.goto(`${gateway.adminUrl}/?project=a.b`);
+  await expect
+    .poll(() => page.locator("#status").textContent())
+    .toBe('Not a valid project id: "a.b"');
+  await page.locator("#project").fill("");
+  await page.locator("#project").press("Enter");
+  await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
+});
+
+test("requests that are refused count as not stored, and a path that is not there is named", async () => {
+  const page = await visit();
+  await expect.poll(() => page.locator("#lost-total").textContent()).toMatch(/requests? refused/);
+  const before = Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10);
+  await fetch(`http://127.0.0.1:${gateway.port}/captur`, { method: "POST", body: "{}" });
+  await expect
+    .poll(async () => Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10))
+    .toBe(before + 1);
+  await expect
+    .poll(() => page.locator("#client-warnings li").first().textContent())
+    .toContain("There is nothing at /captur");
+});
+
+test("the rows are one tab stop, and arrows go through them", async () => {
+  const page = await visit();
+  for (const name of ["row 1", "row 2", "row 3"]) await send(alpha, name);
+  await expect
+    .poll(async () => (await names(page)).slice(0, 3))
+    .toEqual(["row 3", "row 2", "row 1"]);
+  expect(await page.locator('#events summary[tabindex="0"]').count()).toBe(1);
+  await page.locator("#events summary").first().focus();
+  const focused = () => page.locator("#events summary:focus .name").textContent();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  expect(await focused()).toBe("row 1");
+  await page.keyboard.press("Home");
+  expect(await focused()).toBe("row 3");
+  await page.keyboard.press("Tab");
+  expect(await page.locator("#events :focus").count()).toBe(0);
+});
+
+test("who opens the page has missed nothing of what was stored before", async () => {
+  const batch = Array.from({ length: 90 }, (_, number) => ({
+    event: `old ${number}`,
+    distinct_id: "u",
+  }));
+  const response = await gateway.post("/batch/", { api_key: beta.key, batch });
+  expect(response.status).toBe(200);
+  const page = await visit({ query: `?project=${beta.id}` });
+  await expect.poll(async () => (await names(page)).length).toBeGreaterThan(0);
+  await send(beta, "new");
+  await expect.poll(async () => (await names(page))[0]).toBe("new");
+  expect(await page.locator("#skipped").isVisible()).toBe(false);
+});
+
+test("after a lost connection no event is there twice", async () => {
+  const sockets = new Set<Socket>();
+  const between = createServer((socket) => {
+    const onward = connect(Number(new URL(gateway.adminUrl).port), "127.0.0.1");
+    for (const each of [socket, onward])
+      sockets.add(each.on("error", () => {}).on("close", () => sockets.delete(each)));
+    socket.pipe(onward).pipe(socket);
+  });
+  await new Promise<void>((resolve) => between.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void between.close());
+  const { port } = between.address() as AddressInfo;
+  const page = await visit({ address: `http://127.0.0.1:${port}`, expected: /ERR_/ });
+  await send(alpha, "before it was lost");
+  await expect.poll(async () => (await names(page))[0]).toBe("before it was lost");
+  const shown = await names(page);
+  for (const socket of sockets) socket.destroy();
+  await expect
+    .poll(() => page.locator("#status").textContent())
+    .toBe("No connection to the gateway");
+  expect(await page.locator("#stored-rate").textContent()).toBe("–");
+  expect(await page.locator("#about").textContent()).toMatch(/^last contact at \d\d:\d\d:\d\d$/);
+  await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
+  await send(alpha, "after it was lost");
+  await expect.poll(async () => (await names(page))[0]).toBe("after it was lost");
+  expect(await names(page)).toEqual(["after it was lost", ...shown]);
+});
+
+test("wide and narrow, light and dark: nothing is cut off", async () => {
+  const looks = [
+    ["light", await visit()],
+    ["dark", await visit({ colorScheme: "dark" })],
+    ["narrow", await visit({ viewport: narrow })],
+    ["tablet", await visit({ viewport: tablet })],
+    ["desktop", await visit({ viewport: { width: 1_440, height: 900 } })],
+    ["narrow-dark", await visit({ viewport: narrow, colorScheme: "dark" })],
+  ] as const;
+  let drawn = await looks[0][1].locator("#stored-total").textContent();
+  for (let round = 0; round < 8; round++) {
+    await send(
+      round % 3 === 0 ? beta : alpha,
+      "signed up",
+      "$pageview",
+      "checkout started",
+      "$identify",
+    );
+    await gateway.post("/capture/", { api_key: "phc_wrong", event: "e" });
+    await gateway.post("/batch/", {
+      api_key: alpha.key,
+      batch: [{ event: "survey sent", distinct_id: "u" }, {}, { event: "x", distinct_id: "u" }],
+    });
+    // A line in the page's tiles is drawn of a look a second.
+    await expect.poll(() => looks[0][1].locator("#stored-total").textContent()).not.toBe(drawn);
+    drawn = await looks[0][1].locator("#stored-total").textContent();
+  }
+  for (const [name, page] of looks) {
+    await expect.poll(() => page.locator("#client-warnings li").count()).toBeGreaterThan(2);
+    await expect
+      .poll(() => page.locator("#stored-line .stroke").getAttribute("d"))
+      .toMatch(/^M.*L/);
+    await shot(page, name);
+    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name).toBe(
+      true,
+    );
+  }
+  const [light, dark] = await Promise.all(
+    looks
+      .slice(0, 2)
+      .map(([, page]) => page.evaluate("getComputedStyle(document.body).backgroundColor")),
+  );
+  expect([light, dark]).toEqual(["rgb(243, 245, 248)", "rgb(13, 17, 23)"]);
+});
+
+test("a long list of events scrolls, and a short one leaves no empty box", async () => {
+  const page = await visit({ viewport: { width: 1_440, height: 900 } });
+  await send(alpha, ...Array.from({ length: 50 }, (_, number) => `one of many ${number}`));
+  await expect.poll(async () => (await names(page)).length).toBeGreaterThanOrEqual(50);
+  await shot(page, "many");
+  const scrolls = "(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight)";
+  expect(await page.evaluate(`${scrolls}(document.getElementById("events"))`)).toBe(true);
+  const short = await visit({ viewport: { width: 1_440, height: 900 }, query: "?event=alone" });
+  await send(alpha, "alone");
+  await expect.poll(() => names(short)).toEqual(["alone"]);
+  await shot(short, "one");
+  const bottomOf = async (selector: string): Promise<number> => {
+    const box = await short.locator(selector).boundingBox();
+    return (box?.y ?? 0) + (box?.height ?? 0);
+  };
+  expect((await bottomOf(".events")) - (await bottomOf("#events"))).toBeLessThan(20);
+});
+
+test("a new viewer sees the last minute", async () => {
+  // The gateway samples its counts every five seconds.
+  await expect
+    .poll(
+      async () => {
+        const page = await visit();
+        const drawn = await page.locator("#stored-line .stroke").getAttribute("d");
+        return drawn?.split("L").length ?? 0;
+      },
+      { timeout: 60_000 },
+    )
+    .toBeGreaterThan(5);
+});
+
+test("events are filtered by name and distinct id, and projects are suggested", async () => {
+  const page = await visit();
+  await expect
+    .poll(() =>
+      page.evaluate("[...document.querySelectorAll('#projects option')].map((o) => o.value)"),
+    )
+    .toEqual(expect.arrayContaining([alpha.id, beta.id]));
+  await page.locator("#event").fill("wanted");
+  await page.locator("#event").press("Enter");
+  await send(alpha, "unwanted", "wanted");
+  await expect.poll(() => names(page)).toEqual(["wanted"]);
+  expect(new URL(page.url()).search).toBe("?event=wanted");
+  await page.locator("#event").fill("");
+  await page.locator("#distinct-id").fill("only me");
+  await page.locator("#distinct-id").press("Enter");
+  await send(beta, "of user-1");
+  await gateway.post("/capture/", { api_key: beta.key, event: "mine", distinct_id: "only me" });
+  await expect.poll(() => names(page)).toEqual(["mine"]);
+  expect(new URL(page.url()).search).toBe("?distinct_id=only+me");
+});
+
+test("problems come first on a narrow page and link to their explanation", async () => {
+  const page = await visit({ viewport: narrow });
+  await gateway.post("/capture/", { api_key: "phc_wrong", event: "e", distinct_id: "u" });
+  const link = page.locator("#client-warnings a").first();
+  await expect.poll(() => link.getAttribute("href")).toMatch(/\/docs\/errors#\w+$/);
+  const href = (await link.getAttribute("href")) ?? "";
+  const explained = await (await fetch(href)).text();
+  expect(explained).toContain(`id="${new URL(href).hash.slice(1)}"`);
+  const top = async (selector: string) => (await page.locator(selector).boundingBox())?.y ?? 0;
+  expect(await top("#problems")).toBeLessThan(await top(".events"));
+});
+
+test("a request that comes again is said to be in the stream already", async () => {
+  const page = await visit();
+  // So much history, with uuids, has frames of its own that are known again.
+  const event = { uuid: "018f0000-0000-7000-8000-000000000001", event: "again", distinct_id: "u" };
+  const batch = [{ ...event, properties: { a: "a".repeat(600_000) } }];
+  const body = { api_key: alpha.key, historical_migration: true, batch };
+  for (const _ of ["first", "again"])
+    expect((await gateway.post("/batch/", body)).status).toBe(200);
+  await expect
+    .poll(() => page.locator("#outcomes tbody td").allTextContents())
+    .toContain("duplicate: in the stream already");
+});
+
+test("a store that goes is said in words", async () => {
+  const page = await visit();
+  await gateway.nats.kill();
+  await expect
+    .poll(() => page.locator("#status").textContent(), { timeout: 30_000 })
+    .toBe("Not ready");
+  expect(await page.locator("#trouble").isVisible()).toBe(true);
+  await page.locator("#clear").click();
+  expect(await page.locator("#empty-title").textContent()).toContain("Events cannot be stored now");
+  await shot(page, "not-ready");
+  await gateway.nats.restart();
+  await expect.poll(() => page.locator("#status").textContent(), { timeout: 30_000 }).toBe("Ready");
+  await send(alpha, "after the restart");
+  await expect.poll(() => names(page), { timeout: 30_000 }).toContain("after the restart");
+});

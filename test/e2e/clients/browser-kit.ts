@@ -1,0 +1,191 @@
+// A real Chromium, and a site of an origin of its own whose pages have a client in them. What a
+// page's client captured is kept in the site's localStorage, which outlives leaving the page.
+// Whatever the browser complains of, on its console or its network, fails the test.
+
+import { createReadStream } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import path from "node:path";
+import type { Browser, BrowserContext, Page, Request } from "playwright-core";
+import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
+import { startBrowser } from "../../kit/browser.ts";
+import { startTestGateway, type TestGateway } from "../../kit/gateway.ts";
+import type { Captured } from "./stored-kit.ts";
+
+const modules = path.resolve(import.meta.dirname, "../../../node_modules");
+
+/** How long a page may take to hear of its configuration, on a machine that has much else to do. */
+export const readyMsMax = 10_000;
+
+/** None, or the one; for `test.each`. */
+export function chromiums(): string[] {
+  const named = process.env["PENSTOCK_TEST_CHROMIUM"] ?? "";
+  if (named === "") {
+    process.stderr.write(
+      "NOT RUN: what clients do in a browser: no Chromium on PATH, none in PENSTOCK_TEST_CHROMIUM\n",
+    );
+  }
+  return named === "" ? [] : [named];
+}
+
+/**
+ * What the tests of a file run with: started before the first of them, and stopped behind the last.
+ */
+interface Stage {
+  readonly gateway: TestGateway;
+  readonly site: Site;
+  /** Undefined where there is none. */
+  readonly browser: Browser | undefined;
+}
+
+/** `env`: settings of the gateway, asked for when it starts. */
+export function startStage(env: () => Record<string, string> = () => ({})): Stage {
+  let gateway: TestGateway | undefined;
+  let site: Site | undefined;
+  let browser: Browser | undefined;
+  beforeAll(async () => {
+    if (chromiums().length > 0) browser = await startBrowser();
+    gateway = await startTestGateway({ env: env() });
+    site = await startSite();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await site?.close();
+    await gateway?.stop();
+  });
+  return {
+    get gateway() {
+      return gateway!;
+    },
+    get site() {
+      return site!;
+    },
+    get browser() {
+      return browser;
+    },
+  };
+}
+
+export interface Site {
+  readonly origin: string;
+  /** What is in the body of the page at this path. */
+  readonly pages: Map<string, string>;
+  close(): Promise<void>;
+}
+
+/** Serves pages, and under /modules/ the files of node_modules. */
+async function startSite(): Promise<Site> {
+  const pages = new Map<string, string>();
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? "/", "http://site");
+    const body = pages.get(pathname);
+    if (body !== undefined) {
+      response.setHeader("Content-Type", "text/html; charset=utf-8");
+      response.end(documentOf(body));
+      return;
+    }
+    const file = path.join(modules, path.posix.normalize(pathname).replace(/^\/modules\//, ""));
+    response.setHeader("Content-Type", "text/javascript; charset=utf-8");
+    createReadStream(file)
+      .on("error", () => response.writeHead(404).end())
+      .pipe(response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    pages,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+// An icon of its own, so that the browser does not ask the site for one.
+function documentOf(body: string): string {
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Shop</title><link rel="icon" href="data:,"></head>
+<body><h1>Shop</h1><button id="buy" class="primary" data-plan="pro">Buy now</button>
+<script>
+window.note = (event) => {
+  const noted = JSON.parse(localStorage.getItem("noted") ?? "[]");
+  localStorage.setItem("noted", JSON.stringify([...noted, event]));
+};
+</script>
+${body}
+</body></html>`;
+}
+
+export interface Heard {
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  readonly status: number;
+}
+
+export interface Visit {
+  readonly page: Page;
+  /** All answers the browser got, other than the site's own. */
+  readonly heard: Heard[];
+  /** What the page's clients have captured so far, on whichever page of the site. */
+  captured(): Promise<Captured[]>;
+}
+
+interface VisitOptions {
+  /** What the browser is right to complain of. */
+  readonly expected?: RegExp;
+  readonly context?: BrowserContext;
+}
+
+/**
+ * Chromium breaks off what it loads when an interface of the machine comes or goes, as when a fault
+ * scenario beside this test lays a cable between network namespaces. A page is loaded again then.
+ */
+const networkChanged = /ERR_NETWORK_CHANGED/;
+const isOfNetwork = (complaint: string): boolean => networkChanged.test(complaint);
+const loadsMax = 5;
+
+/** Opens a page of the site in a profile of its own, unless it is given one. */
+export async function visit(
+  browser: Browser,
+  url: string,
+  options: VisitOptions = {},
+): Promise<Visit> {
+  const context = options.context ?? (await browser.newContext());
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  const heard: Heard[] = [];
+  context.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
+  context.on("weberror", (error) => complaints.push(String(error.error())));
+  // One that was answered, but whose client did not read the answer's body, is called failed too.
+  const answered = new Set<Request>();
+  context.on("requestfailed", (request) => {
+    if (!answered.has(request))
+      complaints.push(`${request.url()}: ${request.failure()?.errorText}`);
+  });
+  context.on("response", (response) => {
+    answered.add(response.request());
+    const { origin, pathname } = new URL(response.url());
+    if (origin === new URL(url).origin) return;
+    const method = response.request().method();
+    heard.push({ method, path: pathname, status: response.status() });
+    if (response.status() >= 400) complaints.push(`${method} ${pathname}: ${response.status()}`);
+  });
+  onTestFinished(async () => {
+    await context.close();
+    const isExpected = (complaint: string): boolean =>
+      networkChanged.test(complaint) || options.expected?.test(complaint) === true;
+    expect(complaints.filter((complaint) => !isExpected(complaint))).toEqual([]);
+  });
+  await page.goto(url);
+  for (let tries = 1; tries < loadsMax && complaints.some(isOfNetwork); tries++) {
+    complaints.length = 0;
+    heard.length = 0;
+    await page.goto(url);
+  }
+  return {
+    page,
+    heard,
+    captured: async () =>
+      JSON.parse(await page.evaluate('localStorage.getItem("noted") ?? "[]"')) as Captured[],
+  };
+}

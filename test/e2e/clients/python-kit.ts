@@ -1,0 +1,68 @@
+// PostHog's Python client as a process: where a Python with it can be had, and what it says.
+
+import { execFile } from "node:child_process";
+import path from "node:path";
+import type { TestGateway, TestProject } from "../../kit/gateway.ts";
+import { testProgram } from "../../kit/test-program.ts";
+
+const root = path.resolve(import.meta.dirname, "../../..");
+const runMsMax = 60_000;
+
+interface Found {
+  readonly version: string;
+  readonly exporterVersion: string;
+  readonly python?: string;
+  readonly why?: string;
+}
+
+/** Set up if need be; says on standard error when it cannot be. */
+export async function findPythonClient(): Promise<Found> {
+  const found = JSON.parse(await testProgram("python-client")) as Found;
+  if (found.python === undefined)
+    process.stderr.write(`NOT RUN: PostHog's Python client: ${found.why}\n`);
+  return found;
+}
+
+interface PythonRun {
+  readonly uuids: string[];
+  readonly errors: string[];
+  /** Standard error: the client logs there. */
+  readonly log: string;
+}
+
+/**
+ * Runs the scenario of posthog_client.py to its end. `options` are the client's: flags, or
+ * name=value.
+ */
+export function runPython(
+  python: string,
+  { gateway, project }: { gateway: TestGateway; project: TestProject },
+  [scenario, ...options]: readonly [string, ...string[]],
+): Promise<PythonRun> {
+  const args = [
+    path.join(root, "test/e2e/clients/posthog_client.py"),
+    gateway.url,
+    project.key,
+    scenario,
+    ...options,
+  ];
+  return new Promise((resolve, reject) => {
+    execFile(
+      python,
+      args,
+      { timeout: runMsMax, killSignal: "SIGKILL" },
+      (error, stdout, stderr) => {
+        if (error !== null) return reject(error);
+        const said = stdout
+          .split("\n")
+          .filter((line) => line !== "")
+          .map((line) => JSON.parse(line) as { uuid?: string; error?: string });
+        resolve({
+          uuids: said.flatMap(({ uuid }) => uuid ?? []),
+          errors: said.flatMap(({ error: told }) => told ?? []),
+          log: stderr,
+        });
+      },
+    );
+  });
+}

@@ -1,0 +1,99 @@
+// Bytes that a disk changes by itself, in a store with one copy: nats-server knows the event by its
+// checksum and never hands out a wrong one. What else is gone with it depends on how the server had
+// ended. It says nothing of it, so replicas and a look at the number of messages are all there is.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { startTestGateway } from "../../kit/gateway.ts";
+import { startNatsServer, type TestNatsServer } from "../../kit/nats-server.ts";
+import { blocksOf } from "./durability-kit.ts";
+
+const events = 14;
+const padding = "x".repeat(700_000);
+const streamBytesMax = String(16 * 1_048_576);
+
+/**
+ * A server with one event a message in several blocks of 4 MB, the store damaged in the second
+ * event, and started again.
+ */
+async function damaged(
+  end: "stop" | "kill",
+): Promise<{ read(): Promise<number[]>; firstOfNextBlock: number }> {
+  const server = await startNatsServer();
+  onTestFinished(() => server.remove());
+  const gateway = await startTestGateway({
+    server,
+    env: { PENSTOCK_STREAM_BYTES_MAX: streamBytesMax },
+  });
+  const { id, key } = await gateway.project();
+  for (let number = 0; number < events; number++) {
+    const event = {
+      event: "e",
+      distinct_id: "d",
+      properties: { mark: `event-${number}-`, number, padding },
+    };
+    const answer = await gateway.post("/capture/", { api_key: key, ...event });
+    expect(answer.status).toBe(200);
+  }
+  await gateway.close();
+  await server[end]();
+  const [first, second] = blocksOf(server.storeDir);
+  damage(first ?? "", "event-1-");
+  await server.restart();
+  return { read: () => numbersIn(server, id), firstOfNextBlock: firstNumberIn(second ?? "") };
+}
+
+function damage(file: string, text: string): void {
+  const bytes = readFileSync(file);
+  const at = bytes.indexOf(text);
+  expect(at).toBeGreaterThan(0);
+  bytes[at] = bytes[at]! ^ 0x20;
+  writeFileSync(file, bytes);
+}
+
+function firstNumberIn(file: string): number {
+  return Number(/event-(\d+)-/.exec(readFileSync(file, "latin1"))?.[1]);
+}
+
+/** What a reader gets, by sequence number: a message that cannot be read is passed over. */
+async function numbersIn(server: TestNatsServer, project: string): Promise<number[]> {
+  const connection = await connect({ servers: server.url });
+  try {
+    const manager = await jetstreamManager(connection);
+    const stream = await manager.streams.find(`penstock.live.0.${project}`);
+    const numbers: number[] = [];
+    for (let seq = 1; seq <= events; seq++) {
+      const message = await manager.streams.getMessage(stream, { seq }).catch(() => null);
+      if (message === null) continue;
+      const { properties } = JSON.parse(message.string()) as {
+        properties: { mark: string; number: number };
+      };
+      expect(properties.mark).toBe(`event-${properties.number}-`);
+      numbers.push(properties.number);
+    }
+    return numbers;
+  } finally {
+    await connection.close();
+  }
+}
+
+const all = Array.from({ length: events }, (_, number) => number);
+
+describe("a damaged block costs what the README says", () => {
+  test("after an orderly end: that message, and no other", async () => {
+    const { read } = await damaged("stop");
+    expect(await read()).toEqual(all.filter((number) => number !== 1));
+  });
+
+  test("after a kill or a power cut: no more than that message and those behind it in its block", async () => {
+    const { read, firstOfNextBlock } = await damaged("kill");
+    expect(firstOfNextBlock).toBeGreaterThan(2);
+    const left = await read();
+    expect(left).not.toContain(1);
+    expect(left).toEqual(
+      expect.arrayContaining(all.filter((number) => number < 1 || number >= firstOfNextBlock)),
+    );
+  });
+});

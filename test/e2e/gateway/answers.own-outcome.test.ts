@@ -1,0 +1,69 @@
+// Group commit under concurrency: many requests share a frame and its PubAck, and each is answered
+// for itself.
+
+import { expect, test } from "vitest";
+import { gatewayForFile } from "../../kit/for-file.ts";
+
+const gateway = await gatewayForFile();
+
+test("every request gets its own outcome: 2,000 requests at once, good, mixed and bad, from three projects", async () => {
+  const projects = [await gateway.project(), await gateway.project(), await gateway.project()];
+  const expected = new Map(projects.map((project) => [project.id, [] as string[]]));
+  const answers = await Promise.all(
+    Array.from({ length: 2_000 }, async (_, index) => {
+      const project = projects[index % 3]!;
+      const stored = expected.get(project.id)!;
+      const event = (name: string) => ({
+        event: name,
+        distinct_id: `u${index}`,
+        properties: { index },
+      });
+      switch (index % 5) {
+        case 0: {
+          const names = [`b${index}-0`, `b${index}-1`, `b${index}-2`];
+          stored.push(...names);
+          const batch = [...names.map(event), event(""), { ...event("bad"), properties: 1 }];
+          const { status, json } = await gateway.post("/batch/", { api_key: project.key, batch });
+          return (
+            status === 200 &&
+            json["accepted"] === 3 &&
+            json["dropped"] === 2 &&
+            json["errors_total"] === 1
+          );
+        }
+        case 1: {
+          const { status, json } = await gateway.post("/capture/", {
+            api_key: project.key,
+            ...event("bad"),
+            properties: 1,
+          });
+          return status === 400 && json["code"] === "invalid_properties";
+        }
+        case 2: {
+          const { status, json } = await gateway.post("/capture/", {
+            api_key: `${project.key}?`,
+            ...event("e"),
+          });
+          return status === 401 && json["code"] === "unknown_api_key";
+        }
+        default: {
+          stored.push(`s${index}`);
+          const { status, json } = await gateway.post("/capture/", {
+            api_key: project.key,
+            ...event(`s${index}`),
+          });
+          return status === 200 && json["accepted"] === 1;
+        }
+      }
+    }),
+  );
+  expect(answers.filter((good) => !good)).toHaveLength(0);
+  for (const project of projects) {
+    const frames = await gateway.frames(project);
+    const names = frames.flatMap((frame) => frame.events.map((event) => event["event"] as string));
+    expect(names.sort()).toEqual(expected.get(project.id)!.sort());
+    // Shared frames, not one a request.
+    expect(frames.length).toBeLessThan(expected.get(project.id)!.length / 2);
+    expect(new Set(frames.map((frame) => frame.headers["Nats-Msg-Id"])).size).toBe(frames.length);
+  }
+});

@@ -1,0 +1,163 @@
+// Without a store nothing is accepted: the answer is 503 with Retry-After, and the gateway recovers
+// by itself.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, describe, expect, test } from "vitest";
+import {
+  type Answer,
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+  until,
+} from "../../kit/gateway.ts";
+
+let gateway: TestGateway;
+
+afterEach(async () => {
+  await gateway.stop();
+});
+
+function capture(project: TestProject, name: string, text = ""): Promise<Answer> {
+  const properties = { text };
+  return gateway.post("/capture/", {
+    api_key: project.key,
+    event: name,
+    distinct_id: "u",
+    properties,
+  });
+}
+
+function expectRetryable(answer: Answer): void {
+  expect(answer.status).toBe(503);
+  const retryAfter = Number(answer.headers.get("retry-after"));
+  expect(retryAfter).toBeGreaterThanOrEqual(1);
+  expect(retryAfter).toBeLessThanOrEqual(5);
+}
+
+async function readiness(): Promise<number> {
+  const response = await fetch(`${gateway.adminUrl}/readyz`);
+  await response.text();
+  return response.status;
+}
+
+async function names(project: TestProject): Promise<unknown[]> {
+  return (await gateway.events(project)).map((event) => event["event"]);
+}
+
+describe("a lost store is 503", () => {
+  test("a request in flight when nats-server dies is stored after its restart, a later one too if it is small; a large one is refused at once", async () => {
+    gateway = await startTestGateway();
+    const project = await gateway.project();
+    expect(await readiness()).toBe(200);
+    gateway.nats.freeze();
+    const waiting = capture(project, "waited");
+    await until(async () => /penstock_frames_unacked 1$/m.test(await gateway.metrics()));
+    await gateway.nats.kill();
+    await until(async () => (await readiness()) === 503);
+    const later = capture(project, "later");
+    const refused = await capture(project, "refused", "x".repeat(300_000));
+    expectRetryable(refused);
+    expect(refused.json["code"]).toBe("unavailable");
+    await gateway.nats.restart();
+    expect(await waiting).toMatchObject({ status: 200, json: { accepted: 1 } });
+    expect(await later).toMatchObject({ status: 200, json: { accepted: 1 } });
+    await until(async () => (await readiness()) === 200);
+    expect(await capture(project, "after")).toMatchObject({ status: 200 });
+    expect(await names(project)).toEqual(["waited", "later", "after"]);
+  });
+
+  test("a stop of five seconds costs no small request its 200", async () => {
+    gateway = await startTestGateway();
+    const project = await gateway.project();
+    gateway.nats.freeze();
+    const thawed = delay(5_000).then(() => gateway.nats.thaw());
+    const answers: Promise<Answer>[] = [];
+    for (let number = 0; number < 50; number++) {
+      answers.push(capture(project, `e${number}`));
+      await delay(90);
+    }
+    await thawed;
+    for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
+    expect((await names(project)).sort()).toEqual(answers.map((_, index) => `e${index}`).sort());
+  });
+
+  test("requests that wait for the store are bounded in memory: beyond that they are refused at once", async () => {
+    gateway = await startTestGateway({
+      env: {
+        PENSTOCK_INFLIGHT_BYTES_MAX: "1048576",
+        PENSTOCK_BODY_BYTES_MAX: "524288",
+        PENSTOCK_INFLATED_BYTES_MAX: "524288",
+      },
+    });
+    const project = await gateway.project();
+    await gateway.nats.kill();
+    await until(async () => (await readiness()) === 503);
+    const answers = Array.from({ length: 20 }, (_, index) =>
+      capture(project, `e${index}`, "x".repeat(100_000)),
+    );
+    const first = await Promise.race(answers);
+    expectRetryable(first);
+    expect(first.json["code"]).toBe("overloaded");
+    await gateway.nats.restart();
+    const stored = (await Promise.all(answers)).filter(({ status }) => status === 200).length;
+    expect(stored).toBeGreaterThan(5);
+    expect(stored).toBeLessThan(12);
+    expect(await names(project)).toHaveLength(stored);
+  });
+
+  test("Retry-After is short at first, grows with the outage, and is short again at the next one", async () => {
+    gateway = await startTestGateway({
+      env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" },
+    });
+    const project = await gateway.project();
+    const retryAfter = async () => {
+      const answer = await capture(project, "refused");
+      expect(answer.json["code"]).toMatch(/^(unavailable|timeout)$/);
+      return Number(answer.headers.get("retry-after"));
+    };
+    for (let outage = 0; outage < 2; outage++) {
+      await gateway.nats.kill();
+      expect(await retryAfter()).toBeLessThanOrEqual(2);
+      await until(async () => (await retryAfter()) >= 4);
+      await gateway.nats.restart();
+      await until(async () => (await capture(project, "stored")).status === 200);
+    }
+  });
+
+  test("a store that does not acknowledge in time is answered with timeout, and what it may store late it stores at most once", async () => {
+    gateway = await startTestGateway({
+      env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
+    });
+    const project = await gateway.project();
+    gateway.nats.freeze();
+    const answer = await capture(project, "late");
+    expectRetryable(answer);
+    expect(answer.json["code"]).toBe("timeout");
+    gateway.nats.thaw();
+    await until(async () => (await capture(project, "after")).status === 200);
+    const stored = await names(project);
+    expect(stored.filter((name) => name === "late").length).toBeLessThanOrEqual(1);
+    expect(stored).toContain("after");
+  });
+
+  test("a batch in many frames is answered once, when nats-server comes back", async () => {
+    gateway = await startTestGateway();
+    const project = await gateway.project();
+    const batch = Array.from({ length: 6_000 }, (_, index) => ({
+      event: `e${index}`,
+      distinct_id: "u",
+      properties: { text: "x".repeat(300) },
+    }));
+    gateway.nats.freeze();
+    const answer = gateway.post("/batch/", {
+      api_key: project.key,
+      batch,
+      historical_migration: true,
+    });
+    await until(async () => /penstock_frames_unacked [1-9]/m.test(await gateway.metrics()));
+    await gateway.nats.restart();
+    expect(await answer).toMatchObject({ status: 200, json: { accepted: 6_000 } });
+    const events = await gateway.events(project, "historical");
+    expect(events.map((event) => event["event"])).toEqual(batch.map((event) => event.event));
+  });
+});

@@ -1,0 +1,178 @@
+// A request that was answered `timeout` may be stored. Its client sends it again, and its events are
+// stored once, also those that came without a uuid. Equal requests that were not answered so are
+// stored each.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type Answer,
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+  until,
+} from "../../kit/gateway.ts";
+
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  gateway = await startTestGateway({
+    env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "200" },
+  });
+});
+
+afterAll(async () => {
+  await gateway.stop();
+});
+
+type Event = Record<string, unknown>;
+let sentAtSecond = 0;
+
+/** As SDKs write it: each try has another `sent_at`. */
+function bodyOf({ key }: TestProject, batch: Event[]): string {
+  const second = String(sentAtSecond++ % 60).padStart(2, "0");
+  return JSON.stringify({ api_key: key, batch, sent_at: `2026-11-26T10:00:${second}.5Z` });
+}
+
+function send(project: TestProject, batch: Event[]): Promise<Answer> {
+  return gateway.post("/batch/", bodyOf(project, batch));
+}
+
+/** Sends while the store stands still. */
+async function timedOut(attempt: () => Promise<Answer>): Promise<void> {
+  gateway.nats.freeze();
+  try {
+    expect(await attempt()).toMatchObject({ status: 503, json: { code: "timeout" } });
+  } finally {
+    gateway.nats.thaw();
+  }
+}
+
+async function counts(project: TestProject): Promise<Record<string, number>> {
+  const counted: Record<string, number> = {};
+  for (const { event } of await gateway.events(project))
+    counted[String(event)] = (counted[String(event)] ?? 0) + 1;
+  return counted;
+}
+
+const time = "2026-11-26T09:59:59.123Z";
+const event = (name: string, more: Event = {}): Event => ({
+  event: name,
+  distinct_id: "u",
+  properties: { $lib: "posthog-go" },
+  ...more,
+});
+
+describe("a small request that timed out and comes again", () => {
+  test.each([
+    ["no uuid and no timestamp", {}],
+    ["no uuid", { timestamp: time }],
+    ["an empty uuid", { timestamp: time, uuid: "" }],
+    ["the zero uuid", { timestamp: time, uuid: "00000000-0000-0000-0000-000000000000" }],
+  ])("is stored once where its events have %s", async (_, more) => {
+    const project = await gateway.project();
+    const batch = ["a", "b", "c"].map((name) => event(name, more));
+    await timedOut(() => send(project, batch));
+    expect(await send(project, batch)).toMatchObject({ status: 200, json: { accepted: 3 } });
+    expect(await counts(project)).toEqual({ a: 1, b: 1, c: 1 });
+  });
+
+  test("is stored again under the same uuids where its events have some, and its other events once", async () => {
+    const project = await gateway.project();
+    const uuid = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b";
+    const batch = [event("a"), event("b", { uuid }), event("c", { timestamp: time })];
+    await timedOut(() => send(project, batch));
+    expect(await send(project, batch)).toMatchObject({ status: 200, json: { accepted: 3 } });
+    expect(await counts(project)).toEqual({ a: 1, b: 2, c: 1 });
+    const stored = (await gateway.events(project)).filter((one) => one["event"] === "b");
+    expect(stored.map((one) => one["uuid"])).toEqual([uuid, uuid]);
+  });
+
+  test("does not stop an equal event with a uuid from being stored", async () => {
+    const project = await gateway.project();
+    await timedOut(() => send(project, [event("a", { timestamp: time })]));
+    const batch = [event("a", { timestamp: time, uuid: "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5c" })];
+    expect(await send(project, batch)).toMatchObject({ status: 200 });
+    await until(async () => (await gateway.events(project)).length === 2);
+  });
+
+  test("is stored once after several tries, of which the store heard none, and one compressed", async () => {
+    const project = await gateway.project();
+    const batch = [event("a"), event("b", { timestamp: time })];
+    const compressed = () =>
+      gateway.post("/batch/", gzipSync(bodyOf(project, batch)), { "content-encoding": "gzip" });
+    gateway.nats.freeze();
+    for (const attempt of [() => send(project, batch), compressed, () => send(project, batch)])
+      expect(await attempt()).toMatchObject({ status: 503 });
+    gateway.nats.thaw();
+    expect(await compressed()).toMatchObject({ status: 200, json: { accepted: 2 } });
+    expect(await counts(project)).toEqual({ a: 1, b: 1 });
+  });
+
+  test("is stored once if it was stored before it comes again, and again if it comes a third time", async () => {
+    const project = await gateway.project();
+    const batch = [event("a"), event("b")];
+    await timedOut(() => send(project, batch));
+    await until(async () => (await gateway.events(project)).length === 2);
+    expect(await send(project, batch)).toMatchObject({ status: 200 });
+    expect(await counts(project)).toEqual({ a: 1, b: 1 });
+    expect(await send(project, batch)).toMatchObject({ status: 200 });
+    expect(await counts(project)).toEqual({ a: 2, b: 2 });
+  });
+
+  test("is stored as often as it was sent, if two clients sent it", async () => {
+    const project = await gateway.project();
+    const batch = [event("a")];
+    gateway.nats.freeze();
+    for (const { status } of await Promise.all([send(project, batch), send(project, batch)]))
+      expect(status).toBe(503);
+    gateway.nats.thaw();
+    for (let sent = 0; sent < 2; sent++)
+      expect(await send(project, batch)).toMatchObject({ status: 200 });
+    expect(await counts(project)).toEqual({ a: 2 });
+  });
+
+  test("is stored whole if it was changed, or goes to another project", async () => {
+    const project = await gateway.project();
+    const other = await gateway.project();
+    const batch = [event("a", { timestamp: time })];
+    await timedOut(() => send(project, batch));
+    for (const more of [{ timestamp: "2026-11-26T09:59:59.124Z" }, { distinct_id: "v" }])
+      expect(await send(project, [event("a", { timestamp: time, ...more })])).toMatchObject({
+        status: 200,
+      });
+    expect(await send(other, batch)).toMatchObject({ status: 200 });
+    await until(async () => (await gateway.events(project)).length === 3);
+    expect(await counts(other)).toEqual({ a: 1 });
+  });
+
+  test("takes with it neither the new events of its batch nor those of others", async () => {
+    const project = await gateway.project();
+    await timedOut(() => send(project, [event("a"), event("b")]));
+    const answers = await Promise.all([
+      send(project, [event("c"), event("a"), event("d"), event("b"), event("e")]),
+      send(project, [event("f")]),
+    ]);
+    expect(answers.map(({ json }) => json["accepted"])).toEqual([5, 1]);
+    expect(await counts(project)).toEqual({ a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 });
+  });
+});
+
+test("a large request without uuids that timed out and comes again is stored once, and again if it comes a third time", async () => {
+  const project = await gateway.project();
+  const batch = Array.from({ length: 3_000 }, (_, index) =>
+    event("large", { properties: { index, padding: "x".repeat(300) } }),
+  );
+  await timedOut(() => send(project, batch));
+  let answer = await send(project, batch);
+  for (let tries = 0; answer.status === 503 && tries < 20; tries++) {
+    await delay(50);
+    answer = await send(project, batch);
+  }
+  expect(answer).toMatchObject({ status: 200, json: { accepted: 3_000 } });
+  const indices = async () =>
+    (await gateway.events(project)).map(({ properties }) => Number(properties["index"]));
+  expect((await indices()).sort((a, b) => a - b)).toEqual(batch.map((_, index) => index));
+  expect(await send(project, batch)).toMatchObject({ status: 200 });
+  expect(await indices()).toHaveLength(6_000);
+});

@@ -1,0 +1,350 @@
+// A cluster of three nats-servers, each a process with a store of its own on loopback, for streams
+// with three replicas. A node that is restarted keeps its ports, its name and its store. On request
+// everything between them, and between them and the gateway, goes through a network that can be
+// cut. Must not decide what happens to a node: the scenario does.
+
+import { rmSync } from "node:fs";
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { freePort } from "../../src/platform/embedded/free-port.ts";
+import { managerOf } from "../../src/platform/nats/api.ts";
+import { startNatsServer, type TestNatsServer } from "../kit/nats-server.ts";
+import {
+  type ClusterNetwork,
+  here,
+  type NetworkKind,
+  type NetworkOfNodes,
+} from "./cluster-network.ts";
+import { createClusterNetwork } from "./networks.ts";
+import { makeSingle } from "./one-replica.ts";
+import type { Store } from "./scenario.ts";
+
+interface ClusterStoreOptions {
+  /** The nats-server to run. Default: what the tests run against. */
+  readonly binary?: string | undefined;
+  /** `always` (the default), or a duration. */
+  readonly syncInterval?: string | undefined;
+  /**
+   * False: does not wait until JetStream has a leader, as when all nodes come up after a power cut.
+   * Default true.
+   */
+  readonly awaitLeader?: boolean | undefined;
+  /**
+   * What nodes and gateway reach one another through, and nothing else. Default: loopback, of which
+   * nothing can be cut.
+   */
+  readonly network?: NetworkKind | undefined;
+  /**
+   * Where the nodes keep their stores, each in a folder of its own; the caller's to delete.
+   * Default: temporary folders.
+   */
+  readonly folder?: string | undefined;
+  readonly maxFileStore?: number;
+}
+
+export interface ClusterStore extends Store {
+  /**
+   * Fulfilled with the number of replicas when every replica of the stream runs and has all of it.
+   * Rejects after 60 s.
+   */
+  whole(stream: string): Promise<number>;
+  /** Tells the stream's leader to give way, as an operator does. */
+  stepDown(stream: string): Promise<void>;
+  /** Kills a node and empties its disk. It is started again with `restart`. */
+  loseDisk(node: TestNatsServer): Promise<void>;
+  /**
+   * Ends every node and starts each alone on what it has, so that a reader of one reads that
+   * replica. The cluster is no more.
+   */
+  partForGood(): Promise<void>;
+  /** Present in a store with a network. */
+  readonly network?: ClusterNetwork;
+}
+
+const replicas = 3;
+/** Nodes can take one another for offline for half a minute; then a new cluster is sooner there. */
+const startMsMax = 25_000;
+const leaderMsMax = 45_000;
+const wholeMsMax = 60_000;
+const askTimeoutMs = 500;
+/** Requests that change the cluster take longer than a question. */
+const changeMsMax = 3_000;
+const pollMs = 20;
+/** Room for streams with the default limits. It is not taken before it is written. */
+const maxFileStoreDefault = 64 * 1_073_741_824;
+
+const nameOf = (node: number): string => `node-${node}`;
+
+/**
+ * Rejects when a node does not start, or when they find no leader within 25 s. The caller calls
+ * remove() in the end.
+ */
+export async function createClusterStore(options: ClusterStoreOptions = {}): Promise<ClusterStore> {
+  // The nodes must know one another's ports before they start.
+  const routePorts = [await freePort(), await freePort(), await freePort()];
+  const monitorPorts = [await freePort(), await freePort(), await freePort()];
+  const network = options.network && (await createClusterNetwork(options.network, routePorts));
+  const nodes: TestNatsServer[] = [];
+  const remove = async (): Promise<void> => {
+    await Promise.all(nodes.map((node) => node.remove()));
+    await network?.close();
+  };
+  let gatewayUrls: readonly string[];
+  try {
+    // One after another: nodes that dial each other in the same instant close each other's routes
+    // as duplicates, and a peer can then count as offline for half a minute (seen in 2.10.27).
+    for (const node of routePorts.keys()) {
+      nodes.push(
+        await startNode({ node, routePorts, monitorPort: monitorPorts[node]!, network, options }),
+      );
+    }
+    gatewayUrls =
+      (await network?.openToGateway(nodes.map((node) => node.port))) ??
+      nodes.map((node) => node.url);
+    if (options.awaitLeader !== false) await awaitMetaLeader(nodes);
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+
+  /**
+   * The stream's info from its leader, because no other node answers. Undefined when no node does.
+   */
+  async function infoOf(
+    stream: string,
+    among: readonly TestNatsServer[] = nodes,
+  ): Promise<StreamInfo | undefined> {
+    return await askAny(among, (manager) => manager.streams.info(stream));
+  }
+
+  /**
+   * The last sequence that each node itself reports; what the leader says of the others is not
+   * always so.
+   */
+  async function endsOf(stream: string): Promise<readonly number[]> {
+    const ends = nodes.map((_, node) => {
+      const place = network?.placeOf(node) ?? here;
+      return ownLastSequence(`http://${place.host}:${monitorPorts[node]}`, stream);
+    });
+    return await Promise.all(ends);
+  }
+
+  function nodeNamed(name: string | undefined): TestNatsServer | undefined {
+    return nodes.find((_, node) => nameOf(node) === name);
+  }
+
+  return {
+    gatewayUrl: gatewayUrls.join(","),
+    readerUrl: nodes.map((node) => node.url).join(","),
+    replicas,
+    nodes,
+    ...(network === undefined ? {} : { network, gatewayPlace: network.placeOf("gateway") }),
+    async leaderOf(stream, among = nodes) {
+      // A leader that is cut off, or was, does not know that it no longer leads. So only the nodes
+      // in `among` are asked, and only about themselves.
+      const find = async (): Promise<TestNatsServer | undefined> => {
+        const leader = nodeNamed((await infoOf(stream, among))?.cluster?.leader);
+        return leader !== undefined && among.includes(leader) ? leader : undefined;
+      };
+      const leader = await poll(leaderMsMax, find);
+      if (leader === undefined)
+        throw new Error(`find the leader of ${stream}: none within ${leaderMsMax} ms`);
+      return leader;
+    },
+    async whole(stream) {
+      let last: StreamInfo | undefined;
+      let ends: readonly number[] = [];
+      const found = await poll(wholeMsMax, async () => {
+        last = await infoOf(stream);
+        const others = last?.cluster?.replicas ?? [];
+        const wanted = last?.config.num_replicas ?? replicas;
+        const isSaid =
+          others.length === wanted - 1 &&
+          others.every((peer) => peer.current && !peer.offline && (peer.lag ?? 0) === 0);
+        if (!isSaid) return undefined;
+        ends = await endsOf(stream);
+        return ends.filter((end) => end >= last!.state.last_seq).length >= wanted
+          ? wanted
+          : undefined;
+      });
+      if (!found) {
+        throw new Error(
+          `wait for all replicas of ${stream}: ${JSON.stringify(last?.cluster)}, nodes end at ${ends.join(", ")} of ${last?.state.last_seq}`,
+        );
+      }
+      // Streams may have leaders while JetStream itself has none. A question to JetStream then gets
+      // no answer.
+      const led = await poll(wholeMsMax, () =>
+        askAny(nodes, (manager) => manager.streams.names().next()),
+      );
+      if (!led) throw new Error("wait for JetStream's own leader: there is none");
+      return found;
+    },
+    async stepDown(stream) {
+      const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${stream}`;
+      // The nodes are asked one at a time: the second to be asked would depose the leader that came
+      // after the first.
+      for (const node of nodes) {
+        const answer = await ask(node, (_, connection) =>
+          connection.request(subject, "", { timeout: changeMsMax }),
+        );
+        if (answer?.json<{ success?: boolean }>().success === true) return;
+      }
+      throw new Error(`step down as the leader of ${stream}: nobody did`);
+    },
+    async loseDisk(node) {
+      await node.kill();
+      rmSync(node.storeDir, { recursive: true, force: true });
+    },
+    async partForGood() {
+      await Promise.all(nodes.map((node) => node.stop()));
+      for (const { storeDir } of nodes) makeSingle(storeDir);
+      await Promise.all(nodes.map((node) => node.restart({ extraConfig: "" })));
+    },
+    remove,
+  };
+}
+
+interface NodeParts {
+  readonly node: number;
+  readonly routePorts: readonly number[];
+  readonly monitorPort: number;
+  readonly network: NetworkOfNodes | undefined;
+  readonly options: ClusterStoreOptions;
+}
+
+function startNode({
+  node,
+  routePorts,
+  monitorPort,
+  network,
+  options,
+}: NodeParts): Promise<TestNatsServer> {
+  const { binary, syncInterval, folder, maxFileStore = maxFileStoreDefault } = options;
+  const place = network?.placeOf(node) ?? here;
+  const routes = routePorts.map((port, other) =>
+    network === undefined || other === node
+      ? `nats://127.0.0.1:${port}`
+      : network.routeUrl(node, other),
+  );
+  // Nodes tell one another and their clients addresses. Those would be ways around the network, and
+  // around proxies before the nodes.
+  const untold = network === undefined ? [] : ['  advertise: "127.0.0.1:1"'];
+  return startNatsServer({
+    ...(binary === undefined ? {} : { binary }),
+    ...(syncInterval === undefined ? {} : { syncInterval }),
+    ...(place === here ? {} : { place }),
+    ...(folder === undefined ? {} : { storeDir: path.join(folder, nameOf(node)) }),
+    maxFileStore,
+    extraConfig: [
+      `server_name: ${nameOf(node)}`,
+      `http: "${place === here ? "127.0.0.1" : "0.0.0.0"}:${monitorPort}"`,
+      "cluster {",
+      "  name: penstock",
+      `  listen: "${place.innerHost}:${routePorts[node]}"`,
+      `  routes: [${routes.map((route) => `"${route}"`).join(", ")}]`,
+      "  no_advertise: true",
+      ...untold,
+      "}",
+    ].join("\n"),
+  });
+}
+
+/**
+ * Waits until JetStream's own leader answers, and knows every node well enough to place three
+ * replicas.
+ */
+async function awaitMetaLeader(nodes: readonly TestNatsServer[]): Promise<void> {
+  const [first] = nodes;
+  if (first === undefined) throw new Error("start a cluster: it has no nodes");
+  const trial = { name: "trial", subjects: ["trial"], num_replicas: replicas };
+  // A request before there is a leader is lost, and nobody says so: only small questions are asked
+  // until one is answered.
+  const led = await poll(startMsMax, () => ask(first, (manager) => manager.getAccountInfo()));
+  const placed =
+    led &&
+    (await poll(startMsMax, () =>
+      ask(first, (manager) => manager.streams.add(trial), changeMsMax),
+    ));
+  if (!placed)
+    throw new Error(
+      `start a cluster: no leader within ${startMsMax} ms: the nodes' logs:\n${nodes.map((node) => node.log()).join("\n")}`,
+    );
+  await poll(startMsMax, () =>
+    ask(first, (manager) => manager.streams.delete(trial.name), changeMsMax),
+  );
+}
+
+interface OwnStreams {
+  readonly account_details?: readonly {
+    readonly stream_detail?: readonly {
+      readonly name: string;
+      readonly state: { readonly last_seq: number };
+    }[];
+  }[];
+}
+
+/**
+ * The stream's last sequence by the node's own monitoring; -1 where the node has no such stream, or
+ * does not answer.
+ */
+async function ownLastSequence(monitorUrl: string, stream: string): Promise<number> {
+  try {
+    const signal = AbortSignal.timeout(askTimeoutMs);
+    const answer = await fetch(`${monitorUrl}/jsz?accounts=true&streams=true`, { signal });
+    const { account_details: accounts = [] } = (await answer.json()) as OwnStreams;
+    const found = accounts
+      .flatMap((account) => account.stream_detail ?? [])
+      .find(({ name }) => name === stream);
+    return found?.state.last_seq ?? -1;
+  } catch {
+    return -1;
+  }
+}
+
+type Question<T> = (manager: JetStreamManager, connection: NatsConnection) => Promise<T>;
+
+/** The first answer of a node; a node that is dead or frozen costs a moment. */
+async function askAny<T>(
+  nodes: readonly TestNatsServer[],
+  question: Question<T>,
+): Promise<T | undefined> {
+  const answers = nodes.map(async (node) => {
+    const answer = await ask(node, question);
+    if (answer === undefined) throw new Error("no answer");
+    return answer;
+  });
+  return await Promise.any(answers).catch(() => undefined);
+}
+
+async function ask<T>(
+  node: TestNatsServer,
+  question: Question<T>,
+  timeoutMs = askTimeoutMs,
+): Promise<T | undefined> {
+  try {
+    const connection = await connect({
+      servers: node.url,
+      timeout: askTimeoutMs,
+      reconnect: false,
+    });
+    try {
+      return await question(await managerOf(connection, { timeoutMs }), connection);
+    } finally {
+      await connection.close();
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+async function poll<T>(msMax: number, look: () => Promise<T | undefined>): Promise<T | undefined> {
+  const deadline = performance.now() + msMax;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined || performance.now() > deadline) return found;
+    await delay(pollMs);
+  }
+}

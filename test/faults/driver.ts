@@ -1,0 +1,281 @@
+// Drives the load: sends what the senders make, writes down every verdict, and keeps for each
+// sender since when its 200s have come without a break. Every answer that the gateway may never
+// give is kept in words. Reads no stream.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { type Answer, type Connection, createConnection } from "../../bench/load/client.ts";
+import type { Events } from "./event-kinds.ts";
+import {
+  createSenders,
+  type FaultRequest,
+  type LoadName,
+  type LoadShape,
+  type Sender,
+} from "./senders.ts";
+
+interface DriverOptions {
+  readonly url: string;
+  readonly events: Events;
+  readonly load: LoadName;
+  readonly shape: LoadShape;
+  /** False: a connection that ends without an answer is the gateway's fault. */
+  readonly mayLoseConnections: boolean;
+  /** False: a 503 is the gateway's fault. */
+  readonly mayRefuse: boolean;
+  /**
+   * A sender's 200s that come this far apart, in milliseconds, are two rows, unless they came
+   * nearly as far apart before the fault.
+   */
+  readonly breakMs: number;
+}
+
+interface DriverCounts {
+  /** How many events were acknowledged. */
+  readonly acknowledged: number;
+  /** Requests with a 503, or that found nobody listening. */
+  readonly refused: number;
+  readonly unknown: number;
+  /** How many answers there were of each label. */
+  readonly answers: ReadonlyMap<string, number>;
+  /**
+   * When each request that got no answer was in its socket, in milliseconds since the epoch; not
+   * those that found nobody listening.
+   */
+  readonly lostMs: readonly number[];
+}
+
+export interface Driver {
+  readonly counts: DriverCounts;
+  /** The first forbidden answer of each sort, in words. */
+  readonly strange: readonly string[];
+  /** Fulfilled when this many more events have been acknowledged. Rejects after 30 s. */
+  acknowledged(events: number): Promise<void>;
+  /**
+   * Fulfilled when an answer whose label starts with `label` has come from now on. Rejects after 30
+   * s.
+   */
+  untilRefused(label: string): Promise<void>;
+  /** Until the fault has ended, refusals break no row. Before it is the control. */
+  faultBegun(): void;
+  /** From now on a request that is refused breaks the row of 200s it is in. */
+  faultEnded(): void;
+  /**
+   * From the fault's end until every steady sender gets 200s without a break, in milliseconds;
+   * `settledMs` of them have to be seen. Undefined when that has not come within `withinMs`.
+   */
+  recovered(settledMs: number, withinMs: number): Promise<number | undefined>;
+  /** Fulfilled when every request has its answer. */
+  stop(): Promise<void>;
+}
+
+interface Row {
+  /** When the first 200 of the row without a break came. */
+  sinceMs: number;
+  lastMs: number;
+}
+
+const answerMsMax = 30_000;
+const refusedPauseMs = 50;
+const unknownPauseMs = 100;
+const retriesMax = 20;
+const calmGapFactor = 2;
+const strangeMax = 20;
+const pollMs = 20;
+/** The errors that a process which ends causes on its connections. */
+const lostConnection = /^error (ECONNREFUSED|ECONNRESET|EPIPE|UND_ERR_SOCKET)$/;
+
+export function startDriver(options: DriverOptions): Driver {
+  const { events, shape } = options;
+  const rows = new Map<string, Row>();
+  const answers = new Map<string, number>();
+  const strange = new Set<string>();
+  const lostMs: number[] = [];
+  const counts = { acknowledged: 0, refused: 0, unknown: 0, answers, lostMs };
+  const stopping = new AbortController();
+  let faultEndedMs = Number.POSITIVE_INFINITY;
+  // The time before the fault is the control: a machine with much else to do pauses the 200s by
+  // itself.
+  let calm = true;
+  let calmGapMsMax = 0;
+
+  function breakMs(): number {
+    return Math.max(options.breakMs, calmGapFactor * calmGapMsMax);
+  }
+
+  async function run(sender: Sender): Promise<void> {
+    if (sender.steady) rows.set(sender.name, { sinceMs: Number.POSITIVE_INFINITY, lastMs: 0 });
+    const connections = new Map<string, Connection>();
+    try {
+      while (!stopping.signal.aborted) {
+        await converse(sender, connections);
+        if (sender.pauseMs > 0) await pause(sender.pauseMs);
+      }
+    } finally {
+      for (const connection of connections.values()) connection.close();
+    }
+  }
+
+  async function converse(sender: Sender, connections: Map<string, Connection>): Promise<void> {
+    const request = sender.next();
+    const connection = connectionFor(request, connections);
+    let onceUnknown = false;
+    for (let tries = 0; tries <= retriesMax; tries++) {
+      const sentMs = performance.now();
+      const answered = new Promise<Answer>((resolve) => connection.send(request.body, resolve));
+      // By now the request is in its socket, unless the connection is still to be made.
+      const writtenMs = Date.now();
+      const answer = await answered;
+      if (isLost(answer)) lostMs.push(writtenMs);
+      judge(request, answer);
+      const verdict = noteVerdict(request, answer);
+      if (sender.steady) noteRow(sender.name, verdict === "acknowledged", sentMs);
+      onceUnknown ||= verdict === "unknown";
+      if (answer.label.startsWith("2") || answer.label.startsWith("4")) return;
+      await pause(verdict === "unknown" ? unknownPauseMs : refusedPauseMs);
+      if (!onceUnknown || !sender.retries || stopping.signal.aborted) return;
+    }
+  }
+
+  function noteVerdict(
+    { kind, first, events: count, bad, expected }: FaultRequest,
+    { verdict, label }: Answer,
+  ) {
+    for (const number of bad ?? []) events.of.bad.ledger.note(number, 1, "refused");
+    if (count > 0) kind.ledger.note(first, count, verdict);
+    if (verdict === "acknowledged") counts.acknowledged += count;
+    else if (verdict === "unknown") counts.unknown++;
+    else if (label !== expected) counts.refused++;
+    return verdict;
+  }
+
+  function noteRow(name: string, acknowledged: boolean, sentMs: number): void {
+    const row = rows.get(name)!;
+    const now = performance.now();
+    if (acknowledged) {
+      if (calm && row.lastMs > 0) calmGapMsMax = Math.max(calmGapMsMax, now - row.lastMs);
+      if (now - row.lastMs > breakMs() || row.sinceMs === Number.POSITIVE_INFINITY)
+        row.sinceMs = now;
+      row.lastMs = now;
+    } else if (sentMs >= faultEndedMs) {
+      row.sinceMs = Number.POSITIVE_INFINITY;
+    }
+  }
+
+  /** Keeps in words every answer that the gateway may never give. */
+  function judge({ expected }: FaultRequest, answer: Answer): void {
+    const { label, retryAfter } = answer;
+    answers.set(label, (answers.get(label) ?? 0) + 1);
+    if (label === expected) return;
+    if (lostConnection.test(label) && options.mayLoseConnections) return;
+    if (label.startsWith("503 ") && options.mayRefuse) {
+      // It grows with the outage, to a minute.
+      if (/^([1-9]|[1-5]\d|60)$/.test(retryAfter ?? "")) return;
+      addStrange(`${label} with Retry-After "${retryAfter}"`);
+      return;
+    }
+    addStrange(`${label}, not ${expected}`);
+  }
+
+  function addStrange(text: string): void {
+    if (strange.size < strangeMax) strange.add(text);
+  }
+
+  function connectionFor(
+    { gzip, events: batch, kind }: FaultRequest,
+    connections: Map<string, Connection>,
+  ): Connection {
+    const path = kind.kind === "single" ? "/capture/" : "/batch/";
+    const name = `${path} ${gzip} ${batch}`;
+    const known = connections.get(name);
+    if (known !== undefined) return known;
+    const made = createConnection({
+      url: new URL(path, options.url),
+      gzip,
+      timeoutMs: answerMsMax,
+      batch,
+    });
+    connections.set(name, made);
+    return made;
+  }
+
+  async function pause(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: stopping.signal }).catch(() => {});
+  }
+
+  const senders = createSenders(events, options.load, shape);
+  const running = Promise.all(senders.map(run));
+  // stop() reports a rejection; until then nobody awaits `running`.
+  running.catch(() => {});
+
+  function answersLike(start: string): number {
+    return [...answers].reduce(
+      (sum, [label, count]) => sum + (label.startsWith(start) ? count : 0),
+      0,
+    );
+  }
+
+  function recoveryMs(settledMs: number): number | undefined {
+    const now = performance.now();
+    let latestMs = faultEndedMs;
+    for (const { sinceMs, lastMs } of rows.values()) {
+      if (now - lastMs > breakMs() || !(now - Math.max(sinceMs, faultEndedMs) >= settledMs))
+        return undefined;
+      latestMs = Math.max(latestMs, sinceMs);
+    }
+    return latestMs - faultEndedMs;
+  }
+
+  return {
+    counts,
+    get strange() {
+      return [...strange];
+    },
+    async acknowledged(more) {
+      const wanted = counts.acknowledged + more;
+      const reached = await pollUntil(
+        () => counts.acknowledged >= wanted || undefined,
+        answerMsMax,
+      );
+      if (reached === undefined)
+        throw new Error(
+          `drive load: ${more} more events were not acknowledged in ${answerMsMax} ms`,
+        );
+    },
+    async untilRefused(label) {
+      const before = answersLike(label);
+      const reached = await pollUntil(() => answersLike(label) > before || undefined, answerMsMax);
+      if (reached === undefined)
+        throw new Error(`drive load: no answer "${label}" in ${answerMsMax} ms`);
+    },
+    faultBegun() {
+      calm = false;
+      faultEndedMs = Number.POSITIVE_INFINITY;
+    },
+    faultEnded() {
+      faultEndedMs = performance.now();
+    },
+    async recovered(settledMs, withinMs) {
+      const foundMs = await pollUntil(() => recoveryMs(settledMs), withinMs);
+      calm = true;
+      calmGapMsMax = 0;
+      return foundMs;
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+/** Whether the request may have been taken, and got no answer. */
+function isLost({ label }: Answer): boolean {
+  return label.startsWith("error ") && label !== "error ECONNREFUSED";
+}
+
+async function pollUntil<T>(look: () => T | undefined, timeoutMs: number): Promise<T | undefined> {
+  const deadline = performance.now() + timeoutMs;
+  for (let found = look(); ; found = look()) {
+    if (found !== undefined || performance.now() > deadline) return found;
+    await delay(pollMs);
+  }
+}

@@ -1,0 +1,115 @@
+// What the load sends: six kinds of request, each with a ledger of its own. The number of an event
+// names its kind, its place in the order and its project, so that every stored line can be checked
+// against what was sent. Sends nothing.
+
+import { randomBytes } from "node:crypto";
+import { createLedger, type Ledger } from "../../bench/load/ledger.ts";
+import type { LoadName } from "./senders.ts";
+
+/**
+ * - `single`, `batch`, `large`: live events; a large request has frames of its own.
+ * - `history`: of one project a connection, numbered in the order they are sent.
+ * - `bad`: must never be stored.
+ * - `given-up`: what nobody waits for the answer of.
+ */
+export const kinds = ["single", "batch", "large", "history", "bad", "given-up"] as const;
+export type Kind = (typeof kinds)[number];
+
+export interface KindOfEvent {
+  readonly kind: Kind;
+  readonly ledger: Ledger;
+  /** The first 24 characters of the UUID; twelve hex digits follow. */
+  readonly uuidPrefix: string;
+  /**
+   * Takes `events` numbers that nobody has had yet, of the connection's project, and answers the
+   * first. Throws when there are no more.
+   */
+  take(events: number, connection: number): number;
+  projectOf(number: number): string;
+  readonly projects: readonly string[];
+}
+
+export interface Events {
+  readonly of: Readonly<Record<Kind, KindOfEvent>>;
+  /** Every project that events are sent for. */
+  readonly projects: readonly string[];
+  /** Which event a UUID names; undefined for one of somebody else's. */
+  read(uuid: string): { readonly kind: KindOfEvent; readonly number: number } | undefined;
+}
+
+const liveProjects = ["web", "app", "server"];
+const importProjects = ["import-a", "import-b", "import-c"];
+/**
+ * Each connection sends for a project of its own, so the order within a project is the order in
+ * which the connection sent.
+ */
+export const historyConnections = importProjects.length;
+const projectsOf: Readonly<Record<Exclude<Kind, "single">, readonly string[]>> = {
+  batch: liveProjects,
+  large: ["bulk"],
+  history: importProjects,
+  bad: liveProjects,
+  "given-up": liveProjects,
+};
+const uuidPrefixLength = 24;
+
+export function keyOf(project: string): string {
+  return `phc_${project}`;
+}
+
+/** The most events of one kind and project: a byte of memory each. */
+const eventsMaxDefault = 4_000_000;
+/** Of the load `projects`: enough that their frames leave in atomic batches. */
+const manyProjects = 96;
+const eventsOfManyMax = 1_000_000;
+
+/** The events of a load. */
+export function createEventsOf(load: LoadName): Events {
+  return load === "projects"
+    ? createEvents(eventsOfManyMax, manyProjects)
+    : createEvents(eventsMaxDefault);
+}
+
+/**
+ * `eventsMax` is the most events of one kind and project: a byte of memory each. Single events are
+ * of that many projects.
+ */
+export function createEvents(eventsMax: number, singleProjects = liveProjects.length): Events {
+  const single = [
+    ...liveProjects,
+    ...Array.from({ length: singleProjects - liveProjects.length }, (_, at) => `site-${at}`),
+  ];
+  const run = randomBytes(4).toString("hex");
+  function kindOf(kind: Kind, index: number): KindOfEvent {
+    const projects = kind === "single" ? single : projectsOf[kind];
+    const taken = projects.map(() => 0);
+    return {
+      kind,
+      ledger: createLedger(new SharedArrayBuffer(eventsMax * projects.length)),
+      uuidPrefix: `${run}-000${index}-8000-8000-`,
+      take(events, connection) {
+        const range = connection % projects.length;
+        const first = taken[range]!;
+        if (first + events > eventsMax)
+          throw new Error(`number events: more than ${eventsMax} of kind ${kind}`);
+        taken[range] = first + events;
+        return range * eventsMax + first;
+      },
+      projectOf: (number) => projects[Math.floor(number / eventsMax)] ?? "",
+      projects,
+    };
+  }
+
+  const all = kinds.map(kindOf);
+  const byPrefix = new Map(all.map((kind) => [kind.uuidPrefix, kind]));
+  return {
+    of: Object.fromEntries(all.map((kind) => [kind.kind, kind])) as Record<Kind, KindOfEvent>,
+    projects: [...new Set([...single, ...Object.values(projectsOf).flat()])],
+    read(uuid) {
+      const kind = byPrefix.get(uuid.slice(0, uuidPrefixLength));
+      return kind === undefined
+        ? undefined
+        : { kind, number: Number.parseInt(uuid.slice(uuidPrefixLength), 16) };
+    },
+  };
+}

@@ -1,0 +1,144 @@
+// The gateway as users run it: a process of its own on the pinned Node, with its settings in the
+// environment. A restart takes the same ports. Must not judge what the gateway answers.
+
+import { type Child, startChild } from "../../bench/harness/child.ts";
+import { freePort } from "../../src/platform/embedded/free-port.ts";
+import { here, type Place } from "./cluster-network.ts";
+import type { GatewayProcess } from "./scenario.ts";
+
+interface GatewayOptions {
+  /** `up` embeds a nats-server. */
+  readonly command: "serve" | "up";
+  /** PENSTOCK_* variables. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Where the gateway runs. Default: here. */
+  readonly place?: Place | undefined;
+}
+
+interface LogLine {
+  readonly msg?: string;
+  /** By the wall clock, as ISO 8601 has it. */
+  readonly time?: string;
+  readonly port?: number;
+  readonly adminPort?: number;
+  readonly worker?: number;
+  readonly pid?: number;
+}
+
+const startMsMax = 30_000;
+const endMsMax = 40_000;
+const main = new URL("../../src/main.ts", import.meta.url).pathname;
+
+/**
+ * Fulfilled when the gateway takes requests. The caller kills it in the end; it dies with this
+ * process.
+ */
+export async function startGatewayProcess({
+  command,
+  env,
+  place = here,
+}: GatewayOptions): Promise<GatewayProcess> {
+  const workers = new Map<number, number>();
+  const closings: { fromMs: number; toMs: number }[] = [];
+  let past = "";
+  // The ports are not 0: a port that was given as any free one cannot be taken again while the
+  // listener's old connections linger.
+  let ports = { port: await freePort(), adminPort: await freePort() };
+  let child = await start();
+
+  async function start(): Promise<Child> {
+    const [program, ...args] = [
+      ...place.command,
+      process.execPath,
+      "--disable-warning=ExperimentalWarning",
+      main,
+      command,
+    ];
+    const own = {
+      PENSTOCK_HOST: place.host,
+      PENSTOCK_ADMIN_HOST: place.host,
+      PENSTOCK_PORT: String(ports.port),
+      PENSTOCK_ADMIN_PORT: String(ports.adminPort),
+      ...env,
+    };
+    workers.clear();
+    const started = startChild({ program: program!, args, env: own });
+    follow(started);
+    ports = await started.line(portsOf, startMsMax);
+    return started;
+  }
+
+  function follow(started: Child): void {
+    let rest = "";
+    started.process.stderr?.on("data", (text: string) => {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        const { msg, time = "", worker, pid } = parsed(line);
+        if (msg === "closing connections")
+          closings.push({ fromMs: Date.parse(time), toMs: Number.POSITIVE_INFINITY });
+        if (msg === "worker takes connections" && worker !== undefined && pid !== undefined)
+          workers.set(worker, pid);
+      }
+    });
+  }
+
+  return {
+    get url() {
+      return `http://${place.host}:${ports.port}`;
+    },
+    get adminUrl() {
+      return `http://${place.host}:${ports.adminPort}`;
+    },
+    get pid() {
+      return child.pid;
+    },
+    workers: () => [...workers.values()],
+    async kill(signal) {
+      const code = await endOf(child, signal);
+      past += child.said();
+      if (signal === "SIGTERM" && code !== 0)
+        throw new Error(`end gateway: exit ${code} after SIGTERM\n${child.said()}`);
+    },
+    async restart() {
+      const closing = closings.find(({ toMs }) => toMs === Number.POSITIVE_INFINITY);
+      if (closing !== undefined) closing.toMs = Date.now();
+      child = await start();
+    },
+    closings: () => closings,
+    log: () => past + child.said(),
+  };
+}
+
+/** The process's exit code, or the signal that it died of. */
+function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<number | string | null> {
+  if (child.exitCode !== null || child.signalCode !== null)
+    return Promise.resolve(child.exitCode ?? child.signalCode);
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill("SIGKILL"), endMsMax);
+    child.once("close", (code, by) => {
+      clearTimeout(timer);
+      resolve(code ?? by);
+    });
+    child.kill(signal);
+  });
+}
+
+/**
+ * Reads the ports from the line that says that the whole gateway listens. A worker's own line names
+ * no admin port.
+ */
+function portsOf(line: string): { port: number; adminPort: number } | undefined {
+  const { msg, port, adminPort } = parsed(line);
+  if (msg !== "listening" && msg !== "all workers listen") return undefined;
+  return port === undefined || adminPort === undefined ? undefined : { port, adminPort };
+}
+
+function parsed(line: string): LogLine {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null ? (value as LogLine) : {};
+  } catch {
+    return {};
+  }
+}

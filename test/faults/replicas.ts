@@ -1,0 +1,165 @@
+// Reads every replica of every stream by itself and compares them: a leader answers for all of
+// them, and one that lacks what was acknowledged is found only when it leads. Ends the cluster to
+// do so: each node is started alone on what it has.
+
+import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { readMessages } from "../../bench/load/stored.ts";
+import type { ClusterStore } from "./cluster-store.ts";
+
+/** What one node has, by stream; the registry and the usage record are among the streams. */
+type Replica = ReadonlyMap<string, StreamCopy>;
+
+interface StreamCopy {
+  readonly lastSequence: number;
+  /** A message's sequence, and a hash of all of it. */
+  readonly messages: ReadonlyMap<number, string>;
+}
+
+const namesMax = 3;
+const askMsMax = 5_000;
+const growMsMax = 60_000;
+const namesMsMax = 60_000;
+const againMs = 200;
+const steadyMs = 2_000;
+
+/**
+ * Says in words what the nodes do not have in common; empty when they are equal. All nodes must be
+ * up, and nobody may still store.
+ */
+export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
+  const replicas = new Map<string, number>();
+  const incomplete: string[] = [];
+  try {
+    const names = await namesIn(cluster.readerUrl);
+    for (const stream of names) await cluster.whole(stream);
+    // A node that came back on an empty disk is called current before it has heard what there is.
+    // So it must stay current for a while.
+    await delay(steadyMs);
+    for (const stream of names) replicas.set(stream, await cluster.whole(stream));
+  } catch (error) {
+    incomplete.push((error as Error).message);
+  }
+  await cluster.partForGood();
+  const urls = cluster.nodes.map((node) => node.url);
+  return incomplete.length > 0 ? incomplete : await differencesBetween(urls, replicas);
+}
+
+/**
+ * Compares nodes that know nothing of one another any more. `replicas` says how many have each
+ * stream.
+ */
+export async function differencesBetween(
+  urls: readonly string[],
+  replicas: ReadonlyMap<string, number>,
+): Promise<string[]> {
+  const nodes = await Promise.all(urls.map(replicaOn));
+  return [...replicas].flatMap(([stream, count]) => differencesIn(stream, count, nodes));
+}
+
+/**
+ * Every stream gets three replicas; the new ones are filled after this. Asks again for a minute:
+ * after all nodes came back, streams have leaders before JetStream itself has one.
+ */
+export async function grow({ readerUrl }: ClusterStore): Promise<void> {
+  const deadline = performance.now() + growMsMax;
+  for (;;) {
+    try {
+      await askToGrow(readerUrl);
+      return;
+    } catch (error) {
+      if (performance.now() > deadline)
+        throw new Error("give every stream three replicas", { cause: error });
+      await delay(againMs);
+    }
+  }
+}
+
+async function askToGrow(readerUrl: string): Promise<void> {
+  const connection = await connect({ servers: readerUrl.split(",") });
+  try {
+    const manager = await jetstreamManager(connection, { timeout: askMsMax });
+    for await (const stream of manager.streams.names())
+      await manager.streams.update(stream, { num_replicas: 3 });
+  } finally {
+    await connection.close();
+  }
+}
+
+/**
+ * The node that is asked may be the last to hear of JetStream's leader, and says until then that
+ * there is none.
+ */
+async function namesIn(url: string): Promise<string[]> {
+  const deadline = performance.now() + namesMsMax;
+  for (;;) {
+    try {
+      return await askForNames(url);
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+      await delay(againMs);
+    }
+  }
+}
+
+async function askForNames(url: string): Promise<string[]> {
+  const connection = await connect({ servers: url.split(",") });
+  try {
+    const names: string[] = [];
+    for await (const name of (await jetstreamManager(connection)).streams.names()) names.push(name);
+    return names;
+  } finally {
+    await connection.close();
+  }
+}
+
+async function replicaOn(url: string): Promise<Replica> {
+  const connection = await connect({ servers: url });
+  try {
+    const manager = await jetstreamManager(connection);
+    const streams = new Map<string, StreamCopy>();
+    for await (const stream of manager.streams.names()) {
+      const messages = new Map<number, string>();
+      const mark = { stream, lastSequence: 0, subject: ">" };
+      await readMessages(connection, mark, ({ subject, headers, data, info }) => {
+        const hash = createHash("sha1").update(subject).update(String(headers)).update(data);
+        messages.set(info.streamSequence, hash.digest("base64"));
+      });
+      const { state } = await manager.streams.info(stream);
+      streams.set(stream, { lastSequence: state.last_seq, messages });
+    }
+    return streams;
+  } finally {
+    await connection.close();
+  }
+}
+
+function differencesIn(stream: string, replicas: number, nodes: readonly Replica[]): string[] {
+  const copies = nodes.flatMap((replica, node) => {
+    const copy = replica.get(stream);
+    return copy === undefined ? [] : [{ node, ...copy }];
+  });
+  if (copies.length !== replicas)
+    return [`${stream}: ${copies.length} of ${replicas} nodes have a replica of it`];
+  const ends = new Set(copies.map(({ lastSequence }) => lastSequence));
+  const different: string[] = [];
+  for (const sequence of new Set(copies.flatMap(({ messages }) => [...messages.keys()]))) {
+    if (new Set(copies.map(({ messages }) => messages.get(sequence))).size === 1) continue;
+    const lacking = copies
+      .filter(({ messages }) => !messages.has(sequence))
+      .map(({ node }) => node);
+    different.push(
+      `${sequence}${lacking.length > 0 ? ` (not on node ${lacking.join(" and ")})` : " (not the same)"}`,
+    );
+  }
+  return [
+    ...(ends.size > 1 ? [`${stream}: replicas end at ${[...ends].join(", ")}`] : []),
+    ...(different.length > 0
+      ? [
+          `${stream}: ${different.length} messages differ between replicas: ${different.slice(0, namesMax).join(", ")}`,
+        ]
+      : []),
+  ];
+}

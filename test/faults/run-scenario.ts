@@ -1,0 +1,331 @@
+// Runs one scenario: brings up store and gateway, drives the load, has the scenario cause its
+// fault, waits for the 200s to come back, reads the streams, and says which promises were broken.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { addProject } from "../../src/gateway/projects/registry/commands.ts";
+import { batchesTold } from "./batches-told.ts";
+import { batchBody, eventTexts } from "./bodies.ts";
+import type { NetworkKind } from "./cluster-network.ts";
+import { isCluster } from "./cluster-watch.ts";
+import { connectReader } from "./connect-reader.ts";
+import { type Driver, startDriver } from "./driver.ts";
+import { createEventsOf, type Events, keyOf } from "./event-kinds.ts";
+import { emptyStreams, fillStreams } from "./filler.ts";
+import { known } from "./known-project.ts";
+import { leftoversOf } from "./leftovers.ts";
+import { lostAnswers } from "./lost-answers.ts";
+import { isOlder } from "./nats-version.ts";
+import { randomFrom } from "./random.ts";
+import { differencesOf } from "./replicas.ts";
+import type {
+  GatewayProcess,
+  Scenario,
+  ScenarioContext,
+  ScenarioResult,
+  Store,
+} from "./scenario.ts";
+import type { LoadName, LoadShape } from "./senders.ts";
+import { createStreamReader, type Settlement } from "./settle.ts";
+import { createSite, type Site } from "./stores.ts";
+
+interface RunOptions {
+  readonly load: LoadName;
+  readonly form: "short" | "full";
+  /** The nats-server. */
+  readonly binary: string;
+  readonly natsVersion: string;
+  /** Default: `always`. */
+  readonly syncInterval?: string | undefined;
+  /** How long the gateway may take to come back to 200s. */
+  readonly recoveryMsMax: number;
+  /**
+   * A whole number. The same seed gives the same sequence in a scenario that leaves something to
+   * chance.
+   */
+  readonly seed: number;
+  /** How long the fault lasts, in place of the form's. */
+  readonly faultMs?: number;
+  /** The kind of network, for a scenario that cuts it. */
+  readonly network: NetworkKind;
+  /** How far the gateway is from the store, each way. Default: as the scenario says. */
+  readonly delayMs?: number;
+}
+
+export interface RunResult extends ScenarioResult {
+  /** What the scenario had to say. */
+  readonly notes: readonly string[];
+  /** Requests by what they were answered. */
+  readonly answers: Readonly<Record<string, number>>;
+}
+
+const subjectPrefix = "penstock";
+const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
+  // What runs with all the other tests leaves the machine to them.
+  short: {
+    singleConnections: 12,
+    singlePauseMs: 10,
+    batchConnections: 4,
+    batchPauseMs: 10,
+    batchEvents: 20,
+    largePauseMs: 300,
+    importPauseMs: 10,
+    largeImportEvery: 25,
+  },
+  full: {
+    singleConnections: 48,
+    singlePauseMs: 1,
+    batchConnections: 8,
+    batchPauseMs: 1,
+    batchEvents: 50,
+    largePauseMs: 500,
+    importPauseMs: 1,
+    largeImportEvery: 50,
+  },
+};
+const warmUpEvents = { short: 300, full: 5_000 };
+/**
+ * A break of the 200s that the fault is blamed for, and not a machine that has other things to do.
+ */
+const breakMs = { short: 2_000, full: 500 };
+/** How long the 200s must go on to count. */
+const settledMs = { short: 700, full: 1_500 };
+/** Watched longer than allowed, so that a late recovery has a figure. */
+const recoveryWatchMs = 20_000;
+
+/** Rejects only when the scenario itself cannot be run. */
+export async function runScenario(scenario: Scenario, options: RunOptions): Promise<RunResult> {
+  const delayMs = distanceOf(scenario, options);
+  const site = await createSite(scenario, { ...options, delayMs });
+  const notes = delayMs === 0 ? [] : [`the gateway is ${delayMs} ms from the store, each way`];
+  try {
+    return await attack(scenario, site, { ...options, notes });
+  } catch (error) {
+    const said = [
+      `run ${scenario.name}: ${(error as Error).message}`,
+      ...notes,
+      site.gateway.log().slice(-4_000),
+    ];
+    throw new Error(said.join("\n"), { cause: error });
+  } finally {
+    await site.remove();
+  }
+}
+
+/** Chance of its own, so that a seed's sequence in the scenario is the same at any distance. */
+function distanceOf(
+  { topology, delayMs }: Scenario,
+  { network, seed, ...options }: RunOptions,
+): number {
+  // A gateway in a namespace of its own finds no proxy, and an embedded store is always next door.
+  if (topology === "embedded" || (topology === "networked" && network === "namespaces")) return 0;
+  return options.delayMs ?? delayMs?.(randomFrom(seed + 1)) ?? 0;
+}
+
+interface Attack extends RunOptions {
+  /** Also of a scenario that fails. */
+  readonly notes: string[];
+}
+
+async function attack(scenario: Scenario, site: Site, options: Attack): Promise<RunResult> {
+  const { store, gateway } = site;
+  const { form, load, notes } = options;
+  const events = createEventsOf(load);
+  await addProjects(store, gateway, events);
+  const driver = startDriver({
+    url: gateway.url,
+    events,
+    load,
+    shape: scenario.shape ?? loadShapes[form],
+    mayLoseConnections: scenario.mayLoseConnections ?? false,
+    mayRefuse: scenario.mayRefuse,
+    breakMs: breakMs[form],
+  });
+  let recoveryMs: number | undefined;
+  try {
+    await driver.acknowledged(warmUpEvents[form]);
+    driver.faultBegun();
+    await scenario.run(contextOf({ scenario, site, options, driver, events, notes }));
+    driver.faultEnded();
+    recoveryMs = await driver.recovered(settledMs[form], recoveryWatchMs);
+  } finally {
+    await driver.stop();
+  }
+  const leftovers = await leftoversOf(gateway);
+  const toldOfLoss = await hasToldOfLoss(gateway);
+  if (load === "projects") notes.push(await batchesTold(gateway));
+  // A gateway that runs goes on writing down what projects use.
+  if (isCluster(store)) await gateway.kill("SIGKILL");
+  const differences = isCluster(store) ? await differencesOf(store) : [];
+  // The nodes of a cluster are by themselves now. They hold the same, or that is a fault of its
+  // own.
+  const [readUrl, secondUrl] = isCluster(store)
+    ? store.nodes.map(({ url }) => url)
+    : [store.readerUrl, store.readerUrl];
+  const reader = createStreamReader({ ...store, readerUrl: readUrl! }, events);
+  await reader.read();
+  const { strange, counts } = driver;
+  const settlement = reader.settlement();
+  if (settlement.lost > 0)
+    notes.push(await secondReading({ ...store, readerUrl: secondUrl! }, events));
+  const mayLose =
+    isLossKnown(scenario, options) && (toldOfLoss || scenario.knownLoss?.isSilent === true);
+  if (mayLose) notes.push(...differences);
+  // A server that loses messages loses with them the ids by which it would know a retry.
+  const forgiven = mayLose ? { lost: 0, duplicatedOwnFrames: 0 } : {};
+  const {
+    storedThoughRefusedForNow: _,
+    duplicatedWithoutCause: __,
+    duplicatedOwnFrames: ___,
+    damaged: ____,
+    ...totals
+  } = settlement;
+  // A fault that refuses nobody costs time only, and is over with the last late answer.
+  const recovery = { recoveryMs, nothingRefused: counts.refused + counts.unknown === 0 };
+  return {
+    ...totals,
+    strangeAnswers: strange,
+    scenario: scenario.name,
+    load,
+    natsVersion: options.natsVersion,
+    recoveryMs: recovery.nothingRefused ? undefined : recoveryMs,
+    faults: [
+      ...brokenPromises({ ...settlement, ...forgiven }),
+      ...(mayLose ? [] : differences),
+      ...strange,
+      ...leftovers,
+      ...lostAnswers(counts.lostMs, gateway.closings(), scenario.answersLostMax),
+      ...(mayLose ? [] : lateRecovery(scenario, recovery, options)),
+    ],
+    notes,
+    answers: Object.fromEntries(counts.answers),
+  };
+}
+
+/** Whether nats-server is known to lose something here. */
+function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): boolean {
+  return (
+    knownLoss !== undefined &&
+    (knownLoss.before === undefined || isOlder(natsVersion, knownLoss.before))
+  );
+}
+
+/**
+ * Whether the gateway is unready or has logged a loss. Must be asked before the cluster is taken
+ * apart.
+ */
+async function hasToldOfLoss(gateway: GatewayProcess): Promise<boolean> {
+  const { status } = await fetch(`${gateway.adminUrl}/readyz`);
+  return status === 503 || gateway.log().includes("went back from sequence");
+}
+
+/**
+ * A replica that lacks what the others have can be the one that was read: then a loss is not the
+ * gateway's, nor the cluster's.
+ */
+async function secondReading(store: Store, events: Events): Promise<string> {
+  const reader = createStreamReader(store, events);
+  await reader.read();
+  return `lost: of these, ${reader.settlement().lost} are not found in a second reading either`;
+}
+
+interface ContextParts {
+  readonly scenario: Scenario;
+  readonly site: Site;
+  readonly options: RunOptions;
+  readonly driver: Driver;
+  readonly events: Events;
+  readonly notes: string[];
+}
+
+function contextOf({
+  scenario,
+  site,
+  options,
+  driver,
+  events,
+  notes,
+}: ContextParts): ScenarioContext {
+  return {
+    store: site.store,
+    gateway: site.gateway,
+    faultMs: options.faultMs ?? scenario.faultMs[options.form],
+    recoveryMsMax: options.recoveryMsMax,
+    seed: options.seed,
+    natsVersion: options.natsVersion,
+    acknowledged: (more) => driver.acknowledged(more),
+    untilRefused: (label) => driver.untilRefused(label),
+    hold: async (ms) => void (await delay(ms)),
+    note: (text) => void notes.push(text),
+    fillStreams: () => fillStreams(site.store),
+    emptyStreams: () => emptyStreams(site.store),
+    givenUpBody(count) {
+      const kind = events.of["given-up"];
+      const first = kind.take(count, 0);
+      kind.ledger.note(first, count, "unknown");
+      return batchBody(
+        kind.projectOf(first),
+        eventTexts(kind, first, count, { paddingBytes: 100 }),
+      );
+    },
+    ...(site.clock === undefined ? {} : { clock: site.clock }),
+  };
+}
+
+/** Registers the projects as an operator does, and waits until the gateway knows them all. */
+export async function addProjects(
+  store: Store,
+  gateway: GatewayProcess,
+  events: Events,
+): Promise<void> {
+  const connection = await connectReader(store);
+  try {
+    for (const id of events.projects) {
+      await addProject(connection, {
+        prefix: subjectPrefix,
+        id,
+        key: keyOf(id),
+        replicas: store.replicas,
+      });
+    }
+  } finally {
+    await connection.close();
+  }
+  for (const id of events.projects) await known(gateway, id);
+}
+
+export function brokenPromises(found: Settlement): string[] {
+  const rows: [number, string][] = [
+    [found.lost, "acknowledged and not stored"],
+    [found.storedThoughRefused, "refused with a 4xx and stored"],
+    [
+      found.storedThoughRefusedForNow,
+      "single events refused with a 503 that says they are not stored, and stored",
+    ],
+    [found.duplicatedWithoutCause, "stored more often than their clients' sendings account for"],
+    [
+      found.duplicatedOwnFrames,
+      "of large requests stored twice, though a retry has the same message ids",
+    ],
+    [found.outOfOrder, "historical events out of order"],
+  ];
+  return [
+    ...rows.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`),
+    ...found.damaged,
+  ];
+}
+
+interface Recovery {
+  readonly recoveryMs: number | undefined;
+  readonly nothingRefused: boolean;
+}
+
+function lateRecovery(
+  { mustRecover }: Scenario,
+  { recoveryMs, nothingRefused }: Recovery,
+  { recoveryMsMax }: RunOptions,
+): string[] {
+  if (recoveryMs === undefined)
+    return [`no steady 200s within ${recoveryWatchMs} ms of the cause's end`];
+  if (!mustRecover || nothingRefused || recoveryMs <= recoveryMsMax) return [];
+  return [`200s came back after ${Math.round(recoveryMs)} ms, not within ${recoveryMsMax} ms`];
+}

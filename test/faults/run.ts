@@ -1,0 +1,346 @@
+// `npm run faults`: runs scenarios against each nats-server named, shows a table of what was lost,
+// doubled, refused and how long the gateway took to come back, and ends with 1 when a promise was
+// broken, with 2 at wrong usage.
+
+import { execFileSync } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { constants } from "node:os";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { usageExitCode } from "../../src/commands/context.ts";
+import { refuseNpmOptions } from "../../src/commands/npm-options.ts";
+import { findNatsServer, oldestNatsServer } from "../kit/nats-server.ts";
+import { type NetworkKind, networkKinds } from "./cluster-network.ts";
+import { runEffectsScenario } from "./effects/run-effects-scenario.ts";
+import { databasesOf, type EffectsResult, type EffectsScenario } from "./effects/scenario.ts";
+import { effectsScenarios } from "./effects/scenarios.ts";
+import { importKilled } from "./import/import-killed.ts";
+import { runImports } from "./import/run-imports.ts";
+import { whyNoNamespaces } from "./namespaces.ts";
+import { type RunResult, runScenario } from "./run-scenario.ts";
+import type { Scenario } from "./scenario.ts";
+import { clusterRandomWalk } from "./scenarios/cluster-random-walk.ts";
+import { scenarios } from "./scenarios.ts";
+import { type LoadName, loadNames } from "./senders.ts";
+import { soak } from "./soak.ts";
+import { effectsTableOf, importTableOf, tableOf } from "./table.ts";
+
+interface Options {
+  readonly natsServer: readonly string[];
+  readonly load: readonly LoadName[];
+  readonly short: boolean;
+  readonly recoveryMs: number;
+  readonly json?: string;
+  readonly list: boolean;
+  readonly soak?: string;
+  readonly walk?: string;
+  readonly seed: number;
+  readonly network?: NetworkKind;
+  readonly delayMs?: number;
+  readonly syncInterval?: string;
+}
+
+const recoveryMsDefault = 3_000;
+const seedEnd = 2 ** 32;
+const delayMsMax = 10_000;
+const loadsDefault: readonly LoadName[] = ["singles", "batches"];
+
+function commandLine(): Command {
+  return new Command("faults")
+    .description("Breaks things under load and checks that what was acknowledged is stored.")
+    .argument("[scenario...]", "which ones; default: all")
+    .option(
+      "--nats-server <file>",
+      "repeatable, or `oldest`; each scenario runs on each; default: the one the tests use",
+      added,
+      [],
+    )
+    .addOption(
+      new Option(
+        "--load <name>",
+        "repeatable; what is sent: singles, batches, mixed, projects; default: singles and batches",
+      )
+        .argParser((value: string, before: readonly string[]) =>
+          added(oneOf(loadNames, value), before),
+        )
+        .default([]),
+    )
+    .option("--short", "as in npm test: faults of a second, not of many", false)
+    .addOption(
+      new Option(
+        "--recovery-ms <number>",
+        "how soon 200s must come back; more where the machine has much else to do",
+      )
+        .argParser(Number)
+        .default(recoveryMsDefault),
+    )
+    .addOption(
+      new Option(
+        "--seed <number>",
+        "of all that is left to chance; a run prints its own; default: drawn anew",
+      )
+        .argParser(seedOf)
+        .default(randomInt(seedEnd), "drawn anew"),
+    )
+    .addOption(
+      new Option(
+        "--network <kind>",
+        "what is cut between nodes: network namespaces lose packets, TCP proxies hold bytes back; default: namespaces where they can be made (as root), or proxies",
+      ).choices(networkKinds),
+    )
+    .addOption(
+      new Option(
+        "--delay-ms <number>",
+        "how late bytes pass between gateway and store, each way, through proxies; default: as the scenario says, most are next door",
+      ).argParser(delayOf),
+    )
+    .option(
+      "--sync-interval <duration>",
+      "of the nats-servers (such as 2m), in place of always; not for the embedded one",
+    )
+    .option("--json <file>", "write the results there too")
+    .option("--list", "only name the scenarios", false)
+    .option("--walk <duration>", `instead: ${clusterRandomWalk.name} alone, for so long (90s, 10m)`)
+    .option(
+      "--soak <duration>",
+      "instead: mixed load for so long (90s, 60m, 2h) with a fault every few minutes",
+    )
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : usageExitCode));
+}
+
+function added(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
+}
+
+/** A file, or the word for the oldest that is supported, which is fetched. */
+function binaryOf(named: string): string {
+  return named === "oldest" ? oldestNatsServer() : named;
+}
+
+function oneOf(values: readonly string[], value: string): string {
+  if (!values.includes(value))
+    throw new InvalidArgumentError(`must be one of ${values.join(", ")}`);
+  return value;
+}
+
+function seedOf(text: string): number {
+  const seed = Number(text);
+  if (!/^\d+$/.test(text) || seed >= seedEnd) {
+    throw new InvalidArgumentError(`must be a whole number below ${seedEnd}`);
+  }
+  return seed;
+}
+
+function delayOf(text: string): number {
+  const delayMs = Number(text);
+  if (!/^\d+$/.test(text) || delayMs > delayMsMax)
+    throw new InvalidArgumentError(`must be a whole number up to ${delayMsMax}`);
+  return delayMs;
+}
+
+async function main(): Promise<number> {
+  const program = commandLine();
+  const { argv, env } = process;
+  refuseNpmOptions(program, { args: argv.slice(2), env, script: "faults.mjs" });
+  program.parse();
+  const options = program.opts<Options>();
+  const chosenNow =
+    options.walk === undefined
+      ? chosen(program, program.args)
+      : { named: [clusterRandomWalk], effects: [], imports: [] };
+  if (options.list) {
+    const all = allScenarios();
+    const width = Math.max(...all.map(({ name }) => name.length)) + 2;
+    for (const { name, title } of all) process.stdout.write(`${name.padEnd(width)}${title}\n`);
+    return 0;
+  }
+  const binaries =
+    options.natsServer.length > 0 ? options.natsServer.map(binaryOf) : [findNatsServer()];
+  const network = networkOf(program, options);
+  process.stderr.write(
+    `seed ${options.seed}: --seed ${options.seed} takes the same chances again\n`,
+  );
+  if (options.soak !== undefined) {
+    return await soak({
+      durationMs: durationMs(program, options.soak, "--soak"),
+      binary: binaries[0]!,
+      json: options.json,
+      recoveryMsMax: options.recoveryMs,
+      seed: options.seed,
+    });
+  }
+  // What was started ends with this process, when it ends by itself.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.on(signal, () => process.exit(128 + constants.signals[signal]));
+  }
+  const faultMs =
+    options.walk === undefined ? undefined : durationMs(program, options.walk, "--walk");
+  return await runAll({ ...options, ...chosenNow, binaries, faultMs, network });
+}
+
+interface Chosen {
+  readonly named: readonly Scenario[];
+  readonly effects: readonly EffectsScenario[];
+  readonly imports: readonly Named[];
+}
+
+interface Named {
+  readonly name: string;
+  readonly title: string;
+}
+
+const importScenarios = [importKilled];
+
+function allScenarios(): readonly Named[] {
+  return [...scenarios, ...effectsScenarios, ...importScenarios];
+}
+
+function chosen(program: Command, names: readonly string[]): Chosen {
+  const all = allScenarios().map(({ name }) => name);
+  const unknown = names.filter((name) => !all.includes(name));
+  if (unknown.length > 0)
+    program.error(`no such scenario: ${unknown.join(", ")} (--list shows them all)`);
+  const isNamed = ({ name }: { readonly name: string }): boolean =>
+    names.length === 0 || names.includes(name);
+  return {
+    named: scenarios.filter(isNamed),
+    effects: effectsScenarios.filter(isNamed),
+    imports: importScenarios.filter(isNamed),
+  };
+}
+
+/**
+ * The kind of network to run on. Prints which one it is, and why namespaces cannot be had where
+ * they cannot.
+ */
+function networkOf(program: Command, { network, soak: duration, delayMs }: Options): NetworkKind {
+  if (duration !== undefined && delayMs !== undefined)
+    program.error("--delay-ms: a soak is next door");
+  if (network === "namespaces" && delayMs !== undefined)
+    program.error("--delay-ms: namespaces cannot delay; it takes --network proxies");
+  if (duration !== undefined && network !== undefined)
+    program.error("--network: a soak has one nats-server");
+  if (duration !== undefined) return "proxies";
+  const told = delayMs === undefined ? "as told" : "they cannot delay";
+  const why = network === "proxies" || delayMs !== undefined ? told : whyNoNamespaces();
+  if (network === "namespaces" && why !== undefined)
+    program.error(`--network: no namespaces can be made here: ${why}`);
+  const kind = why === undefined ? "namespaces" : "proxies";
+  process.stderr.write(
+    `network between nodes: ${kind}${why === undefined ? "" : ` (no namespaces: ${why})`}\n`,
+  );
+  return kind;
+}
+
+function durationMs(program: Command, text: string, option: string): number {
+  const match = /^(\d{1,5})([smh])$/.exec(text);
+  if (match === null)
+    return program.error(`${option}: must be a duration such as 90s, 60m or 2h: got "${text}"`);
+  return Number(match[1]) * { s: 1_000, m: 60_000, h: 3_600_000 }[match[2] as "s" | "m" | "h"];
+}
+
+interface Plan extends Options, Chosen {
+  readonly binaries: readonly string[];
+  readonly faultMs: number | undefined;
+  readonly network: NetworkKind;
+}
+
+async function runAll(plan: Plan): Promise<number> {
+  const {
+    named,
+    binaries,
+    faultMs,
+    short,
+    json,
+    recoveryMs: recoveryMsMax,
+    seed,
+    network,
+    delayMs,
+    syncInterval,
+  } = plan;
+  const results: RunResult[] = [];
+  const failures: string[] = [];
+  for (const binary of binaries) {
+    const natsVersion = versionOf(binary);
+    for (const scenario of named) {
+      for (const load of loadsOf(plan)) {
+        process.stderr.write(
+          `${scenario.name}, ${load}, nats-server ${natsVersion}: ${scenario.title}\n`,
+        );
+        try {
+          const form = short ? "short" : "full";
+          const common = { load, form, binary, natsVersion, recoveryMsMax, seed, network } as const;
+          const result = await runScenario(scenario, {
+            ...common,
+            syncInterval,
+            ...(faultMs === undefined ? {} : { faultMs }),
+            ...(delayMs === undefined ? {} : { delayMs }),
+          });
+          results.push(result);
+          for (const note of result.notes) process.stderr.write(`  ${note}\n`);
+          for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);
+        } catch (error) {
+          failures.push(
+            `${scenario.name}, ${load}, nats-server ${natsVersion}: ${(error as Error).message}`,
+          );
+          process.stderr.write(`  NOT RUN TO ITS END: ${(error as Error).message}\n`);
+        }
+      }
+    }
+  }
+  const effects = await runEffects(plan, failures);
+  const imports = await runImports(plan, failures, versionOf);
+  if (results.length > 0) process.stdout.write(`\n${tableOf(results)}`);
+  if (effects.length > 0) process.stdout.write(`\n${effectsTableOf(effects)}`);
+  if (imports.length > 0) process.stdout.write(`\n${importTableOf(imports)}`);
+  for (const failure of failures) process.stdout.write(`not run to its end: ${failure}\n`);
+  if (json !== undefined)
+    writeFileSync(
+      json,
+      `${JSON.stringify({ seed, results, effects, imports, failures }, undefined, 2)}\n`,
+    );
+  const isKept = [...results, ...effects, ...imports].every(({ faults }) => faults.length === 0);
+  return failures.length === 0 && isKept ? 0 : 1;
+}
+
+/** Those of the effects take events from the streams, so no load is sent: once on each database. */
+async function runEffects(
+  { effects, binaries, short, seed }: Plan,
+  failures: string[],
+): Promise<EffectsResult[]> {
+  const results: EffectsResult[] = [];
+  for (const binary of binaries) {
+    const natsVersion = versionOf(binary);
+    for (const scenario of effects) {
+      for (const database of databasesOf(scenario)) {
+        const what = `${scenario.name}, ${database}, nats-server ${natsVersion}`;
+        process.stderr.write(`${what}: ${scenario.title}\n`);
+        try {
+          const form = short ? "short" : "full";
+          const run = { database, form, binary, natsVersion, seed } as const;
+          const result = await runEffectsScenario(scenario, run);
+          results.push(result);
+          for (const note of result.notes) process.stderr.write(`  ${note}\n`);
+          for (const fault of result.faults) process.stderr.write(`  BROKEN: ${fault}\n`);
+        } catch (error) {
+          failures.push(`${what}: ${(error as Error).message}`);
+          process.stderr.write(`  NOT RUN TO ITS END: ${(error as Error).message}\n`);
+        }
+      }
+    }
+  }
+  return results;
+}
+
+/** The loads to run with. By default a walk runs once, with the mixed load. */
+function loadsOf({ load, walk }: Plan): readonly LoadName[] {
+  if (load.length > 0) return load;
+  return walk === undefined ? loadsDefault : ["mixed"];
+}
+
+function versionOf(binary: string): string {
+  const text = execFileSync(binary, ["--version"], { encoding: "utf8" });
+  return /\d+\.\d+\.\d+/.exec(text)?.[0] ?? "unknown";
+}
+
+process.exitCode = await main();

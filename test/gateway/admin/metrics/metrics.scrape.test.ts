@@ -1,0 +1,159 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { metricNames, metricTable } from "../../../../src/gateway/admin/metrics/metric-table.ts";
+import { createMetrics, type Metrics } from "../../../../src/gateway/admin/metrics/metrics.ts";
+
+let metrics: Metrics;
+
+afterEach(() => metrics.close());
+
+function numberOf(text: string | undefined): number {
+  return text === "+Inf" ? Number.POSITIVE_INFINITY : Number(text);
+}
+
+/** Every sample of a scrape by its series; throws on a line that is not in the text format. */
+async function scrape(): Promise<Map<string, number>> {
+  const series = new Map<string, number>();
+  for (const line of (await metrics.text()).split("\n")) {
+    if (line === "" || /^# (HELP|TYPE) [a-z_]\w* \S/.test(line)) continue;
+    const match = /^([a-z_]\w*(?:\{[a-z_]\w*="[^"\\]*"(?:,[a-z_]\w*="[^"\\]*")*\})?) (\S+)$/i.exec(
+      line,
+    );
+    // prom-client's own averages are not a number until something was measured.
+    const value =
+      match?.[2]?.toLowerCase() === "nan" && !line.startsWith("penstock_")
+        ? 0
+        : numberOf(match?.[2]);
+    if (match === null || Number.isNaN(value)) throw new Error(`Parse a scrape: ${line}`);
+    expect(series.has(match[1]!), line).toBe(false);
+    series.set(match[1]!, value);
+  }
+  return series;
+}
+
+describe("a scrape shows what was counted", () => {
+  test("every metric is there, with its type, once all gauges are given", async () => {
+    metrics = createMetrics();
+    metrics.watch({ framesUnacked: () => 3, inflightBytes: () => 70, inflightBytesMax: () => 100 });
+    metrics.watch({ natsConnected: () => true, projectsKnown: () => 2, requestsInflight: () => 5 });
+    metrics.watch({ registryInDoubt: () => false, projectsOverShare: () => 0 });
+    metrics.watch({ tlsCertificateExpiry: () => 1_900_000_000 });
+    const labels = { lane: "live", partition: "0" };
+    metrics.watch({ connectionsClosedEarly: () => [{ labels: { reason: "idle" }, value: 0 }] });
+    metrics.watch({ unreadAnswerBytes: () => 0, unreadAnswersReset: () => 0 });
+    metrics.watch({ connections: () => 1, connectionsMax: () => 2, connectionsRefused: () => [] });
+    metrics.watch({
+      streamBytes: () => [{ labels, value: 8 }],
+      streamBytesMax: () => [{ labels, value: Number.POSITIVE_INFINITY }],
+      streamsRefused: () => 1,
+      passedInflight: () => 0,
+      passedKeptBytes: () => 0,
+    });
+    const text = await metrics.text();
+    for (const name of metricNames)
+      expect(text).toContain(`# TYPE ${name} ${metricTable[name].type}\n`);
+    const own = [...text.matchAll(/^# TYPE (penstock_\w+)/gm)].map((match) => match[1]);
+    expect(own.sort()).toEqual([...metricNames].sort());
+    expect(text).toContain("# TYPE process_resident_memory_bytes gauge");
+    const series = await scrape();
+    expect(series.get("penstock_inflight_bytes")).toBe(70);
+    expect(series.get("penstock_nats_connected")).toBe(1);
+    expect(series.get('penstock_stream_bytes{lane="live",partition="0"}')).toBe(8);
+    expect(series.get('penstock_stream_bytes_max{lane="live",partition="0"}')).toBe(
+      Number.POSITIVE_INFINITY,
+    );
+    expect(() => metrics.watch({ framesUnacked: () => 4 })).toThrow("already been registered");
+  });
+
+  test("requests", async () => {
+    metrics = createMetrics();
+    metrics.requestFinished("capture", 200, 0.001, 400);
+    metrics.requestFinished("capture", 200, 0.3, 5_000);
+    metrics.requestFinished("batch", 503, 20, 2e7);
+    metrics.requestFinished("other", 404, 0.0001, 9);
+    metrics.problemAnswered("overloaded");
+    metrics.requestAborted("body");
+    const series = await scrape();
+    expect(series.get('penstock_requests_total{route="capture",status="200"}')).toBe(2);
+    expect(series.get('penstock_requests_total{route="batch",status="503"}')).toBe(1);
+    expect(series.get('penstock_requests_total{route="other",status="404"}')).toBe(1);
+    expect(series.get('penstock_requests_aborted_total{phase="body"}')).toBe(1);
+    expect(series.get('penstock_problems_total{code="overloaded"}')).toBe(1);
+    // What has not happened yet is 0, not absent: a rate needs a value from before.
+    expect(series.get('penstock_requests_total{route="capture",status="503"}')).toBe(0);
+    expect(series.get('penstock_problems_total{code="store_full"}')).toBe(0);
+    const bucket = (le: string) =>
+      series.get(`penstock_request_duration_seconds_bucket{route="capture",le="${le}"}`);
+    expect([
+      bucket("0.0005"),
+      bucket("0.001"),
+      bucket("0.25"),
+      bucket("0.5"),
+      bucket("+Inf"),
+    ]).toEqual([0, 1, 1, 2, 2]);
+    expect(series.get('penstock_request_duration_seconds_sum{route="capture"}')).toBeCloseTo(0.301);
+    expect(series.get('penstock_request_duration_seconds_bucket{route="batch",le="10"}')).toBe(0);
+    expect(series.get('penstock_request_duration_seconds_count{route="batch"}')).toBe(1);
+    expect(series.get("penstock_request_body_bytes_count")).toBe(3);
+    expect(series.get("penstock_request_body_bytes_sum")).toBe(20_005_400);
+  });
+
+  test("events, by the outcome their reason belongs to", async () => {
+    metrics = createMetrics();
+    metrics.events("live", "none", 100);
+    metrics.events("live", "duplicate", 7);
+    metrics.events("live", "no_event", 2);
+    metrics.events("historical", "no_distinct_id", 3);
+    metrics.events("historical", "event_too_large", 4);
+    metrics.warnings("invalid_uuid", 5);
+    metrics.slowPathItems(6);
+    metrics.distinctIdsCut(7);
+    const series = await scrape();
+    const events = (lane: string, outcome: string, reason: string) =>
+      series.get(`penstock_events_total{lane="${lane}",outcome="${outcome}",reason="${reason}"}`);
+    expect(events("live", "stored", "none")).toBe(100);
+    expect(events("live", "duplicate", "duplicate")).toBe(7);
+    expect(events("live", "dropped", "no_event")).toBe(2);
+    expect(events("historical", "dropped", "no_distinct_id")).toBe(3);
+    expect(events("historical", "error", "event_too_large")).toBe(4);
+    expect(events("historical", "stored", "none")).toBe(0);
+    expect(series.get('penstock_warnings_total{code="invalid_uuid"}')).toBe(5);
+    expect(series.get("penstock_slow_path_items_total")).toBe(6);
+    expect(series.get("penstock_distinct_ids_cut_total")).toBe(7);
+  });
+
+  test("frames", async () => {
+    metrics = createMetrics();
+    metrics.frameSent("live", 3, 900);
+    metrics.frameSent("historical", 5_000, 500_000);
+    metrics.frameAcked("live", 0.004);
+    metrics.frameRetried();
+    metrics.ackFailed("timeout");
+    metrics.duplicateFrame("historical", 5_000);
+    const series = await scrape();
+    expect(series.get('penstock_frames_total{lane="live"}')).toBe(1);
+    expect(series.get("penstock_frame_events_sum")).toBe(5_003);
+    expect(series.get('penstock_frame_events_bucket{le="2000"}')).toBe(1);
+    expect(series.get("penstock_frame_bytes_count")).toBe(2);
+    expect(series.get('penstock_ack_duration_seconds_bucket{lane="live",le="0.005"}')).toBe(1);
+    expect(series.get("penstock_frame_retries_total")).toBe(1);
+    expect(series.get('penstock_acks_failed_total{cause="timeout"}')).toBe(1);
+    expect(series.get('penstock_duplicate_frames_total{lane="historical"}')).toBe(1);
+    expect(series.get('penstock_duplicate_events_total{lane="historical"}')).toBe(5_000);
+  });
+
+  test("the event loop's delay is near nothing at rest, shows a stall, and starts anew at each scrape", async () => {
+    metrics = createMetrics();
+    const max = async () => (await scrape()).get('penstock_event_loop_delay_seconds{stat="max"}')!;
+    // Node records the time between two ticks of a timer: a stall before the first one, as there is
+    // on a busy machine, is not seen.
+    const elapsed = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+    await vi.waitFor(async () => {
+      await elapsed(50);
+      const untilMs = performance.now() + 150;
+      while (performance.now() < untilMs);
+      await elapsed(30);
+      expect(await max()).toBeGreaterThan(0.1);
+    }, 10_000);
+    await vi.waitFor(async () => expect(await max()).toBeLessThan(0.1));
+  });
+});

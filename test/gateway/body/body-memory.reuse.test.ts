@@ -1,0 +1,50 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { BodyMemory } from "../../../src/gateway/body/body-memory.ts";
+
+const MIB = 1_048_576;
+
+afterEach(() => vi.useRealTimers());
+
+describe("large blocks are used again", () => {
+  test("the smallest block that fits is used again, but no block for a body much smaller", () => {
+    const memory = new BodyMemory();
+    const [small, large] = [memory.take(MIB), memory.take(20 * MIB)];
+    memory.give(large);
+    memory.give(small);
+    expect(memory.keptBytes).toBe(21 * MIB);
+    // Compared here, not by the matcher: it would print 20 MiB.
+    expect(memory.take(MIB) === small).toBe(true);
+    expect(memory.take(4 * MIB) === large).toBe(false);
+    expect(memory.take(6 * MIB) === large).toBe(true);
+    expect(memory.take(6 * MIB) === large).toBe(false);
+    expect(memory.keptBytes).toBe(0);
+  });
+
+  test("past what is kept, the smallest go, and their memory with them", () => {
+    const memory = new BodyMemory();
+    const blocks = [
+      memory.take(2 * MIB),
+      memory.take(8 * MIB),
+      memory.take(20 * MIB),
+      memory.take(20 * MIB),
+    ];
+    for (const block of blocks) memory.give(block);
+    expect(memory.keptBytes).toBe(40 * MIB);
+    expect(blocks.map((block) => block.length / MIB)).toEqual([0, 0, 20, 20]);
+    const huge = memory.take(100 * MIB);
+    memory.give(huge);
+    expect([huge.length, memory.keptBytes]).toEqual([0, 40 * MIB]);
+  });
+
+  test("when no body comes for a while, nothing is kept", () => {
+    vi.useFakeTimers();
+    const memory = new BodyMemory();
+    memory.give(memory.take(MIB));
+    vi.advanceTimersByTime(7_500);
+    memory.give(memory.take(MIB));
+    vi.advanceTimersByTime(7_500);
+    expect(memory.keptBytes).toBe(MIB);
+    vi.advanceTimersByTime(5_000);
+    expect(memory.keptBytes).toBe(0);
+  });
+});

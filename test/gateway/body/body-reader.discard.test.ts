@@ -1,0 +1,77 @@
+import { describe, expect, test } from "vitest";
+import {
+  bodyBytesMax,
+  codeIn,
+  connectTo,
+  head,
+  post,
+  startTestServer,
+  until,
+} from "../../kit/http-server.ts";
+
+const piece = Buffer.alloc(10_000, "x");
+const chunk = Buffer.concat([
+  Buffer.from(`${piece.length.toString(16)}\r\n`),
+  piece,
+  Buffer.from("\r\n"),
+]);
+
+describe("long bodies are discarded", () => {
+  test("a body of exactly the cap is taken", async () => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(post(Buffer.alloc(bodyBytesMax, "x")));
+    expect((await wire.reply()).status).toBe(200);
+  });
+
+  test("by declared length: nothing is kept, 413 after the last byte, then the same connection works", async () => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(head({ "Content-Length": String(piece.length * 12) }));
+    for (let sent = 1; sent < 12; sent++) wire.write(piece);
+    await until(() => wire.socket.writableLength === 0, "all but the last piece are sent");
+    expect(server.finished).toEqual([]);
+    expect(server.admission.bytes).toBe(0);
+    wire.write(piece);
+    const reply = await wire.reply();
+    expect([reply.status, codeIn(reply)]).toEqual([413, "body_too_large"]);
+    expect(JSON.parse(reply.body).detail).toBe(
+      `The body has 120000 bytes, and may have ${bodyBytesMax}`,
+    );
+    wire.write(post("{}"));
+    expect((await wire.reply()).status).toBe(200);
+    expect(server.taken).toHaveLength(1);
+  });
+
+  test("by count: bytes in hand are given back as soon as the cap is passed", async () => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(head({ "Transfer-Encoding": "chunked" }));
+    for (let sent = 0; sent < 10; sent++) wire.write(chunk);
+    await until(() => server.admission.bytes === bodyBytesMax, "the cap is in hand");
+    wire.write(chunk);
+    await until(() => server.admission.bytes === 0, "nothing is in hand");
+    wire.write("0\r\n\r\n");
+    const reply = await wire.reply();
+    expect(codeIn(reply)).toBe("body_too_large");
+    expect(JSON.parse(reply.body).detail).toBe(
+      `The body came to 110000 bytes and more, and may have ${bodyBytesMax}`,
+    );
+    await wire.ended();
+  });
+
+  test.each([
+    ["by declared length", head({ "Content-Length": "900000000" }), piece],
+    ["by count", head({ "Transfer-Encoding": "chunked" }), chunk],
+  ])("past twice the cap, %s, the connection is closed", async (_, request, part) => {
+    const server = await startTestServer();
+    const wire = await connectTo(server);
+    wire.write(request);
+    for (let sent = 0; sent <= 20; sent++) wire.write(part);
+    const reply = await wire.reply();
+    expect([reply.status, codeIn(reply)]).toEqual([413, "body_too_large"]);
+    expect(reply.headers.get("connection")).toBe("close");
+    await wire.ended();
+    expect(server.finished).toEqual(["capture 413"]);
+  });
+});

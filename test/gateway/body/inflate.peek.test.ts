@@ -1,0 +1,30 @@
+// Whose a compressed body is shows before it is inflated, also where its events are so much alike
+// that a few bytes hold hundreds of them: else it would wait among those that show no key.
+
+import { deflateSync, gzipSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { inflateStart } from "../../../src/gateway/body/inflate.ts";
+
+const key = "phc_aB3dE5fG7haB3dE5fG7haB3dE5fG7haB3dE5fG7hxyz";
+const start = `{"api_key":"${key}","batch":[`;
+const properties = { $current_url: "https://example.com/", plan: "free", seats: 3 };
+const event = JSON.stringify({ event: "pageview", distinct_id: "user-1", properties });
+
+describe("a peek sees the key of equal events", () => {
+  test.each([
+    ["gzip", gzipSync],
+    ["deflate", deflateSync],
+  ] as const)("%s: events that are all equal, and those that differ", (coding, compress) => {
+    const equal = compress(`${start}${`${event},`.repeat(50_000)}${event}]}`);
+    const others = Array.from({ length: 5_000 }, (_, n) =>
+      event.replace("user-1", `user-${n * 7_919}`),
+    );
+    for (const body of [equal, compress(`${start}${others.join(",")}]}`)]) {
+      expect(inflateStart(coding, body).toString("latin1", 0, start.length)).toBe(start);
+    }
+  });
+
+  test("what comes to too much from its first bytes on shows nothing, and costs no more than that", () => {
+    expect(inflateStart("gzip", gzipSync(Buffer.alloc(10_000_000, " ")))).toHaveLength(0);
+  });
+});

@@ -1,0 +1,35 @@
+// A body is inflated chunk by chunk; what a chunk lay in is given back when it is copied, and not
+// left to the collector.
+
+import { randomBytes } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import { expect, test } from "vitest";
+import { BodyBuffer } from "../../../src/gateway/body/body-buffer.ts";
+import { BodyMemory } from "../../../src/gateway/body/body-memory.ts";
+import { PooledInflation } from "../../../src/gateway/body/pooled-inflation.ts";
+
+test("inflated chunks are given back: of a chunk that is copied nothing is kept, and the body is what it was", async () => {
+  const body = Buffer.from(randomBytes(500_000).toString("hex"));
+  let first: Buffer | undefined;
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  const sink = {
+    isKnown: () => true,
+    begun: (bytes: Buffer) => {
+      first = bytes;
+    },
+    hold: () => true,
+    left: () => {},
+    done: resolve,
+  };
+  const inflation = new PooledInflation("gzip", gzipSync(body), {
+    bytesMax: 2_000_000,
+    memory: new BodyMemory(),
+    sink,
+  });
+  const step = (): void => inflation.step(step);
+  step();
+  const inflated = await promise;
+  expect(inflated).toBeInstanceOf(BodyBuffer);
+  expect((inflated as BodyBuffer).bytes().equals(body)).toBe(true);
+  expect(first?.buffer.byteLength).toBe(0);
+});

@@ -1,0 +1,98 @@
+import { describe, expect, test } from "vitest";
+import {
+  keepSlowOpen,
+  type SlowBody,
+  slowBodiesMax,
+} from "../../../src/gateway/body/slow-bodies.ts";
+import { connectTo, head, startTestServer } from "../../kit/http-server.ts";
+
+const now = 100_000;
+
+function bodyOf(ageMs: number, bytesArrived: number, given: Partial<SlowBody> = {}) {
+  const body = {
+    startedMs: now - ageMs,
+    bytesArrived,
+    phase: "body" as const,
+    isLarge: false,
+    bytesChecked: 0,
+    idleChecks: 0,
+    isKnown: true,
+    senderAddress: "",
+    kept: 0,
+    keepOpen: () => void body.kept++,
+    ...given,
+  };
+  return body;
+}
+
+describe("slow clients get through", () => {
+  test.each([
+    ["a kilobyte a second", bodyOf(60_000, 60_000), 1],
+    ["one that has just begun", bodyOf(1_000, 1), 1],
+    ["less than a kilobyte a second", bodyOf(60_000, 55_000), 0],
+    ["nothing since the last check", bodyOf(60_000, 200_000, { bytesChecked: 200_000 }), 1],
+    [
+      "nothing since the check before the last",
+      bodyOf(60_000, 200_000, { bytesChecked: 200_000, idleChecks: 1 }),
+      0,
+    ],
+    ["nothing at all", bodyOf(1_000, 0), 0],
+    ["a large body", bodyOf(60_000, 200_000, { isLarge: true }), 0],
+    ["one that has arrived", bodyOf(60_000, 200_000, { phase: "answer" }), 0],
+  ])("%s", (_, body, kept) => {
+    keepSlowOpen([body], now);
+    expect(body.kept).toBe(kept);
+  });
+
+  test("so many may be slow at a time", () => {
+    const bodies = Array.from({ length: slowBodiesMax + 10 }, () => bodyOf(10_000, 20_000));
+    keepSlowOpen(bodies, now);
+    expect(bodies.filter(({ kept }) => kept === 1).length).toBe(slowBodiesMax);
+  });
+
+  test("one address leaves places to others, and who shows no key to who does", () => {
+    const of = (senderAddress: string, isKnown: boolean, length: number) =>
+      Array.from({ length }, () => bodyOf(10_000, 20_000, { senderAddress, isKnown }));
+    const keptOf = (bodies: { kept: number }[]) => bodies.filter(({ kept }) => kept === 1).length;
+    const [greedy, phone, keyless, keyed] = [
+      of("a", true, 2_000),
+      of("b", true, 1),
+      of("c", false, 200),
+      of("c", true, 100),
+    ];
+    keepSlowOpen([...greedy, ...keyless, ...phone, ...keyed], now);
+    expect([phone, keyed, keyless].map(keptOf)).toEqual([1, 100, 28]);
+    expect(keptOf(greedy)).toBe(slowBodiesMax - 129);
+    // Alone, as behind a proxy that is not named as trusted, it has all of them.
+    const alone = of("a", true, slowBodiesMax);
+    keepSlowOpen(alone, now);
+    expect(keptOf(alone)).toBe(slowBodiesMax);
+  });
+
+  test("a body of 2 kB a second is answered, and one that stops coming is cut off", {
+    timeout: 120_000,
+  }, async () => {
+    const server = await startTestServer();
+    const [slow, stopped] = [await connectTo(server), await connectTo(server)];
+    // To where nothing is kept.
+    const dropped = await connectTo(server);
+    const [pieces, pieceBytes] = [18, 2_000];
+    const start = head({ "Content-Length": String(pieces * pieceBytes) });
+    slow.write(start);
+    dropped.write(head({ "Content-Length": String(pieces * pieceBytes) }, "POST /s/"));
+    stopped.write(Buffer.concat([start, Buffer.alloc(pieceBytes, "x")]));
+    let sent = 0;
+    await new Promise<void>((resolve) => {
+      const timer = setInterval(() => {
+        for (const wire of [slow, dropped]) wire.write(Buffer.alloc(pieceBytes, "x"));
+        if (++sent < pieces) return;
+        clearInterval(timer);
+        resolve();
+      }, 1_000);
+    });
+    expect((await slow.reply()).status).toBe(200);
+    expect((await dropped.reply()).status).toBe(200);
+    expect(server.taken[0]?.text.length).toBe(pieces * pieceBytes);
+    await stopped.ended();
+  });
+});

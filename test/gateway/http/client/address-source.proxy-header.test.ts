@@ -1,0 +1,252 @@
+// The PROXY protocol, version 2: what a trusted proxy says first on a connection is its client's
+// address, to the connection's end. Nobody else can say it, nor the client behind that proxy;
+// without the setting, nothing of it counts.
+
+import { describe, expect, test } from "vitest";
+import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
+import {
+  connectTo,
+  head,
+  post,
+  startTestServer,
+  type TestServer,
+  until,
+  type Wire,
+} from "../../../kit/http-server.ts";
+
+const client = "203.0.113.7";
+const forged = "6.6.6.6";
+const proxy = "127.0.0.1";
+const stranger = "127.0.0.2";
+const signature = Buffer.from("0d0a0d0a000d0a515549540a", "hex");
+const [PROXY, LOCAL] = [0x21, 0x20];
+
+interface HeaderOptions {
+  readonly command?: number;
+  readonly family?: number;
+  /** What the header says its rest is long; default: what it is. */
+  readonly length?: number;
+}
+
+/** With the addresses of `from` and of a server, IPv4 or IPv6 as `from` is. */
+function proxyHeader(
+  from: string | Buffer,
+  { command = PROXY, family, length }: HeaderOptions = {},
+): Buffer {
+  const source = typeof from === "string" ? Buffer.from(from.split(".").map(Number)) : from;
+  const rest = Buffer.concat([
+    source,
+    Buffer.alloc(source.length, 9),
+    Buffer.from([4, 210, 0, 80]),
+  ]);
+  const fixed = Buffer.from([command, family ?? (source.length === 4 ? 0x11 : 0x21), 0, 0]);
+  fixed.writeUInt16BE(length ?? rest.length, 2);
+  return Buffer.concat([signature, fixed, rest]);
+}
+
+function start(proxyProtocol = true): Promise<TestServer> {
+  const connectionId = loadConnectionId();
+  return startTestServer({
+    recordIp: true,
+    trustedProxies: "127.0.0.1,10.0.0.0/8",
+    proxyProtocol,
+    connectionId,
+  });
+}
+
+const ipv6 = Buffer.from("20010db8000000000000000000000007", "hex");
+
+describe("a PROXY header counts once and from the trusted", () => {
+  test.each([
+    ["IPv4", proxyHeader(client), client],
+    ["IPv6", proxyHeader(ipv6), "2001:db8::7"],
+    [
+      "IPv4 and 24 bytes of further fields",
+      Buffer.concat([proxyHeader(client, { length: 36 }), Buffer.alloc(24)]),
+      client,
+    ],
+    ["LOCAL", proxyHeader(client, { command: LOCAL, family: 0 }), proxy],
+    ["none", Buffer.alloc(0), proxy],
+  ])("%s: it holds for every request of the connection", async (_what, header, address) => {
+    const server = await start();
+    const wire = await connectTo(server);
+    wire.write(Buffer.concat([header, post("{}")]));
+    expect(await seen(server, wire)).toBe(address);
+    wire.write(post("{}"));
+    expect(await seen(server, wire)).toBe(address);
+  });
+
+  test("in as many packets as it has bytes", async () => {
+    const server = await start();
+    const wire = await connectTo(server);
+    for (const byte of proxyHeader(client)) {
+      wire.write(Buffer.from([byte]));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    wire.write(post("{}"));
+    expect(await seen(server, wire)).toBe(client);
+  });
+
+  test.each([
+    ["a peer that is not trusted", true, stranger],
+    ["a trusted peer without the setting", false, proxy],
+    ["a peer that is not trusted, without the setting", false, stranger],
+  ])("from %s it changes nothing", async (_who, proxyProtocol, from) => {
+    const server = await start(proxyProtocol);
+    const wire = await connectTo(server, "127.0.0.1", from);
+    for (let request = 0; request < 2; request++) {
+      wire.write(Buffer.concat([proxyHeader(forged), post("{}")]));
+      expect(await seen(server, wire)).toBe(from);
+    }
+  });
+
+  test("without trusted proxies, and without the setting, it changes nothing", async () => {
+    const server = await startTestServer({ recordIp: true, connectionId: loadConnectionId() });
+    const wire = await connectTo(server);
+    wire.write(Buffer.concat([proxyHeader(forged), post("{}", { "X-Forwarded-For": forged })]));
+    expect(await seen(server, wire)).toBe(proxy);
+  });
+
+  // A proxy that passes bytes on passes what its client writes after the proxy's header.
+  test.each([
+    ["a request", post("{}")],
+    [
+      "a path that is not there",
+      Buffer.concat([head({ "Content-Length": "2" }, "POST /nothing"), Buffer.from("{}")]),
+    ],
+  ])("the client behind the proxy cannot say another address after %s", async (_what, first) => {
+    const server = await start();
+    const wire = await connectTo(server);
+    wire.write(Buffer.concat([proxyHeader(client), first, proxyHeader(forged), post("1")]));
+    await wire.reply();
+    expect(await seen(server, wire)).toBe(client);
+    wire.write(Buffer.concat([proxyHeader(forged), post("2")]));
+    expect(await seen(server, wire)).toBe(client);
+  });
+
+  test("nor when the proxy sends no header itself: what comes with a later request is not it", async () => {
+    const server = await start();
+    const wire = await connectTo(server);
+    wire.write(post("{}"));
+    expect(await seen(server, wire)).toBe(proxy);
+    wire.write(Buffer.concat([proxyHeader(forged), post("{}")]));
+    expect(await seen(server, wire)).toBe(proxy);
+  });
+
+  test.each([
+    [
+      "two headers, one behind the other",
+      [Buffer.concat([proxyHeader(client), proxyHeader(forged), post("{}")])],
+    ],
+    [
+      "two headers in two packets",
+      [proxyHeader(client), Buffer.concat([proxyHeader(forged), post("{}")])],
+    ],
+    ["cut short", [proxyHeader(client).subarray(0, 20)]],
+    [
+      "a length past the end",
+      [Buffer.concat([proxyHeader(client, { length: 60_000 }), post("{}")])],
+    ],
+    [
+      "a length that swallows the request",
+      [Buffer.concat([proxyHeader(client, { length: 37 }), post("{}")])],
+    ],
+    [
+      "a length that is too short",
+      [Buffer.concat([proxyHeader(client, { length: 4 }), post("{}")])],
+    ],
+    ["another version", [Buffer.concat([proxyHeader(client, { command: 0x11 }), post("{}")])]],
+    [
+      "version 1",
+      [Buffer.concat([Buffer.from(`PROXY TCP4 ${forged} 10.0.0.1 1 2\r\n`), post("{}")])],
+    ],
+    [
+      "garbage that begins as it",
+      [Buffer.concat([Buffer.from("\r\n\r\nnot the signature"), post("{}")])],
+    ],
+  ])("%s: nothing is taken, and others go on", async (_what, packets) => {
+    const server = await start();
+    const wire = await connectTo(server);
+    for (const packet of packets) wire.write(packet);
+    const other = await connectTo(server);
+    other.write(Buffer.concat([proxyHeader(client), post("other")]));
+    expect(await seen(server, other)).toBe(client);
+    expect(server.taken.map(({ text }) => text)).toEqual(["other"]);
+    wire.socket.destroy();
+    await until(() => server.http.inflight() === 0, "nothing is in flight");
+  });
+
+  test("X-Forwarded-For counts when the PROXY address is trusted too, and only then", async () => {
+    const server = await start();
+    for (const [from, address] of [
+      ["10.0.0.4", client],
+      ["198.51.100.1", "198.51.100.1"],
+    ] as const) {
+      const wire = await connectTo(server);
+      wire.write(
+        Buffer.concat([
+          proxyHeader(from),
+          post("{}", { "X-Forwarded-For": `${forged}, ${client}` }),
+        ]),
+      );
+      expect(await seen(server, wire)).toBe(address);
+    }
+  });
+
+  test("connections that come again under an old id have their own address", async () => {
+    const ids = new Set<number>();
+    const connectionId = loadConnectionId();
+    const noting = (response: object) => {
+      const id = connectionId(response);
+      ids.add(id);
+      return id;
+    };
+    const server = await startTestServer({
+      recordIp: true,
+      trustedProxies: proxy,
+      proxyProtocol: true,
+      connectionId: noting,
+    });
+    const rounds = 40;
+    for (let round = 0; round < rounds; round++) {
+      const wire = await connectTo(server);
+      const from = `203.0.113.${round}`;
+      wire.write(round % 2 === 0 ? Buffer.concat([proxyHeader(from), post("{}")]) : post("{}"));
+      expect(await seen(server, wire)).toBe(round % 2 === 0 ? from : proxy);
+      wire.socket.destroy();
+      await until(() => wire.closed(), "it is closed");
+    }
+    expect(ids.size).toBeLessThan(rounds);
+  });
+
+  test("where connections turn out not to be told apart, no address is recorded, and it is said once", async () => {
+    const connectionId = () => 7;
+    const server = await startTestServer({
+      recordIp: true,
+      trustedProxies: proxy,
+      proxyProtocol: true,
+      connectionId,
+    });
+    const wires = [await connectTo(server), await connectTo(server), await connectTo(server)];
+    await until(() => server.logged.length > 0, "it is noticed");
+    for (const wire of wires) {
+      wire.write(Buffer.concat([proxyHeader(client), post("{}", { "X-Forwarded-For": forged })]));
+      expect(await seen(server, wire)).toBe("");
+    }
+    expect(server.logged.length).toBe(1);
+  });
+
+  test("without a way to tell first requests it does not start", async () => {
+    const starting = startTestServer({
+      recordIp: true,
+      trustedProxies: proxy,
+      proxyProtocol: true,
+    });
+    await expect(starting).rejects.toThrow("PENSTOCK_PROXY_PROTOCOL: needs the connection addon");
+  });
+});
+
+async function seen(server: TestServer, wire: Wire): Promise<string | undefined> {
+  expect((await wire.reply()).status).toBe(200);
+  return server.taken.at(-1)?.exchange.clientAddress;
+}

@@ -1,0 +1,118 @@
+// The addresses held are those of the open connections, each read once; a number that is no
+// identity is not believed.
+
+import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
+import { createConnection, type Socket } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { ConnectionAddresses } from "../../../../src/gateway/http/client/connection-addresses.ts";
+import {
+  type ConnectionId,
+  loadConnectionId,
+} from "../../../../src/gateway/http/client/connection-id.ts";
+import { until } from "../../../kit/http-server.ts";
+
+const froms = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];
+const requestsEach = 5;
+
+describe("an address is read once a connection", () => {
+  test("read once, held while the connection is open, then let go", async () => {
+    const server = startServer(loadConnectionId());
+    const sockets = await Promise.all(froms.map((from) => connect(server.port, from)));
+    for (let request = 0; request < requestsEach; request++) {
+      for (const [place, from] of froms.entries())
+        expect(await addressOf(sockets[place]!)).toBe(from);
+    }
+    expect(server.reads()).toBe(froms.length);
+    expect(server.addresses.size).toBe(froms.length);
+
+    sockets[0]!.destroy();
+    await until(() => server.addresses.size === froms.length - 1, "one address is let go");
+    expect(await addressOf(sockets[1]!)).toBe(froms[1]);
+    // A request that never ends, and one that is never answered, hold nothing longer.
+    sockets[1]!.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1234");
+    sockets[2]!.write("GET /never HTTP/1.1\r\nHost: a\r\n\r\n");
+    for (const socket of sockets) socket.destroy();
+    await until(() => server.addresses.size === 0, "no address is held");
+  });
+
+  test("nothing is held of connections the server drops", async () => {
+    const server = startServer(loadConnectionId());
+    for (const from of froms) await addressOf(await connect(server.port, from));
+    expect(server.addresses.size).toBe(froms.length);
+    server.app.close();
+    await until(() => server.addresses.size === 0, "no address is held");
+  });
+
+  test.each([
+    ["two open connections share", (): number => 7, froms],
+    ["says that there is none", (): number => 0, froms.slice(0, 1)],
+  ] as const)(
+    "an id that %s: every address is read when it is asked for",
+    async (_what, connectionId, opening) => {
+      const server = startServer(connectionId);
+      const sockets = await Promise.all(opening.map((from) => connect(server.port, from)));
+      await until(() => server.opened() === opening.length, "all are open");
+      for (const [place, from] of opening.entries())
+        expect(await addressOf(sockets[place]!)).toBe(from);
+      expect(server.addresses.size).toBe(0);
+    },
+  );
+
+  test("an object that is not a response has no id", () => {
+    const connectionId = loadConnectionId() as (value: unknown) => number;
+    for (const value of [
+      undefined,
+      null,
+      1,
+      "text",
+      {},
+      [],
+      () => {},
+      Buffer.alloc(1),
+      new Proxy({}, {}),
+    ]) {
+      expect(connectionId(value)).toBe(0);
+    }
+  });
+});
+
+/** Answers every request with its client's address. */
+function startServer(connectionId: ConnectionId) {
+  let reads = 0;
+  let opened = 0;
+  const addresses = new ConnectionAddresses({
+    connectionId,
+    read: (response: HttpResponse) => {
+      reads++;
+      return Buffer.from(response.getRemoteAddressAsText()).toString();
+    },
+  });
+  const follow = (response: HttpResponse, change: number) => {
+    if (change > 0) opened++;
+    addresses.follow(response, change);
+  };
+  const app = App();
+  app.filter(follow);
+  app.get("/", (response) => void response.end(addresses.of(response)));
+  app.any("/*", (response) => void response.onAborted(() => {}));
+  let port = 0;
+  app.listen("127.0.0.1", 0, (socket) => {
+    if (socket) port = us_socket_local_port(socket);
+  });
+  onTestFinished(() => void app.close());
+  return { app, port, addresses, reads: () => reads, opened: () => opened };
+}
+
+async function connect(port: number, localAddress: string): Promise<Socket> {
+  const socket = createConnection({ host: "127.0.0.1", port, localAddress });
+  socket.on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  await new Promise((resolve) => socket.once("connect", resolve));
+  return socket;
+}
+
+async function addressOf(socket: Socket): Promise<string> {
+  const answer = new Promise<Buffer>((resolve) => socket.once("data", resolve));
+  socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  return (await answer).toString().split("\r\n\r\n")[1] ?? "";
+}

@@ -1,0 +1,95 @@
+// Every request is recorded with the address of its own connection, whatever connections opened and
+// closed before it, and whether the address is read once a connection or, without the addon, at
+// every request.
+
+import { describe, expect, test } from "vitest";
+import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
+import {
+  connectTo,
+  post,
+  startTestServer,
+  type TestServer,
+  until,
+  type Wire,
+} from "../../../kit/http-server.ts";
+
+const requestsEach = 50;
+const generations = 60;
+const openAtATime = 5;
+
+const ways = [
+  ["read once a connection", loadConnectionId()],
+  ["read at every request", undefined],
+] as const;
+
+describe("addresses belong to their connection", () => {
+  test.each(ways)("two connections that take turns, %s", async (_way, connectionId) => {
+    const server = await startTestServer({ recordIp: true, connectionId });
+    const first = await connectTo(server, "127.0.0.1", "127.0.0.1");
+    const second = await connectTo(server, "127.0.0.1", "127.0.0.2");
+    for (let request = 0; request < requestsEach; request++) {
+      expect(await addressSeen(server, first)).toBe("127.0.0.1");
+      expect(await addressSeen(server, second)).toBe("127.0.0.2");
+    }
+  });
+
+  test.each(ways)(
+    "requests of two connections in flight together, %s",
+    async (_way, connectionId) => {
+      const server = await startTestServer({ recordIp: true, connectionId });
+      const sent = Array.from({ length: requestsEach }, (_, number) => number);
+      const froms = ["127.0.0.1", "127.0.0.2"];
+      await Promise.all(
+        froms.map(async (from) => {
+          const wire = await connectTo(server, "127.0.0.1", from);
+          for (const number of sent) wire.write(post(`${from} ${number}`));
+          for (const _ of sent) expect((await wire.reply()).status).toBe(200);
+        }),
+      );
+      expect(server.taken.length).toBe(sent.length * froms.length);
+      for (const { exchange, text } of server.taken)
+        expect(text.split(" ")[0]).toBe(exchange.clientAddress);
+    },
+  );
+
+  test.each(ways)("connections that come and go, %s", async (_way, connectionId) => {
+    const ids: number[] = [];
+    const server = await startTestServer({
+      recordIp: true,
+      connectionId: connectionId && noting(connectionId, ids),
+    });
+    for (let generation = 0; generation < generations; generation++) {
+      const froms = Array.from(
+        { length: openAtATime },
+        (_, place) => `127.0.${generation + 1}.${place + 1}`,
+      );
+      const wires = await Promise.all(froms.map((from) => connectTo(server, "127.0.0.1", from)));
+      for (const [place, from] of froms.entries())
+        expect(await addressSeen(server, wires[place]!)).toBe(from);
+      // Some say goodbye, some are just gone.
+      for (const [place, { socket }] of wires.entries())
+        place % 2 === 0 ? socket.end() : socket.resetAndDestroy();
+      await until(() => wires.every((wire) => wire.closed()), "the connections are closed");
+    }
+    // What makes this a test: ids did come again, with another address behind them.
+    if (connectionId !== undefined)
+      expect(new Set(ids).size).toBeLessThan(generations * openAtATime);
+  });
+});
+
+async function addressSeen(server: TestServer, wire: Wire): Promise<string | undefined> {
+  wire.write(post("{}"));
+  expect((await wire.reply()).status).toBe(200);
+  return server.taken.at(-1)?.exchange.clientAddress;
+}
+
+function noting(
+  connectionId: (response: object) => number,
+  ids: number[],
+): (response: object) => number {
+  return (response) => {
+    const id = connectionId(response);
+    ids.push(id);
+    return id;
+  };
+}

@@ -1,0 +1,179 @@
+// The states of a request's answer, without a socket: whatever happens in whatever order, one
+// answer at most is written, and what the request held is given back once.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { ChunkSenders } from "../../../src/gateway/body/chunk-senders.ts";
+import {
+  type ChunkedBody,
+  ChunkTurns,
+  chunksPerTurn,
+} from "../../../src/gateway/body/chunk-turns.ts";
+import { GrowingBodies } from "../../../src/gateway/body/growing-bodies.ts";
+import { BodyState } from "../../../src/gateway/body/request-body.ts";
+import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "../../../src/gateway/http/exchange.ts";
+import type { ExchangeShared } from "../../../src/gateway/http/exchange-shared.ts";
+import { LongAnswers } from "../../../src/gateway/http/long-answers.ts";
+import { ReplyWriter } from "../../../src/gateway/http/reply.ts";
+import type { HttpResponse } from "../../../src/gateway/http/uws.ts";
+import { createAdmission } from "../../../src/gateway/intake/admission.ts";
+import { TurnBudget } from "../../../src/platform/base/turn-budget.ts";
+import { oneStored } from "../../kit/http-server.ts";
+
+const monotonicMs = (): number => 0;
+const problem = { code: "overloaded", detail: "No room for the body" } as const;
+
+/** Chunks are not followed, but where they are given. */
+const notFollowed = new Proxy({}, { get: () => () => {} }) as ExchangeShared["chunks"];
+
+function begin(chunks = notFollowed) {
+  const written: string[] = [];
+  const counted: string[] = [];
+  const logged: string[] = [];
+  const read: string[] = [];
+  const response = {
+    cork: (write: () => void) => write(),
+    writeStatus(status: string) {
+      written.push(status);
+      return response;
+    },
+    writeHeader: () => response,
+    end: (text: string) => void written.push(text),
+    pause: () => void read.push("pause"),
+    resume: () => void read.push("resume"),
+    close() {
+      read.push("close");
+      exchange.abort();
+    },
+  };
+  const admission = createAdmission(1_000_000);
+  const shared: ExchangeShared = {
+    admission,
+    clock: { wallMs: () => 0, monotonicMs },
+    log: { error: (_: object, message: string) => void logged.push(message) },
+    metrics: {
+      requestFinished: (route, status) => void counted.push(`${route} ${status}`),
+      problemAnswered: () => {},
+      requestAborted: (phase) => void counted.push(`aborted at ${phase}`),
+    },
+    clientWarnings: undefined,
+    reply: new ReplyWriter({ random: () => 0, awayMs: () => 0 }),
+    growing: new GrowingBodies(),
+    chunks,
+    chunkSenders: new ChunkSenders(monotonicMs),
+    long: new LongAnswers({ admission, monotonicMs }),
+    peek: undefined,
+    inflight: 0,
+    draining: false,
+    atOnce: new TurnBudget(ANSWERS_AT_ONCE_MAX),
+    idle: () => {},
+  };
+  const exchange = new HttpExchange(shared, response as unknown as HttpResponse, {
+    label: "batch",
+    path: "/batch/",
+    origin: "",
+    contentEncoding: "gzip",
+    bytesDeclared: -1,
+    clientAddress: "",
+    senderAddress: "",
+    connection: undefined,
+  });
+  exchange.body.tryHold(1_000);
+  return { exchange, shared, admission, written, counted, logged, read };
+}
+
+test("an answer that is put off stops the work on the body at once, and is the only one", async () => {
+  const { exchange, shared, admission, written, counted, logged } = begin();
+  let stopped = 0;
+  exchange.endsInDoubt = true;
+  exchange.body.state = BodyState.Waiting;
+  exchange.body.cancelWork = () => void stopped++;
+  exchange.answerProblem(problem);
+  expect([exchange.isOver, stopped, written]).toEqual([true, 1, []]);
+  // A bug, so it is logged; the first answer goes out all the same.
+  exchange.answerStored(oneStored);
+  expect([written, logged.length]).toEqual([[], 1]);
+  await nextTurn();
+  expect(written[0]).toBe("503 Service Unavailable");
+  expect([stopped, counted, shared.inflight, admission.bytes]).toEqual([1, ["batch 503"], 0, 0]);
+});
+
+test("a client that leaves while its answer is put off gets none, and the request ends", async () => {
+  const { exchange, shared, admission, written, counted, logged } = begin();
+  exchange.endsInDoubt = true;
+  exchange.answerProblem(problem);
+  exchange.abort();
+  expect(shared.inflight).toBe(1);
+  await nextTurn();
+  expect([written, counted, logged]).toEqual([[], ["aborted at head"], []]);
+  expect([shared.inflight, admission.bytes]).toEqual([0, 0]);
+});
+
+test("a client that leaves while the intake has the body: the request ends with the late answer", () => {
+  const { exchange, shared, admission, written, counted, logged } = begin();
+  exchange.body.handOver();
+  exchange.abort();
+  expect([exchange.isOver, shared.inflight, admission.bytes]).toEqual([true, 1, 1_000]);
+  exchange.answerStored(oneStored);
+  expect([shared.inflight, admission.bytes]).toEqual([0, 0]);
+  expect([written, counted, logged]).toEqual([[], ["aborted at answer"], []]);
+});
+
+test("a client that leaves before that ends the request, and the work on its body", () => {
+  const { exchange, shared, admission, written, counted } = begin();
+  let stopped = 0;
+  exchange.body.state = BodyState.Waiting;
+  exchange.body.cancelWork = () => void stopped++;
+  exchange.abort();
+  expect([stopped, shared.inflight, admission.bytes]).toEqual([1, 0, 0]);
+  expect([written, counted]).toEqual([[], ["aborted at answer"]]);
+});
+
+test("a body that is evicted while it arrives is answered at its end; one that is here, at once", () => {
+  const arriving = begin();
+  arriving.exchange.body.state = BodyState.Arriving;
+  arriving.exchange.body.evict();
+  expect([arriving.exchange.isOver, arriving.exchange.body.verdict]).toEqual([false, problem]);
+  expect([arriving.written, arriving.admission.bytes]).toEqual([[], 0]);
+  const waiting = begin();
+  waiting.exchange.body.state = BodyState.Waiting;
+  waiting.exchange.body.evict();
+  expect([waiting.exchange.isOver, waiting.written[0]]).toEqual([true, "503 Service Unavailable"]);
+});
+
+test("a connection that waits for its turn to be read is kept open without being resumed", () => {
+  const turns: (() => void)[] = [];
+  const chunks = new ChunkTurns<ChunkedBody>({
+    nextTurn: (run) => void turns.push(run),
+    workMs: () => 0,
+  });
+  const { exchange, read } = begin(chunks);
+  chunks.add(exchange);
+  exchange.keepOpen();
+  expect(read.splice(0)).toEqual(["pause", "resume"]);
+  const spender: ChunkedBody = { pauseReading: () => {}, resumeReading: () => {} };
+  for (let chunk = 0; chunk < chunksPerTurn; chunk++) chunks.count(spender);
+  expect(read.splice(0)).toEqual(["pause"]);
+  exchange.keepOpen();
+  expect(read).toEqual([]);
+  turns.shift()!();
+  expect(read.splice(0)).toEqual(["resume"]);
+  exchange.keepOpen();
+  expect(read).toEqual(["pause", "resume"]);
+});
+
+test.each([false, true])(
+  "a body refused for its chunks is answered in a turn of its own, closed before: %s",
+  async (isClosed) => {
+    const { exchange, admission, written, counted, read, logged } = begin();
+    exchange.refuseChunks(problem);
+    if (isClosed) exchange.rejectConnection();
+    expect([exchange.isOver, written]).toEqual([true, []]);
+    await nextTurn();
+    expect(read).toEqual(isClosed ? ["close"] : []);
+    expect(written.length).toBe(isClosed ? 0 : 2);
+    expect(counted).toEqual([isClosed ? "aborted at head" : "batch 503"]);
+    expect(admission.bytes).toBe(0);
+    expect(logged).toEqual([]);
+  },
+);

@@ -1,0 +1,131 @@
+// A request that could be read in two ways is the last one of its connection: what follows it is
+// never taken for a request, whether it is there already or comes after the answer.
+
+import { createConnection } from "node:net";
+import { describe, expect, test } from "vitest";
+import { event, expectUnharmed, raw, request, startTarget, stored } from "../../kit/hostile.ts";
+import { framingCases } from "./framing-cases.ts";
+
+const waitMsMax = 20_000;
+
+describe("a request ends in one place", () => {
+  test("what is behind an odd request is not stored", { timeout: 120_000 }, async () => {
+    const target = await startTarget("--body-bytes-max", "1048576");
+    const { port } = target;
+    const forwarded = "X-Forwarded-For: 192.0.2.1";
+    const cases = [...framingCases()];
+    const heard = await Promise.all(
+      cases.map(async ([name, { bytes }]) => {
+        const answers = await raw(port, [bytes(`at once ${name}`, `smuggled at once ${name}`)], {
+          answers: 2,
+        });
+        // Behind an ordinary request, as on a connection that a proxy has used before.
+        const before = request(event(`before ${name}`), [
+          `Content-Length: ${event(`before ${name}`).length}`,
+          forwarded,
+        ]);
+        const odd = bytes(`later ${name}`, `smuggled later ${name}`)
+          .toString("latin1")
+          .replace("Host: p\r\n", `Host: p\r\n${forwarded}\r\n`);
+        await oneAfterTheOther(port, before, Buffer.from(odd, "latin1"));
+        return [name, answers] as const;
+      }),
+    );
+    for (const [name, { ended, statuses }] of heard) {
+      expect([name, ended]).toEqual([name, true]);
+      expect([name, statuses.length]).toEqual([name, Math.min(statuses.length, 1)]);
+    }
+    const inStream = await stored(target);
+    expect(inStream.filter((id) => id.startsWith("smuggled"))).toEqual([]);
+    for (const [name] of cases) expect(inStream).toContain(`before ${name}`);
+    await expectUnharmed(target);
+  });
+
+  test("alone, it is answered and its connection ends", { timeout: 120_000 }, async () => {
+    const target = await startTarget();
+    const { port } = target;
+    const cases = [...framingCases()].filter(([, { hears }]) => hears.length > 0);
+    await Promise.all(
+      cases.map(async ([name, { bytes, hears }]) => {
+        const whole = bytes(`alone ${name}`, "never sent");
+        const alone = whole.subarray(0, whole.length - request(event("never sent")).length);
+        const { statuses, rest } = await untilClosed(
+          port,
+          alone,
+          request(event(`smuggled ${name}`)),
+        );
+        expect(hears, name).toContain(statuses[0]);
+        expect([name, rest]).toEqual([name, ""]);
+      }),
+    );
+    expect((await stored(target)).filter((id) => id.startsWith("smuggled"))).toEqual([]);
+  });
+
+  test("refusals that stand in one buffer by the thousand do not take the turn of others", async () => {
+    const target = await startTarget();
+    const refusedAtOnce = request("{}");
+    const { statuses, ended } = await raw(
+      target.port,
+      [Buffer.concat(Array.from({ length: 5_000 }, () => refusedAtOnce))],
+      {
+        answers: 5_000,
+      },
+    );
+    expect(ended).toBe(true);
+    expect(statuses.length).toBeLessThanOrEqual(300);
+    await expectUnharmed(target);
+  });
+});
+
+/** Sends the second when the first is answered, and waits for the end of the connection. */
+function oneAfterTheOther(port: number, first: Buffer, second: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection({ host: "127.0.0.1", port, noDelay: true });
+    const timer = setTimeout(() => reject(new Error("the connection stays open")), waitMsMax);
+    socket.once("data", () => socket.write(second));
+    socket.on("data", () => {});
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+    socket.write(first);
+  });
+}
+
+/**
+ * Sends more after the first answer; what came back before the end, and what came after that
+ * answer.
+ */
+function untilClosed(
+  port: number,
+  first: Buffer,
+  more: Buffer,
+): Promise<{ statuses: number[]; rest: string }> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    const socket = createConnection({
+      host: "127.0.0.1",
+      port,
+      noDelay: true,
+      allowHalfOpen: true,
+    });
+    const timer = setTimeout(
+      () => reject(new Error(`the connection stays open: ${text}`)),
+      waitMsMax,
+    );
+    socket.setEncoding("latin1");
+    socket.once("data", () => socket.write(more));
+    socket.on("data", (chunk: string) => {
+      text += chunk;
+    });
+    socket.on("end", () => socket.destroy());
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      clearTimeout(timer);
+      const [first = "", ...others] = text.split(/(?=HTTP\/1\.1 \d)/);
+      resolve({ statuses: [Number(first.slice(9, 12))], rest: others.join("") });
+    });
+    socket.write(first);
+  });
+}

@@ -1,0 +1,107 @@
+// Odd requests through proxies that share connections among clients: whatever a proxy and the
+// gateway make of one, every other client gets its own answer, and no request is done whose sender
+// is not answered.
+
+import { createConnection } from "node:net";
+import { describe, expect, test } from "vitest";
+import {
+  event,
+  expectUnharmed,
+  key,
+  request,
+  startTarget,
+  statusesIn,
+  stored,
+  type Target,
+} from "../../kit/hostile.ts";
+import { findProxies, proxyNames, startProxy } from "../../kit/proxies.ts";
+import { framingCases } from "./framing-cases.ts";
+
+const found = await findProxies();
+const names = proxyNames.filter((name) => found[name].program !== undefined);
+const listenMs = 400;
+const victimsAtATime = 4;
+
+for (const name of proxyNames) {
+  if (found[name].program === undefined)
+    process.stderr.write(`NOT RUN: ${name} is not on this host: ${found[name].why}\n`);
+}
+
+describe("proxies and the gateway agree", () => {
+  test.each(names)(
+    "behind %s nobody hears another's answer",
+    { timeout: 120_000 },
+    async (name) => {
+      const target = await startTarget("--trusted-proxies", "127.0.0.1/32");
+      const port = await startProxy(name, found, target.port);
+      const answersOf = new Map<string, number>();
+      let victims = 0;
+      for (const [title, { bytes }] of framingCases()) {
+        const smuggled = `smuggled ${title}`;
+        const whole = bytes(`carrier ${title}`, smuggled);
+        // At once, and with what is behind the odd request coming later, as a proxy that streams
+        // would pass it on.
+        const later = whole.length - request(event(smuggled)).length;
+        for (const pieces of [[whole], [whole.subarray(0, later), whole.subarray(later)]]) {
+          const attack = hear(port, pieces);
+          for (let count = 0; count < victimsAtATime; count++)
+            await expectOwnAnswer(port, ++victims);
+          const heard = await attack;
+          answersOf.set(smuggled, (answersOf.get(smuggled) ?? 0) + heard.length);
+          await expectOwnAnswer(port, ++victims);
+        }
+      }
+      await expectNothingUnanswered(target, answersOf);
+      await expectUnharmed(target);
+    },
+  );
+});
+
+/**
+ * An event that was stored for a sender that heard of nothing was put before somebody else's
+ * request.
+ */
+async function expectNothingUnanswered(
+  target: Target,
+  answersOf: ReadonlyMap<string, number>,
+): Promise<void> {
+  const inStream = await stored(target);
+  for (const [smuggled, answers] of answersOf) {
+    const count = inStream.filter((id) => id === smuggled).length;
+    expect(count, smuggled).toBeLessThanOrEqual(answers);
+  }
+}
+
+/** A batch of a size that no other request has: its answer is recognised. */
+async function expectOwnAnswer(port: number, number: number): Promise<void> {
+  const size = (number % 50) + 2;
+  const batch = Array.from({ length: size }, () => ({
+    event: "e",
+    distinct_id: `victim ${number}`,
+  }));
+  const response = await fetch(`http://127.0.0.1:${port}/batch/`, {
+    method: "POST",
+    body: JSON.stringify({ api_key: key, batch }),
+  });
+  expect([number, response.status, await response.text()]).toEqual([
+    number,
+    200,
+    `{"status":"Ok","accepted":${size},"dropped":0}\n`,
+  ]);
+}
+
+/** The statuses that come back for a while, or until the connection ends. */
+function hear(port: number, pieces: readonly Uint8Array[]): Promise<number[]> {
+  return new Promise((resolve) => {
+    let text = "";
+    const socket = createConnection({ host: "127.0.0.1", port, noDelay: true });
+    socket.setEncoding("latin1").on("data", (chunk: string) => {
+      text += chunk;
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => resolve(statusesIn(text)));
+    socket.write(pieces[0]!);
+    if (pieces[1] !== undefined) setTimeout(() => socket.write(pieces[1]!), listenMs / 4);
+    setTimeout(() => socket.destroy(), listenMs);
+  });
+}

@@ -1,0 +1,49 @@
+import { describe, expect, test } from "vitest";
+import { HttpServer } from "../../../src/gateway/http/server.ts";
+import { createAdmission } from "../../../src/gateway/intake/admission.ts";
+import { startTestServer } from "../../kit/http-server.ts";
+
+function another() {
+  return new HttpServer({
+    config: {
+      bodyBytesMax: 1_024,
+      inflatedBytesMax: 1_024,
+      requestTimeoutMs: 1_000,
+      recordIp: false,
+    },
+    intake: () => {},
+    admission: createAdmission(1_024),
+    metrics: { requestFinished: () => {}, problemAnswered: () => {}, requestAborted: () => {} },
+    log: { error: () => {} },
+    clock: { wallMs: () => 0, monotonicMs: () => 0 },
+    random: () => 0,
+  });
+}
+
+describe("a port belongs to one gateway", () => {
+  test.each(["127.0.0.1", "0.0.0.0", "::"])(
+    "a taken port is an error that says so, on %s",
+    async (host) => {
+      const { port } = await startTestServer();
+      await expect(another().listen(host, port)).rejects.toThrow(
+        `Listen on ${host} port ${port}: the port is taken`,
+      );
+    },
+  );
+
+  test("even a port chosen by number is not shared", async () => {
+    const first = another();
+    const port = await first.listen("127.0.0.1", 0);
+    first.close();
+    const second = another();
+    expect(await second.listen("127.0.0.1", port)).toBe(port);
+    await expect(another().listen("127.0.0.1", port)).rejects.toThrow("the port is taken");
+    second.close();
+  });
+
+  test("an address that is not this host's is an error that says so", async () => {
+    await expect(another().listen("192.0.2.1", 0)).rejects.toThrow(
+      "this host does not have the address",
+    );
+  });
+});

@@ -1,0 +1,68 @@
+// How long clients are asked to wait: while the store is away about as long as it has been, so that
+// a client that gives up after a number of tries lasts through a long outage.
+
+import { describe, expect, test } from "vitest";
+import { ReplyWriter } from "../../../src/gateway/http/reply.ts";
+import type { HttpResponse } from "../../../src/gateway/http/uws.ts";
+import type { ErrorCode, Problem } from "../../../src/platform/base/errors.ts";
+
+/** The least and the most that Retry-After may be. */
+function retryAfter(problem: Problem, awayMs: number): [number, number] {
+  const seconds = [0, 0.999_999].map((random) => {
+    const headers = new Map<string, string>();
+    const response = {
+      cork: (write: () => void) => write(),
+      writeStatus: () => response,
+      writeHeader: (name: string, value: string) => {
+        headers.set(name, value);
+        return response;
+      },
+      end: () => response,
+    };
+    new ReplyWriter({ random: () => random, awayMs: () => awayMs }).problem(
+      response as unknown as HttpResponse,
+      problem,
+      {
+        ...{ origin: "", close: false, headOnly: false, isV1: false },
+        ...{ lane: "live", projectId: "p" },
+      },
+    );
+    return Number(headers.get("Retry-After"));
+  });
+  return [seconds[0]!, seconds[1]!];
+}
+
+const problemOf = (code: ErrorCode, retryAfterMs?: number): Problem => ({
+  code,
+  detail: "",
+  ...(retryAfterMs !== undefined && { retryAfterMs }),
+});
+
+describe("while the store is away", () => {
+  test.each([
+    [0, 1, 2],
+    [900, 1, 2],
+    [2_000, 2, 3],
+    [8_000, 8, 12],
+    [25_000, 25, 37],
+    [60_000, 40, 60],
+    [86_400_000, 40, 60],
+  ])("%i ms: %i to %i s", (awayMs, least, most) => {
+    for (const code of ["unavailable", "timeout", "store_full"] as const)
+      expect(retryAfter(problemOf(code), awayMs)).toEqual([least, most]);
+  });
+
+  test("a client without room waits as long, and 1 to 5 s where the store is there", () => {
+    expect(retryAfter(problemOf("overloaded"), 8_000)).toEqual([8, 12]);
+    expect(retryAfter(problemOf("overloaded"), 0)).toEqual([1, 5]);
+  });
+
+  test("it changes nothing for a project over its quota or its share", () => {
+    for (const awayMs of [0, 40_000]) {
+      expect(retryAfter(problemOf("rate_limited", 3_000), awayMs)).toEqual([3, 7]);
+      expect(retryAfter(problemOf("project_full", 30_000), awayMs)).toEqual([30, 34]);
+      expect(retryAfter(problemOf("draining"), awayMs)).toEqual([1, 5]);
+      expect(retryAfter(problemOf("rate_limited", 600_000), awayMs)).toEqual([56, 60]);
+    }
+  });
+});

@@ -1,0 +1,54 @@
+// Ten thousand connections on which nothing comes, or as many as the limit of open files lets
+// client and gateway have: what they weigh, and that a request beside them is answered.
+
+import { createConnection, type Socket } from "node:net";
+import { expect, test } from "vitest";
+import { residentBytes } from "../../kit/floods.ts";
+import { event, expectUnharmed, raw, request, startTarget } from "../../kit/hostile.ts";
+
+const wanted = 10_000;
+/** Files that a process has open beside its connections. */
+const otherFiles = 200;
+const bytesEachMax = 4_096;
+
+/**
+ * Of this process, and of one that it has started: Node raises it to what both may have at most.
+ */
+function openFilesMax(): number {
+  const report = process.report.getReport() as {
+    userLimits?: { open_files?: { soft: number | "unlimited" } };
+  };
+  const limit = report.userLimits?.open_files?.soft;
+  return typeof limit === "number" ? limit : Number.POSITIVE_INFINITY;
+}
+
+function open(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection({ host: "127.0.0.1", port }, () => resolve(socket));
+    socket.on("error", reject);
+  });
+}
+
+test("idle connections cost little: ten thousand at once", { timeout: 120_000 }, async () => {
+  // All of them come from here.
+  const target = await startTarget("--address-connections-max", "1000000");
+  // What the process takes for requests at all is not the connections'.
+  for (let count = 0; count < 300; count++)
+    await raw(target.port, [request(event(`before ${count}`))]);
+  const count = Math.min(wanted, openFilesMax() - otherFiles);
+  expect(count).toBeGreaterThan(otherFiles);
+  const before = residentBytes(target.pid);
+  const sockets: Socket[] = [];
+  try {
+    while (sockets.length < count) {
+      const more = Math.min(500, count - sockets.length);
+      sockets.push(...(await Promise.all(Array.from({ length: more }, () => open(target.port)))));
+    }
+    expect((await raw(target.port, [request(event("beside them"))])).statuses).toEqual([200]);
+    expect(sockets.filter((socket) => socket.destroyed)).toEqual([]);
+    expect(residentBytes(target.pid) - before).toBeLessThan(count * bytesEachMax + 8 * 1_048_576);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
+  await expectUnharmed(target);
+});

@@ -1,0 +1,16 @@
+// What an exchange says of a request of which nothing is known but its body.
+
+import type { Exchange } from "../../../src/platform/base/types.ts";
+
+export const bareExchange: Omit<Exchange, "deadlineMs" | "answerStored" | "answerProblem"> = {
+  receivedAtMs: 0,
+  clientAddress: "",
+  querySentAtMs: Number.NaN,
+  isEngage: false,
+  bytesArrived: 1_000_000_000,
+  hint: undefined,
+  projectId: "",
+  library: "",
+  path: "",
+  client: "",
+};

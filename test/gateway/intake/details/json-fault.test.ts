@@ -1,0 +1,230 @@
+// Of a body that is not JSON the answer says where it stops to be, what is wrong there in words
+// that mend it, and shows a few characters of it. A key is never among them, wherever the body
+// breaks.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { scanProblem } from "../../../../src/gateway/intake/envelope.ts";
+import { createNativeScanner } from "../../../../src/records/native.ts";
+import { ScanStatus } from "../../../../src/records/table.ts";
+
+const scanner = createNativeScanner(16);
+
+function problemOf(sent: string | Buffer): { code: string; detail: string; excerpt: string } {
+  const body = Buffer.from(sent);
+  const status = scanner.scan(body);
+  expect(status).not.toBe(ScanStatus.Ok);
+  return { excerpt: "", ...scanProblem(status, { body, table: scanner.table, markBytes: 0 }) };
+}
+
+describe("what is no JSON is told apart", () => {
+  test.each<[string, number, RegExp]>([
+    [`{"event":'e'}`, 9, /unexpected ' .*double quotes$/],
+    ["{'event':1}", 1, /double quotes$/],
+    ['{"event":"e",}', 13, /the comma before it is one too many$/],
+    ['{"batch":[1,]}', 12, /the comma before it is one too many$/],
+    ['{"a":1, // one\n"b":2}', 8, /no comments$/],
+    ['{"a":1 /* one */}', 7, /no comments$/],
+    ['{"a":1} # end', 8, /no comments$/],
+    ['{"n":NaN}', 5, /no such word: null is meant/],
+    ['{"n":-Infinity}', 6, /null is meant/],
+    ['{"n":Infinity}', 5, /null is meant/],
+    ['{"n":undefined}', 5, /null is meant/],
+    ['{"n":None}', 5, /null is meant/],
+    ['{"n":True}', 5, /true is meant/],
+    ['{"n":FALSE}', 5, /false is meant/],
+    ['{"n":nan}', 6, /null is meant/],
+    ['{event:"e"}', 1, /names stand in double quotes$/],
+    ['{"a":1, event : "e"}', 8, /names stand in double quotes$/],
+    ['{"event":signup}', 9, /texts stand in double quotes$/],
+    ['{"a":1 "b":2}', 7, /a comma or a colon is missing before it$/],
+    ['{"a" "b"}', 5, /a comma or a colon is missing before it$/],
+    ['[{"a":1} {"b":2}]', 9, /a comma is missing before it$/],
+    ['{"a":,"b":1}', 5, /missing before the comma, or it is one too many$/],
+    ['{"a":01}', 6, /no zero before it$/],
+    ['{"a":+1}', 5, /begins with a digit/],
+    ['{"a":.5}', 5, /begins with a digit/],
+    ['{"a":"x\\qy"}', 8, /no such escape: a backslash itself is written twice/],
+    ['{"a":"\\u12"}', 10, /four hexadecimal digits/],
+    ['{"a":"x\ny"}', 7, /unexpected line break .*written as/],
+    [
+      '{"a":1,\u0001"b":2}',
+      7,
+      /unexpected control character .*: outside of a string there are no control characters/,
+    ],
+    ['{"a":"x","b":[1, 2]\u0000}', 19, /outside of a string/],
+    ['{"a":"x"}\u0000', 9, /outside of a string/],
+    ['{"a":"x\u0001y"}', 7, /: in a string, .*written as \\n or \\u\.{4}$/],
+    ['{"a":"x\\"\u0001y"}', 9, /: in a string, .*\.{4}$/],
+    ['{"a":"x\\\\"\u0001}', 10, /outside of a string/],
+    ['{"a":tru\n}', 8, /unexpected line break at byte offset 8$/],
+    [`{"a":"${"word, ".repeat(200)}\u0001"}`, 1_206, /: in a string, .*\.{4}$/],
+    [`{"a":"${'\\"'.repeat(400)}\u0001"}`, 806, /: in a string, .*\.{4}$/],
+    [`{"a":[${'"word", '.repeat(200)}\u0001"x"]}`, 1_606, /outside of a string/],
+    [
+      `{"a":[${"100, ".repeat(200)}\u0001"x"]}`,
+      1_006,
+      /: in a string, .*; outside of one, leave it out$/,
+    ],
+    [
+      `{"a":"${"1".repeat(1_000)}\u0001"}`,
+      1_006,
+      /: in a string, .*; outside of one, leave it out$/,
+    ],
+    ['{"event":"e"', 12, /it ends too early, at byte offset 12$/],
+    [
+      '{"event":"e"}\n{"event":"f"}\n',
+      14,
+      /several JSON texts.*send an array of them, or \{"batch": \[\.\.\.\]\}$/,
+    ],
+    ['{"event":"e"}{"event":"f"}', 13, /several JSON texts/],
+    [`{"event":"${"x".repeat(5_000)}"}\r\n{"event":"f"}`, 5_014, /several JSON texts/],
+    ["event=signup&distinct_id=u", 0, /looks like a form/],
+    ['--xyz\r\nContent-Disposition: form-data; name="data"', 1, /multipart/],
+    ["<html>", 0, /XML or HTML/],
+    ["eyJldmVudCI6ImUiLCJkaXN0aW5jd", 0, /base64 that is cut or damaged/],
+    [
+      Buffer.from('{"event":"e"}', "utf16le").toString("latin1"),
+      1,
+      /looks like UTF-16: send UTF-8$/,
+    ],
+  ])("%j", (body, offset, words) => {
+    const { code, detail } = problemOf(body);
+    expect(code).toBe("invalid_json");
+    expect(detail).toMatch(new RegExp(`byte offset ${offset}\\b`));
+    expect(detail).toMatch(words);
+  });
+
+  test.each<[string, Buffer, RegExp]>([
+    ["UTF-16", Buffer.from('\ufeff{"event":"e"}', "utf16le"), /UTF-16/],
+    ["UTF-16, big end first", Buffer.from('\ufeff{"event":"e"}', "utf16le").swap16(), /UTF-16/],
+    ["gzip", Buffer.from("1f8b0800000000000003abae0500", "hex"), /gzip within another encoding/],
+    ["zstd", Buffer.from("28b52ffd0458410000", "hex"), /zstd: say so/],
+    ["deflate", Buffer.from("789cabae050000750077", "hex"), /deflate: say so/],
+  ])("%s is told", (_, body, words) => {
+    const { code, detail } = problemOf(body);
+    expect(code).toMatch(/^invalid_(encoding|json)$/);
+    expect(detail).toMatch(words);
+  });
+
+  test("offsets count from the first byte that was sent", () => {
+    const body = Buffer.from("{'event':1}");
+    const { table } = scanner;
+    expect(scanProblem(scanner.scan(body), { body, table, markBytes: 3 }).detail).toContain(
+      "byte offset 4: ",
+    );
+    const malformed = Buffer.from("\xff", "latin1");
+    const { detail } = scanProblem(scanner.scan(malformed), {
+      body: malformed,
+      table,
+      markBytes: 3,
+    });
+    expect(detail).toContain("at offset 3");
+  });
+
+  test("whether a control character is in a string is never told wrong", () => {
+    let told = 0;
+    let all = 0;
+    const texts = fc.oneof(
+      fc.json({ maxDepth: 4 }),
+      fc
+        .array(fc.string({ minLength: 0, maxLength: 300 }), { maxLength: 20 })
+        .map((value) => JSON.stringify(value)),
+      fc
+        .array(fc.constantFrom("tr", "false", 'a"b', "\\", ",", '","', ":1,"), { maxLength: 300 })
+        .map((value) => JSON.stringify(value)),
+    );
+    fc.assert(
+      fc.property(texts, fc.nat(), (text, place) => {
+        const ascii = text.replaceAll(/[^ -~]/g, "x");
+        const at = place % ascii.length;
+        const places = placesOf(ascii);
+        const { detail } = problemOf(`${ascii.slice(0, at)}\u0001${ascii.slice(at)}`);
+        if (!detail.includes("control character at")) return;
+        all++;
+        if (detail.includes("outside of one")) return;
+        told++;
+        expect(detail).toContain(places[at] === true ? ": in a string" : ": outside of a string");
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(told).toBeGreaterThan(0.9 * all);
+  });
+
+  test("some characters around the place are shown, and what nobody could read is a question mark", () => {
+    expect(problemOf('{"event":"signed up","distinct_id":"u",}').excerpt).toBe(
+      'd up","distinct_id":"u",}',
+    );
+    expect(problemOf('{"é":tru, "\u202e":1}').excerpt).toBe('{"??":tru, "???":1}');
+    expect(problemOf(`{"x":"${"y ".repeat(2_000)}",}`).excerpt.length).toBeLessThanOrEqual(40);
+  });
+
+  const key = "phc_0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX2yZ3a";
+  const other = "kEyOfAnotherMakeWithoutAnyDigitInIt";
+
+  test("wherever a body breaks, no key is shown, nor enough of one to be of use", () => {
+    const events = fc.array(
+      fc.record({ event: fc.string({ maxLength: 40 }), api_key: fc.constantFrom(key, other) }),
+      {
+        maxLength: 20,
+      },
+    );
+    const bodies = fc.oneof(
+      events.map((batch) => JSON.stringify({ api_key: key, batch })),
+      events.map((batch) => JSON.stringify({ batch, "api-key": other, token: key }, undefined, 1)),
+      events.map((batch) => `{'apiKey': '${other}', ${JSON.stringify(batch)}`),
+      events.map((batch) => `api_key=${other}&data=${JSON.stringify(batch)}`),
+      events.map(
+        (batch) => `{"x":"${key}","y":["${key}","Bearer ${key}"],"batch":${JSON.stringify(batch)}}`,
+      ),
+    );
+    fc.assert(
+      fc.property(
+        bodies,
+        fc.nat(),
+        fc.constantFrom("", "'", ",", "}", "\\", "\n", "x"),
+        (text, place, what) => {
+          const at = place % (text.length + 1);
+          for (const body of [text.slice(0, at) + what + text.slice(at), text.slice(0, at)]) {
+            if (scanner.scan(Buffer.from(body)) === ScanStatus.Ok || body.trim() === "") continue;
+            const { detail, excerpt } = problemOf(body);
+            for (const secret of [key, other]) {
+              for (let start = 0; start + 9 <= secret.length; start++) {
+                expect(excerpt + detail).not.toContain(secret.slice(start, start + 9));
+              }
+            }
+          }
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("any bytes are described, in printable ASCII and few characters", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 1, maxLength: 3_000 }), (bytes) => {
+        const body = Buffer.from(bytes);
+        const status = scanner.scan(body);
+        if (status !== ScanStatus.InvalidJson && status !== ScanStatus.InvalidUtf8) return;
+        const { detail, excerpt = "" } = scanProblem(status, {
+          body,
+          table: scanner.table,
+          markBytes: 0,
+        });
+        expect(`${detail}${excerpt}`).toMatch(/^[ -~]{20,400}$/);
+      }),
+    );
+  });
+});
+
+/** Where a text is in a string, told by reading it from its start. */
+function placesOf(text: string): boolean[] {
+  const places: boolean[] = [];
+  let isWithin = false;
+  for (let at = 0; at < text.length; at++) {
+    places[at] = isWithin;
+    if (isWithin && text[at] === "\\") places[++at] = true;
+    else if (text[at] === '"') isWithin = !isWithin;
+  }
+  return places;
+}

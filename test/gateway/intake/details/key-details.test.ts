@@ -1,0 +1,46 @@
+// Of a key that no project has the answer shows so much that its owner knows which it is: eight
+// characters, of a short one half, its length, and what looks wrong with it.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { unknownKeyDetail } from "../../../../src/gateway/intake/details/key-details.ts";
+
+describe("a key is described and not shown", () => {
+  test.each([
+    [
+      "phc_0123456789abcdef",
+      "No project has the API key that begins with phc_0123 (20 characters)",
+    ],
+    ["phc_abcdefgh", "No project has the API key that begins with phc_abcd (12 characters)"],
+    ["phc_nobody1", "No project has the API key that begins with phc_n (11 characters)"],
+    ["k", "No project has the API key of 1 character"],
+    [
+      "phx_0123456789abcdef",
+      /\(20 characters\): it looks like a personal key: send the project's$/,
+    ],
+    ["<ph_project_api_key>", /begins with <ph_proj .*: it looks like a placeholder$/],
+    ["YOUR_API_KEY_HERE", /placeholder$/],
+    ["{{POSTHOG_KEY_OF_MINE}}", /placeholder$/],
+    ["undefined", /begins with unde .*placeholder$/],
+    ['"phc_0123456789abcdef"', /quotes around it$/],
+    ["Bearer phc_0123456789abcdef", /Bearer before it$/],
+    ["phc_0123456 789abcdef", /white space inside$/],
+    ["phc_0123456\u0430789abcdef", /characters that no key has$/],
+    ["phc_\u202e\u00000123456789", /begins with phc_\?\?01 /],
+  ])("%j", (key, detail) => {
+    const said = unknownKeyDetail(key);
+    if (typeof detail === "string") expect(said).toBe(detail);
+    else expect(said).toMatch(detail);
+  });
+
+  test("of no key more is shown", () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 1, maxLength: 300, unit: "binary" }), (key) => {
+        const said = unknownKeyDetail(key);
+        expect(said).toMatch(/^[ -~]{30,160}$/);
+        const shown = /begins with (\S*) \(/.exec(said)?.[1] ?? "";
+        expect(shown.length).toBeLessThanOrEqual(Math.min(8, key.length < 12 ? key.length / 2 : 8));
+      }),
+    );
+  });
+});

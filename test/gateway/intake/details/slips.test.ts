@@ -1,0 +1,165 @@
+// A name that comes near one that is missing is named in the answer; a name that does not, a value,
+// and a name that nobody could read are not. However much there is to read, little of it is.
+
+import { setImmediate } from "node:timers/promises";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { membersOf } from "../../../../src/gateway/intake/details/members.ts";
+import { type MeantName, Slips } from "../../../../src/gateway/intake/details/slips.ts";
+
+function found(sent: object | string, ...names: MeantName[]): string | undefined {
+  const body = Buffer.from(typeof sent === "string" ? sent : JSON.stringify(sent));
+  return new Slips().find({ body, start: 0, end: body.length }, ...names)?.sent;
+}
+
+describe("a slip is named and nothing else", () => {
+  test.each<[MeantName, string[]]>([
+    [
+      "event",
+      [
+        "evnt",
+        "Event",
+        "EVENT",
+        "evetn",
+        "eventt",
+        "events",
+        "name",
+        "event_name",
+        "eventName",
+        "$event",
+        "even",
+      ],
+    ],
+    [
+      "distinct_id",
+      [
+        "distinctId",
+        "distinct-id",
+        "distinctID",
+        "DistinctId",
+        "distinc_id",
+        "distnict_id",
+        "distinkt_idd",
+      ],
+    ],
+    [
+      "distinct_id",
+      ["user_id", "userId", "anonymousId", "$distinctId", "distinct id".replace(" ", ".")],
+    ],
+    [
+      "api_key",
+      [
+        "apiKey",
+        "api-key",
+        "apikey",
+        "API_KEY",
+        "api_kye",
+        "key",
+        "write_key",
+        "project_api_key",
+        "writeKey",
+      ],
+    ],
+  ])("for %s: %j", (meant, slips) => {
+    for (const slip of slips) expect(found({ zzz: 1, [slip]: "v" }, meant)).toBe(slip);
+  });
+
+  test.each(["events", "data", "items", "messages", "Batch", "bacth"])(
+    "for batch: %s, if it is an array",
+    (slip) => {
+      expect(found({ [slip]: [] }, "batch")).toBe(slip);
+      expect(found({ [slip]: "v" }, "batch")).toBe(undefined);
+    },
+  );
+
+  test("what is far is no slip", () => {
+    const far = [
+      "agent",
+      "sent",
+      "parent",
+      "e",
+      "description",
+      "id_of_nothing",
+      "timestamp",
+      "batchelor",
+      "é",
+      "ev\u0000ent",
+    ];
+    for (const name of far) expect(found({ [name]: "v" }, "event", "api_key")).toBe(undefined);
+    expect(found({ [`event${"_".repeat(40)}`]: "v" }, "event")).toBe(undefined);
+    expect(found({ evnt: 5 }, "event")).toBe(undefined);
+    expect(found({ properties: { evnt: "v" } }, "event")).toBe(undefined);
+  });
+
+  test("the nearest is named, whatever stands before it", () => {
+    expect(found({ evemt: "v", Event: "v" }, "event")).toBe("Event");
+    expect(found({ name: "v", evnt: "v" }, "event")).toBe("evnt");
+    expect(found({ events: [1], Event: "v" }, "batch", "event")).toBe("events");
+  });
+
+  test("names are read as JSON.parse reads them, in any valid object", () => {
+    const object = fc.dictionary(fc.string({ maxLength: 12 }), fc.jsonValue({ maxDepth: 3 }), {
+      maxKeys: 8,
+    });
+    fc.assert(
+      fc.property(
+        object,
+        fc.constantFrom(undefined, 1, "\t"),
+        fc.string(),
+        (value, indent, behind) => {
+          const text = JSON.stringify(value, undefined, indent);
+          const body = Buffer.from(`  ${text}${behind}`);
+          const plain = Object.keys(JSON.parse(text) as object).filter((name) =>
+            /^[!#-[\]-~]{1,32}$/.test(name),
+          );
+          expect(
+            membersOf({ body, start: 2, end: 2 + Buffer.byteLength(text) }).map(({ name }) => name),
+          ).toEqual(plain);
+        },
+      ),
+    );
+  });
+
+  test("any bytes are read without harm", () => {
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ maxLength: 200 }),
+        fc.nat(200),
+        fc.nat(200),
+        (bytes, skipFrom, skipTo) => {
+          const body = Buffer.concat([Buffer.from('{"a":'), bytes]);
+          const skip = skipFrom < skipTo ? { skipFrom, skipTo } : {};
+          expect(membersOf({ body, start: 0, end: body.length, ...skip }).length).toBeLessThan(65);
+        },
+      ),
+    );
+  });
+
+  test("what is passed over may be long, what is read not", () => {
+    const before = '{"event":"e","properties":';
+    const properties = `{"x":"${"y".repeat(1_000_000)}"}`;
+    const body = Buffer.from(`${before}${properties},"userId":"u"}`);
+    const span = { body, start: 0, end: body.length };
+    const skip = { skipFrom: before.length, skipTo: before.length + properties.length };
+    expect(membersOf({ ...span, ...skip }).map(({ name }) => name)).toEqual([
+      "event",
+      "properties",
+      "userId",
+    ]);
+    expect(membersOf(span).map(({ name }) => name)).toEqual(["event", "properties"]);
+    const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [index, 1]));
+    expect(membersOf({ ...span, body: Buffer.from(JSON.stringify(many)) })).toHaveLength(64);
+  });
+
+  test("one turn of the event loop looks at so much, and the next again", async () => {
+    const slips = new Slips();
+    const body = Buffer.from(JSON.stringify({ padding: "x".repeat(4_000), evnt: "v" }));
+    const span = { body, start: 0, end: body.length };
+    let named = 0;
+    while (slips.find(span, "event") !== undefined) named++;
+    expect(named).toBeGreaterThan(2);
+    expect(named).toBeLessThan(20);
+    await setImmediate();
+    expect(slips.find(span, "event")?.sent).toBe("evnt");
+  });
+});

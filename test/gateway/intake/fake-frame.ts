@@ -1,0 +1,24 @@
+// A frame by itself, for a publisher that the test plays: lines are committed to it as to a real
+// one.
+
+import type { FrameSink } from "../../../src/platform/base/types.ts";
+
+export class FakeFrame implements FrameSink {
+  readonly buffer: Buffer;
+  length = 0;
+  events = 0;
+
+  constructor(bytes: number) {
+    this.buffer = Buffer.alloc(bytes);
+  }
+
+  commit(end: number, events: number): void {
+    this.length = end;
+    this.events += events;
+  }
+
+  rollback(): void {
+    this.length = 0;
+    this.events = 0;
+  }
+}

@@ -1,0 +1,230 @@
+// The intake by itself: the real one with the real scanner and rules, on a publisher that writes
+// down what it is given, in order, and settles frames when the test says so. Turns of the event
+// loop are counted, and in each the events that were placed in it.
+
+import { randomFillSync } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import { createIntake } from "../../../src/gateway/intake/intake.ts";
+import type { ClientWarningTaker } from "../../../src/platform/base/client-warning.ts";
+import type { Problem } from "../../../src/platform/base/errors.ts";
+import type {
+  BodyHint,
+  Exchange,
+  FrameSink,
+  FrameWaiter,
+  MeteredProject,
+  ProjectMeter,
+  Publisher,
+} from "../../../src/platform/base/types.ts";
+import { createNativeScanner } from "../../../src/records/native.ts";
+import { JsonRecordWriter } from "../../../src/records/record.ts";
+import type { BackgroundScanner } from "../../../src/records/table.ts";
+import { UuidSource } from "../../../src/records/uuid.ts";
+import { bareExchange } from "./bare-exchange.ts";
+import { FakeFrame } from "./fake-frame.ts";
+
+export interface Sent {
+  /** `stored N`, or the problem's code; undefined while there is none. */
+  readonly answer: string | undefined;
+  /** The SDK that was read in the body; "" for none. */
+  readonly library: string;
+  /** Fulfilled when the intake is done with the body. */
+  readonly work: Promise<void>;
+}
+
+export interface BodyOf {
+  readonly name: string;
+  readonly project: string;
+  readonly events: number;
+  readonly historical?: boolean;
+  /** Bytes of text in each event. */
+  readonly padding?: number;
+  /** The envelope's members stand in the middle, where nobody looks before the scan. */
+  readonly hidden?: boolean;
+}
+
+interface SendOptions {
+  readonly hint?: BodyHint | undefined;
+  readonly deadlineMs?: number;
+}
+
+interface IntakeKitOptions {
+  readonly createScanner?: (rows?: number) => BackgroundScanner;
+  /** Their keys are `key_` and their id. */
+  readonly projects?: readonly string[];
+  /** In place of the one that writes down what it is given. */
+  readonly publisher?: Publisher;
+  /** Of all projects, in place of one that lets everything in. */
+  readonly meter?: ProjectMeter;
+  readonly clientWarnings?: ClientWarningTaker;
+}
+
+const frameBytesMax = 524_288;
+/** Shorter bodies are borrowed, as those are that come in one piece. */
+const borrowedBytesMax = 1_048_576;
+
+const openMeter: ProjectMeter = {
+  take: () => ({ giveBack() {}, countDropped() {} }),
+  refuseUnread: () => undefined,
+  countStored() {},
+  countUnknown() {},
+};
+
+export class IntakeKit {
+  /** Names of events in the order in which they were handed to the publisher. */
+  readonly placed: string[] = [];
+  /** Events placed in each turn of the event loop in which there were any. */
+  readonly eventsOfTurns: number[] = [];
+  /** What a frame of the project ends as. A promise keeps it waiting, and may say `refused`. */
+  outcome: (project: string) => "stored" | "refused" | Promise<unknown> = () => "stored";
+  streamOf: Publisher["streamOf"] = (lane) => lane;
+  refusal: Publisher["refusal"] = () => undefined;
+  /** Made in place of a scanner that the native one would be. */
+  createScanner: (rows?: number) => BackgroundScanner = createNativeScanner;
+  monotonicMs: () => number = () => performance.now();
+  /** Called at each event that is placed. */
+  onEvent: () => void = () => {};
+  #eventsOfThisTurn = 0;
+  #turnWatched = false;
+  readonly #projectOf = new WeakMap<FrameSink, string>();
+  readonly #intake;
+
+  constructor(options: IntakeKitOptions = {}) {
+    if (options.createScanner !== undefined) this.createScanner = options.createScanner;
+    const { meter = openMeter } = options;
+    const projects = new Map<string, MeteredProject>(
+      (options.projects ?? ["a", "b", "c", "d"]).map((id) => [
+        `key_${id}`,
+        { id, name: id, keys: [`key_${id}`], enabled: true, meter },
+      ]),
+    );
+    const records = new JsonRecordWriter({
+      uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+    });
+    this.#intake = createIntake({
+      createScanner: (rows) => this.createScanner(rows),
+      projects: { hasNone: false, byKey: (key) => projects.get(key), refusalOf: () => undefined },
+      publisher: options.publisher ?? this.#publisher(),
+      records: {
+        begin: (context) => records.begin(context),
+        measure: (item, verdict, record) => records.measure(item, verdict, record),
+        write: (...given) => {
+          this.onEvent();
+          this.#countEvent();
+          records.write(...given);
+        },
+      },
+      metrics: { events() {}, warnings() {}, slowPathItems() {}, distinctIdsCut() {} },
+      monotonicMs: () => this.monotonicMs(),
+      nextTurn: setImmediate,
+      ...(options.clientWarnings === undefined ? {} : { clientWarnings: options.clientWarnings }),
+    });
+  }
+
+  /** Names of requests in the order in which their events were placed, runs folded. */
+  order(isMeant: (name: string) => boolean = () => true): string[] {
+    const names = this.placed.map((event) => event.replace(/\d+$/, "")).filter(isMeant);
+    return names.filter((name, index) => name !== names[index - 1]);
+  }
+
+  send(body: BodyOf | Buffer, options: SendOptions = {}): Sent {
+    const bytes = Buffer.isBuffer(body) ? body : bodyOf(body);
+    const sent = { answer: undefined as string | undefined, work: Promise.resolve(), library: "" };
+    const exchange: Exchange = {
+      ...bareExchange,
+      get library() {
+        return sent.library;
+      },
+      set library(name) {
+        sent.library = name;
+      },
+      deadlineMs: options.deadlineMs ?? this.monotonicMs() + 30_000,
+      hint: options.hint,
+      answerStored: ({ accepted }) => {
+        sent.answer = `stored ${accepted}`;
+      },
+      answerProblem: ({ code }: Problem) => {
+        sent.answer = code;
+      },
+    };
+    // Each memory is somebody else's as soon as the intake may not read it any more.
+    const overwrite = (): void => void bytes.fill(0x20);
+    const memory = bytes.length < borrowedBytesMax ? "borrowed" : "owned";
+    sent.work = this.#intake(exchange, { memory, bytes }) ?? sent.work;
+    if (memory === "borrowed") overwrite();
+    else void sent.work.then(overwrite, () => {});
+    return sent;
+  }
+
+  #countEvent(): void {
+    this.#eventsOfThisTurn++;
+    if (this.#turnWatched) return;
+    this.#turnWatched = true;
+    void setImmediate().then(() => {
+      this.eventsOfTurns.push(this.#eventsOfThisTurn);
+      this.#eventsOfThisTurn = 0;
+      this.#turnWatched = false;
+    });
+  }
+
+  #publisher(): Publisher {
+    const frame = (bytes: number, project: string): FrameSink => {
+      const sink = new FakeFrame(Math.max(bytes, frameBytesMax));
+      this.#projectOf.set(sink, project);
+      return sink;
+    };
+    const take = (sink: FrameSink, waiter: FrameWaiter): void => {
+      const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
+      this.placed.push(...lines.map((line) => (JSON.parse(line) as { event: string }).event));
+      const outcome = this.outcome(this.#projectOf.get(sink) ?? "");
+      const settle = (how: unknown): void => {
+        const { events, length } = sink;
+        if (how === "refused")
+          waiter.frameSettled("refused", "unavailable", events, length, length);
+        else waiter.frameSettled("stored", undefined, events, length, length);
+      };
+      if (typeof outcome === "string") settle(outcome);
+      else void outcome.then(settle);
+    };
+    return {
+      frameBytesMax,
+      recordBytesMaxOf: () => 4_194_304,
+      refusalOf: () => undefined,
+      refusal: () => this.refusal(),
+      streamOf: (lane, id) => this.streamOf(lane, id),
+      sharedFrame: (_lane, { id }, bytes) => frame(bytes, id),
+      ownFrame: (_lane, { id }, bytes) => frame(bytes, id),
+      join: take,
+      submit: (sink, _id, waiter) => take(sink, waiter),
+      discard: () => {},
+    };
+  }
+}
+
+export function bodyOf({
+  name,
+  project,
+  events,
+  historical = false,
+  padding = 300,
+  hidden = false,
+}: BodyOf): Buffer {
+  const batch = Array.from({ length: events }, (_, index) => ({
+    event: `${name}${index}`,
+    distinct_id: "u",
+    timestamp: "2020-01-01",
+    properties: { padding: "x".repeat(padding) },
+  }));
+  const whose = { api_key: `key_${project}`, historical_migration: historical };
+  const far = "x".repeat(hidden ? 8_192 : 0);
+  return Buffer.from(JSON.stringify(hidden ? { far, ...whose, batch } : { ...whose, batch }));
+}
+
+/** Lets turns of the event loop pass until it is so. */
+export async function until(isSo: () => boolean): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!isSo()) {
+    if (performance.now() > deadline) throw new Error(`it did not come to this: ${isSo}`);
+    await setImmediate();
+  }
+}

@@ -1,0 +1,96 @@
+// Large bodies for a stream that acknowledges nothing give their scanners to those for other
+// streams, and lose no event over it when the stream goes on.
+
+import { expect, test } from "vitest";
+import { managerOf } from "../../../src/platform/nats/api.ts";
+import { partitionOf } from "../../../src/platform/nats/names.ts";
+import { createNativeScanner } from "../../../src/records/native.ts";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { liveStream, type Rig, startRig } from "../../kit/publisher-rig.ts";
+import { IntakeKit, until } from "./intake-kit.ts";
+
+const server = await natsServerForFile();
+
+/** In the place of the first live stream comes somebody who hears its subjects and says nothing. */
+async function muteFirst(rig: Rig): Promise<void> {
+  const jsm = await managerOf(rig.link.connection, { timeoutMs: 5_000 });
+  const { config } = await jsm.streams.info(liveStream(rig));
+  await jsm.streams.delete(liveStream(rig));
+  for (const subject of config.subjects)
+    rig.link.connection.subscribe(subject, { callback: () => {} });
+  await rig.link.connection.flush();
+}
+
+test("as many bodies as there are scanners keep none from a body for another stream", async () => {
+  const rig = await startRig(server, { settings: { partitions: 2 } });
+  await muteFirst(rig);
+  const ids = Array.from({ length: 40 }, (_, index) => `p${index}`);
+  const mute = ids.filter((id) => partitionOf(id, 2) === 0).slice(0, 3);
+  const other = ids.find((id) => partitionOf(id, 2) === 1)!;
+  const kit = new IntakeKit({ publisher: rig.publisher, projects: [...mute, other] });
+  const large = { name: "large", events: 6_000, padding: 400 };
+  const deadlineMs = kit.monotonicMs() + 6_000;
+  const stuck = [...mute, ...mute].map((project) =>
+    kit.send({ ...large, project }, { deadlineMs }),
+  );
+  await until(() => rig.publisher.framesUnacked > 0);
+  const sent = kit.send({ ...large, project: other });
+
+  await until(() => [sent, ...stuck].some(({ answer }) => answer !== undefined));
+  expect([sent, ...stuck].map(({ answer }) => answer)).toEqual([
+    "stored 6000",
+    ...stuck.map(() => undefined),
+  ]);
+  await Promise.all(stuck.map(({ work }) => work));
+  // The first frames were sent, the others waited for them.
+  const answers = new Set(stuck.map(({ answer }) => answer));
+  expect([...answers].sort()).toEqual(["timeout", "unavailable"]);
+  await rig.close();
+});
+
+test("they go on where they were when their stream does, and are stored once and in order", async () => {
+  let scans = 0;
+  const kit = new IntakeKit({
+    createScanner(rows) {
+      const scanner = createNativeScanner(rows);
+      return {
+        ...scanner,
+        scanInBackground(body) {
+          scans++;
+          return scanner.scanInBackground(body);
+        },
+      };
+    },
+  });
+  kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
+  const stalled = Promise.withResolvers<void>();
+  // All of them stand still past the rows of their first table.
+  const still = new Set<string>();
+  kit.outcome = (project) => {
+    const [name, index] = kit.placed.at(-1)!.split("-");
+    if (project === "d" || Number(index) < 17_000) return "stored";
+    still.add(name!);
+    return stalled.promise;
+  };
+  const names = ["a", "b", "c", "aa", "bb", "cc"];
+  const stuck = names.map((name) => {
+    const sent = kit.send({ name: `${name}-`, project: name[0]!, events: 30_000, padding: 150 });
+    return { name, sent };
+  });
+  await until(() => still.size === names.length);
+  const others = Array.from({ length: 4 }, () =>
+    kit.send({ name: "other", project: "d", events: 5_000 }),
+  );
+  await Promise.all(others.map(({ work }) => work));
+  expect(others.map(({ answer }) => answer)).toEqual(others.map(() => "stored 5000"));
+  expect(scans).toBe(names.length + others.length);
+
+  stalled.resolve();
+  await Promise.all(stuck.map(({ sent }) => sent.work));
+  expect(scans).toBeGreaterThan(names.length + others.length);
+  for (const { name, sent } of stuck) {
+    expect(sent.answer).toBe("stored 30000");
+    const placed = kit.placed.filter((event) => event.startsWith(`${name}-`));
+    expect(placed).toEqual(Array.from({ length: 30_000 }, (_, index) => `${name}-${index}`));
+  }
+});

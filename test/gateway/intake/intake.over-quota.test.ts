@@ -1,0 +1,98 @@
+// Large bodies of a project that may send nothing for a while are refused by the key in their first
+// bytes, so that a flood of them takes no scanner from others. What shows no key there is scanned
+// first. Intake, scanner and meter are the real ones.
+
+import { beforeEach, describe, expect, test } from "vitest";
+import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
+import { createNativeScanner } from "../../../src/records/native.ts";
+import type { BackgroundScanner } from "../../../src/records/table.ts";
+import { costOf, waitMsOf } from "../../kit/cost-of.ts";
+import { type BodyOf, IntakeKit } from "./intake-kit.ts";
+
+let meterMs: number;
+let meter: Meter;
+let kit: IntakeKit;
+/** How many bodies were scanned in the background. */
+let scanned: number;
+
+/** 1,000 events a second, of which some are owed. */
+function owe(events: number): void {
+  meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 1 });
+  expect(waitMsOf(meter, costOf(1_000 + events, 0))).toBe(0);
+}
+
+function createScanner(rows?: number): BackgroundScanner {
+  const scanner = createNativeScanner(rows);
+  return new Proxy(scanner, {
+    get(of, name) {
+      const value = Reflect.get(of, name, of) as unknown;
+      if (name === "scanInBackground") scanned++;
+      return typeof value === "function" ? (value.bind(of) as unknown) : value;
+    },
+  });
+}
+
+beforeEach(() => {
+  meterMs = 0;
+  meter = new Meter(() => meterMs);
+  scanned = 0;
+  kit = new IntakeKit({ meter, createScanner });
+});
+
+async function answerTo(body: BodyOf): Promise<string | undefined> {
+  const sent = kit.send(body);
+  await sent.work;
+  return sent.answer;
+}
+
+const large: BodyOf = { name: "large", project: "a", events: 500, padding: 1_000 };
+
+describe("a large body of a project that may send nothing for a while", () => {
+  test("is refused without a scan, and counts as a request of so many bytes", async () => {
+    owe(500);
+    expect(await answerTo(large)).toBe("rate_limited");
+    expect(scanned).toBe(0);
+    const { rateLimitedRequests, rateLimitedEvents, rateLimitedBytes } = meter.counts;
+    expect([rateLimitedRequests, rateLimitedEvents]).toEqual([1, 0]);
+    expect(rateLimitedBytes).toBeGreaterThan(500_000);
+    expect(kit.placed).toEqual([]);
+  });
+
+  test("is stored once there is a token again, though it takes more than there are", async () => {
+    owe(500);
+    meterMs += 503;
+    expect(await answerTo(large)).toBe("stored 500");
+    expect(scanned).toBe(1);
+  });
+
+  test("is scanned, and refused then, where its key is not in its first or last bytes", async () => {
+    owe(500);
+    expect(await answerTo({ ...large, hidden: true })).toBe("rate_limited");
+    expect(scanned).toBe(1);
+    expect(meter.counts.rateLimitedEvents).toBe(500);
+  });
+
+  test("is scanned and its events are counted where the project may soon send again", async () => {
+    owe(99);
+    expect(await answerTo(large)).toBe("rate_limited");
+    expect(scanned).toBe(1);
+    expect(meter.counts.rateLimitedEvents).toBe(500);
+  });
+
+  test("is not what a body of many small events is: those are counted", async () => {
+    owe(500);
+    expect(await answerTo({ ...large, padding: 10 })).toBe("rate_limited");
+    expect(meter.counts).toMatchObject({ rateLimitedRequests: 1, rateLimitedEvents: 500 });
+  });
+
+  test("hears of an outage first", async () => {
+    owe(500);
+    kit.refusal = () => "unavailable";
+    expect(await answerTo(large)).toBe("unavailable");
+    expect(meter.counts.rateLimitedRequests).toBe(0);
+  });
+
+  test("is as welcome as ever where the project has no quota", async () => {
+    expect(await answerTo(large)).toBe("stored 500");
+  });
+});

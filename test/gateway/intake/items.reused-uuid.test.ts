@@ -1,0 +1,33 @@
+// Two events under one uuid in one request: both are stored, and the second one has a warning.
+
+import { expect, test } from "vitest";
+import { gatewayForFile } from "../../kit/for-file.ts";
+
+const gateway = await gatewayForFile();
+const uuid = "0199b1c2-0000-7000-8000-00000000000f";
+const other = "0199b1c2-0000-7000-8000-00000000001f";
+
+const one = { event: "a", distinct_id: "u", uuid };
+
+test.each([
+  ["another name", [one, { ...one, event: "b" }], [1]],
+  ["another distinct id", [one, { ...one, distinct_id: "v" }], [1]],
+  ["both, again and again", [one, { ...one, event: "b" }, { ...one, distinct_id: 7 }], [1, 2]],
+  ["nothing else: a repeat", [one, one, { ...one, properties: { n: 1 } }], []],
+  ["another uuid with the same last digit", [one, { ...one, event: "b", uuid: other }], []],
+  [
+    "no uuid between",
+    [one, { event: "b", distinct_id: "u" }, { event: "c", distinct_id: "u" }],
+    [],
+  ],
+])("an event under the uuid of the one before, with %s", async (_, batch, indices) => {
+  const project = await gateway.project();
+  const answer = await gateway.post("/batch/", { api_key: project.key, batch });
+  expect(answer.json).toMatchObject({ status: "Ok", accepted: batch.length });
+  const warnings = (answer.json["warnings"] ?? []) as { code: string; index: number }[];
+  expect(warnings.map(({ code, index }) => [code, index])).toEqual(
+    indices.map((index) => ["reused_uuid", index]),
+  );
+  const events = await gateway.events(project);
+  expect(events.map(({ event }) => event)).toEqual(batch.map(({ event }) => event));
+});

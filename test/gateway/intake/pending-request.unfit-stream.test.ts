@@ -1,0 +1,79 @@
+// A stream that turns out unfit while a request's lines are under way to it: the answer says which
+// stream and why, and that nobody knows what became of them, rather than that the store was slow.
+
+import { describe, expect, test } from "vitest";
+import {
+  type PendingReports,
+  PendingRequest,
+} from "../../../src/gateway/intake/pending-request.ts";
+import { Tally } from "../../../src/gateway/intake/tally.ts";
+import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
+import type { ErrorCode, Problem } from "../../../src/platform/base/errors.ts";
+import type { FrameOutcome } from "../../../src/platform/base/types.ts";
+import { costOf, takenOf } from "../../kit/cost-of.ts";
+
+const unfit: Problem = {
+  code: "unavailable",
+  detail: "Stream LIVE_0 would not keep what a 200 promises: it was edited",
+};
+
+function answerTo(
+  settled: [FrameOutcome, ErrorCode | undefined][],
+  refusal: Problem | undefined,
+): Problem | undefined {
+  let answer: Problem | undefined;
+  const exchange = {
+    answerProblem(problem: Problem) {
+      answer = problem;
+    },
+    answerStored() {},
+  };
+  const project = { id: "a", name: "a", keys: [], enabled: true, meter: new Meter(() => 0) };
+  const taken = takenOf(project.meter, costOf(settled.length, 1));
+  const tally = new Tally();
+  const pending = new PendingRequest({ exchange, project, lane: "live", taken, tally } as never, {
+    metrics: { events() {} } as unknown as PendingReports["metrics"],
+    publisher: { refusalOf: () => refusal },
+  });
+  for (const _frame of settled) pending.expectFrame();
+  pending.placed();
+  for (const [outcome, code] of settled) pending.frameSettled(outcome, code, 1, 1, 1);
+  return answer;
+}
+
+describe("an unfit stream is named to the client", () => {
+  test("under way to it: its name, its fault, and the doubt", () => {
+    const detail = expect.stringMatching(
+      /^Stream LIVE_0 .*: it was edited; those under way may be stored or not/,
+    );
+    expect(answerTo([["unknown", "unavailable"]], unfit)).toEqual({ code: "timeout", detail });
+    expect(
+      answerTo(
+        [
+          ["stored", undefined],
+          ["refused", "store_full"],
+          ["unknown", "unavailable"],
+        ],
+        unfit,
+      ),
+    ).toEqual({
+      code: "timeout",
+      detail,
+    });
+  });
+
+  test("as it should be again by the answer: the doubt stays", () => {
+    expect(answerTo([["unknown", "unavailable"]], undefined)).toEqual({
+      code: "timeout",
+      detail: expect.stringContaining("may be stored or not"),
+    });
+  });
+
+  test("refused for certain: its name and its fault, and no doubt", () => {
+    expect(answerTo([["refused", "unavailable"]], unfit)).toEqual(unfit);
+  });
+
+  test("a store that is late is told as late", () => {
+    expect(answerTo([["unknown", "timeout"]], unfit)?.code).toBe("timeout");
+  });
+});

@@ -1,0 +1,168 @@
+// A body with bytes that are not UTF-8, or with NaN and Infinity, in one event of a batch: the event
+// is stored with U+FFFD or null in their place and has a warning; the others are stored as they
+// came.
+
+import { gzipSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../../kit/for-file.ts";
+import type { TestProject } from "../../kit/gateway.ts";
+
+let project: TestProject;
+
+const gateway = await gatewayForFile();
+
+const good = '{"event":"good","distinct_id":"\xef\xbf\xbd","properties":{"a":"\xc3\xa9"}}';
+
+/** Text as Latin-1, so that any bytes can be written down. */
+async function send(text: (key: string) => string, zip = false) {
+  project = await gateway.project();
+  const body = Buffer.from(text(project.key), "latin1");
+  return zip
+    ? gateway.post("/batch/", gzipSync(body), { "content-encoding": "gzip" })
+    : gateway.post("/batch/", body);
+}
+
+describe("malformed text costs no neighbour", () => {
+  test.each([
+    ["a value", '"properties":{"city":"M\xfcnchen"}', { properties: { city: "M\ufffdnchen" } }],
+    ["a name", '"properties":{"Stra\xdfe":1}', { properties: { "Stra\ufffde": 1 } }],
+    [
+      "a sequence that breaks off",
+      '"$set":{"a":"\xe2\x82","b":"\xf0\x9f\x98"}',
+      { $set: { a: "\ufffd", b: "\ufffd" } },
+    ],
+    ["an encoded surrogate", '"$set":{"a":"\xed\xa0\x80"}', { $set: { a: "\ufffd\ufffd\ufffd" } }],
+    [
+      "beside a lone surrogate",
+      '"$set":{"\\\\ud800":"\xff"}'.replace("\\\\", "\\"),
+      { $set: { "\ufffd": "\ufffd" } },
+    ],
+  ])("in %s of one event", async (_title, fields, stored) => {
+    for (const filler of [0, 200_000, 1_200_000]) {
+      const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
+      const bad = `{"event":"bad","distinct_id":"u",${fields}}`;
+      const answer = await send(
+        (key) => `{"api_key":"${key}","batch":[${[good, more, bad, good].join()}]}`,
+        filler > 0,
+      );
+      expect(answer.json).toMatchObject({
+        accepted: 4,
+        dropped: 0,
+        warnings: [{ index: 2, code: "invalid_utf8" }],
+      });
+      expect(answer.json["warnings_total"]).toBe(1);
+      const events = await gateway.events(project);
+      expect(events.map((event) => event["event"])).toEqual(["good", "filler", "bad", "good"]);
+      expect(events[2]).toMatchObject(stored);
+      expect(events[3]).toMatchObject({ distinct_id: "\ufffd", properties: { a: "é" } });
+    }
+  });
+
+  test("in a single event", async () => {
+    const answer = await send(
+      (key) => `{"api_key":"${key}","event":"caf\xe9","distinct_id":"\xff"}`,
+    );
+    expect(answer.json).toMatchObject({
+      accepted: 1,
+      warnings: [{ index: 0, code: "invalid_utf8" }],
+    });
+    expect((await gateway.events(project))[0]).toMatchObject({
+      event: "caf\ufffd",
+      distinct_id: "\ufffd",
+    });
+  });
+
+  test("in the envelope only, no event is blamed", async () => {
+    const answer = await send(
+      (key) => `{"api_key":"${key}","x":"\xff","batch":[${good}],"y":"\xfe"}`,
+    );
+    expect(answer.json).toEqual({ status: "Ok", accepted: 1, dropped: 0 });
+  });
+
+  test.each([
+    ["between tokens", (key: string) => `{"api_key":"${key}","batch":[${good}\xff]}`],
+    ["instead of JSON", () => "\x89PNG\r\n\x1a\n\xff\xfe"],
+    ["in braces that are no JSON", () => `{${"\xff".repeat(5_000)}}`],
+    ["in a text that is no object", () => '"\xff"'],
+  ])("%s, the body is refused", async (_title, text) => {
+    const answer = await send(text);
+    expect([answer.status, answer.json["code"]]).toEqual([400, "invalid_encoding"]);
+    expect(answer.json["detail"]).toMatch(/offset \d+/);
+  });
+});
+
+describe("numbers that JSON does not have cost no other event", () => {
+  const bad = (fields: string) => `{"event":"bad","distinct_id":"u",${fields}}`;
+
+  test.each([
+    ["a property", '"properties":{"a":NaN,"b":[1,-Infinity,{"c":Infinity}]}', { a: null }],
+    ["$set", '"properties":{"a":null},"$set":{"price": NaN}', { a: null }],
+    ["a timestamp", '"timestamp":NaN,"properties":{"a":null}', { a: null }],
+    ["an uuid", '"uuid":Infinity,"properties":{"a":null}', { a: null }],
+    ["next to a text", '"properties":{"a":"NaN, -Infinity","b":NaN}', { a: "NaN, -Infinity" }],
+    ["beside malformed bytes", '"properties":{"a":"\xff","b":NaN}', { a: "\ufffd" }],
+  ])("in %s of one event", async (_title, fields, properties) => {
+    for (const filler of [0, 200_000, 1_200_000]) {
+      const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
+      const answer = await send(
+        (key) => `{"api_key":"${key}","batch":[${[good, more, bad(fields), good].join()}]}`,
+        filler > 0,
+      );
+      expect(answer.json).toMatchObject({ status: "Ok", accepted: 4, dropped: 0 });
+      expect(answer.json["warnings"]).toContainEqual(
+        expect.objectContaining({ index: 2, code: "non_finite_number" }),
+      );
+      const events = await gateway.events(project);
+      expect(events.map((event) => event["event"])).toEqual(["good", "filler", "bad", "good"]);
+      expect(events[2]).toMatchObject({ properties });
+    }
+  });
+
+  test("a distinct id of NaN is none, and costs that event alone", async () => {
+    const answer = await send(
+      (key) => `{"api_key":"${key}","batch":[${good},{"event":"x","distinct_id":NaN},${good}]}`,
+    );
+    expect(answer.json).toMatchObject({
+      accepted: 2,
+      dropped: 1,
+      warnings: [{ index: 1, code: "no_distinct_id" }],
+    });
+  });
+
+  test("in base64, in a form, and in history", async () => {
+    project = await gateway.project();
+    const event = { event: "e", distinct_id: "u", properties: { token: project.key, a: 0 } };
+    const text = JSON.stringify(event).replace('"a":0', '"a":NaN');
+    const base64 = Buffer.from(text).toString("base64");
+    const form = new URLSearchParams({ data: base64 }).toString();
+    const type = { "content-type": "application/x-www-form-urlencoded" };
+    const history = `{"api_key":"${project.key}","historical_migration":true,"batch":[${text}]}`;
+    for (const answer of [
+      await gateway.post("/e/", Buffer.from(base64)),
+      await gateway.post("/e/", Buffer.from(form), type),
+      await gateway.post("/batch/", Buffer.from(history)),
+    ])
+      expect([answer.status, answer.json["accepted"]]).toEqual([200, 1]);
+  });
+
+  test.each(["-NaN", "nan", "+Infinity", "NaNN", "1NaN", "undefined"])(
+    "%s is refused: no JSON module writes it",
+    async (word) => {
+      const answer = await send(
+        (key) => `{"api_key":"${key}","batch":[${bad(`"properties":{"a":${word}}`)}]}`,
+      );
+      expect([answer.status, answer.json["code"]]).toEqual([400, "invalid_json"]);
+    },
+  );
+});
+
+test("a surrogate pair encoded as two sequences is stored as its character", async () => {
+  project = await gateway.project();
+  const text = `{"event":"e","distinct_id":"u","properties":{"token":"${project.key}","a":"\xed\xa0\xbd\xed\xb8\x80!"}}`;
+  const answer = await gateway.post(
+    "/e/?compression=base64",
+    Buffer.from(Buffer.from(text, "latin1").toString("base64")),
+  );
+  expect(answer.json).toEqual({ status: "Ok", accepted: 1, dropped: 0 });
+  expect((await gateway.events(project))[0]).toMatchObject({ properties: { a: "😀!" } });
+});

@@ -1,0 +1,117 @@
+// The newer protocol (v1): what an event says outside of its properties is put inside them,
+// whatever they hold and however they are written, and what they say themselves counts.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  additionsTo,
+  bytesWithAdditions,
+  takesAdditions,
+  writeWithAdditions,
+} from "../../../../src/gateway/intake/v1/additions.ts";
+import { createNativeScanner } from "../../../../src/records/native.ts";
+import { Header, ScanStatus } from "../../../../src/records/table.ts";
+
+const scanner = createNativeScanner(16);
+const lib = '"$lib":"sdk","$lib_version":"1"';
+
+/** The event as it is before it is stored, or undefined where its options cannot be read. */
+function withAdditions(event: object, indent: number): Record<string, unknown> | undefined {
+  const body = Buffer.from(JSON.stringify({ batch: [event] }, undefined, indent));
+  expect(scanner.scan(body)).toBe(ScanStatus.Ok);
+  const item = { body, table: scanner.table, row: Header.Words };
+  const additions = additionsTo(item, lib);
+  if (additions === undefined) return undefined;
+  if (!takesAdditions(item)) return JSON.parse(JSON.stringify(event)) as Record<string, unknown>;
+  const target = Buffer.alloc(bytesWithAdditions(item, additions));
+  return JSON.parse(
+    target.toString("utf8", 0, writeWithAdditions(item, additions, target)),
+  ) as Record<string, unknown>;
+}
+
+const names = ["$session_id", "$window_id", "$cookieless_mode", "$lib", "a", "é", '"', ""];
+const id = fc.oneof(fc.string({ unit: "grapheme" }), fc.constant(null));
+const switches = fc.constantFrom(true, false, "true", "FALSE ", "1", "0", 1, 0, null);
+const options = fc.record(
+  {
+    cookieless_mode: switches,
+    process_person_profile: switches,
+    disable_skew_correction: switches,
+    other: fc.jsonValue(),
+  },
+  { requiredKeys: [] },
+);
+const properties = fc.oneof(
+  fc.dictionary(fc.constantFrom(...names), fc.jsonValue({ maxDepth: 2 })),
+  fc.constantFrom(null, 1, "x", []),
+);
+const event = fc.record(
+  { uuid: fc.uuid(), properties, session_id: id, window_id: id, options },
+  { requiredKeys: ["uuid"] },
+);
+
+describe("what is said outside is put inside", () => {
+  test("the same comes out as of JavaScript objects", () => {
+    fc.assert(
+      fc.property(event, fc.constantFrom(0, 1), (sent, indent) => {
+        const isOn = (value: unknown) => /^(true|1)$/.test(String(value).trim().toLowerCase());
+        const { session_id: session, window_id: window, options: said = {} } = sent;
+        const outside = {
+          ...(session && { $session_id: session }),
+          ...(window && { $window_id: window }),
+          ...(said.cookieless_mode != null && { $cookieless_mode: isOn(said.cookieless_mode) }),
+          ...(said.disable_skew_correction != null && {
+            $ignore_sent_at: isOn(said.disable_skew_correction),
+          }),
+          ...(said.process_person_profile != null && {
+            $process_person_profile: isOn(said.process_person_profile),
+          }),
+          ...{ $lib: "sdk", $lib_version: "1" },
+        };
+        const own = sent.properties;
+        const takes =
+          own === undefined ||
+          own === null ||
+          (typeof own === "object" && (!Array.isArray(own) || own.length === 0));
+        const plain = JSON.parse(JSON.stringify(sent)) as Record<string, unknown>;
+        const inside = takes
+          ? { ...plain, properties: { ...outside, ...(plain["properties"] as object | null) } }
+          : plain;
+        expect(withAdditions(sent, indent)).toEqual(inside);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test.each([
+    [{ session_id: 1 }],
+    [{ session_id: true }],
+    [{ window_id: {} }],
+    [{ window_id: "w".repeat(4_096) }],
+    [{ options: [1] }],
+    [{ options: "x" }],
+    [{ options: { cookieless_mode: "yes" } }],
+    [{ options: { disable_skew_correction: [] } }],
+    [{ options: { process_person_profile: "2" } }],
+    [{ options: { product_tour_id: true } }],
+    [{ options: { product_tour_id: 0.5 } }],
+    [{ options: { other: "x".repeat(4_096) } }],
+  ])("%j cannot be read", (event) => {
+    expect(withAdditions(event, 0)).toBeUndefined();
+  });
+
+  test.each([{ options: [] }, { options: {} }, { options: null }])("%j says nothing", (event) => {
+    expect(withAdditions(event, 1)).toEqual({
+      ...event,
+      properties: { $lib: "sdk", $lib_version: "1" },
+    });
+  });
+
+  test.each([
+    ["t", "t"],
+    [12, "12"],
+  ])("a tour %j is %j", (tour, text) => {
+    const read = withAdditions({ options: { product_tour_id: tour } }, 0);
+    expect(read?.["properties"]).toMatchObject({ $product_tour_id: text });
+  });
+});

@@ -1,0 +1,110 @@
+// The newer protocol (v1): a client is told what is not stored, or may not be, and sends that
+// again, alone. What was stored all the same is known again, however much stood between those
+// events the first time, and whatever else of the request is another now.
+
+import { randomInt, randomUUID } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import type { FrameOutcome } from "../../../../src/platform/base/types.ts";
+import {
+  dropped,
+  event,
+  intakeOnFrames,
+  type SentHow,
+  type Submitted,
+  settleAll,
+} from "../frames-kit.ts";
+
+/** What a stream does with frames: it takes each id once. Some acknowledgements come too late. */
+class Store {
+  readonly uuids: string[] = [];
+  readonly #ids = new Set<string>();
+
+  take({ messageId, uuids }: Submitted, isHeard: boolean): FrameOutcome {
+    const isKnown = this.#ids.has(messageId);
+    this.#ids.add(messageId);
+    if (!isKnown) this.uuids.push(...uuids);
+    if (!isHeard) return "unknown";
+    return isKnown ? "duplicate" : "stored";
+  }
+}
+
+type Sent = ReturnType<typeof event>;
+
+/** Sends what is to be sent again until nothing is. Answers how often it took. */
+async function sendUntilStored(
+  { frames, send }: ReturnType<typeof intakeOnFrames>,
+  store: Store,
+  {
+    batch,
+    isHeard,
+    how,
+  }: { batch: Sent[]; isHeard: () => boolean; how: (attempt: number) => SentHow },
+): Promise<number> {
+  const requestId = randomUUID();
+  let left = batch;
+  for (let attempt = 1; attempt < 100; attempt++) {
+    const before = frames.length;
+    const { answer, work } = send(left, requestId, how(attempt));
+    await settleAll(
+      frames,
+      work,
+      (at) => store.take(frames[at] as Submitted, attempt > 90 || isHeard()),
+      before,
+    );
+    const { results, problem } = await answer;
+    if (problem === undefined)
+      left = left.filter(({ uuid }) => results?.[uuid]?.result === "retry");
+    if (left.length === 0) return attempt;
+  }
+  return expect.unreachable("it never ended");
+}
+
+const storable = (batch: readonly Sent[]) =>
+  batch.filter(({ event: name }) => name !== "").map(({ uuid }) => uuid);
+
+describe("what is retried alone is known", () => {
+  test("events that stood apart, with one between them that is dropped, are known without it", async () => {
+    const { frames, send } = intakeOnFrames();
+    const [a, c] = [event(), event()];
+    const requestId = randomUUID();
+    send([a, dropped(), c], requestId, { between: ", " });
+    send([a, c], requestId, { between: ",\n  " });
+    send([dropped(), dropped(), a, dropped(), c, dropped()], requestId);
+    expect(new Set(frames.map(({ messageId }) => messageId)).size).toBe(1);
+    // Others are others.
+    send([a], requestId);
+    send([c, a], requestId);
+    send([a, { ...c, distinct_id: "v" }], requestId);
+    send([a, c]);
+    expect(new Set(frames.map(({ messageId }) => messageId)).size).toBe(5);
+  });
+
+  test("whatever frames were not heard of, no event of them is stored twice", async () => {
+    const intake = intakeOnFrames();
+    const rounds = 12;
+    let attemptsInAll = 0;
+    for (let round = 0; round < rounds; round++) {
+      const store = new Store();
+      // Of the larger ones some are alone in a frame.
+      const batch = Array.from({ length: 300 }, (_, index) => {
+        const sizes = index % 4 === 0 ? [400, 20_000] : [400, 4_000, 20_000, 100_000];
+        const one =
+          randomInt(6) === 0 ? dropped() : event(randomInt(sizes[randomInt(sizes.length)] ?? 1));
+        return index % 4 === 0 ? { ...one, properties: { $set: one.properties, text: "é" } } : one;
+      }) as Sent[];
+      const attempts = await sendUntilStored(intake, store, {
+        batch,
+        isHeard: () => randomInt(3) > 0,
+        how: (attempt) => ({
+          between: attempt === 1 ? ", " : ",",
+          clientAddress: "1".repeat(randomInt(40)),
+          requestTimestamp: randomInt(2) === 0 ? "" : new Date().toISOString(),
+        }),
+      });
+      attemptsInAll += attempts;
+      expect([...store.uuids].sort()).toEqual(storable(batch).sort());
+    }
+    // In one of them chance may have every frame heard of.
+    expect(attemptsInAll).toBeGreaterThan(rounds);
+  });
+});

@@ -1,0 +1,67 @@
+// The uuids of a long batch are read in slices of so much work, and no longer than the request has
+// time.
+
+import { randomUUID } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { LoopShare } from "../../../../src/gateway/intake/loop-share.ts";
+import { plainProtocol } from "../../../../src/gateway/intake/plain-protocol.ts";
+import { UuidList } from "../../../../src/gateway/intake/v1/uuid-list.ts";
+import { readUuidsInTurns } from "../../../../src/gateway/intake/v1/uuids.ts";
+import { Work } from "../../../../src/gateway/intake/work.ts";
+import type { ProjectShares } from "../../../../src/platform/base/types.ts";
+import { createNativeScanner } from "../../../../src/records/native.ts";
+import { bareExchange } from "../bare-exchange.ts";
+import { event, intakeOnFrames } from "../frames-kit.ts";
+
+const tooLate = { code: "timeout", detail: "" } as const;
+
+function scanned(events: number): Work {
+  const batch = Array.from({ length: events }, () => ({ uuid: randomUUID() }));
+  const exchange = {
+    ...{ ...bareExchange, deadlineMs: 0 },
+    ...{ answerStored() {}, answerProblem() {} },
+  };
+  const scanner = createNativeScanner();
+  const work = new Work(exchange, plainProtocol, {
+    ...{ bytes: Buffer.from(JSON.stringify({ batch })), scanner },
+  });
+  scanner.scan(work.body);
+  return work;
+}
+
+const share = () =>
+  new LoopShare({ nextTurn: () => setImmediate(), monotonicMs: () => performance.now() });
+
+test("a slice looks at no more slots than it may", async () => {
+  let slices = 0;
+  const uuids = await readUuidsInTurns(scanned(40_000), share(), () => void slices++);
+  if (!(uuids instanceof UuidList)) return expect.unreachable("refused");
+  expect(uuids.length).toBe(40_000);
+  // A slice ends with the row that comes to its bound, which may look at a few slots more.
+  expect(slices).toBeGreaterThanOrEqual(uuids.probes / (512 + 20));
+  expect(slices).toBeGreaterThan(40_000 / 512);
+});
+
+test("the reading ends in the slice in which the time is over", async () => {
+  let slices = 0;
+  const refusal = () => (++slices === 3 ? tooLate : undefined);
+  expect(await readUuidsInTurns(scanned(40_000), share(), refusal)).toBe(tooLate);
+  expect(slices).toBe(3);
+});
+
+test("a request whose time is over hears that, and not what its last event lacks", async () => {
+  let monotonicMs = 0;
+  const shares: ProjectShares = {
+    ...{ addUnderWay() {}, stored() {} },
+    refusalOf: () => {
+      monotonicMs = 30_000;
+      return undefined;
+    },
+  };
+  const { frames, send } = intakeOnFrames({ shares, monotonicMs: () => monotonicMs });
+  const batch = Array.from({ length: 10_000 }, () => event());
+  const { problem } = await send([...batch, { ...event(), uuid: undefined }]).answer;
+  expect(problem?.code).toBe("timeout");
+  expect(frames).toEqual([]);
+});

@@ -1,0 +1,90 @@
+// What the tests of the registry share: one server for the file, a connection, a bucket for each
+// test.
+
+import { randomBytes } from "node:crypto";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
+import {
+  openRegistry,
+  type Registry,
+  type RegistryOptions,
+} from "../../../src/gateway/projects/registry/registry.ts";
+import { alteredStreamInfo } from "../../kit/altered-stream-info.ts";
+import { startNatsServer, type TestNatsServer } from "../../kit/nats-server.ts";
+
+interface RegistryRig {
+  readonly server: TestNatsServer;
+  readonly connection: NatsConnection;
+}
+
+interface LogLine {
+  readonly fields: object;
+  readonly message: string;
+}
+
+/** Filled before the file's first test. */
+export function registryRig(): RegistryRig {
+  let server: TestNatsServer | undefined;
+  let connection: NatsConnection | undefined;
+  beforeAll(async () => {
+    server = await startNatsServer();
+    connection = await connect({
+      servers: server.url,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 50,
+    });
+  });
+  afterAll(async () => {
+    await connection?.close();
+    await server?.remove();
+  });
+  return {
+    get server() {
+      return server!;
+    },
+    get connection() {
+      return connection!;
+    },
+  };
+}
+
+export function newPlace(): { prefix: string; replicas: number } {
+  return { prefix: `t${randomBytes(6).toString("hex")}`, replicas: 1 };
+}
+
+export async function registryOn(
+  { connection }: RegistryRig,
+  place: { prefix: string; replicas: number },
+  checkIntervalMs = 10_000,
+  more: Partial<RegistryOptions> = {},
+): Promise<Registry & { readonly lines: LogLine[] }> {
+  const lines: LogLine[] = [];
+  const note = (fields: object, message: string): void => void lines.push({ fields, message });
+  const registry = await openRegistry({
+    connection,
+    ...place,
+    checkIntervalMs,
+    log: { info: note, warn: note, error: note },
+    ...more,
+  });
+  onTestFinished(() => registry.close());
+  return Object.assign(registry, { lines });
+}
+
+/**
+ * The rig's connection, on which the registry's stream stands as a member without a leader would
+ * say, while `isLeaderless`.
+ */
+export function leaderless(
+  { connection }: RegistryRig,
+  isLeaderless: () => boolean,
+): NatsConnection {
+  return alteredStreamInfo(connection, ({ state }) =>
+    isLeaderless()
+      ? {
+          state: { ...state, messages: 0, last_seq: 0 },
+          cluster: { name: "c", replicas: [{ name: "other", current: false, active: 0 }] },
+        }
+      : undefined,
+  );
+}

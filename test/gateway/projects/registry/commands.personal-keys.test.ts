@@ -1,0 +1,46 @@
+// PostHog's personal and secret keys look like a project's and are not: a project that has one
+// would have its clients show it to everybody.
+
+import { describe, expect, test } from "vitest";
+import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
+import {
+  addProject,
+  listProjects,
+  rotateKey,
+} from "../../../../src/gateway/projects/registry/commands.ts";
+import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
+
+const rig = registryRig();
+
+describe("personal keys are given to no project", () => {
+  test.each([
+    ["phx_0123456789abcdef", /begins with phx_: that is a personal key .* begins with phc_/],
+    ["phs_0123456789abcdef", /begins with phs_: that is a secret key .* begins with phc_/],
+  ])("%s is refused, and its text is not repeated", async (key, why) => {
+    const place = newPlace();
+    await expect(addProject(rig.connection, { ...place, id: "shop", key })).rejects.toThrow(why);
+    await expect(addProject(rig.connection, { ...place, id: "shop", key })).rejects.not.toThrow(
+      "0123",
+    );
+    expect(await listProjects(rig.connection, place)).toEqual([]);
+    await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
+    await expect(rotateKey(rig.connection, { ...place, id: "shop", key })).rejects.toThrow(why);
+    expect(await listProjects(rig.connection, place)).toMatchObject([{ keys: ["phc_shop"] }]);
+  });
+
+  test("one that a registry has already goes on being its project's", async () => {
+    const place = newPlace();
+    const bucket = await openBucket(rig.connection, place);
+    await bucket.put(
+      "old",
+      JSON.stringify({ id: "old", name: "old", keys: ["phx_old"], enabled: true }),
+    );
+    const registry = await registryOn(rig, place);
+    expect(registry.byKey("phx_old")?.id).toBe("old");
+    expect(
+      await rotateKey(rig.connection, { ...place, id: "old", key: "phc_new", keepOld: true }),
+    ).toMatchObject({
+      keys: ["phx_old", "phc_new"],
+    });
+  });
+});

@@ -1,0 +1,269 @@
+// Who reads the registry for the first time has nothing to compare it with but the streams: a
+// project with stored events that the registry says nothing of was lost, and its keys are not
+// unknown.
+
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { describe, expect, test } from "vitest";
+import {
+  bucketName,
+  openBucket,
+  projectValue,
+} from "../../../../src/gateway/projects/registry/bucket.ts";
+import {
+  addProject,
+  declareComplete,
+  ensureDemoProject,
+} from "../../../../src/gateway/projects/registry/commands.ts";
+import { storedEvents } from "../../../../src/gateway/projects/registry/stored-events.ts";
+import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
+
+const rig = registryRig();
+const soon = { timeout: 30_000, interval: 20 };
+type Place = ReturnType<typeof newPlace>;
+type Registry = Awaited<ReturnType<typeof registryOn>>;
+
+const streamOf = ({ prefix }: Place): string => `KV_${bucketName(prefix)}`;
+const streams = async () => (await jetstreamManager(rig.connection)).streams;
+const add = (place: Place, ...ids: string[]) =>
+  Promise.all(ids.map((id) => addProject(rig.connection, { ...place, id, key: `phc_${id}` })));
+
+/**
+ * Events of these projects are stored, in both lanes and two partitions, some in messages with
+ * those of others.
+ */
+async function storeEvents({ prefix }: Place, ...ids: string[]): Promise<void> {
+  const manager = await jetstreamManager(rig.connection);
+  for (const lane of ["live", "historical"])
+    for (const partition of [0, 1])
+      await manager.streams.add({
+        name: `${prefix}_${lane}_${partition}`.toUpperCase(),
+        subjects: [`${prefix}.${lane}.${partition}.*`],
+      });
+  const js = jetstream(rig.connection);
+  for (const [index, id] of ids.entries()) {
+    await js.publish(
+      `${prefix}.${index % 2 === 0 ? "live" : "historical"}.${index % 2}.${id}`,
+      "{}\n",
+    );
+  }
+  await js.publish(`${prefix}.live.0.~`, "{}\n");
+}
+
+/** As of a gateway that starts now. */
+const fresh = (place: Place): Promise<Registry> =>
+  registryOn(rig, place, 50, { storedEvents: () => storedEvents(rig.connection, place.prefix) });
+
+function expectDoubt(registry: Registry, fault: string): void {
+  expect(registry.fault).toContain(fault);
+  expect(registry.refusalOf("phc_nobody")).toContain("registry");
+  expect(registry.lines.filter(({ message }) => message.includes("in doubt"))).toHaveLength(1);
+}
+
+describe("a fresh start takes no loss for a fact", () => {
+  test("whose events there are is read from all streams of the prefix", async () => {
+    const place = newPlace();
+    expect(await storedEvents(rig.connection, place.prefix)).toEqual({
+      any: false,
+      projectIds: new Set(),
+    });
+    await storeEvents(place, "shop", "blog", "shop");
+    await storeEvents(newPlace(), "other");
+    expect(await storedEvents(rig.connection, place.prefix)).toEqual({
+      any: true,
+      projectIds: new Set(["shop", "blog"]),
+    });
+  });
+
+  test("a registry that says something of everybody is whole, also of one whose events outlive it", async () => {
+    const place = newPlace();
+    await add(place, "shop", "blog");
+    await storeEvents(place, "shop", "blog");
+    await (await openBucket(rig.connection, place)).delete("blog");
+    const registry = await fresh(place);
+    expect(registry.fault).toBeUndefined();
+    expect(registry.refusalOf("phc_blog")).toBeUndefined();
+  });
+
+  test("a bucket that was made anew with one project of several lacks the others, until it says something of each and an operator that these are all", async () => {
+    const place = newPlace();
+    await add(place, "shop", "blog", "old");
+    await storeEvents(place, "shop", "blog", "old");
+    await (await streams()).delete(streamOf(place));
+    await add(place, "shop");
+    const registry = await fresh(place);
+    expectDoubt(registry, "it lacks 2 projects that it had (");
+    expect(registry.fault).toMatch(/\((blog, old|old, blog)\)/);
+    expect(registry.byKey("phc_shop")?.id).toBe("shop");
+    await add(place, "blog");
+    await expect.poll(() => registry.fault, soon).toContain("it lacks 1 project that it had (old)");
+    expect(registry.byKey("phc_blog")?.id).toBe("blog");
+    // Of one that was never in this bucket too.
+    await (await openBucket(rig.connection, place)).delete("old");
+    // Others may have been in the lost one that have no stored events.
+    await expect.poll(() => registry.fault, soon).toContain("it has lost projects");
+    await declareComplete(rig.connection, place);
+    await expect.poll(() => registry.fault, soon).toBeUndefined();
+    expect(registry.refusalOf("phc_old")).toBeUndefined();
+  });
+
+  test("a bucket that was emptied without markers has lost projects, whether or not they have stored events", async () => {
+    const place = newPlace();
+    await add(place, "shop");
+    await (await streams()).purge(streamOf(place));
+    const registry = await fresh(place);
+    expectDoubt(registry, "its entries are gone");
+    await add(place, "shop");
+    await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
+    expectDoubt(registry, "its entries are gone");
+    await declareComplete(rig.connection, place);
+    await expect.poll(() => registry.fault, soon).toBeUndefined();
+    expect(registry.byKey("phc_shop")?.id).toBe("shop");
+  });
+
+  test("a project that is added to a lost registry does not make it whole, until an operator says so", async () => {
+    const place = newPlace();
+    await storeEvents(place);
+    const waiting = await fresh(place);
+    expectDoubt(waiting, "it is gone; restore it from a backup, or add every project again");
+    await add(place, "shop");
+    await expect.poll(() => waiting.byKey("phc_shop")?.id, soon).toBe("shop");
+    const later = await fresh(place);
+    for (const registry of [waiting, later]) {
+      expect(registry.byKey("phc_shop")?.id).toBe("shop");
+      expectDoubt(registry, "it has lost projects; restore it from a backup");
+      expect(registry.fault).toContain("then run `penstock project complete`");
+      expect(registry.refusalOf("phc_blog")).toContain("registry");
+    }
+    // Nor does a watch that is read anew.
+    await rig.server.restart();
+    await add(place, "blog");
+    for (const registry of [waiting, later]) {
+      await expect.poll(() => registry.byKey("phc_blog")?.id, soon).toBe("blog");
+      expect(registry.fault).toContain("it has lost projects");
+    }
+    expect(await ensureDemoProject(rig.connection, place)).toBeUndefined();
+    expect(await declareComplete(rig.connection, place)).toBe(2);
+    for (const registry of [waiting, later, await fresh(place)]) {
+      await expect.poll(() => registry.fault, soon).toBeUndefined();
+      await expect.poll(() => registry.refusalOf("phc_nobody"), soon).toBeUndefined();
+    }
+  });
+
+  test("a registry whose projects are put in by hand is marked as one that has lost some", async () => {
+    const place = newPlace();
+    await storeEvents(place);
+    const bucket = await openBucket(rig.connection, place);
+    const registry = await fresh(place);
+    expectDoubt(registry, "no project was ever in it");
+    const entry = { id: "shop", name: "", keys: ["phc_shop"], enabled: true };
+    await bucket.put("shop", projectValue(entry));
+    await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
+    expectDoubt(registry, "no project was ever in it");
+    expectDoubt(await fresh(place), "it has lost projects");
+  });
+
+  test("a registry that lacks a project with stored events is not declared complete", async () => {
+    const place = newPlace();
+    await storeEvents(place, "shop", "blog");
+    await add(place, "shop");
+    const declared = (): Promise<number> => declareComplete(rig.connection, place);
+    await expect(declared()).rejects.toThrow("projects with events in the streams (blog)");
+    expectDoubt(await fresh(place), "it lacks 1 project that it had (blog)");
+    await (await openBucket(rig.connection, place)).delete("blog");
+    expect(await declared()).toBe(1);
+    expect((await fresh(place)).fault).toBeUndefined();
+  });
+
+  test("the first project of a registry beside no events counts at once", async () => {
+    const place = newPlace();
+    await storeEvents(newPlace(), "other");
+    const registry = await fresh(place);
+    await add(place, "shop");
+    await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
+    for (const one of [registry, await fresh(place)]) {
+      expect(one.fault).toBeUndefined();
+      expect(one.refusalOf("phc_nobody")).toBeUndefined();
+    }
+  });
+
+  test("who runs notices at once that entries go without a marker, by a purge or by an age limit", async () => {
+    for (const lose of ["purge", "age"]) {
+      const place = newPlace();
+      await add(place, "shop", "blog");
+      const registry = await registryOn(rig, place, 50);
+      const manager = await streams();
+      const { config } = await manager.info(streamOf(place));
+      if (lose === "purge")
+        await manager.purge(streamOf(place), { filter: `$KV.${bucketName(place.prefix)}.blog` });
+      else
+        await manager.update(streamOf(place), {
+          ...config,
+          max_age: 200_000_000,
+          duplicate_window: 100_000_000,
+        });
+      await expect
+        .poll(() => registry.fault, soon)
+        .toMatch(lose === "purge" ? /lacks 1 project / : /lacks 2 projects /);
+      expect(registry.byKey("phc_shop")?.id).toBe("shop");
+      expect(registry.byKey("phc_blog")?.id).toBe("blog");
+      expect(registry.refusalOf("phc_nobody")).toContain("registry");
+    }
+  });
+
+  test("while an entry cannot be read no key is unknown, and it is named", async () => {
+    const place = newPlace();
+    await add(place, "shop");
+    const bucket = await openBucket(rig.connection, place);
+    await bucket.put("blog", "{");
+    const registry = await fresh(place);
+    expect(registry.refusalOf("phc_blog")).toContain("cannot be read");
+    expect(registry.warnings.join()).toContain("registry entry blog cannot be read");
+    expect(registry.fault).toBeUndefined();
+    await bucket.put(
+      "blog",
+      projectValue({ id: "blog", name: "blog", keys: ["phc_blog"], enabled: true }),
+    );
+    await expect.poll(() => registry.byKey("phc_blog")?.id, soon).toBe("blog");
+    expect(registry.refusalOf("phc_nobody")).toBeUndefined();
+    expect(registry.warnings).toEqual([]);
+  });
+
+  test("an entry under a project's id is never passed over, whatever id it says it has; one under no id is", async () => {
+    const place = newPlace();
+    await add(place, "shop");
+    const bucket = await openBucket(rig.connection, place);
+    const value = { id: "my blog", name: "", keys: ["phc_blog"], enabled: true };
+    await bucket.put("blog", projectValue(value));
+    const registry = await fresh(place);
+    expect(registry.refusalOf("phc_blog")).toContain("cannot be read");
+    expect(registry.warnings.join()).toContain("registry entry blog cannot be read");
+    await bucket.delete("blog");
+    await bucket.put("my.blog", projectValue({ ...value, id: "my.blog" }));
+    await add(place, "after");
+    await expect.poll(() => registry.byKey("phc_after")?.id, soon).toBe("after");
+    for (const one of [registry, await fresh(place)]) {
+      await expect.poll(() => one.refusalOf("phc_blog"), soon).toBeUndefined();
+      expect(one.warnings).toEqual([
+        "registry entry my.blog can be no project's: keys in it are answered 401",
+      ]);
+    }
+    await bucket.delete("my.blog");
+    await expect.poll(() => registry.warnings, soon).toEqual([]);
+  });
+
+  test("no demo project is added to a registry that has lost projects", async () => {
+    const gone = newPlace();
+    await storeEvents(gone, "shop");
+    expect(await ensureDemoProject(rig.connection, gone)).toBeUndefined();
+    await expect((await streams()).info(streamOf(gone))).rejects.toThrow("stream not found");
+    const short = newPlace();
+    await storeEvents(short, "shop", "demo");
+    await add(short, "shop");
+    expect(await ensureDemoProject(rig.connection, short)).toBeUndefined();
+    expectDoubt(await fresh(short), "it lacks 1 project that it had (demo)");
+    const purged = newPlace();
+    await add(purged, "shop");
+    await (await streams()).purge(streamOf(purged));
+    expect(await ensureDemoProject(rig.connection, purged)).toBeUndefined();
+  });
+});

@@ -1,0 +1,160 @@
+// A registry that is gone, empty or older than it was is no fact: what was known goes on, other
+// keys are answered 503, and whoever looks at readiness or the log is told. Only markers take
+// projects away.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import { Kvm } from "@nats-io/kv";
+import { describe, expect, test } from "vitest";
+import {
+  bucketName,
+  openBucket,
+  projectValue,
+} from "../../../../src/gateway/projects/registry/bucket.ts";
+import { addProject, declareComplete } from "../../../../src/gateway/projects/registry/commands.ts";
+import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
+
+const rig = registryRig();
+const soon = { timeout: 30_000, interval: 20 };
+type Registry = Awaited<ReturnType<typeof registryOn>>;
+
+const streamOf = ({ prefix }: { prefix: string }): string => `KV_${bucketName(prefix)}`;
+const streams = async () => (await jetstreamManager(rig.connection)).streams;
+const entryOf = (id: string, keys = [`phc_${id}`]): string =>
+  projectValue({ id, name: id, keys, enabled: true });
+
+async function withProjects(
+  ...ids: string[]
+): Promise<{ place: ReturnType<typeof newPlace>; registry: Registry }> {
+  const place = newPlace();
+  for (const id of ids) await addProject(rig.connection, { ...place, id, key: `phc_${id}` });
+  return { place, registry: await registryOn(rig, place, 50) };
+}
+
+function expectKept(registry: Registry, ...ids: string[]): void {
+  for (const id of ids) expect(registry.byKey(`phc_${id}`)?.id).toBe(id);
+  expect(registry.byKey("phc_nobody")).toBeUndefined();
+  expect(registry.refusalOf("phc_nobody")).toContain("registry");
+}
+
+const errors = (registry: Registry): number =>
+  registry.lines.filter(({ message }) => message.includes("in doubt")).length;
+
+describe("a registry that lost projects is an outage", () => {
+  test("a bucket that is deleted is told, and is not made again; a new one with all projects ends it", async () => {
+    const { place, registry } = await withProjects("shop", "blog");
+    expect(registry.fault).toBeUndefined();
+    expect(registry.refusalOf("phc_nobody")).toBeUndefined();
+    await (await streams()).delete(streamOf(place));
+    await expect
+      .poll(() => registry.fault, soon)
+      .toContain("it is gone, with the 2 projects known from it");
+    expectKept(registry, "shop", "blog");
+    expect(errors(registry)).toBe(1);
+    const told = registry.lines.find(({ message }) => message.includes("in doubt"));
+    expect(told?.fields).toMatchObject({ missing: ["shop", "blog"] });
+    await expect((await streams()).info(streamOf(place))).rejects.toThrow("stream not found");
+
+    await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
+    await addProject(rig.connection, { ...place, id: "new", key: "phc_new" });
+    await expect.poll(() => registry.byKey("phc_new")?.id, soon).toBe("new");
+    expect(registry.fault).toContain("it lacks 1 project that it had");
+    expectKept(registry, "shop", "blog");
+    await addProject(rig.connection, { ...place, id: "blog", key: "phc_blog" });
+    await expect.poll(() => registry.fault, soon).toBeUndefined();
+    await expect.poll(() => registry.refusalOf("phc_nobody"), soon).toBeUndefined();
+    expect(errors(registry)).toBe(1);
+    expect(registry.lines.some(({ message }) => message.includes("whole again"))).toBe(true);
+  });
+
+  test("an empty bucket in place of the one there was changes nothing, until markers say that the projects are gone", async () => {
+    const { place, registry } = await withProjects("shop", "blog");
+    await (await streams()).delete(streamOf(place));
+    const bucket = await new Kvm(rig.connection).create(bucketName(place.prefix), { history: 1 });
+    await expect.poll(() => registry.fault, soon).toContain("it lacks 2 projects that it had");
+    expectKept(registry, "shop", "blog");
+    await bucket.delete("shop");
+    await expect.poll(() => registry.byKey("phc_shop"), soon).toBeUndefined();
+    expectKept(registry, "blog");
+    await bucket.purge("blog");
+    await expect.poll(() => registry.projectsKnown, soon).toBe(0);
+    expect(registry.fault).toBeUndefined();
+    expect(registry.warnings.join()).toContain("there is no project");
+  });
+
+  test("while a bucket that was gone is read for the first time, the registry stays in doubt", async () => {
+    const { place, registry } = await withProjects("shop");
+    await (await streams()).delete(streamOf(place));
+    await expect.poll(() => registry.fault, soon).toContain("it is gone");
+    const seen: (string | undefined)[] = [];
+    const watching = setInterval(() => seen.push(registry.fault), 0);
+    await new Kvm(rig.connection).create(bucketName(place.prefix), { history: 1 });
+    await expect.poll(() => registry.fault, soon).toContain("it lacks 1 project that it had");
+    clearInterval(watching);
+    expect(seen.length).toBeGreaterThan(0);
+    expect(seen).not.toContain(undefined);
+  });
+
+  test("entries that are purged without a marker are missing, also after a reconnect", async () => {
+    const { place, registry } = await withProjects("shop", "blog");
+    await (await streams()).purge(streamOf(place));
+    await rig.server.restart();
+    await expect.poll(() => registry.fault, soon).toContain("it lacks 2 projects that it had");
+    expectKept(registry, "shop", "blog");
+  });
+
+  test("a server that comes back on an empty store is no registry without projects", async () => {
+    const { place, registry } = await withProjects("shop");
+    const manager = await jetstreamManager(rig.connection);
+    await manager.streams.delete(streamOf(place));
+    await rig.server.restart();
+    await expect.poll(() => registry.fault, soon).toContain("it is gone");
+    expectKept(registry, "shop");
+  });
+
+  test("a bucket that went back to what it was before keeps what is newer, and is whole when it is as far again", async () => {
+    const { place, registry } = await withProjects("shop", "blog");
+    const manager = await jetstreamManager(rig.connection);
+    // Made anew with the same entries, as a restored copy of before is: its second project and the
+    // first one's new key are missing.
+    const bucket = await openBucket(rig.connection, place);
+    await bucket.put("shop", entryOf("shop", ["phc_shop", "phc_newer"]));
+    await expect.poll(() => registry.byKey("phc_newer")?.id, soon).toBe("shop");
+    const { last_seq } = (await manager.streams.info(streamOf(place))).state;
+    await manager.streams.deleteMessage(streamOf(place), last_seq);
+    await manager.streams.purge(streamOf(place), { keep: 1 });
+    await rig.server.restart();
+    await expect.poll(() => registry.fault, soon).toBeDefined();
+    expectKept(registry, "shop", "blog");
+    expect(registry.byKey("phc_newer")?.id).toBe("shop");
+    for (const id of ["shop", "blog"]) await bucket.put(id, entryOf(id));
+    await expect.poll(() => registry.fault, soon).toBeUndefined();
+    expect(registry.byKey("phc_newer")).toBeUndefined();
+  });
+
+  test("a start beside events of projects takes a registry that never had one for lost", async () => {
+    const place = newPlace();
+    const beside = { storedEvents: async () => ({ any: true, projectIds: new Set<string>() }) };
+    const registry = await registryOn(rig, place, 50, beside);
+    expect(registry.fault).toContain("it is gone");
+    expect(registry.refusalOf("phc_shop")).toContain("registry");
+    await expect((await streams()).info(streamOf(place))).rejects.toThrow("stream not found");
+    const bucket = await openBucket(rig.connection, place);
+    await expect.poll(() => registry.fault, soon).toContain("no project was ever in it");
+    await bucket.put("shop", entryOf("shop"));
+    await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
+    expect(registry.fault).toContain("no project was ever in it");
+    await declareComplete(rig.connection, place);
+    await expect.poll(() => registry.fault, soon).toBeUndefined();
+    expect(registry.refusalOf("phc_nobody")).toBeUndefined();
+  });
+
+  test("a first start makes the bucket, and warns that there is no project", async () => {
+    const registry = await registryOn(rig, newPlace(), 50);
+    expect(registry.fault).toBeUndefined();
+    expect(registry.refusalOf("phc_nobody")).toBeUndefined();
+    expect(registry.warnings).toEqual([expect.stringContaining("every request is answered 401")]);
+    expect(
+      registry.lines.some(({ message }) => message.includes("every request is answered 401")),
+    ).toBe(true);
+  });
+});

@@ -1,0 +1,71 @@
+// In newer nats-servers any member answers how a stream stands when its group has had no leader for
+// ten seconds, from a store that may lack the newest entries. Such an answer changes nothing, and a
+// start waits for a better one.
+
+import type { StreamInfo } from "@nats-io/jetstream";
+import { describe, expect, test } from "vitest";
+import { addProject } from "../../../../src/gateway/projects/registry/commands.ts";
+import { openRegistry } from "../../../../src/gateway/projects/registry/registry.ts";
+import { isFromLeader } from "../../../../src/platform/nats/api.ts";
+import { leaderless, newPlace, registryOn, registryRig } from "../registry-kit.ts";
+
+const rig = registryRig();
+const soon = { timeout: 30_000, interval: 20 };
+
+describe("a reading without a leader is none", () => {
+  test("what a member says without a leader takes no project away, and no key counts as unknown meanwhile", async () => {
+    const place = newPlace();
+    await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
+    let isLeaderless = false;
+    const connection = leaderless(rig, () => isLeaderless);
+    const registry = await registryOn(rig, place, 20, { connection });
+    expect(registry.refusalOf("phc_nobody")).toBeUndefined();
+    isLeaderless = true;
+    await expect.poll(() => registry.refusalOf("phc_nobody"), soon).toContain("does not answer");
+    await expect
+      .poll(() => registry.lines.map(({ fields }) => JSON.stringify(fields)).join(), soon)
+      .toContain("no leader");
+    expect(registry.byKey("phc_shop")?.id).toBe("shop");
+    expect(registry.fault).toBeUndefined();
+    expect(registry.warnings).toEqual([expect.stringContaining("does not answer")]);
+    isLeaderless = false;
+    await expect.poll(() => registry.refusalOf("phc_nobody"), soon).toBeUndefined();
+    expect(registry.byKey("phc_shop")?.id).toBe("shop");
+  });
+
+  test("a start waits for a leader", async () => {
+    const place = newPlace();
+    await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
+    let isLeaderless = true;
+    const said: string[] = [];
+    const note = (fields: object): void => void said.push(JSON.stringify(fields));
+    const connection = leaderless(rig, () => isLeaderless);
+    const starting = openRegistry({
+      connection,
+      ...place,
+      log: { info: note, warn: note, error: note },
+    });
+    await expect.poll(() => said.join(), soon).toContain("no leader");
+    isLeaderless = false;
+    const registry = await starting;
+    expect(registry.byKey("phc_shop")?.id).toBe("shop");
+    await registry.close();
+  });
+
+  test("a leader does not name itself among the others", () => {
+    const replicas = ["a", "b"].map((name) => ({
+      name,
+      current: true,
+      active: 0,
+      offline: false,
+      lag: 0,
+    }));
+    const of = (cluster: object | undefined) => isFromLeader({ cluster } as unknown as StreamInfo);
+    expect(of(undefined)).toBe(true);
+    expect(of({ name: "c", leader: "c", replicas })).toBe(true);
+    expect(of({ name: "c", leader: "c" })).toBe(true);
+    expect(of({ name: "c", leader: "a", replicas })).toBe(false);
+    expect(of({ name: "c", leader: "", replicas })).toBe(false);
+    expect(of({ name: "c", replicas })).toBe(false);
+  });
+});

@@ -1,0 +1,162 @@
+// The usage record is never full for good, is read without being made, gets the replicas of the
+// settings, and one value that cannot be written keeps no other waiting, nor makes a rate look
+// higher than it was.
+
+import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
+import { Kvm } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Meter } from "../../../../src/gateway/projects/quota/meter.ts";
+import { Meters } from "../../../../src/gateway/projects/quota/meters.ts";
+import {
+  openUsageBucket,
+  readUsage,
+  usageBucketName,
+} from "../../../../src/gateway/projects/usage/usage.ts";
+import { UsageWriter } from "../../../../src/gateway/projects/usage/usage-writer.ts";
+import { newPlace, registryRig } from "../registry-kit.ts";
+
+const rig = registryRig();
+const soon = { timeout: 30_000, interval: 10 };
+const log = { warn: () => {} };
+
+function newMeter(): Meter {
+  return new Meter(() => performance.now());
+}
+
+async function streamOf({ prefix }: { prefix: string }): Promise<StreamConfig> {
+  return (
+    await (await jetstreamManager(rig.connection)).streams.info(`KV_${usageBucketName(prefix)}`)
+  ).config;
+}
+
+describe("the usage record takes care of itself", () => {
+  test("reading one that is not there finds nothing, and makes none", async () => {
+    const place = newPlace();
+    expect(await readUsage(rig.connection, { ...place, nowMs: Date.now() })).toEqual([]);
+    await expect(streamOf(place)).rejects.toThrow("stream not found");
+  });
+
+  test("full, it makes room for new values: those go that are longest without a change", async () => {
+    const place = newPlace();
+    // As older versions made it.
+    await new Kvm(rig.connection).create(usageBucketName(place.prefix), {
+      history: 1,
+      max_bytes: 4_096,
+    });
+    const bucket = await openUsageBucket(rig.connection, { ...place, log });
+    for (let round = 0; round < 50; round++) {
+      await bucket.put(`p${round}.process`, "x".repeat(200));
+      await bucket.put("busy.process", "x".repeat(200));
+    }
+    expect((await bucket.get("busy.process"))?.string()).toHaveLength(200);
+    expect((await bucket.get("p49.process"))?.string()).toHaveLength(200);
+    expect(await bucket.get("p0.process")).toBeNull();
+    expect((await streamOf(place)).max_bytes).toBe(4_096);
+  });
+
+  test("a value that cannot be written keeps no other waiting, and is written when it can be", async () => {
+    const place = newPlace();
+    const known = ["a", "b", "c"].map((projectId) => ({ projectId, meter: newMeter() }));
+    for (const { meter } of known) meter.countStored(5, 0);
+    let lost = "a";
+    const options = {
+      ...place,
+      processId: "one",
+      meters: () => known,
+      log,
+      wallMs: () => Date.now(),
+      intervalMs: 10,
+    };
+    const writer = new UsageWriter({ ...options, connection: losingConnection(() => lost) });
+    onTestFinished(() => writer.close());
+    const written = async () =>
+      (await readUsage(rig.connection, { ...place, nowMs: Date.now() })).map((u) => u.projectId);
+    await expect.poll(written, soon).toEqual(["b", "c"]);
+    lost = "nobody";
+    await expect.poll(written, soon).toEqual(["a", "b", "c"]);
+  });
+
+  test("the counts of a meter that was evicted add up with those of the project's next one", async () => {
+    const place = newPlace();
+    const meters = new Meters({ monotonicMs: () => 0, goneMax: 1 });
+    meters.of("a").countStored(5, 0);
+    meters.of("b");
+    for (const projectId of ["a", "b"]) meters.leave(projectId);
+    meters.of("a").countStored(3, 0);
+    const writer = new UsageWriter({
+      ...place,
+      connection: rig.connection,
+      processId: "one",
+      meters: () => [...meters.all(), ...meters.takeEvicted()],
+      ...{ log, wallMs: () => Date.now(), intervalMs: 10 },
+    });
+    onTestFinished(() => writer.close());
+    const accepted = async () =>
+      (await readUsage(rig.connection, { ...place, nowMs: Date.now() })).map((u) => u.accepted);
+    await expect.poll(accepted, soon).toEqual([8]);
+  });
+
+  test("a rate is over all the time since it was last written, however many rounds failed before", async () => {
+    const place = newPlace();
+    const late = newMeter();
+    const known = ["x", "y", "z"].map((projectId) => ({ projectId, meter: newMeter() }));
+    for (const { meter } of known) meter.countStored(1, 0);
+    let isLost = true;
+    let rounds = 0;
+    let wallMs = 1_000_000;
+    const all = [...known, { projectId: "late", meter: late }];
+    const connection = losingConnection(() => "never");
+    const failing = new Proxy(connection, {
+      get: (target, name) =>
+        name === "request" && isLost
+          ? () => Promise.reject(new Error("lost"))
+          : Reflect.get(target, name),
+    });
+    const writer = new UsageWriter({
+      ...place,
+      connection: failing,
+      processId: "one",
+      meters() {
+        rounds++;
+        // A second a round; the one that is never reached counts all the while.
+        wallMs += 1_000;
+        if (rounds <= 20) late.countStored(10, 0);
+        return all;
+      },
+      log,
+      wallMs: () => wallMs,
+      intervalMs: 10,
+    });
+    onTestFinished(() => writer.close());
+    await expect.poll(() => rounds, soon).toBeGreaterThan(20);
+    isLost = false;
+    const read = async () =>
+      (await readUsage(rig.connection, { ...place, projectId: "late", nowMs: wallMs }))[0];
+    await expect.poll(async () => (await read())?.accepted, soon).toBe(200);
+    await writer.close();
+    // Ten a second while it counted: from the record's own words, since the moment it was written
+    // is not the test's to choose.
+    const bucket = await new Kvm(rig.connection).open(usageBucketName(place.prefix));
+    const { lately } = (await bucket.get("late.one"))!.json<{
+      lately: { seconds: number; accepted: number };
+    }>();
+    expect(lately.accepted).toBe(200);
+    expect(lately.seconds).toBeGreaterThanOrEqual(19);
+  });
+});
+
+/** The rig's connection, on which values for that project are lost. */
+function losingConnection(projectId: () => string): NatsConnection {
+  const request: NatsConnection["request"] = (subject, ...more) =>
+    subject.includes(`.${projectId()}.`)
+      ? Promise.reject(new Error("lost"))
+      : rig.connection.request(subject, ...more);
+  return new Proxy(rig.connection, {
+    get(target, name) {
+      if (name === "request") return request;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}

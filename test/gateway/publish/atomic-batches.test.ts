@@ -1,0 +1,324 @@
+// Live frames of many projects leave together, as one atomic batch, where stream and server take
+// that. Whatever becomes of the batch, each frame is stored once, none is acknowledged that is not
+// stored, and those of a project keep their order.
+
+import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
+import { describe, expect, test, vi } from "vitest";
+import { filtered } from "../../kit/filtered-link.ts";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import {
+  linesOf,
+  liveStream,
+  mebibyte,
+  nextTurn,
+  type Rig,
+  type Settled,
+  startRig,
+  stored,
+} from "../../kit/publisher-rig.ts";
+
+const server = await natsServerForFile({ maxFileStore: 8_192 * mebibyte });
+const projects = Array.from({ length: 40 }, (_, at) => `project-${at}`);
+const allStored = projects.map(() => stored);
+
+function sendEach(rig: Rig, ids = projects): Promise<Settled[]> {
+  return Promise.all(ids.map((project) => rig.send("live", `line ${project}`, { project })));
+}
+
+const linesOfEach = projects.map((project) => `line ${project}`);
+
+async function edit(rig: Rig, change: Partial<StreamConfig>): Promise<void> {
+  await (await jetstreamManager(rig.link.connection)).streams.update(liveStream(rig), change);
+}
+
+async function expectStoredOnce(rig: Rig, lines: readonly string[] = linesOfEach): Promise<void> {
+  expect(linesOf(await rig.stored("live")).sort()).toEqual([...lines].sort());
+}
+
+describe("frames that are ready together", () => {
+  test("are stored as one, each under its subject and message id", async () => {
+    const rig = await startRig(server);
+    expect(await sendEach(rig)).toEqual(allStored);
+    expect(rig.heard.batches).toEqual([["stored", projects.length]]);
+    const frames = await rig.stored("live");
+    expect(linesOf(frames)).toEqual(linesOfEach);
+    expect(frames.map(({ subject }) => subject)).toEqual(
+      projects.map((project) => `${rig.settings.subjectPrefix}.live.0.${project}`),
+    );
+    expect(new Set(frames.map(({ messageId }) => messageId)).size).toBe(projects.length);
+    expect(new Set(frames.map((frame) => frame.header("Nats-Batch-Id"))).size).toBe(1);
+    expect(frames.map((frame) => frame.header("Penstock-Events"))).toEqual(projects.map(() => "1"));
+    expect(rig.heard.framesAcked).toBe(projects.length);
+    await rig.close();
+  });
+
+  test("leave alone where they are few", async () => {
+    const rig = await startRig(server);
+    expect(await sendEach(rig, projects.slice(0, 15))).toEqual(allStored.slice(0, 15));
+    expect(rig.heard.batches).toEqual([]);
+    expect((await rig.stored("live")).map((frame) => frame.header("Nats-Batch-Id"))).toEqual(
+      projects.slice(0, 15).map(() => ""),
+    );
+    await rig.close();
+  });
+
+  test("gather while a batch is under way, and leave as the next one", async () => {
+    const rig = await startRig(server);
+    server.freeze();
+    const first = sendEach(rig);
+    await nextTurn();
+    const others = projects.map((project) => `other-${project}`);
+    const second = sendEach(rig, others);
+    await nextTurn();
+    expect(rig.heard.framesSent).toBe(projects.length);
+    server.thaw();
+    expect(await first).toEqual(allStored);
+    expect(await second).toEqual(allStored);
+    expect(rig.heard.batches).toEqual([
+      ["stored", projects.length],
+      ["stored", projects.length],
+    ]);
+    await rig.close();
+  });
+
+  test("leave after what the batch before them has brought: a stream that lost it is noticed", async () => {
+    const ids = new Set<string>();
+    const rig = await startRig(server, {
+      ackTimeoutMs: 1_000,
+      through: (link) =>
+        filtered(link, (message) => {
+          const id = /Nats-Batch-Id: (\S+)/.exec(message.toString("latin1"))?.[1];
+          if (id !== undefined) ids.add(id);
+          // The second batch is lost with the stream.
+          return id === undefined || ids.size === 1;
+        }),
+    });
+    server.freeze();
+    const first = sendEach(rig);
+    await nextTurn();
+    const second = sendEach(
+      rig,
+      projects.map((project) => `other-${project}`),
+    );
+    await nextTurn();
+    server.thaw();
+    expect(await first).toEqual(allStored);
+    expect(ids.size).toBe(2);
+    const { streams } = await jetstreamManager(rig.link.connection);
+    const { config } = await streams.info(liveStream(rig));
+    await streams.delete(config.name);
+    await streams.add(config);
+    const unknown: Settled = { outcome: "unknown", code: "unavailable" };
+    expect(await second).toEqual(projects.map(() => unknown));
+    await rig.close();
+  });
+
+  test("keep the order of each project, which has one frame in a batch", async () => {
+    const rig = await startRig(server, { settings: { frameBytesMax: 1_024 } });
+    const padding = "x".repeat(700);
+    const sends = [0, 1, 2].flatMap((round) =>
+      projects.map((project) => rig.send("live", `${round} ${padding}`, { project })),
+    );
+    expect(await Promise.all(sends)).toEqual([...allStored, ...allStored, ...allStored]);
+    expect(rig.heard.batches).toEqual(projects.slice(0, 3).map(() => ["stored", projects.length]));
+    const frames = await rig.stored("live");
+    for (const project of projects) {
+      const own = frames.filter(({ subject }) => subject.endsWith(`.${project}`));
+      expect(linesOf(own).map((line) => line[0])).toEqual(["0", "1", "2"]);
+    }
+    await rig.close();
+  });
+
+  test("leave alone where they are large, beside a batch of the others", async () => {
+    const rig = await startRig(server);
+    const large = rig.send("live", "l".repeat(100_000), { project: "large" });
+    expect(await sendEach(rig)).toEqual(allStored);
+    expect(await large).toEqual(stored);
+    expect(rig.heard.batches).toEqual([["stored", projects.length]]);
+    await rig.close();
+  });
+
+  test("leave alone from a request of its own, whose message id others may use, and from history", async () => {
+    const rig = await startRig(server);
+    const own = projects.map((project) =>
+      rig.sendOwn("live", [`line ${project}`], { messageId: `own ${project}`, project }),
+    );
+    const old = projects.map((project) => rig.send("historical", `old ${project}`, { project }));
+    expect(await Promise.all([...own, ...old])).toEqual([...allStored, ...allStored]);
+    expect(rig.heard.batches).toEqual([]);
+    await rig.close();
+  });
+});
+
+describe("a batch that is not stored as one: each frame is stored once by itself", () => {
+  test("the stream takes none any more", async () => {
+    const rig = await startRig(server);
+    await edit(rig, { allow_atomic: false });
+    expect(await sendEach(rig)).toEqual(allStored);
+    expect(rig.heard.batches).toEqual([["parted", projects.length]]);
+    expect(rig.heard.failures).toEqual(["batch_refused"]);
+    await expectStoredOnce(rig);
+    // After that frames leave alone for a while, and then, as the stream was asked meanwhile, too.
+    expect(await sendEach(rig)).toEqual(allStored);
+    expect(await rig.streams.check()).toEqual([]);
+    expect(rig.streams.states.of("live", 0).takesAtomicBatches).toBe(false);
+    expect(rig.heard.batches).toHaveLength(1);
+    await rig.close();
+  });
+
+  test("one of its messages is missing", async () => {
+    let seen = 0;
+    const rig = await startRig(server, {
+      through: (link) =>
+        filtered(link, (message) => !message.includes("Nats-Batch-Id") || ++seen !== 20),
+    });
+    expect(await sendEach(rig)).toEqual(allStored);
+    expect(seen).toBe(projects.length);
+    expect(rig.heard.batches).toEqual([["parted", projects.length]]);
+    await expectStoredOnce(rig);
+    await rig.close();
+  });
+
+  test("the connection is lost in its middle", async () => {
+    let seen = 0;
+    const rig = await startRig(server, {
+      through: (link) =>
+        filtered(link, (message) => {
+          if (message.includes("Nats-Batch-Id") && ++seen === 20)
+            void link.connection.reconnect().catch(() => {});
+          return true;
+        }),
+    });
+    for (const { outcome } of await sendEach(rig)) expect(outcome).toMatch(/^(stored|duplicate)$/);
+    await expectStoredOnce(rig);
+    await rig.close();
+  });
+
+  test("its commit is lost, and the server waits for it", async () => {
+    const rig = await startRig(server, {
+      ackTimeoutMs: 200,
+      through: (link) => filtered(link, (message) => !message.includes("Nats-Batch-Commit")),
+    });
+    expect(await sendEach(rig)).toEqual(allStored);
+    expect(rig.heard.batches).toEqual([["parted", projects.length]]);
+    await expectStoredOnce(rig);
+    await rig.close();
+  });
+
+  test("it is larger than the stream has room for: what is acknowledged is what is stored", async () => {
+    const rig = await startRig(server, { settings: { streamBytesMax: 12_000 } });
+    const padding = "x".repeat(500);
+    const settled = await Promise.all(
+      projects.map((project) => rig.send("live", `${project} ${padding}`, { project })),
+    );
+    expect(rig.heard.batches).toEqual([["parted", projects.length]]);
+    const full: Settled = { outcome: "refused", code: "store_full" };
+    for (const one of settled) expect([stored, full]).toContainEqual(one);
+    const ids = projects.filter((_, at) => settled[at]!.outcome === "stored");
+    expect(ids.length).toBeGreaterThan(3);
+    expect(ids.length).toBeLessThan(projects.length);
+    await expectStoredOnce(
+      rig,
+      ids.map((project) => `${project} ${padding}`),
+    );
+    await rig.close();
+  });
+
+  test("the stream takes no message as large as one of its frames", async () => {
+    const rig = await startRig(server);
+    const sizes = projects.map((_, at) => (at === 7 ? 5_000 : 10));
+    await edit(rig, { max_msg_size: 3_000 });
+    const settled = await Promise.all(
+      projects.map((project, at) => rig.send("live", "x".repeat(sizes[at]!), { project })),
+    );
+    const tooLarge: Settled = { outcome: "refused", code: "unavailable" };
+    expect(settled).toEqual(projects.map((_, at) => (at === 7 ? tooLarge : stored)));
+    await expectStoredOnce(
+      rig,
+      sizes.filter((size) => size === 10).map((size) => "x".repeat(size)),
+    );
+    await rig.close();
+  });
+});
+
+describe("a batch whose answer does not come in time", () => {
+  test("was stored all the same: its frames are known, and not stored twice", async () => {
+    const rig = await startRig(server, { ackTimeoutMs: 200 });
+    server.freeze();
+    const sends = sendEach(rig);
+    await vi.waitFor(() => expect(rig.heard.retries).toBeGreaterThanOrEqual(40), 5_000);
+    server.thaw();
+    for (const { outcome } of await sends) expect(outcome).toMatch(/^(stored|duplicate)$/);
+    expect(rig.heard.batches).toEqual([["parted", projects.length]]);
+    await expectStoredOnce(rig);
+    await rig.close();
+  });
+
+  test("is stored, or each of its frames, when the server was killed and comes back", async () => {
+    const rig = await startRig(server);
+    expect(await rig.send("live", "before")).toEqual(stored);
+    server.freeze();
+    const sends = sendEach(rig);
+    await nextTurn();
+    await server.kill();
+    await vi.waitFor(() => expect(rig.link.connected).toBe(false), 5_000);
+    await server.restart();
+    for (const { outcome } of await sends) expect(outcome).toMatch(/^(stored|duplicate)$/);
+    await expectStoredOnce(rig, ["before", ...linesOfEach]);
+    await rig.close();
+  });
+
+  test("has frames whose deadline comes first: they are told unknown, and its answer comes late", async () => {
+    const rig = await startRig(server, { ackTimeoutMs: 60_000 });
+    server.freeze();
+    const sends = projects.map((project) =>
+      rig.send("live", `line ${project}`, { project, withinMs: 150 }),
+    );
+    const unknown: Settled = { outcome: "unknown", code: "timeout" };
+    expect(await Promise.all(sends)).toEqual(projects.map(() => unknown));
+    server.thaw();
+    await vi.waitFor(() => expect(rig.heard.batches).toHaveLength(1), 5_000);
+    expect(await sendEach(rig, ["after"])).toEqual([stored]);
+    await expectStoredOnce(rig, [...linesOfEach, "line after"]);
+    await rig.close();
+  });
+});
+
+describe("a stream that was made before", () => {
+  test("takes batches from the next start on", async () => {
+    const old = await startRig(server, { settings: { atomicBatches: false } });
+    expect(await sendEach(old)).toEqual(allStored);
+    expect(old.heard.batches).toEqual([]);
+    const rig = await startRig(server, { settings: { ...old.settings, atomicBatches: true } });
+    expect(await sendEach(rig)).toEqual(allStored);
+    expect(rig.heard.batches).toEqual([["stored", projects.length]]);
+    expect(rig.log.join("\n")).toContain("stream takes atomic batches from now on");
+    await old.close();
+    await rig.close();
+  });
+
+  test("is not used for batches where the settings say so, though it takes them", async () => {
+    const first = await startRig(server);
+    const rig = await startRig(server, { settings: { ...first.settings, atomicBatches: false } });
+    expect(await sendEach(rig)).toEqual(allStored);
+    expect(rig.heard.batches).toEqual([]);
+    await first.close();
+    await rig.close();
+  });
+});
+
+test("more frames than one batch takes leave in several", async () => {
+  const rig = await startRig(server, { settings: { streamBytesMax: 256 * mebibyte } });
+  const ids = Array.from({ length: 2_500 }, (_, at) => `p-${at}`);
+  expect(await sendEach(rig, ids)).toEqual(ids.map(() => stored));
+  expect(rig.heard.batches).toEqual([
+    ["stored", 1_000],
+    ["stored", 1_000],
+    ["stored", 500],
+  ]);
+  await expectStoredOnce(
+    rig,
+    ids.map((id) => `line ${id}`),
+  );
+  await rig.close();
+});

@@ -1,0 +1,93 @@
+// Whose frame leaves next for a stream. Bulk and history frames go behind live ones, and are not
+// starved by them.
+
+import { describe, expect, test } from "vitest";
+import { type Departure, Departures } from "../../../src/gateway/publish/departures.ts";
+
+const windowOfStream = 64;
+
+interface TestQueue {
+  readonly lane: "live";
+  readonly window: 1;
+  readonly background: boolean;
+  unacked: number;
+  unackedBytes: number;
+}
+
+interface TestFrame {
+  readonly queue: TestQueue;
+  readonly length: number;
+  departedBytes: number;
+  departure: Departure;
+  readonly firstSentMonotonicMs: number;
+  readonly sends: number;
+}
+
+/** A stream with queues that always have another frame, of which the oldest is acknowledged. */
+class Kit {
+  readonly departures = new Departures<TestFrame>(
+    { takesAtomicBatches: false },
+    { framesUnackedMax: windowOfStream, monotonicMs: () => 0 },
+  );
+  readonly #underWay: TestFrame[] = [];
+  readonly left = { live: 0, background: 0 };
+  readonly #bytes: number;
+
+  constructor(backgroundBytes: number) {
+    this.#bytes = backgroundBytes;
+  }
+
+  add(count: number, background: boolean): void {
+    for (let added = 0; added < count; added++) {
+      this.departures.push({ lane: "live", window: 1, background, unacked: 0, unackedBytes: 0 });
+    }
+  }
+
+  sendAll(): void {
+    for (let queue = this.departures.next(); queue !== undefined; queue = this.departures.next()) {
+      const length = queue.background ? this.#bytes : 500;
+      const sent = { firstSentMonotonicMs: 0, sends: 1 };
+      const frame: TestFrame = { queue, length, departedBytes: 0, departure: "alone", ...sent };
+      this.departures.left(frame);
+      this.#underWay.push(frame);
+      this.left[queue.background ? "background" : "live"]++;
+    }
+  }
+
+  acknowledgeFirst(): void {
+    const frame = this.#underWay.shift()!;
+    this.departures.settled(frame);
+    this.departures.push(frame.queue);
+  }
+
+  get backgroundUnderWay(): number {
+    return this.#underWay.filter(({ queue }) => queue.background).length;
+  }
+}
+
+describe("live and background queues share a full window", () => {
+  test("little background frames, as those of the newer protocol, take turns with live ones", () => {
+    const kit = new Kit(500);
+    kit.add(200, false);
+    kit.add(10, true);
+    for (let acks = 0; acks < 10_000; acks++) {
+      kit.sendAll();
+      kit.acknowledgeFirst();
+    }
+    // Ten queues of one frame each: a window of 64 turns over 156 times, with all of them in it.
+    expect(kit.left.background).toBeGreaterThan(1_000);
+    expect(kit.left.live).toBeGreaterThan(5_000);
+  });
+
+  test("large ones are under way two at a time, however long they wait", () => {
+    const kit = new Kit(262_144);
+    kit.add(200, false);
+    kit.add(10, true);
+    for (let acks = 0; acks < 10_000; acks++) {
+      kit.sendAll();
+      expect(kit.backgroundUnderWay).toBeLessThanOrEqual(2);
+      kit.acknowledgeFirst();
+    }
+    expect(kit.left.background).toBeGreaterThan(100);
+  });
+});

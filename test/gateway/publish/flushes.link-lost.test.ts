@@ -1,0 +1,91 @@
+// Nothing leaves while the link is down, also what was about to: a frame that counts as sent, and
+// was not, would be `unknown` at its deadline. It leaves after the reconnect.
+
+import { expect, test } from "vitest";
+import type { NatsLink } from "../../../src/platform/nats/link.ts";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { nextTurn, type Rig, type Settled, startRig, stored } from "../../kit/publisher-rig.ts";
+
+const server = await natsServerForFile();
+const projects = Array.from({ length: 40 }, (_, at) => `project-${at}`);
+const allStored = projects.map(() => stored);
+
+function sendEach(rig: Rig, ids = projects, withinMs = 10_000): Promise<Settled[]> {
+  return Promise.all(
+    ids.map((project) => rig.send("live", `line ${project}`, { project, withinMs })),
+  );
+}
+
+/** A publisher that is told that its link is down while the connection stands. */
+async function startLosable() {
+  const listeners: ((connected: boolean) => void)[] = [];
+  let connected = true;
+  const through = (link: NatsLink): NatsLink => ({
+    get connection() {
+      return link.connection;
+    },
+    get connected() {
+      return connected;
+    },
+    get messageBytesMax() {
+      return link.messageBytesMax;
+    },
+    send: (message) => link.send(message),
+    refusal: () => undefined,
+    tryAnotherServer: () => link.tryAnotherServer(),
+    onChange: (listener) => void listeners.push(listener),
+    close: () => link.close(),
+  });
+  const rig = await startRig(server, { through });
+  const change = (isConnected: boolean): void => {
+    connected = isConnected;
+    for (const listener of listeners) listener(connected);
+  };
+  return { rig, lose: () => change(false), reconnect: () => change(true) };
+}
+
+const refused: Settled = { outcome: "refused", code: "unavailable" };
+
+test("frames that are to leave together at the end of the turn wait for the reconnect", async () => {
+  const { rig, lose, reconnect } = await startLosable();
+  const sends = sendEach(rig);
+  lose();
+  await nextTurn();
+  expect(rig.heard.framesSent).toBe(0);
+  reconnect();
+  expect(await sends).toEqual(allStored);
+  await rig.close();
+});
+
+test("those without a reconnect by their deadline are refused, and not unknown", async () => {
+  const { rig, lose, reconnect } = await startLosable();
+  const sends = sendEach(rig, projects, 100);
+  lose();
+  expect(await sends).toEqual(projects.map(() => refused));
+  reconnect();
+  await nextTurn();
+  expect(rig.heard.framesSent).toBe(0);
+  await rig.close();
+});
+
+test("a batch that is acknowledged late, by a link that counts as down, lets none leave", async () => {
+  const { rig, lose, reconnect } = await startLosable();
+  server.freeze();
+  const first = sendEach(rig);
+  await nextTurn();
+  const others = projects.map((project) => `other-${project}`);
+  const second = sendEach(rig, others);
+  await nextTurn();
+  lose();
+  server.thaw();
+  expect(await first).toEqual(allStored);
+  await nextTurn();
+  expect(rig.heard.framesSent).toBe(projects.length);
+  reconnect();
+  expect(await second).toEqual(allStored);
+  expect(rig.heard.batches).toEqual([
+    ["stored", projects.length],
+    ["stored", projects.length],
+  ]);
+  await rig.close();
+});

@@ -1,0 +1,176 @@
+// A stream is called silent, and its events are refused, only after a frame has waited for its
+// acknowledgement as long as one may take. What a gateway itself sent too late, or could not hear,
+// says nothing of the stream.
+
+import type { Msg } from "@nats-io/transport-node";
+import { describe, expect, test } from "vitest";
+import { Departures } from "../../../src/gateway/publish/departures.ts";
+import { Frame, FrameQueue } from "../../../src/gateway/publish/frame.ts";
+import { InFlight, type InFlightOptions } from "../../../src/gateway/publish/in-flight.ts";
+import type { NatsLink } from "../../../src/platform/nats/link.ts";
+import { StreamStates } from "../../../src/platform/nats/readiness.ts";
+
+const ackTimeoutMs = 2_000;
+const later = 1_000_000;
+/** No frame is sent again after that. */
+const heldMs = 100_000;
+
+function startInFlight() {
+  const outcomes: unknown[] = [];
+  const replies: string[] = [];
+  let now = 0;
+  let changed: (connected: boolean) => void = () => {};
+  let onReply: (error: Error | null, message: Msg) => void = () => {};
+  const link = {
+    connection: {
+      isClosed: () => false,
+      subscribe(_subject: string, { callback }: { callback: typeof onReply }) {
+        onReply = callback;
+        return { unsubscribe() {} };
+      },
+    },
+    connected: true,
+    messageBytesMax: 1_048_576,
+    send: (message: Buffer) => void replies.push(message.toString("latin1").split(" ")[2]!),
+    onChange: (listener: typeof changed) => {
+      changed = listener;
+    },
+  } as unknown as NatsLink;
+  const inFlight = new InFlight({
+    link,
+    processId: "process000001",
+    ackTimeoutMs,
+    monotonicMs: () => now,
+    metrics: {
+      frameSent() {},
+      frameAcked() {},
+      ackFailed() {},
+      frameRetried() {},
+    } as unknown as InFlightOptions["metrics"],
+    log: { info() {}, warn() {}, error() {} },
+    settled: (_frame, outcome) => void outcomes.push(outcome),
+    expired(frame) {
+      frame.deadlineMs = Number.POSITIVE_INFINITY;
+      outcomes.push("told unknown");
+    },
+    storeFull() {},
+    flushes: { wake() {}, now() {} },
+  });
+  const stream = new StreamStates("test", 1).of("live", 0);
+  const options = { framesUnackedMax: 64, monotonicMs: () => now };
+  const queue = new FrameQueue(stream, new Departures(stream, options), {
+    lane: "live",
+    subject: "test.live.0.alpha",
+    window: 2,
+    background: false,
+  });
+  return {
+    stream,
+    outcomes,
+    /** Answers where its acknowledgement goes. */
+    send(withinMs: number): string {
+      const frame = new Frame(queue, Buffer.alloc(4_096));
+      frame.length = frame.buffer.write("line\n");
+      frame.messageId = "id";
+      frame.deadlineMs = now + withinMs;
+      frame.joins.push(frame.deadlineMs, 1, frame.length);
+      inFlight.send(frame, now);
+      return replies.at(-1)!;
+    },
+    pass(ms: number): void {
+      now += ms;
+      inFlight.tick(now);
+    },
+    /** Time in which no timer came round. */
+    stand(ms: number): void {
+      now += ms;
+    },
+    reconnect(): void {
+      changed(false);
+      changed(true);
+    },
+    reply(subject: string, reply: object): void {
+      const text = JSON.stringify(reply);
+      onReply(null, {
+        subject,
+        data: Buffer.from(text),
+        json: () => JSON.parse(text),
+      } as unknown as Msg);
+    },
+    closeReplies: () => onReply(new Error("permissions violation"), {} as Msg),
+  };
+}
+
+describe("a frame sent late makes no stream silent", () => {
+  test("sent shortly before its deadline: nobody had time to acknowledge it", () => {
+    const { stream, outcomes, send, pass } = startInFlight();
+    for (const withinMs of [-1, 1, ackTimeoutMs - 1]) {
+      pass(later);
+      send(withinMs);
+      pass(Math.max(withinMs, 0));
+    }
+    // The first two were given up meanwhile.
+    expect(outcomes.sort()).toEqual([...Array(3).fill("told unknown"), "unknown", "unknown"]);
+    expect(stream.silentMonotonicMs).toBeUndefined();
+  });
+
+  test("unacknowledged for as long as an acknowledgement may take: its stream is silent", () => {
+    const { stream, send, pass } = startInFlight();
+    send(ackTimeoutMs);
+    pass(ackTimeoutMs);
+    expect(stream.silentMonotonicMs).toBe(ackTimeoutMs);
+  });
+
+  test("an acknowledgement that comes too late for its waiters ends the silence all the same", () => {
+    const { stream, outcomes, send, pass, reply } = startInFlight();
+    const to = send(ackTimeoutMs);
+    pass(ackTimeoutMs);
+    stream.silence = { code: "unavailable", detail: "it acknowledges nothing" };
+    // Not its own, not one, and nobody's.
+    reply(to, { stream: "ANOTHER", seq: 1 });
+    reply(to, { stream: stream.name, seq: 0, duplicate: true });
+    reply(`${to}x`, { stream: stream.name, seq: 1 });
+    expect(stream.silentMonotonicMs).toBeDefined();
+    pass(10);
+    reply(to, { stream: stream.name, seq: 1 });
+    expect(stream.ackedMonotonicMs).toBe(ackTimeoutMs + 10);
+    expect(stream.silentMonotonicMs).toBeUndefined();
+    expect(stream.silence).toBeUndefined();
+    expect(outcomes).toEqual(["told unknown", "stored"]);
+  });
+
+  test("what was given up is remembered in bounds", () => {
+    const { stream, send, pass, reply } = startInFlight();
+    const first = send(ackTimeoutMs);
+    for (let frames = 0; frames < 1_000; frames++) send(ackTimeoutMs);
+    const last = send(ackTimeoutMs);
+    pass(ackTimeoutMs);
+    pass(heldMs);
+    reply(first, { stream: stream.name, seq: 1 });
+    expect(stream.silentMonotonicMs).toBeDefined();
+    reply(last, { stream: stream.name, seq: 2 });
+    expect(stream.silentMonotonicMs).toBeUndefined();
+  });
+
+  test("past its deadline at a reconnect: it may have been acknowledged to the connection that was lost", () => {
+    const { stream, outcomes, send, stand, pass, reconnect } = startInFlight();
+    send(5_000);
+    send(8_000);
+    stand(7_000);
+    reconnect();
+    pass(1_000);
+    expect(outcomes).toEqual(["told unknown", "told unknown"]);
+    expect(stream.silentMonotonicMs).toBeUndefined();
+  });
+
+  test("while the acknowledgements cannot be heard", () => {
+    const { stream, outcomes, send, pass, reconnect, closeReplies } = startInFlight();
+    closeReplies();
+    send(5_000);
+    pass(2_000);
+    reconnect();
+    pass(3_000);
+    expect(outcomes).toEqual(["told unknown"]);
+    expect(stream.silentMonotonicMs).toBeUndefined();
+  });
+});

@@ -1,0 +1,62 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { describe, expect, test, vi } from "vitest";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { linesOf, mebibyte, type Settled, startRig, stored } from "../../kit/publisher-rig.ts";
+
+const server = await natsServerForFile();
+
+const storeFull: Settled = { outcome: "refused", code: "store_full" };
+
+describe("a full stream refuses and recovers", () => {
+  test("a full stream refuses, keeps what it acknowledged, leaves the other lane alone, and recovers by itself", async () => {
+    const rig = await startRig(server, { settings: { streamBytesMax: mebibyte } });
+    const acknowledged: string[] = [];
+    let outcome: Settled = stored;
+    for (let number = 0; number < 20 && outcome.outcome === "stored"; number++) {
+      const line = `${number}:${"x".repeat(200_000)}`;
+      outcome = await rig.send("historical", line);
+      if (outcome.outcome === "stored") acknowledged.push(line);
+    }
+    expect(outcome).toEqual(storeFull);
+    expect(acknowledged).toHaveLength(5);
+    expect(linesOf(await rig.stored("historical"))).toEqual(acknowledged);
+    const name = `${rig.settings.subjectPrefix}_HISTORICAL_0`.toUpperCase();
+    expect((await rig.streams.check()).join()).toContain(`stream ${name} is full`);
+
+    // Refused without asking the server again, for a while.
+    const framesSent = rig.heard.framesSent;
+    expect(await rig.send("historical", "y".repeat(200_000))).toEqual(storeFull);
+    expect(rig.heard.framesSent).toBe(framesSent);
+    expect(rig.publisher.refusal()).toBeUndefined();
+    expect(await rig.send("live", "small")).toEqual(stored);
+    // Only requests that need the full stream wait longer the longer it is full.
+    await vi.waitFor(() => expect(rig.publisher.awayMs("historical", "p")).toBeGreaterThan(0));
+    expect(rig.publisher.awayMs("live", "p")).toBe(0);
+    expect(rig.publisher.awayMs(undefined, "")).toBe(0);
+
+    const jsm = await jetstreamManager(rig.link.connection);
+    await jsm.streams.purge(name);
+    await vi.waitFor(
+      async () => expect(await rig.send("historical", "room again")).toEqual(stored),
+      {
+        timeout: 30_000,
+        interval: 100,
+      },
+    );
+    expect(linesOf(await rig.stored("historical"))).toEqual(["room again"]);
+    expect(await rig.streams.check()).toEqual([]);
+    await rig.close();
+  });
+
+  test("when every stream is full the publisher says so before a request is worked on", async () => {
+    const rig = await startRig(server, { settings: { streamBytesMax: mebibyte } });
+    for (const lane of ["live", "historical"] as const) {
+      for (let number = 0; number < 6; number++)
+        void (await rig.send(lane, `${number}:${"x".repeat(200_000)}`));
+    }
+    expect(rig.publisher.refusal()).toBe("store_full");
+    await vi.waitFor(() => expect(rig.publisher.awayMs(undefined, "")).toBeGreaterThan(0));
+    await vi.waitFor(() => expect(rig.publisher.refusal()).toBeUndefined(), 5_000);
+    await rig.close();
+  });
+});

@@ -1,0 +1,34 @@
+// A frame of its own, as each request of the newer protocol has, counts in the budget with all the
+// memory that it holds, and holds little more than its lines need.
+
+import { expect, test } from "vitest";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { nextTurn, projectOf, startRig, stored } from "../../kit/publisher-rig.ts";
+
+const server = await natsServerForFile();
+
+test.each([
+  [300, 2_048],
+  [3_000, 8_192],
+  [30_000, 65_536 + 2_048],
+  [240_000, 262_144 + 2_048],
+])("a line of %i bytes in memory for many counts at most %i bytes", async (lineBytes, bytesMax) => {
+  const rig = await startRig(server);
+  server.freeze();
+  const line = `${"x".repeat(lineBytes - 1)}\n`;
+  // As a large request asks for it, before it knows how much will come.
+  const sink = rig.publisher.ownFrame("live", projectOf("alpha"), 262_144);
+  sink.commit(sink.buffer.write(line, 0), 1);
+  const settled = new Promise((resolve) => {
+    const frameSettled = (outcome: string): void => resolve(outcome);
+    rig.publisher.submit(sink, "", { frameSettled }, performance.now() + 10_000);
+  });
+  await nextTurn();
+  expect(rig.admission.bytes).toBeGreaterThan(lineBytes + 1_000);
+  expect(rig.admission.bytes).toBeLessThanOrEqual(bytesMax + 2_048);
+  server.thaw();
+
+  expect(await settled).toBe(stored.outcome);
+  expect((await rig.stored("live")).map(({ lines }) => lines)).toEqual([[line.trim()]]);
+  await rig.close();
+});

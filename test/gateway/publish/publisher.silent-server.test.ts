@@ -1,0 +1,39 @@
+import { describe, expect, test } from "vitest";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { linesOf, nextTurn, startRig, stored } from "../../kit/publisher-rig.ts";
+
+const server = await natsServerForFile();
+
+describe("a silent server makes the outcome unknown", () => {
+  test("past its deadline a frame that was sent is unknown, one that was not is refused, and late acks change nothing", async () => {
+    const rig = await startRig(server, { ackTimeoutMs: 5_000 });
+    server.freeze();
+    const sent = rig.send("live", "sent", { withinMs: 300 });
+    await nextTurn();
+    const gathered = rig.send("live", "gathered", { withinMs: 200 });
+    const gatheredLonger = rig.send("live", "with it", { withinMs: 9_000 });
+    expect(await gathered).toEqual({ outcome: "refused", code: "unavailable" });
+    expect(await sent).toEqual({ outcome: "unknown", code: "timeout" });
+    const next = rig.send("live", "next");
+    await nextTurn();
+    server.thaw();
+
+    // The ack of "sent" arrives first and is not taken for that of another.
+    expect(await next).toEqual(stored);
+    expect(await gatheredLonger).toEqual(stored);
+    expect(linesOf(await rig.stored("live"))).toEqual(["sent", "with it", "next"]);
+    expect(rig.heard.framesAcked).toBe(2);
+    await rig.close();
+  });
+
+  test("a refusal of a later send does not make an unanswered first one certain", async () => {
+    const rig = await startRig(server);
+    server.freeze();
+    const sent = rig.send("live", "sent", { withinMs: 1_500 });
+    await nextTurn();
+    await server.restart({ jetstream: false });
+    expect(await sent).toEqual({ outcome: "unknown", code: "timeout" });
+    expect(rig.heard.failures).toContain("no_responders");
+    await rig.close();
+  });
+});

@@ -1,0 +1,80 @@
+// Thousands of waiters may be told at once, as when the store comes back after a stop. They are
+// told some a turn of the event loop, in order, and each once.
+
+import { setImmediate as turn } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { FrameMemory } from "../../../src/gateway/publish/frame-memory.ts";
+import { Settlement } from "../../../src/gateway/publish/settlement.ts";
+import type { FrameWaiter } from "../../../src/platform/base/types.ts";
+
+const unlimited = {
+  bytes: 0,
+  bytesMax: Number.POSITIVE_INFINITY,
+  isLarge: () => false,
+  tryTake: () => true,
+  lacking: () => 0,
+  take: () => {},
+  release: () => {},
+};
+const waitersMany = 5_000;
+const toldAtOnceMax = 600;
+
+test("waiters are told in turns, in order, each once with its share, and one that throws stops none", async () => {
+  const heard: string[] = [];
+  let allTold = 0;
+  const settlement = new Settlement({
+    admission: unlimited,
+    memory: new FrameMemory(524_288),
+    log: { error: () => {} },
+    allTold: () => void allTold++,
+  });
+  const waiter = (name: string): FrameWaiter => ({
+    frameSettled(outcome, code, events, bytes) {
+      heard.push(`${name} ${outcome} ${code} ${events} ${bytes}`);
+      if (name.endsWith("7")) throw new Error("a bug");
+    },
+  });
+  const told = (frame: string) => {
+    const places = Array.from({ length: waitersMany }, (_, place) => place);
+    return {
+      waiters: places.map((place) => waiter(`${frame}${place}`)),
+      joins: places.flatMap((place) => [0, place, 2 * place]),
+      messageBytesPerByte: 1,
+    };
+  };
+
+  settlement.tell(told("a"), "stored", undefined);
+  settlement.tell(told("b"), "refused", "store_full");
+  expect(settlement.isTelling).toBe(true);
+  expect(allTold).toBe(0);
+  while (settlement.isTelling) {
+    const before = heard.length;
+    await turn();
+    expect(heard.length - before).toBeGreaterThan(0);
+    expect(heard.length - before).toBeLessThan(toldAtOnceMax);
+  }
+
+  expect(allTold).toBe(1);
+  expect(heard).toEqual([
+    ...told("a").waiters.map((_, place) => `a${place} stored undefined ${place} ${2 * place}`),
+    ...told("b").waiters.map((_, place) => `b${place} refused store_full ${place} ${2 * place}`),
+  ]);
+});
+
+test("a few are told at once", () => {
+  let times = 0;
+  const settlement = new Settlement({
+    admission: unlimited,
+    memory: new FrameMemory(524_288),
+    log: { error: () => {} },
+    allTold: () => {},
+  });
+  const waiters = [{ frameSettled: () => void times++ }, { frameSettled: () => void times++ }];
+  settlement.tell(
+    { waiters, joins: [0, 1, 1, 0, 1, 1], messageBytesPerByte: 1 },
+    "stored",
+    undefined,
+  );
+  expect(times).toBe(2);
+  expect(settlement.isTelling).toBe(false);
+});

@@ -1,0 +1,105 @@
+// Which streams are set to take atomic batches, and when. Nothing depends on that it succeeds.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, describe, expect, test } from "vitest";
+import { atomicSetting, type StreamSettings } from "../../../src/gateway/streams/desired.ts";
+import { Streams } from "../../../src/gateway/streams/ensure.ts";
+import { storesAtomicBatchesWell } from "../../../src/platform/nats/atomic-batches.ts";
+import { connectNats } from "../../../src/platform/nats/link.ts";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { recordingLog, startRig, streamSettings } from "../../kit/publisher-rig.ts";
+
+const server = await natsServerForFile({ maxFileStore: 8_589_934_592 });
+const connection = await connect({ servers: server.url });
+const jsm = await jetstreamManager(connection);
+afterAll(() => connection.close());
+
+async function ensure(settings: StreamSettings, url = server.url): Promise<string[]> {
+  const log: string[] = [];
+  const link = await connectNats({ access: { natsUrl: url }, log: recordingLog(log) });
+  await new Streams({ link, settings, log: recordingLog(log) }).ensure();
+  await link.close();
+  return log;
+}
+
+async function takes({ subjectPrefix }: StreamSettings, lane = "LIVE"): Promise<boolean> {
+  const { config } = await jsm.streams.info(`${subjectPrefix.toUpperCase()}_${lane}_0`);
+  return config.allow_atomic === true;
+}
+
+describe("a stream takes atomic batches", () => {
+  test("when it is created", async () => {
+    const settings = streamSettings();
+    await ensure(settings);
+    expect([await takes(settings), await takes(settings, "HISTORICAL")]).toEqual([true, true]);
+  });
+
+  test("not when the settings want none, and once set it stays set", async () => {
+    const without = streamSettings({ atomicBatches: false });
+    await ensure(without);
+    expect(await takes(without)).toBe(false);
+    await ensure({ ...without, atomicBatches: true });
+    expect(await takes(without)).toBe(true);
+    await ensure(without);
+    expect(await takes(without)).toBe(true);
+  });
+
+  test("from a start on, not from a reconnect, and all else of it stays as it is", async () => {
+    const without = streamSettings({ atomicBatches: false });
+    await ensure(without);
+    const name = `${without.subjectPrefix.toUpperCase()}_LIVE_0`;
+    await jsm.streams.update(name, { description: "ours", max_age: 9_000_000_000_000 });
+    const rig = await startRig(server, { settings: { ...without, atomicBatches: true } });
+    expect(await takes(without)).toBe(true);
+    expect((await jsm.streams.info(name)).config).toMatchObject({
+      description: "ours",
+      max_age: 9_000_000_000_000,
+    });
+    await jsm.streams.update(name, { allow_atomic: false });
+    const reconnected = new Promise<void>((resolve) =>
+      rig.link.onChange((connected) => connected && resolve()),
+    );
+    void rig.link.connection.reconnect().catch(() => {});
+    await reconnected;
+    await rig.streams.ensure();
+    expect(await takes(without)).toBe(false);
+    await rig.close();
+  });
+});
+
+const guarded = await natsServerForFile({
+  config: `
+listen: "127.0.0.1:$PORT"
+jetstream { store_dir: $NATS_STORE, max_file_store: 1GB }
+authorization {
+  users: [{ user: u, password: p, permissions: { publish: { deny: "$JS.API.STREAM.UPDATE.>" } } }]
+}`,
+});
+
+test("where the gateway may not update streams, it starts all the same, and says so", async () => {
+  const url = `nats://u:p@127.0.0.1:${guarded.port}`;
+  const settings = streamSettings({ atomicBatches: false });
+  await ensure(settings, url);
+  const log = await ensure({ ...settings, atomicBatches: true }, url);
+  expect(log.join("\n")).toContain("stream cannot be set to take atomic batches");
+});
+
+test.each([
+  ["2.15.1", true],
+  ["2.15.0-RC.1", true],
+  ["2.16.0", true],
+  ["3.0.0", true],
+  ["2.14.7", false],
+  ["2.10.27", false],
+  ["", false],
+])("a server of version %s stores them well: %s", (version, known) => {
+  expect(storesAtomicBatchesWell(version)).toBe(known);
+  const setting = atomicSetting({ atomicBatches: true }, {}, version);
+  expect(setting).toEqual(known ? { allow_atomic: true } : {});
+});
+
+test("a stream that gathers others is left as it is", () => {
+  const config = { sources: [{ name: "PENSTOCK_LIVE_0" }] };
+  expect(atomicSetting({ atomicBatches: true }, config, "2.15.1")).toEqual({});
+});

@@ -1,0 +1,22 @@
+import { rmSync } from "node:fs";
+import { expect, test, vi } from "vitest";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { linesOf, startRig, stored } from "../../kit/publisher-rig.ts";
+
+const server = await natsServerForFile();
+
+test("a server that comes back on an empty disk gets its streams again", async () => {
+  const rig = await startRig(server);
+  expect(await rig.send("live", "before")).toEqual(stored);
+  await server.kill();
+  rmSync(server.storeDir, { recursive: true });
+  const waiting = rig.send("live", "after");
+  await server.restart();
+  // Its sequence was given before, by a stream that is gone: so nobody vouches for it before the
+  // new one was looked at.
+  expect(await waiting).toEqual({ outcome: "unknown", code: "unavailable" });
+  await vi.waitFor(() => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined());
+  expect(await rig.send("live", "later")).toEqual(stored);
+  expect(linesOf(await rig.stored("live"))).toEqual(["after", "later"]);
+  await rig.close();
+});

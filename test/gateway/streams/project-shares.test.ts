@@ -1,0 +1,380 @@
+// Several gateways count one project together, through records in the usage bucket of a real
+// nats-server: what one stores, another knows; a restart goes on with what is there; purges,
+// records of no use and an upgrade are met.
+
+import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { Kvm } from "@nats-io/kv";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { openUsageBucket, usageBucketName } from "../../../src/gateway/projects/usage/usage.ts";
+import { StoredShares } from "../../../src/gateway/streams/project-shares.ts";
+import { type FrameScope, manyProjects } from "../../../src/platform/nats/names.ts";
+import { StreamStates } from "../../../src/platform/nats/readiness.ts";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { mebibyte } from "../../kit/publisher-rig.ts";
+
+const within = { timeout: 20_000, interval: 20 };
+const streamBytes = 8 * mebibyte;
+const messageBytes = mebibyte / 8;
+let prefixes = 0;
+let processes = 0;
+
+const server = await natsServerForFile();
+const connection = await connect({ servers: server.url });
+const manager = await jetstreamManager(connection);
+
+afterAll(() => connection.close());
+
+interface Gateway {
+  readonly shares: StoredShares;
+  /** Stores mebibytes of the project, under its own subject unless another is named. */
+  add(projectId: string, mebibytes?: number, subject?: string): Promise<void>;
+  /** Reads what the stream holds now, as the watch of the streams does. */
+  read(): Promise<void>;
+  code(projectId: string): string | undefined;
+}
+
+interface Place {
+  readonly subjectPrefix: string;
+  readonly stream: string;
+  gateway(options?: GatewayOptions): Promise<Gateway>;
+  /** Messages that no gateway counts. */
+  publish(subject: string, mebibytes: number): Promise<void>;
+  purge(subject: string): Promise<void>;
+}
+
+interface GatewayOptions {
+  readonly ownShares?: Record<string, number>;
+  readonly storedBytes?: Record<string, number>;
+  readonly projectShare?: number;
+  readonly frameScope?: FrameScope;
+  /** How often the bucket cannot be opened at first. */
+  readonly failures?: number;
+  /** The bucket never opens, and never fails. */
+  readonly isStuck?: boolean;
+}
+
+async function placeOf(): Promise<Place> {
+  const subjectPrefix = `shares${prefixes++}`;
+  const stream = `${subjectPrefix}_LIVE_0`.toUpperCase();
+  const live = `${subjectPrefix}.live.0`;
+  await manager.streams.add({
+    name: stream,
+    subjects: [`${live}.*`],
+    discard: DiscardPolicy.New,
+    max_bytes: streamBytes,
+  });
+  onTestFinished(async () => {
+    await manager.streams.delete(stream);
+    // A test in which the bucket never opens has none.
+    await manager.streams.delete(`KV_${usageBucketName(subjectPrefix)}`).catch(() => {});
+  });
+  const publish = async (subject: string, mebibytes: number): Promise<void> => {
+    for (let bytes = 0; bytes < mebibytes * mebibyte; bytes += messageBytes)
+      await jetstream(connection).publish(`${live}.${subject}`, new Uint8Array(messageBytes));
+  };
+  return {
+    subjectPrefix,
+    stream,
+    publish,
+    async purge(subject) {
+      await manager.streams.purge(stream, { filter: `${live}.${subject}` });
+    },
+    async gateway({
+      ownShares = {},
+      storedBytes = {},
+      projectShare = 75,
+      frameScope = "project",
+      failures = 0,
+      isStuck = false,
+    } = {}) {
+      const streams = new StreamStates(subjectPrefix, 1);
+      const state = streams.of("live", 0);
+      const read = async (): Promise<void> => {
+        const info = await manager.streams.info(stream);
+        state.sequence = info.state.last_seq;
+        state.reading = {
+          created: String(info.created),
+          firstSequence: info.state.first_seq,
+          lastSequence: info.state.last_seq,
+          deleted: info.state.num_deleted ?? 0,
+          bytes: info.state.bytes,
+          bytesMax: info.config.max_bytes,
+        };
+      };
+      await read();
+      const log = { warn: () => {}, info: () => {} };
+      const shares = await StoredShares.open({
+        ...{ link: { connection, connected: true }, streams, log },
+        config: { subjectPrefix, partitions: 1, projectShare, frameScope },
+        streamShareOf: (projectId) => ownShares[projectId],
+        projectsKnown: () => 3,
+        processId: `process${processes++}`,
+        openBucket: async () => {
+          if (isStuck) await new Promise(() => {});
+          if (failures-- > 0) throw new Error("no bucket yet");
+          return await openUsageBucket(connection, { prefix: subjectPrefix, replicas: 1, log });
+        },
+        storedBytes: async () => new Map(Object.entries(storedBytes)),
+        monotonicMs: () => performance.now(),
+      });
+      onTestFinished(() => shares.close());
+      return {
+        shares,
+        read,
+        async add(projectId, mebibytes = 1, subject = projectId) {
+          for (let bytes = 0; bytes < mebibytes * mebibyte; bytes += messageBytes) {
+            await publish(subject, messageBytes / mebibyte);
+            state.sequence = (await manager.streams.info(stream)).state.last_seq;
+            shares.stored("live", projectId, messageBytes, true);
+          }
+        },
+        code: (projectId) => shares.refusalOf("live", projectId)?.code,
+      };
+    },
+  };
+}
+
+describe("gateways that share a stream", () => {
+  test("a project that stores through both has one share", async () => {
+    const { gateway } = await placeOf();
+    const [one, other] = [await gateway(), await gateway()];
+    await one.add("flood", 3);
+    await other.add("flood", 3);
+    await expect.poll(() => one.code("flood"), within).toBe("project_full");
+    await expect.poll(() => other.code("flood"), within).toBe("project_full");
+    for (const { shares, code } of [one, other]) {
+      expect(code("quiet")).toBe(undefined);
+      expect(shares.projectsOver).toBe(1);
+    }
+  });
+
+  test("a gateway that starts, or starts again, knows what was stored before", async () => {
+    const { gateway } = await placeOf();
+    const first = await gateway();
+    await first.add("flood", 6);
+    await first.add("quiet", 0.125);
+    await first.shares.close();
+    const second = await gateway();
+    expect(second.code("flood")).toBe("project_full");
+    expect(second.code("quiet")).toBe(undefined);
+  });
+
+  test("what a killed gateway had stored counts but for the last of it", async () => {
+    const { gateway, stream, subjectPrefix } = await placeOf();
+    const killed = await gateway();
+    await killed.add("flood", 6);
+    const bucket = await new Kvm(connection).open(usageBucketName(subjectPrefix));
+    const written = async () =>
+      (await bucket.get(`streams.shares.${stream}`))?.json<{ projects: unknown[] }>().projects
+        .length;
+    await expect.poll(written, within).toBe(1);
+    const next = await gateway();
+    await expect.poll(() => next.code("flood"), within).toBe("project_full");
+  });
+
+  test("a start and an end do not wait for a bucket that does not answer", async () => {
+    const { gateway } = await placeOf();
+    const beginMs = performance.now();
+    const one = await gateway({ isStuck: true });
+    await one.add("flood", 6);
+    expect(one.code("flood")).toBe("project_full");
+    await one.shares.close();
+    expect(performance.now() - beginMs).toBeLessThan(5_000);
+  });
+
+  test("a bucket that was deleted is written again", async () => {
+    const { gateway, subjectPrefix } = await placeOf();
+    const one = await gateway();
+    await one.add("flood", 3);
+    const other = await gateway();
+    await manager.streams.delete(`KV_${usageBucketName(subjectPrefix)}`);
+    await one.add("flood", 3);
+    await expect.poll(() => other.code("flood"), within).toBe("project_full");
+  });
+
+  test.each([
+    ["text", "no JSON"],
+    ["nothing", "null"],
+    ["no list", { projects: {} }],
+    ["a project without slices", { projects: [["quiet"]] }],
+    ["an odd slice", { projects: [["quiet", [1]]] }],
+    ["a slice below 0", { projects: [["quiet", [1, -mebibyte]]] }],
+    ["text for numbers", { projects: [["quiet", ["1", "8000000"]]] }],
+    ["a number past all numbers", '{"created":"CREATED","projects":[["quiet",[1,1e999]]]}'],
+    ["too many slices", { projects: [["quiet", Array(20_000).fill(9)]] }],
+    ["an id that is none", { projects: [["a b", [1, mebibyte]]] }],
+    ["another stream of the name", { created: "2020", projects: [["quiet", [9, 8 * mebibyte]]] }],
+  ])("a record that holds %s is replaced", async (_, record) => {
+    const { gateway, subjectPrefix, stream } = await placeOf();
+    const log = { warn: () => {} };
+    const bucket = await openUsageBucket(connection, { prefix: subjectPrefix, replicas: 1, log });
+    const created = String((await manager.streams.info(stream)).created);
+    const value =
+      typeof record === "string"
+        ? record.replace("CREATED", created)
+        : JSON.stringify({ created, ...record });
+    await bucket.put(`streams.shares.${stream}`, value);
+    const one = await gateway({ projectShare: 1 });
+    await one.add("filler", 1);
+    await one.read();
+    expect(one.code("quiet")).toBe(undefined);
+    const other = await gateway({ projectShare: 1 });
+    await expect.poll(() => other.code("filler"), within).toBe("project_full");
+    expect(other.code("quiet")).toBe(undefined);
+  });
+
+  test("gateways that come and go leave one record, whatever each has counted", async () => {
+    const { gateway, subjectPrefix, stream } = await placeOf();
+    for (let life = 0; life < 12; life++) {
+      const one = await gateway();
+      await one.add("flood", 0.5);
+      await one.add(`p${life}`, 0.125);
+      await one.shares.close();
+    }
+    const bucket = await new Kvm(connection).open(usageBucketName(subjectPrefix));
+    const keys: string[] = [];
+    for await (const key of await bucket.keys(">")) keys.push(key);
+    expect(keys).toEqual([`streams.shares.${stream}`]);
+    const last = await gateway({ projectShare: 70 });
+    expect(last.code("flood")).toBe("project_full");
+    expect(last.code("p3")).toBe(undefined);
+  });
+
+  test("gateways that write at the same time lose nothing and count nothing twice", async () => {
+    const { gateway } = await placeOf();
+    const all = await Promise.all(Array.from({ length: 6 }, () => gateway({ projectShare: 50 })));
+    for (const one of all) await one.add("flood", 0.625);
+    const fresh = () => gateway({ projectShare: 46 });
+    await expect.poll(async () => (await fresh()).code("flood"), within).toBe("project_full");
+    for (const one of all) expect(one.code("flood")).toBe(undefined);
+    await all[0]!.add("flood", 0.25);
+    for (const one of all) await expect.poll(() => one.code("flood"), within).toBe("project_full");
+  });
+});
+
+describe("what leaves a stream", () => {
+  test("a purge of the project's subject lets it in again, also one that leaves some", async () => {
+    const { gateway, purge, stream, subjectPrefix } = await placeOf();
+    const one = await gateway();
+    await one.add("quiet", 0.5);
+    await one.add("flood", 6);
+    await one.add("quiet", 0.5);
+    await expect.poll(() => one.code("flood"), within).toBe("project_full");
+    await manager.streams.purge(stream, { filter: `${subjectPrefix}.live.0.flood`, keep: 8 });
+    await one.read();
+    await expect.poll(() => one.code("flood"), within).toBe(undefined);
+    await one.add("flood", 5.5);
+    await one.read();
+    await expect.poll(() => one.code("flood"), within).toBe("project_full");
+    await purge("flood");
+    await one.read();
+    await expect.poll(() => one.code("flood"), within).toBe(undefined);
+    expect(one.shares.projectsOver).toBe(0);
+  });
+
+  test("what others have purged does not count after a restart", async () => {
+    const { gateway, purge } = await placeOf();
+    const one = await gateway();
+    await one.add("quiet", 0.5);
+    await one.add("flood", 6);
+    await one.add("quiet", 0.5);
+    await one.shares.close();
+    await purge("flood");
+    const next = await gateway();
+    await expect.poll(() => next.code("flood"), within).toBe(undefined);
+  });
+
+  test("in messages of several projects a purge counts too", async () => {
+    const { gateway, purge } = await placeOf();
+    const one = await gateway({ frameScope: "partition" });
+    await one.add("quiet", 0.5);
+    await one.add("flood", 6, manyProjects);
+    await one.add("quiet", 0.5);
+    await expect.poll(() => one.code("flood"), within).toBe("project_full");
+    await purge(manyProjects);
+    await one.read();
+    await expect.poll(() => one.code("flood"), within).toBe(undefined);
+    expect(one.code("quiet")).toBe(undefined);
+  });
+});
+
+test.each(["project", "partition"] as const)(
+  "a purge of one project never lowers what another has (scope %s)",
+  async (frameScope) => {
+    const { gateway, purge } = await placeOf();
+    const one = await gateway({ frameScope });
+    // Older than all else, and of both.
+    await one.add("a", 0.125, manyProjects);
+    await one.add("a", 1.25);
+    await one.add("b", 6.5);
+    await one.read();
+    await expect.poll(() => one.code("b"), within).toBe("project_full");
+    await purge("a");
+    await one.read();
+    const next = await gateway({ frameScope });
+    const end = performance.now() + 3_500;
+    // The rounds that look for what was purged go by.
+    await expect
+      .poll(() => {
+        expect(one.code("b")).toBe("project_full");
+        expect(next.code("b")).toBe("project_full");
+        expect(one.code("a")).not.toBe("project_full");
+        return performance.now() > end;
+      }, within)
+      .toBe(true);
+  },
+);
+
+test("a purge of a project with an older message of several projects lets it in again", async () => {
+  const { gateway, purge } = await placeOf();
+  const one = await gateway();
+  await one.add("flood", 0.125, manyProjects);
+  await one.add("flood", 6);
+  await one.add("quiet", 0.5);
+  await expect.poll(() => one.code("flood"), within).toBe("project_full");
+  await purge("flood");
+  await one.read();
+  await expect.poll(() => one.code("flood"), within).toBe(undefined);
+});
+
+test("a project's own share counts in place of the general one", async () => {
+  const { gateway } = await placeOf();
+  const one = await gateway({ ownShares: { main: 90, tiny: 5 }, projectShare: 50 });
+  await one.add("tiny", 0.5);
+  await one.add("main", 5);
+  await one.read();
+  expect(one.code("main")).toBe(undefined);
+  expect(one.code("tiny")).toBe("project_full");
+});
+
+describe("a stream that was filled before gateways counted", () => {
+  test("is taken to be of those that the usage records name, if they have messages in it", async () => {
+    const { gateway, publish } = await placeOf();
+    await publish("main", 6.5);
+    await publish("web", 0.125);
+    const stored = { main: 9e9, web: 1e8, elsewhere: 1e12 };
+    const one = await gateway({ storedBytes: stored });
+    expect(one.code("main")).toBe("project_full");
+    expect(one.code("web")).toBe(undefined);
+    expect(one.code("elsewhere")).toBe(undefined);
+    expect(one.shares.projectsOver).toBe(1);
+  });
+
+  test("is estimated once the bucket opens, if that fails at first", async () => {
+    const { gateway, publish } = await placeOf();
+    await publish("main", 6.5);
+    const one = await gateway({ storedBytes: { main: 9e9 }, failures: 1 });
+    await expect.poll(() => one.code("main"), within).toBe("project_full");
+  });
+
+  test("is nobody's where no usage is known, and the reserve keeps room", async () => {
+    const { gateway, publish } = await placeOf();
+    await publish("main", 7.25);
+    const one = await gateway();
+    expect(one.code("main")).toBe(undefined);
+    await one.add("main", 0.25);
+    await expect.poll(() => one.code("main"), within).toBe("store_full");
+    expect(one.code("quiet")).toBe(undefined);
+  });
+});

@@ -1,0 +1,308 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { kill } from "node:process";
+import { jetstreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { StreamWatch } from "../../../src/gateway/streams/watch.ts";
+import { alteredStreamInfo } from "../../kit/altered-stream-info.ts";
+import {
+  startNatsServer,
+  type TestNatsServer,
+  type TestNatsServerOptions,
+} from "../../kit/nats-server.ts";
+import { type Rig, startRig, stored } from "../../kit/publisher-rig.ts";
+
+const within = { timeout: 30_000, interval: 5 };
+
+async function startWith(
+  prefix: string,
+  extraConfig: string,
+  { ackTimeoutMs = 2_000, ...more }: TestNatsServerOptions & { ackTimeoutMs?: number } = {},
+): Promise<{ rig: Rig; server: TestNatsServer }> {
+  const server = await startNatsServer({ extraConfig, ...more });
+  onTestFinished(() => server.remove());
+  const rig = await startRig(server, { settings: { subjectPrefix: prefix }, ackTimeoutMs });
+  onTestFinished(() => rig.close());
+  return { rig, server };
+}
+
+function denied(...subjects: string[]): string {
+  const deny = subjects.map((subject) => JSON.stringify(subject)).join(", ");
+  const user = `{ user: gateway, password: secret, permissions { publish { deny: [${deny}] } } }`;
+  return `no_auth_user: gateway\nauthorization { users: [ ${user} ] }`;
+}
+
+describe("each stream is asked by name", () => {
+  test("a list of all streams that never comes costs nothing", async () => {
+    const { rig } = await startWith(
+      "listless",
+      denied("$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES"),
+    );
+    expect(await rig.streams.check()).toEqual([]);
+  });
+
+  test("of two streams the one that does not answer is named", async () => {
+    const { rig, server } = await startWith("mute", denied("nothing"));
+    const file = path.join(path.dirname(server.storeDir), "nats.conf");
+    const api = "$JS.API.STREAM.INFO.MUTE_HISTORICAL_0";
+    writeFileSync(
+      file,
+      readFileSync(file, "utf8").replace('"nothing"', () => JSON.stringify(api)),
+    );
+    kill(server.pid, "SIGHUP");
+    await vi.waitFor(
+      async () =>
+        expect(await rig.streams.check()).toEqual([
+          expect.stringMatching(/^stream MUTE_HISTORICAL_0 does not/),
+        ]),
+      { timeout: 30_000 },
+    );
+    expect(await rig.send("live", "one")).toEqual(stored);
+  });
+
+  test("a stream that answers questions and no frame is named, with the way out", async () => {
+    // As after a write error of nats-server 2.14: what is published goes somewhere, and nothing
+    // comes back.
+    const { rig } = await startWith(
+      "silent",
+      'mappings = { "silent.live.0.*": "elsewhere.{{wildcard(1)}}" }',
+      {
+        ackTimeoutMs: 100,
+      },
+    );
+    rig.link.connection.subscribe("elsewhere.*", { callback: () => {} });
+    expect(await rig.send("live", "one", { withinMs: 200 })).toEqual({
+      outcome: "unknown",
+      code: "timeout",
+    });
+    expect(await rig.streams.check()).toEqual([
+      expect.stringMatching(
+        /^stream SILENT_LIVE_0 answers questions, and acknowledges nothing: .*make room on its disk.*, restart nats-server$/,
+      ),
+    ]);
+    expect(await rig.send("historical", "old")).toEqual(stored);
+  });
+
+  describe("while a stream answers questions and no frame", () => {
+    const within = { timeout: 30_000, interval: 20 };
+    const mapping =
+      'mappings = { "dumb.live.0.*": "elsewhere.{{wildcard(1)}}", "back.*": "dumb.live.0.{{wildcard(1)}}" }';
+    let server: TestNatsServer;
+    let rig: Rig;
+    let isBack: boolean;
+
+    /** The live stream hears nothing until it is back. */
+    beforeEach(async () => {
+      server = await startNatsServer({ extraConfig: mapping });
+      rig = await startRig(server, {
+        settings: { subjectPrefix: "dumb" },
+        watchEveryMs: 20,
+        ackTimeoutMs: 100,
+      });
+      isBack = false;
+      const { connection } = rig.link;
+      connection.subscribe("elsewhere.*", {
+        callback: (_error, { subject, data, headers, reply = "" }) => {
+          const on = subject.replace("elsewhere", "back");
+          if (isBack)
+            connection.publish(on, data, headers === undefined ? { reply } : { headers, reply });
+        },
+      });
+      expect((await rig.send("live", "one", { withinMs: 200 })).outcome).toBe("unknown");
+      await vi.waitFor(() => expect(rig.streams.unfit()).toBe(1), within);
+    });
+    afterEach(async () => {
+      await rig.close();
+      await server.remove();
+    });
+
+    const refusal = (): unknown => rig.publisher.refusalOf("live", "alpha");
+    const told = (words: string): string[] => rig.log.filter((line) => line.includes(words));
+
+    test("its events are refused, others are not, and the log says once what to do", async () => {
+      expect(refusal()).toEqual({
+        code: "unavailable",
+        detail: expect.stringMatching(
+          /^Stream DUMB_LIVE_0 answers questions, and acknowledges nothing: .*make room on its disk.*, restart nats-server$/,
+        ),
+      });
+      expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();
+      expect(await rig.send("historical", "old")).toEqual(stored);
+      // The first frame is still sent again, and no other before it is answered.
+      expect((await rig.send("live", "two", { withinMs: 200 })).outcome).toBe("refused");
+      await rig.streams.check();
+      expect(told("restart nats-server")).toHaveLength(1);
+    });
+
+    test("a request at times is let through, one alone, and the first acknowledgement ends it", async () => {
+      await vi.waitFor(() => expect(refusal()).toBeUndefined(), within);
+      isBack = true;
+      const probe = rig.send("live", "three");
+      expect(refusal()).toBeDefined();
+      expect(await probe).toEqual(stored);
+      expect(refusal()).toBeUndefined();
+      expect(rig.streams.unfit()).toBe(0);
+      await vi.waitFor(() => expect(told("acknowledges again")).toHaveLength(1), within);
+      expect(await rig.streams.check()).toEqual([]);
+    });
+
+    test("a reconnect is reason to try anew", async () => {
+      await rig.link.connection.reconnect();
+      await vi.waitFor(() => expect(rig.streams.unfit()).toBe(0), within);
+      expect([refusal(), refusal()]).toEqual([undefined, undefined]);
+    });
+  });
+
+  describe("a leader of a stream that acknowledges nothing", () => {
+    const seconds = 1_000_000_000;
+    const current = { name: "b", current: true, active: seconds / 2 };
+    const behind = { name: "b", current: false, active: seconds / 2, lag: 9 };
+    const unheard = { name: "c", current: true, active: 4 * seconds };
+    const offline = { name: "c", current: true, offline: true, active: seconds / 2 };
+    const neverHeard = { name: "c", current: false, active: 0 };
+
+    test.each([
+      [[current, unheard], /restart nats-server$/],
+      [[behind, offline], /restart nats-server$/],
+      [[unheard, unheard], /has no quorum/],
+      [[offline, unheard], /has no quorum/],
+      [[neverHeard, neverHeard], /has no quorum/],
+      [[unheard], /has no quorum/],
+    ])("and says of its replicas %j", async (replicas, words) => {
+      const server = await startNatsServer();
+      onTestFinished(() => server.remove());
+      const rig = await startRig(server);
+      onTestFinished(() => rig.close());
+      const { link, settings, log } = rig;
+      const streams = rig.streams.states;
+      streams.of("live", 0).silentMonotonicMs = performance.now();
+      const connection = withReplicas(link.connection, replicas);
+      const { connected, messageBytesMax } = link;
+      const onChange: typeof link.onChange = (listener) => link.onChange(listener);
+      const quiet = {
+        info() {},
+        warn() {},
+        error: (_fields: object, message: string) => void log.push(message),
+      };
+      const watch = new StreamWatch({
+        link: { connection, connected, messageBytesMax, onChange, tryAnotherServer: () => false },
+        settings,
+        streams,
+        metrics: { streamWentBack() {} },
+        log: quiet,
+        monotonicMs: () => performance.now(),
+        everyMs: 3_600_000,
+      });
+      onTestFinished(() => watch.close());
+      expect(await watch.check()).toEqual([expect.stringMatching(words)]);
+      expect(rig.publisher.refusalOf("live", "alpha")).toEqual({
+        code: "unavailable",
+        detail: expect.stringMatching(words),
+      });
+      expect(
+        log.filter((line) => words.test(line.replace(": its events are refused", ""))),
+      ).toHaveLength(1);
+    });
+  });
+
+  test("what a member without a leader says of its stream is no reading", async () => {
+    const { rig } = await startWith("leaderless", "");
+    const { link, settings } = rig;
+    expect(await rig.send("live", "one")).toEqual(stored);
+    const { connected, messageBytesMax } = link;
+    const onChange: typeof link.onChange = (listener) => link.onChange(listener);
+    const connection = alteredStreamInfo(link.connection, ({ state, config }) => ({
+      cluster: { name: "c", replicas: [{ name: "b", current: false, active: 0 }] },
+      // As a store that was cut back at its start has it, and not as it is set.
+      state: { ...state, last_seq: 0 },
+      config: { ...config, discard: "old" },
+    }));
+    const wentBack: string[] = [];
+    const watch = new StreamWatch({
+      link: { connection, connected, messageBytesMax, onChange, tryAnotherServer: () => false },
+      settings,
+      streams: rig.streams.states,
+      metrics: { streamWentBack: (lane) => void wentBack.push(lane) },
+      log: { info() {}, warn() {}, error() {} },
+      monotonicMs: () => performance.now(),
+      everyMs: 3_600_000,
+    });
+    onTestFinished(() => watch.close());
+    for (let times = 0; times < 5; times++) {
+      expect(await watch.check()).toEqual([
+        "stream LEADERLESS_LIVE_0 has no leader",
+        "stream LEADERLESS_HISTORICAL_0 has no leader",
+      ]);
+    }
+    expect(wentBack).toEqual([]);
+    expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
+  });
+
+  test("a server through which no stream is served is left for another, more rarely where that does not help", async () => {
+    const { rig } = await startWith("stuck", "");
+    const { link, settings } = rig;
+    const { connected, messageBytesMax } = link;
+    const onChange: typeof link.onChange = (listener) => link.onChange(listener);
+    let nowMs = 0;
+    let asked = 0;
+    let leader: string | undefined;
+    const connection = alteredStreamInfo(link.connection, () => {
+      asked++;
+      return {
+        cluster: { name: "c", leader, replicas: [{ name: "b", current: true, active: 1 }] },
+      };
+    });
+    const tries: number[] = [];
+    const watch = new StreamWatch({
+      link: {
+        ...{ connection, connected, messageBytesMax, onChange },
+        tryAnotherServer() {
+          tries.push(nowMs);
+          return true;
+        },
+      },
+      settings,
+      streams: rig.streams.states,
+      metrics: { streamWentBack() {} },
+      log: { info() {}, warn() {}, error() {} },
+      monotonicMs: () => nowMs,
+      everyMs: 1,
+    });
+    onTestFinished(() => watch.close());
+    const to = async (ms: number): Promise<void> => {
+      nowMs = ms;
+      const before = asked;
+      await vi.waitFor(() => expect(asked).toBeGreaterThan(before + 4), within);
+    };
+    // Of a time at which all was well, nothing is known yet.
+    for (const ms of [10_000, 14_900, 15_000, 24_900, 25_100]) await to(ms);
+    expect(tries.map((ms) => Math.floor(ms / 1_000))).toEqual([15, 25]);
+    leader = "a";
+    for (const ms of [25_200, 100_000, 200_000]) await to(ms);
+    leader = undefined;
+    for (const ms of [200_001, 204_900, 205_100]) await to(ms);
+    expect(tries.map((ms) => Math.floor(ms / 1_000))).toEqual([15, 25, 205]);
+  });
+
+  test("an acknowledgement out of another domain is another stream's", async () => {
+    const config =
+      'listen: "127.0.0.1:$PORT"\njetstream { store_dir: $NATS_STORE, domain: leaf, max_file_store: 1GB }\n';
+    const { rig } = await startWith("domains", "", { config });
+    expect(await rig.streams.check()).toEqual([]);
+    expect(rig.streams.states.of("live", 0).domain).toBe("leaf");
+    expect(await rig.send("live", "one")).toEqual(stored);
+    await (await jetstreamManager(rig.link.connection)).streams.delete("DOMAINS_LIVE_0");
+    rig.link.connection.subscribe("domains.live.>", {
+      callback: (_error, message) =>
+        void message.respond('{"stream":"DOMAINS_LIVE_0","domain":"hub","seq":9}'),
+    });
+    expect((await rig.send("live", "two", { withinMs: 200 })).outcome).toBe("unknown");
+    expect(rig.heard.failures).toContain("foreign");
+  });
+});
+
+/** The connection, on which a leader of a cluster answers with these replicas. */
+function withReplicas(connection: NatsConnection, replicas: readonly object[]): NatsConnection {
+  return alteredStreamInfo(connection, () => ({ cluster: { name: "c", leader: "a", replicas } }));
+}

@@ -1,0 +1,59 @@
+import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
+import { describe, expect, test } from "vitest";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { linesOf, liveStream, type Rig, startRig, stored } from "../../kit/publisher-rig.ts";
+
+const server = await natsServerForFile();
+
+async function edit(rig: Rig, change: Partial<StreamConfig>): Promise<void> {
+  await (await jetstreamManager(rig.link.connection)).streams.update(liveStream(rig), change);
+}
+
+describe("an edited stream is not ready", () => {
+  test("a stream that was edited while in use is named with what it would break, until it is put right", async () => {
+    const rig = await startRig(server);
+    expect(await rig.streams.check()).toEqual([]);
+    const edits: [Partial<StreamConfig>, Partial<StreamConfig>, string][] = [
+      [{ discard: DiscardPolicy.Old }, { discard: DiscardPolicy.New }, "discard is old, not new"],
+      [{ max_msgs: 10 }, { max_msgs: -1 }, "it has a limit of 10 messages"],
+      [{ no_ack: true }, { no_ack: false }, "it does not acknowledge"],
+      [
+        { subjects: [`${rig.settings.subjectPrefix}.live.0.other`] },
+        { subjects: [`${rig.settings.subjectPrefix}.live.0.*`] },
+        `it does not take ${rig.settings.subjectPrefix}.live.0.*`,
+      ],
+      [
+        { max_msg_size: 1_000 },
+        { max_msg_size: -1 },
+        "it takes 1000 bytes in one message, a full frame has 524800",
+      ],
+      [{ sealed: true }, {}, "it is sealed"],
+    ];
+    const promise = `stream ${liveStream(rig)} would break what a 200 promises: `;
+    for (const [change, cure, fault] of edits) {
+      await edit(rig, change);
+      expect(await rig.streams.check()).toEqual([promise + fault]);
+      if (Object.keys(cure).length === 0) continue;
+      await edit(rig, cure);
+      expect(await rig.streams.check()).toEqual([]);
+    }
+    await rig.close();
+  });
+
+  test("a frame that the stream will never take is refused at once, and the next one is stored", async () => {
+    const rig = await startRig(server);
+    await edit(rig, { max_msg_size: 1_000 });
+    const startedMs = performance.now();
+    expect(await rig.send("live", "x".repeat(2_000))).toEqual({
+      outcome: "refused",
+      code: "unavailable",
+    });
+    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    expect(rig.heard.retries).toBe(0);
+    expect(rig.heard.failures).toEqual(["refused"]);
+    expect(rig.log.join("\n")).toContain("the stream's max_msg_size refuses a frame");
+    expect(await rig.send("live", "small")).toEqual(stored);
+    expect(linesOf(await rig.stored("live"))).toEqual(["small"]);
+    await rig.close();
+  });
+});

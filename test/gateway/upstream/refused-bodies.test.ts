@@ -1,0 +1,157 @@
+// What a client can bring about by what it sends does not make the upstream count as away for all,
+// and neither does a server that takes recordings or logs alone.
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type AddressInfo, createServer as createNetServer, type Server } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import type { PassedKind } from "../../../src/gateway/upstream/labels.ts";
+import type { PassedHead } from "../../../src/gateway/upstream/passed-head.ts";
+import { UpstreamClient } from "../../../src/gateway/upstream/upstream-client.ts";
+
+const stop = new AbortController().signal;
+const large = Buffer.alloc(16_000_000);
+const tooLarge = "HTTP/1.1 413 Payload Too Large\r\nContent-Length: 9\r\n\r\ntoo large";
+const small = Buffer.from("{}");
+
+function clientOf(url: string, monotonicMs = () => 0): UpstreamClient {
+  const client = new UpstreamClient({ url, requestsMax: 8, timeoutMs: 20_000, monotonicMs });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+function headOf(kind: PassedKind): PassedHead {
+  const path = kind === "recordings" ? "/s/" : "/";
+  return { kind, method: "POST", path, query: "", headers: {}, ifNoneMatch: "" };
+}
+
+/** How so many requests in a row ended, one after another. */
+async function askTimes(
+  client: UpstreamClient,
+  kind: PassedKind,
+  { body, times = 4 }: { readonly body: Buffer; readonly times?: number },
+): Promise<(string | number)[]> {
+  const all: (string | number)[] = [];
+  for (let n = 0; n < times; n++) {
+    const answer = await client.ask(headOf(kind), body, stop);
+    all.push(typeof answer === "string" ? answer : answer.status);
+  }
+  return all;
+}
+
+async function listening(server: Server): Promise<string> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test("once there is an answer, no more of the body is sent", async () => {
+  const answered = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<"closed" | "all came">();
+  const server = createNetServer((socket) => {
+    let bytes = 0;
+    socket.on("error", () => {});
+    socket.on("close", () => ended.resolve("closed"));
+    socket.once("data", () => {
+      socket.write(tooLarge);
+      socket.pause();
+      // It reads on when the answer is there.
+      answered.promise.then(() => socket.resume());
+    });
+    socket.on("data", ({ length }) => {
+      bytes += length;
+      if (bytes > large.length) ended.resolve("all came");
+    });
+  });
+  const client = clientOf(await listening(server));
+  expect(await askTimes(client, "flags", { body: large, times: 1 })).toEqual([413]);
+  answered.resolve();
+  expect(await ended.promise).toBe("closed");
+  expect(client.isAwayFor("flags")).toBe(false);
+});
+
+test.each(["flags", "recordings"] as const)(
+  "a connection that breaks under a body of %s says nothing of the upstream",
+  async (kind) => {
+    const server = createNetServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () => socket.resetAndDestroy());
+    });
+    const client = clientOf(await listening(server));
+    const ended = ["ended", "ended", "ended", "ended"];
+    expect(await askTimes(client, kind, { body: large })).toEqual(ended);
+    expect(client.isAwayFor(kind)).toBe(false);
+  },
+);
+
+test.each(["recordings", "logs"] as const)(
+  "the server behind the upstream that takes %s is away for them alone",
+  async (kind) => {
+    let isCut = false;
+    const url = await listening(
+      createServer((request, response) => {
+        const isCutNow = isCut;
+        request.resume().on("end", () => {
+          if (isCutNow) request.socket.destroy();
+          else response.writeHead(502).end();
+        });
+      }),
+    );
+    const client = clientOf(url);
+    expect(await askTimes(client, kind, { body: small })).toEqual([502, 502, 502, 502]);
+    isCut = true;
+    const ended = ["ended", "ended", "ended", "ended"];
+    expect(await askTimes(client, kind, { body: small })).toEqual(ended);
+    expect(client.isAwayFor(kind)).toBe(false);
+    expect(await askTimes(client, "flags", { body: small, times: 3 })).not.toContain("ended");
+    expect(client.isAwayFor("flags")).toBe(true);
+    expect(client.isAwayFor(kind)).toBe(false);
+  },
+);
+
+test("where nobody listens the upstream is away, whatever is sent", async () => {
+  const server = createServer();
+  const url = await listening(server);
+  server.close();
+  const client = clientOf(url);
+  const away = ["away", "away", "away"];
+  for (const kind of ["recordings", "flags"] as const) {
+    expect(await askTimes(client, kind, { body: large, times: 3 })).toEqual(away);
+    expect(client.isAwayFor(kind)).toBe(true);
+  }
+});
+
+/** Another answer for each kind; undefined: none. */
+async function answering(statuses: { flags?: number; recordings?: number }): Promise<string> {
+  const server = createServer((request, response) => {
+    const status = request.url === "/s/" ? statuses.recordings : statuses.flags;
+    if (status !== undefined) response.writeHead(status).end();
+  });
+  return await listening(server);
+}
+
+test("flags are back at once, while a recording waits for a server that does not answer", async () => {
+  const statuses: { flags?: number } = { flags: 503 };
+  let nowMs = 0;
+  const client = clientOf(await answering(statuses), () => nowMs);
+  await askTimes(client, "flags", { body: small, times: 3 });
+  expect(client.isAwayFor("flags")).toBe(true);
+  statuses.flags = 200;
+  nowMs = 2_000;
+  const left = new AbortController();
+  const recording = client.ask(headOf("recordings"), small, left.signal);
+  expect(await askTimes(client, "flags", { body: small, times: 2 })).toEqual([200, 200]);
+  left.abort();
+  expect(await recording).toBe("gone");
+});
+
+test("recordings that are taken say nothing of flags that fail", async () => {
+  const client = clientOf(await answering({ flags: 503, recordings: 200 }));
+  for (let n = 0; n < 3; n++) {
+    expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual([503]);
+    expect(await askTimes(client, "recordings", { body: small, times: 1 })).toEqual([200]);
+  }
+  expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual(["away"]);
+  expect(await askTimes(client, "recordings", { body: small, times: 1 })).toEqual([200]);
+});

@@ -1,0 +1,40 @@
+import { Agent } from "node:http";
+import { describe, expect, test } from "vitest";
+import { readConnectionNote } from "../../../src/platform/embedded/nats-config.ts";
+import { ended, isRunning, penstock, temporaryFolder } from "../../kit/processes.ts";
+import { asWorkers, natsWithProject, postOne, workersOn } from "../../kit/workers.ts";
+
+describe("workers end with their supervisor", () => {
+  test("SIGKILL of the supervisor ends the workers and the embedded nats-server within seconds", async () => {
+    const dataDir = temporaryFolder();
+    const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "8388608"];
+    const started = penstock("up", "--workers", "2", "--data-dir", dataDir, ...ports);
+    const gateway = await asWorkers(started);
+    await expect
+      .poll(() => started.said.out)
+      .toContain(`Penstock is up at http://127.0.0.1:${gateway.port}`);
+    const pids = [gateway.pid(0), gateway.pid(1), readConnectionNote(dataDir)?.pid ?? 0];
+    expect(pids.every(isRunning)).toBe(true);
+    gateway.process.kill("SIGKILL");
+    await expect.poll(() => pids.filter(isRunning), { timeout: 30_000 }).toEqual([]);
+  });
+
+  test("a second SIGTERM ends a drain that hangs", async () => {
+    const nats = await natsWithProject();
+    const gateway = await workersOn(nats, "--workers", "2", "--request-timeout-ms", "60000");
+    const pids = [gateway.pid(0), gateway.pid(1)];
+    nats.freeze();
+    const agent = new Agent();
+    const answer = postOne(gateway.port, agent, "waits").catch(
+      (error: NodeJS.ErrnoException) => error.code,
+    );
+    await expect.poll(async () => (await gateway.metrics()).get("penstock_frames_unacked")).toBe(1);
+    gateway.process.kill("SIGTERM");
+    // Sent again and again: the early ones are the first one's echo, the first after that ends it.
+    const again = () => gateway.process.kill("SIGTERM") || gateway.process.exitCode;
+    await expect.poll(again, { timeout: 30_000, interval: 100 }).toBe(143);
+    await expect.poll(() => pids.filter(isRunning), { timeout: 30_000 }).toEqual([]);
+    expect(await answer).toBe("ECONNRESET");
+    expect(await ended(gateway.process)).toBe(143);
+  });
+});

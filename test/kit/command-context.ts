@@ -1,0 +1,40 @@
+// The outside world of a command that runs in the test's own process: what it prints is kept, and
+// the test says when it is to stop.
+
+import { Readable, Writable } from "node:stream";
+import type { CommandContext } from "../../src/commands/context.ts";
+
+interface CommandWorld {
+  readonly context: CommandContext;
+  /** What the command has printed so far; `all` is both streams in the order of writing. */
+  readonly said: { out: string; err: string; all: string };
+  readonly stop: AbortController;
+}
+
+export function commandWorld(
+  env: CommandContext["env"] = {},
+  stdin: Readable = Readable.from([]),
+): CommandWorld {
+  const said = { out: "", err: "", all: "" };
+  const stop = new AbortController();
+  const into = (stream: "out" | "err"): Writable =>
+    new Writable({
+      write(chunk: Buffer, _, done) {
+        said[stream] += chunk.toString();
+        said.all += chunk.toString();
+        done();
+      },
+    });
+  const context = {
+    env,
+    host: process,
+    mainFile: "",
+    nodeFlags: [],
+    channel: process,
+    stdin,
+    stdout: into("out"),
+    stderr: into("err"),
+    stop: stop.signal,
+  };
+  return { context, said, stop };
+}

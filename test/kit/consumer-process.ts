@@ -1,0 +1,13 @@
+// A reader as a process of its own, which tests kill: `node test/kit/consumer-process.ts <NATS url>
+// <durable> <file>`. Appends the uuid of each event to the file, then acknowledges the frame. Says
+// "read" for each frame on standard output.
+
+import { appendFileSync } from "node:fs";
+import { consume } from "../../src/readers/consumer/consume.ts";
+
+const [servers = "", durable = "", file = ""] = process.argv.slice(2);
+for await (const frame of consume({ nats: { servers }, durable, ackWaitMs: 60_000 })) {
+  appendFileSync(file, frame.events.map(({ uuid }) => `${uuid}\n`).join(""));
+  process.stdout.write("read\n");
+  frame.ack();
+}

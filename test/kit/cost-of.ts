@@ -1,0 +1,33 @@
+// What a request costs a project's limits, for tests that ask a meter without an intake.
+
+import type {
+  MeterRefusal,
+  ProjectMeter,
+  RequestCost,
+  Taken,
+} from "../../src/platform/base/types.ts";
+
+export function costOf(events: number, bytes: number, expansion = 0): RequestCost {
+  return { events, bytes, expansion };
+}
+
+/** Why the meter refuses the request; undefined if it has taken the cost. */
+export function refusalOf(
+  meter: Pick<ProjectMeter, "take">,
+  cost: RequestCost,
+): MeterRefusal | undefined {
+  const taken = meter.take(cost);
+  return "waitMs" in taken ? taken : undefined;
+}
+
+/** 0 if the meter has taken the cost. */
+export function waitMsOf(meter: Pick<ProjectMeter, "take">, cost: RequestCost): number {
+  return refusalOf(meter, cost)?.waitMs ?? 0;
+}
+
+/** Throws if the meter refuses the request. */
+export function takenOf(meter: Pick<ProjectMeter, "take">, cost: RequestCost): Taken {
+  const taken = meter.take(cost);
+  if ("waitMs" in taken) throw new Error(`take cost: refused for ${taken.what}`);
+  return taken;
+}

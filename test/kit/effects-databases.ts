@@ -1,0 +1,132 @@
+// Databases of the effects, of either kind, for tests and fault scenarios that hold both to the
+// same: a SQLite file in a folder of its own, or a database on a PostgreSQL server that is started
+// for it.
+
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { Client } from "pg";
+import { type StorePlace, storeAt } from "../../src/readers/effects/store/open.ts";
+import type { EffectsStore } from "../../src/readers/effects/store/port.ts";
+import { startPostgres, type TestPostgres, type TestPostgresOptions } from "./postgres.ts";
+
+export type DatabaseKind = "SQLite" | "PostgreSQL";
+
+export interface EffectsDatabases {
+  readonly kind: DatabaseKind;
+  /** The server, where there is one. */
+  readonly postgres: TestPostgres | undefined;
+  /** A new, empty one. */
+  newDatabase(): Promise<StorePlace>;
+  /** Sets the database aside as it is; nobody has it open. Gives what `restore` takes. */
+  copy(place: StorePlace): Promise<string>;
+  /** Puts the copy in its place. With PostgreSQL that is so for all databases of the server. */
+  restore(place: StorePlace, copy: string): Promise<void>;
+  /** Takes the writer's lock from whoever has it, as a lost connection or a lost file does. */
+  breakLock(place: StorePlace): Promise<void>;
+  remove(): Promise<void>;
+}
+
+export async function startDatabases(
+  kind: DatabaseKind,
+  options: TestPostgresOptions = {},
+): Promise<EffectsDatabases> {
+  return kind === "SQLite"
+    ? new SqliteFiles()
+    : new PostgresDatabases(await startPostgres(options));
+}
+
+/** The caller closes it. */
+export async function openedStore(place: StorePlace): Promise<EffectsStore> {
+  const store = await storeAt(place);
+  await store.open();
+  return store;
+}
+
+class SqliteFiles implements EffectsDatabases {
+  readonly kind = "SQLite";
+  readonly postgres = undefined;
+  readonly #folder = mkdtempSync(path.join(tmpdir(), "penstock-test-effects-"));
+  #files = 0;
+  #copies = 0;
+
+  async newDatabase(): Promise<StorePlace> {
+    return { kind: "sqlite", file: path.join(this.#folder, `${++this.#files}.sqlite`) };
+  }
+
+  async copy(place: StorePlace): Promise<string> {
+    const copy = path.join(this.#folder, `copy-${++this.#copies}`);
+    cpSync(fileOf(place), copy);
+    return copy;
+  }
+
+  async restore(place: StorePlace, copy: string): Promise<void> {
+    // A log of changes that belongs to another file would be replayed into this one.
+    for (const suffix of ["-wal", "-shm"]) rmSync(`${fileOf(place)}${suffix}`, { force: true });
+    cpSync(copy, fileOf(place));
+  }
+
+  async breakLock(place: StorePlace): Promise<void> {
+    rmSync(`${fileOf(place)}.writer-lock`);
+  }
+
+  async remove(): Promise<void> {
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
+class PostgresDatabases implements EffectsDatabases {
+  readonly kind = "PostgreSQL";
+  readonly postgres: TestPostgres;
+  #databases = 0;
+
+  constructor(server: TestPostgres) {
+    this.postgres = server;
+  }
+
+  async newDatabase(): Promise<StorePlace> {
+    const name = `effects_${++this.#databases}`;
+    await this.#run(this.postgres.url, `CREATE DATABASE ${name}`);
+    return { kind: "postgres", url: this.postgres.url.replace(/postgres$/, name) };
+  }
+
+  copy(): Promise<string> {
+    return this.postgres.copyData();
+  }
+
+  restore(_: StorePlace, copy: string): Promise<void> {
+    return this.postgres.restoreData(copy);
+  }
+
+  async breakLock(place: StorePlace): Promise<void> {
+    const sql = `SELECT pg_terminate_backend(pid) FROM pg_locks
+      JOIN pg_database AS d ON d.oid = database
+      WHERE locktype = 'advisory' AND d.datname = current_database()`;
+    await this.#run(urlOf(place), sql);
+  }
+
+  remove(): Promise<void> {
+    return this.postgres.remove();
+  }
+
+  async #run(url: string, sql: string): Promise<void> {
+    const client = new Client({ connectionString: url });
+    client.on("error", () => {});
+    await client.connect();
+    try {
+      await client.query(sql);
+    } finally {
+      await client.end();
+    }
+  }
+}
+
+function fileOf(place: StorePlace): string {
+  if (place.kind === "sqlite") return place.file;
+  throw new Error("a file of SQLite was expected");
+}
+
+/** How a process of its own is told the place: as PENSTOCK_EFFECTS_URL has it. */
+export function urlOf(place: StorePlace): string {
+  return place.kind === "sqlite" ? `sqlite:${place.file}` : place.url;
+}

@@ -1,0 +1,88 @@
+// What came of stored events, as lines that can be compared: the dump of a database, that of an
+// undisturbed run over the same streams, and how two dumps differ.
+
+import { setTimeout as delay } from "node:timers/promises";
+import { jetstreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { EffectsReader, EffectsStore } from "../../src/readers/effects/store/port.ts";
+import {
+  EffectsWriter,
+  type EffectsWriterOptions,
+} from "../../src/readers/effects/writer/effects-writer.ts";
+
+const pollMs = 10;
+
+export async function dumpOf(reader: EffectsReader): Promise<string[]> {
+  const lines: string[] = [];
+  for await (const line of reader.dump()) lines.push(line);
+  return lines;
+}
+
+/** What stands in one of the dumps alone; the first of it, so that a difference can be read. */
+export function apart(one: readonly string[], other: readonly string[]): string[] {
+  const [ours, theirs] = [new Set(one), new Set(other)];
+  const more = one.filter((line) => !theirs.has(line)).map((line) => `- ${line}`);
+  const less = other.filter((line) => !ours.has(line)).map((line) => `+ ${line}`);
+  const sizes = one.length === other.length ? [] : [`${one.length} and ${other.length} lines`];
+  return [...sizes, ...more.slice(0, 5), ...less.slice(0, 5)];
+}
+
+/** The streams that hold more than the database has applied: name and last sequence of each. */
+async function notApplied(
+  reader: EffectsReader,
+  connection: NatsConnection,
+): Promise<readonly (readonly [string, number])[]> {
+  const manager = await jetstreamManager(connection, { timeout: 1_000 });
+  const ends = new Map<string, number>();
+  for await (const { config, state } of manager.streams.list())
+    if (state.last_seq > 0 && !config.name.startsWith("KV_")) ends.set(config.name, state.last_seq);
+  for (const { stream, sequence } of await reader.applied())
+    if (ends.get(stream) === sequence) ends.delete(stream);
+  return [...ends];
+}
+
+/** Waits until the database is as far as the streams. */
+export async function untilApplied(
+  reader: EffectsReader,
+  connection: NatsConnection,
+  timeoutMs = 30_000,
+): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  let found = "";
+  while (performance.now() < deadline) {
+    try {
+      const left = await notApplied(reader, connection);
+      if (left.length === 0) return;
+      found = JSON.stringify(left);
+    } catch (error) {
+      // A connection, or a server, that is being started again.
+      found = (error as Error).message;
+    }
+    await delay(pollMs);
+  }
+  throw new Error(`apply all that the streams hold: not within ${timeoutMs} ms: ${found}`);
+}
+
+type WriterSettings = Omit<EffectsWriterOptions, "prefix" | "log" | "store">;
+
+/** What comes of the streams in one run that nothing disturbs, in this empty store. */
+export async function undisturbedDump(
+  store: EffectsStore,
+  settings: WriterSettings,
+  timeoutMs?: number,
+): Promise<string[]> {
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const writer = new EffectsWriter({ prefix: "penstock", log, store, ...settings });
+  writer.start();
+  const ended = writer.ended();
+  ended.catch(() => {});
+  try {
+    await Promise.race([
+      untilApplied(store.reader, settings.connection, timeoutMs),
+      ended.then(() => Promise.reject(new Error("the writer has ended"))),
+    ]);
+  } finally {
+    await writer.close();
+  }
+  return await dumpOf(store.reader);
+}

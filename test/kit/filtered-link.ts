@@ -1,0 +1,28 @@
+// A link to NATS on which a test sees each message, and may drop it.
+
+import type { NatsLink } from "../../src/platform/nats/link.ts";
+
+/**
+ * A link on which `pass` decides about each message that is sent. The message is in the memory that
+ * the link sends it from.
+ */
+export function filtered(link: NatsLink, pass: (message: Buffer) => boolean): NatsLink {
+  return {
+    get connection() {
+      return link.connection;
+    },
+    get connected() {
+      return link.connected;
+    },
+    get messageBytesMax() {
+      return link.messageBytesMax;
+    },
+    send(message) {
+      if (pass(message)) link.send(message);
+    },
+    refusal: (error) => link.refusal(error),
+    tryAnotherServer: () => link.tryAnotherServer(),
+    onChange: (listener) => link.onChange(listener),
+    close: () => link.close(),
+  };
+}

@@ -1,0 +1,233 @@
+// The test kit's gateway: the real one, in this process, on random ports, against a nats-server of
+// the kit. Projects are made as an operator makes them; what is stored is read back by a client of
+// its own.
+
+import { randomBytes } from "node:crypto";
+import { type ConsumerMessages, type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { startGateway } from "../../src/app/gateway.ts";
+import { addProject, setQuota } from "../../src/gateway/projects/registry/commands.ts";
+import { createLog } from "../../src/platform/base/log.ts";
+import type { Lane, ProjectQuota } from "../../src/platform/base/types.ts";
+import type { Config } from "../../src/platform/settings/config.ts";
+import { readConfig } from "../../src/platform/settings/read-config.ts";
+import { startNatsServer, type TestNatsServer, type TestNatsServerOptions } from "./nats-server.ts";
+
+/** One stored frame, as a consumer reads it. */
+export interface StoredFrame {
+  readonly subject: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  readonly events: StoredEvent[];
+}
+
+export type StoredEvent = Record<string, unknown> & {
+  readonly properties: Record<string, unknown>;
+};
+
+export interface TestProject {
+  readonly id: string;
+  readonly key: string;
+}
+
+export interface TestGateway {
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly port: number;
+  readonly nats: TestNatsServer;
+  readonly config: Config;
+  /** A new project with a key of its own, known to the gateway. */
+  project(): Promise<TestProject>;
+  /** Sets the project's quota; the gateway knows the new one within a second. */
+  limit(project: TestProject, quota: ProjectQuota | undefined): Promise<void>;
+  /** All frames stored for the project on the lane, in stream order. */
+  frames(project: TestProject, lane?: Lane): Promise<StoredFrame[]>;
+  events(project: TestProject, lane?: Lane): Promise<StoredEvent[]>;
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
+  metrics(): Promise<string>;
+  /** Closes the gateway alone. */
+  close(): Promise<void>;
+  /** Ends everything: gateway, client, nats-server. */
+  stop(): Promise<void>;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly json: Record<string, unknown>;
+}
+
+export interface TestGatewayOptions {
+  readonly nats?: TestNatsServerOptions;
+  /** A running server to use; it is left running by `stop`. */
+  readonly server?: TestNatsServer;
+  /** PENSTOCK_* variables. */
+  readonly env?: Record<string, string>;
+}
+
+export async function startTestGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const nats = options.server ?? (await startNatsServer(options.nats ?? {}));
+  const config = testConfig(nats, options.env ?? {});
+  const gateway = await startGateway(config, { log: createLog("error") });
+  const credentials = nats.token === undefined ? {} : { token: nats.token };
+  const url = `http://127.0.0.1:${gateway.port}`;
+  const adminUrl = `http://127.0.0.1:${gateway.adminPort}`;
+  let closed = false;
+
+  async function project(): Promise<TestProject> {
+    const id = `p${randomBytes(6).toString("hex")}`;
+    const key = `phc_${id}`;
+    await withClient((connection) =>
+      addProject(connection, { prefix: config.subjectPrefix, id, key, replicas: 1 }),
+    );
+    await until(async () => {
+      const answer = await post("/batch/", { api_key: key, batch: [] });
+      return answer.status === 200;
+    });
+    return { id, key };
+  }
+
+  async function limit({ id }: TestProject, quota: ProjectQuota | undefined): Promise<void> {
+    await withClient((connection) =>
+      setQuota(connection, { prefix: config.subjectPrefix, id, quota, replicas: 1 }),
+    );
+  }
+
+  /**
+   * Runs the action with a new connection. One that was made before a restart of the server may
+   * still be looking for it.
+   */
+  async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
+    const connection = await connect({ servers: nats.url, ...credentials });
+    try {
+      return await action(connection);
+    } finally {
+      await connection.close();
+    }
+  }
+
+  async function post(
+    path: string,
+    body: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
+    const sent =
+      typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
+    const response = await fetch(url + path, { method: "POST", body: sent, headers });
+    return {
+      status: response.status,
+      headers: response.headers,
+      json: (await response.json()) as Answer["json"],
+    };
+  }
+
+  async function frames(of: TestProject, lane: Lane = "live"): Promise<StoredFrame[]> {
+    return withClient((connection) =>
+      readFrames(connection, `${config.subjectPrefix}.${lane}.*.${of.id}`),
+    );
+  }
+
+  async function events(of: TestProject, lane: Lane = "live"): Promise<StoredEvent[]> {
+    return (await frames(of, lane)).flatMap((frame) => frame.events);
+  }
+
+  async function close(): Promise<void> {
+    if (closed) return;
+    closed = true;
+    await gateway.close();
+  }
+
+  async function stop(): Promise<void> {
+    await close();
+    if (options.server === undefined) await nats.remove();
+  }
+
+  async function metrics(): Promise<string> {
+    return (await fetch(`${adminUrl}/metrics`)).text();
+  }
+
+  return {
+    url,
+    adminUrl,
+    port: gateway.port,
+    nats,
+    config,
+    project,
+    limit,
+    frames,
+    events,
+    post,
+    metrics,
+    close,
+    stop,
+  };
+}
+
+function testConfig(nats: TestNatsServer, env: Record<string, string>): Config {
+  const result = readConfig(
+    {
+      PENSTOCK_HOST: "127.0.0.1",
+      PENSTOCK_PORT: "0",
+      PENSTOCK_ADMIN_PORT: "0",
+      PENSTOCK_NATS_URL: nats.url,
+      PENSTOCK_STREAM_BYTES_MAX: String(256 * 1_048_576),
+      ...(nats.token === undefined ? {} : { PENSTOCK_NATS_TOKEN: nats.token }),
+      ...env,
+    },
+    {},
+  );
+  if (!result.ok) throw new Error(`read test settings: ${result.faults.join("; ")}`);
+  return result.config;
+}
+
+/**
+ * All messages stored on the subject, read through an ordered consumer of the stream that has it.
+ */
+export async function readFrames(
+  connection: NatsConnection,
+  subject: string,
+): Promise<StoredFrame[]> {
+  const manager = await jetstreamManager(connection);
+  const stream = await manager.streams.find(subject.replace(".*.", ".0."));
+  const { state } = await manager.streams.info(stream, { subjects_filter: subject });
+  const expected = Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+  if (expected === 0) return [];
+  const consumer = await jetstream(connection).consumers.get(stream, { filter_subjects: subject });
+  const messages: ConsumerMessages = await consumer.fetch({
+    max_messages: expected,
+    expires: 10_000,
+  });
+  const frames: StoredFrame[] = [];
+  for await (const message of messages) frames.push(storedFrame(message));
+  await consumer.delete();
+  return frames;
+}
+
+function storedFrame(message: JsMsg): StoredFrame {
+  const text = Buffer.from(message.data).toString("utf8");
+  const headers = Object.fromEntries(
+    [...(message.headers ?? [])].map(([name, values]) => [name, values[0] ?? ""]),
+  );
+  const lines = text.split("\n");
+  if (lines.pop() !== "")
+    throw new Error(`read frame: does not end in a line feed: ${text.slice(-80)}`);
+  return {
+    subject: message.subject,
+    headers,
+    text,
+    events: lines.map((line) => JSON.parse(line) as StoredEvent),
+  };
+}
+
+/** Polls until the condition holds; throws past the deadline. */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs = 30_000,
+): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  while (!(await condition())) {
+    if (performance.now() > deadline)
+      throw new Error(`wait: the condition did not hold within ${timeoutMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}

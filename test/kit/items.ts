@@ -1,0 +1,107 @@
+// The items of a body by themselves: the real scanner, rules and record writer, without a gateway
+// around them, so that time and clocks are what a test says, and thousands of bodies take a moment.
+
+import { randomFillSync } from "node:crypto";
+import { Slips } from "../../src/gateway/intake/details/slips.ts";
+import { ItemTaker, type Job } from "../../src/gateway/intake/items.ts";
+import { readSentAt } from "../../src/gateway/intake/sent-at.ts";
+import { Tally } from "../../src/gateway/intake/tally.ts";
+import { createNativeScanner } from "../../src/records/native.ts";
+import { JsonRecordWriter } from "../../src/records/record.ts";
+import { Header, ScanStatus } from "../../src/records/table.ts";
+import { UuidSource } from "../../src/records/uuid.ts";
+import { FakeFrame } from "../gateway/intake/fake-frame.ts";
+
+/** The time at which every body counts as received. */
+export const receivedAtMs = Date.parse("2026-06-15T12:00:00.000Z");
+export const receivedAt = new Date(receivedAtMs).toISOString();
+
+export type StoredRecord = Record<string, unknown>;
+
+interface Taken {
+  /** The stored lines, one event each. */
+  readonly lines: readonly string[];
+  readonly records: readonly StoredRecord[];
+  /** The bytes that each line was measured to take at most, before it was written. */
+  readonly measured: readonly number[];
+  /** The codes of the warnings, in the order of the answer. */
+  readonly warnings: readonly string[];
+  readonly details: readonly string[];
+  readonly errors: readonly string[];
+}
+
+export interface Circumstances {
+  readonly historical?: boolean;
+  readonly isEngage?: boolean;
+  readonly clientAddress?: string;
+  /** What the query says. */
+  readonly sentAtMs?: number;
+}
+
+const scanner = createNativeScanner(4_096);
+const records = new JsonRecordWriter({
+  uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
+});
+const items = new ItemTaker({
+  slowScanner: createNativeScanner(4_096),
+  records,
+  slips: new Slips(),
+  onBug: (bug) => {
+    throw bug;
+  },
+});
+
+/** What becomes of a body: an event, or an envelope. */
+export function take(body: unknown, circumstances: Circumstances = {}): Taken {
+  const {
+    historical = false,
+    isEngage = false,
+    clientAddress = "",
+    sentAtMs: queryMs = Number.NaN,
+  } = circumstances;
+  const bytes = Buffer.isBuffer(body)
+    ? body
+    : Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
+  const status = scanner.scan(bytes);
+  if (status !== ScanStatus.Ok) throw new Error(`Scanning the body: status ${status}`);
+  const sentAt = readSentAt(bytes, scanner.table, queryMs);
+  const lane = historical ? "historical" : "live";
+  const template = records.begin({
+    projectId: "p",
+    lane,
+    receivedAtMs,
+    sentAtMs: sentAt.ms,
+    clientAddress,
+  });
+  const sink = new FakeFrame(4 * bytes.length + 65_536);
+  let room = 0;
+  const measured: number[] = [];
+  const tally = new Tally();
+  const job: Job = {
+    ...{ body: bytes, repaired: undefined, additions: undefined, scanner, tally, template },
+    recordBytesMax: 16_777_216,
+    ...{ needsTimestamp: historical, isEngage, receivedAtMs, unreadableSentAt: sentAt.unreadable },
+    skewMs: Number.isNaN(sentAt.ms) ? 0 : sentAt.ms - receivedAtMs,
+    frames: {
+      sinkFor(lineBytes) {
+        if (sink.length > room)
+          throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
+        room = sink.length + lineBytes;
+        measured.push(lineBytes);
+        return sink;
+      },
+      ...{ endTurn() {}, finish() {}, abandon() {} },
+    },
+  };
+  items.takeRows(job, 0, scanner.table[Header.RowCount]!);
+  if (sink.length > room)
+    throw new Error(`A line is longer than it was measured: ${sink.length}, ${room}`);
+  const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
+  return {
+    ...{ lines, measured },
+    records: lines.map((line) => JSON.parse(line) as StoredRecord),
+    warnings: tally.warnings.map(({ code }) => code),
+    details: tally.warnings.map(({ detail }) => detail),
+    errors: tally.errors.map(({ code }) => code),
+  };
+}

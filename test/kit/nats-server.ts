@@ -1,0 +1,285 @@
+// The one way in which tests, fault scenarios and the bench start a nats-server: a real one on a
+// random port with a store of its own, for one test file or run. It counts as started when its
+// ports file appears; if it dies first, its log is in the error. kill, freeze and restart are test
+// tools: a restart keeps port, store and settings. Must not share anything between files.
+
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { findNatsServer as findBinary } from "../../src/platform/embedded/find-nats-server.ts";
+import { freePort } from "../../src/platform/embedded/free-port.ts";
+
+export interface TestNatsServerOptions {
+  /** `always` (the default) fsyncs before each PubAck; else a duration such as "2m". */
+  syncInterval?: string;
+  /** Clients must show this token. */
+  token?: string;
+  /** Largest message in bytes, headers included. Default 8 MiB. */
+  maxPayload?: number;
+  /** What JetStream may keep on disk in all, in bytes. Default 1 GiB. */
+  maxFileStore?: number;
+  /** False for a server without JetStream. */
+  jetstream?: boolean;
+  /** More lines for the configuration file. */
+  extraConfig?: string;
+  /**
+   * Where JetStream keeps its data; may hold some already, and is the caller's to delete. Default:
+   * a new folder, gone after `remove`.
+   */
+  storeDir?: string;
+  /** A certain binary, where a test compares versions. */
+  binary?: string;
+  /**
+   * A whole configuration in place of the kit's, which the settings above do not change; its
+   * clients' address must be `listen: "127.0.0.1:$PORT"`.
+   */
+  config?: string;
+  /** What the configuration takes from the environment, beside NATS_STORE, which is the kit's. */
+  env?: Readonly<Record<string, string>>;
+  /**
+   * Where the server runs when that is not among the processes of this host; there it listens on
+   * all addresses.
+   */
+  place?: NatsServerPlace;
+}
+
+interface NatsServerPlace {
+  /**
+   * Goes before the server's command line; ends by becoming the server, as `ip netns exec` does.
+   */
+  readonly command: readonly string[];
+  /** The address of the server as this process reaches it. */
+  readonly host: string;
+}
+
+export interface TestNatsServer {
+  /**
+   * `nats://127.0.0.1:port`, or with the address of its place; stays the same through a restart.
+   */
+  readonly url: string;
+  readonly port: number;
+  /** The pid of the server's process that runs now; another one after a restart. */
+  readonly pid: number;
+  readonly storeDir: string;
+  readonly token: string | undefined;
+  /** Sends SIGKILL, and waits until the server is gone. */
+  kill(): Promise<void>;
+  /** Sends SIGTERM, and waits until the server is gone. */
+  stop(): Promise<void>;
+  /** Sends SIGSTOP: the connections stay open and nothing answers. */
+  freeze(): void;
+  /** SIGCONT. */
+  thaw(): void;
+  /**
+   * Kills it if it runs, and starts it again on the same port and store, with some settings changed
+   * if given.
+   */
+  restart(changed?: TestNatsServerOptions): Promise<void>;
+  /** Kills it if it runs, and deletes its folder. */
+  remove(): Promise<void>;
+  /** What it has logged so far. */
+  log(): string;
+}
+
+const startMsMax = 20_000;
+const goneMsMax = 10_000;
+
+/**
+ * The nats-server the tests run against: the one named, the one on PATH, or of those fetched the
+ * newest. Throws when there is none of 2.10 or newer.
+ */
+export function findNatsServer(): string {
+  const { PENSTOCK_TEST_NATS_SERVER, PENSTOCK_NATS_SERVER, PATH } = process.env;
+  const named = [PENSTOCK_TEST_NATS_SERVER, PENSTOCK_NATS_SERVER].find(
+    (file) => file !== undefined && file !== "",
+  );
+  return findBinary({ named, path: PATH }).file;
+}
+
+/**
+ * A nats-server of the oldest line that is supported, 2.10; fetched when there is none yet. Throws
+ * when none can be had.
+ */
+export function oldestNatsServer(): string {
+  const script = path.resolve(import.meta.dirname, "../../scripts/test-program.mjs");
+  const said = execFileSync(process.execPath, [script, "oldest-nats-server"], { encoding: "utf8" });
+  return said.trim().split("\n").at(-1)!;
+}
+
+function storeDirOf(folder: string, { storeDir }: TestNatsServerOptions): string {
+  return storeDir ?? path.join(folder, "store");
+}
+
+function jetstreamLines(folder: string, options: TestNatsServerOptions): string[] {
+  return [
+    "jetstream {",
+    `  store_dir: ${JSON.stringify(storeDirOf(folder, options))}`,
+    `  sync_interval: ${options.syncInterval ?? "always"}`,
+    "  max_memory_store: 16777216",
+    `  max_file_store: ${options.maxFileStore ?? 1_073_741_824}`,
+    "}",
+  ];
+}
+
+function configText(port: number, folder: string, options: TestNatsServerOptions): string {
+  if (options.config !== undefined) return options.config.replace("$PORT", String(port));
+  return [
+    `listen: "${options.place === undefined ? "127.0.0.1" : "0.0.0.0"}:${port}"`,
+    `max_payload: ${options.maxPayload ?? 8 * 1_048_576}`,
+    options.token === undefined ? "" : `authorization { token: ${JSON.stringify(options.token)} }`,
+    ...(options.jetstream === false ? [] : jetstreamLines(folder, options)),
+    options.extraConfig ?? "",
+  ].join("\n");
+}
+
+/**
+ * Polls for the ports file of this very process. Throws with the log if the process dies or stays
+ * silent.
+ */
+async function portOf(child: ChildProcess, folder: string, readLog: () => string): Promise<number> {
+  const portsFile = path.join(folder, `nats-server_${child.pid}.ports`);
+  const deadline = performance.now() + startMsMax;
+  while (performance.now() < deadline) {
+    if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) break;
+    const text = existsSync(portsFile) ? readFileSync(portsFile, "utf8") : "";
+    const port = Number(/(?:nats|tls):\/\/[^"]*:(\d+)/.exec(text)?.[1] ?? 0);
+    if (port > 0) return port;
+    await delay(5);
+  }
+  child.kill("SIGKILL");
+  throw new Error(
+    `start nats-server: it died, or was silent for ${startMsMax} ms: its log:\n${readLog()}`,
+  );
+}
+
+/**
+ * Waits until SIGSTOP has reached every thread of the process: until then a server can still
+ * answer. Without /proc that cannot be seen.
+ */
+export function untilStopped(pid: number | undefined): void {
+  const tasks = `/proc/${pid}/task`;
+  const deadline = performance.now() + 1_000;
+  const runs = (task: string): boolean =>
+    !/\) [TtZX] /.test(readFileSync(path.join(tasks, task, "stat"), "utf8"));
+  while (existsSync(tasks) && readdirSync(tasks).some(runs) && performance.now() < deadline);
+}
+
+/**
+ * Waits until nothing is left of streams that were deleted. Until then a stream of the same name
+ * that is made, and deleted too, leaves its messages to the next one, or that cannot be made:
+ * nats-server puts the folder aside, and empties it only behind its answer. Rejects after 10 s.
+ */
+export async function untilStreamsGone(
+  { storeDir }: Pick<TestNatsServer, "storeDir">,
+  names: readonly string[],
+): Promise<void> {
+  const streams = path.join(storeDir, "jetstream/$G/streams");
+  const folders = names.flatMap((name) => [name, `.${name}`].map((one) => path.join(streams, one)));
+  const deadline = performance.now() + goneMsMax;
+  for (;;) {
+    const left = folders.filter((folder) => existsSync(folder));
+    if (left.length === 0) return;
+    if (performance.now() > deadline)
+      throw new Error(`wait for deleted streams to go: still there: ${left.join(", ")}`);
+    await delay(2);
+  }
+}
+
+function exited(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => child.once("exit", () => resolve()));
+}
+
+/** Starts a nats-server with JetStream. The caller calls remove() in the end. */
+export async function startNatsServer(
+  options: TestNatsServerOptions = {},
+): Promise<TestNatsServer> {
+  const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-nats-"));
+  const configFile = path.join(folder, "nats.conf");
+  const logFile = path.join(folder, "nats.log");
+  const readLog = (): string => (existsSync(logFile) ? readFileSync(logFile, "utf8") : "");
+  let child: ChildProcess | undefined;
+  let port = await freePort();
+
+  async function start(current: TestNatsServerOptions): Promise<void> {
+    writeFileSync(configFile, configText(port, folder, current));
+    // Standard error is kept in place of --log, because faults of the configuration go there before
+    // a log file is opened.
+    const log = openSync(logFile, "a");
+    const command = [
+      ...(current.place?.command ?? []),
+      current.binary ?? findNatsServer(),
+      "--config",
+      configFile,
+      "--ports_file_dir",
+      folder,
+    ];
+    const started = spawn(command[0]!, command.slice(1), {
+      stdio: ["ignore", log, log],
+      env: { ...process.env, NATS_STORE: storeDirOf(folder, current), ...current.env },
+    });
+    started.on("error", () => {});
+    closeSync(log);
+    child = started;
+    port = await portOf(started, folder, readLog);
+  }
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    if (child === undefined) return;
+    child.kill(signal);
+    // SIGKILL ends a frozen server as it is. Thawed first, it would answer what was asked before it
+    // was frozen.
+    if (signal !== "SIGKILL") child.kill("SIGCONT");
+    await exited(child);
+  }
+
+  // A process that ends early must not leave servers or their folders behind.
+  const endWithProcess = (): void => {
+    child?.kill("SIGKILL");
+    try {
+      // The server may still write for a moment.
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
+    } catch {
+      // A folder that stays must not keep the other servers from ending.
+    }
+  };
+  process.once("exit", endWithProcess);
+  await start(options);
+  return {
+    url: `nats://${options.place?.host ?? "127.0.0.1"}:${port}`,
+    port,
+    get pid() {
+      return child?.pid ?? 0;
+    },
+    storeDir: storeDirOf(folder, options),
+    token: options.token,
+    kill: () => end("SIGKILL"),
+    stop: () => end("SIGTERM"),
+    freeze() {
+      child?.kill("SIGSTOP");
+      untilStopped(child?.pid);
+    },
+    thaw: () => void child?.kill("SIGCONT"),
+    async restart(changed = {}) {
+      await end("SIGKILL");
+      await start({ ...options, ...changed });
+    },
+    async remove() {
+      await end("SIGKILL");
+      process.removeListener("exit", endWithProcess);
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
+    },
+    log: readLog,
+  };
+}

@@ -1,0 +1,45 @@
+// Reads the Parquet files of a sink back, by a DuckDB that knows nothing of how they were written.
+
+import { existsSync, globSync } from "node:fs";
+import path from "node:path";
+import { duckdb } from "../../src/readers/sinks/parquet/parquet-maker.ts";
+import { filesOf, readJournal } from "../../src/readers/sinks/parquet/segment.ts";
+
+const types = {
+  events: "{'project_id': VARCHAR, 'day': DATE}",
+  rejected: "{'day': DATE}",
+  incidents: "{'day': DATE}",
+} as const;
+let connecting: ReturnType<typeof connected> | undefined;
+
+async function connected() {
+  const instance = await duckdb().DuckDBInstance.create(":memory:", { threads: "1" });
+  return await instance.connect();
+}
+
+/** Rows of a query, in which `events`, `rejected` and `incidents` are all files of the folder. */
+export async function askedOfParquet(
+  folder: string,
+  sql: string,
+): Promise<Record<string, unknown>[]> {
+  connecting ??= connected();
+  const names = (["events", "rejected", "incidents"] as const).filter((name) =>
+    existsSync(path.join(folder, name)),
+  );
+  const tables = names.map(
+    (name) =>
+      `${name} AS (FROM read_parquet('${folder}/${name}/**/*.parquet', hive_partitioning = true, hive_types = ${types[name]}))`,
+  );
+  const connection = await connecting;
+  const all = tables.length === 0 ? sql : `WITH ${tables.join(", ")} ${sql}`;
+  return (await connection.runAndReadAll(all)).getRowObjectsJson();
+}
+
+/** How far each stream is, whether or not it is in files yet. */
+export async function positionsOfParquet(folder: string): Promise<Record<string, number>> {
+  const numbers = globSync("*.journal", { cwd: path.join(folder, "_penstock") });
+  const newest = numbers.sort().at(-1);
+  if (newest === undefined) return {};
+  const { positions } = await readJournal(filesOf(folder, Number.parseInt(newest, 10)));
+  return Object.fromEntries(positions.map(({ stream, sequence }) => [stream, sequence]));
+}

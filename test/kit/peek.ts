@@ -1,0 +1,14 @@
+// A peek that knows one key, for tests of what shows of a body before it is whole.
+
+import { createPeek } from "../../src/gateway/intake/peek.ts";
+import type { MeteredProject, Peek } from "../../src/platform/base/types.ts";
+
+/** Of the project `a`, whose key is `ka`. */
+export function peekOfOneProject(): Peek {
+  const project = { id: "a", enabled: true } as MeteredProject;
+  return createPeek({
+    hasNone: false,
+    byKey: (key) => (key === "ka" ? project : undefined),
+    refusalOf: () => undefined,
+  });
+}

@@ -1,0 +1,165 @@
+// How the tests run PostgreSQL's programs: which, as whom, and a fresh data folder from a template
+// that is made once a version. PostgreSQL refuses to run as root, so root runs it as nobody.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { testProgram } from "./test-program.ts";
+
+const cacheDir = path.resolve(import.meta.dirname, "../../.cache");
+/** Part of the template's name: another one where the folder would be made otherwise. */
+const templateForm = 1;
+
+export const postgresUser = "penstock";
+export const postgresPassword = "pass-word-of-tests";
+
+interface Account {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export interface PostgresPrograms {
+  readonly version: string;
+  /** Who the server runs as; undefined: as ourselves. */
+  readonly account: Account | undefined;
+  /** The command line that runs the program so. */
+  command(program: string, args: readonly string[]): string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+interface Found {
+  readonly bin: string;
+  /** The folder of the libraries that were fetched with it. */
+  readonly libraries?: string;
+  readonly version: string;
+}
+
+/**
+ * Fetches PostgreSQL if need be; rejects with the ways to get it where it cannot be had. `folder`:
+ * one of `newFolder`, where a copy of the programs may be put.
+ */
+export async function findPostgres(folder: string): Promise<PostgresPrograms> {
+  const found = JSON.parse(await testProgram("postgres")) as Found;
+  const account = ownAccount();
+  const prefix = account === undefined ? [] : prefixOf(account);
+  const isClosed = account !== undefined && !canRun(prefix, found);
+  const { bin, libraries, version } = isClosed ? copied(found, folder, account) : found;
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PG"));
+  return {
+    version,
+    account,
+    command: (program, args) => [...prefix, path.join(bin, program), ...args],
+    env: {
+      ...Object.fromEntries(inherited),
+      LC_ALL: "C",
+      // Fetched programs may stand on a host without time zones; this one they know by themselves.
+      TZ: "GMT",
+      ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries }),
+    },
+  };
+}
+
+/** Undefined: the server runs as ourselves. */
+function ownAccount(): Account | undefined {
+  return process.getuid?.() === 0 ? nobody() : undefined;
+}
+
+/** initdb asks for the account's name, so it must be one that there is. */
+function nobody(): Account {
+  const found = /^nobody:[^:]*:(\d+):(\d+):/m.exec(readFileSync("/etc/passwd", "utf8"));
+  if (found === null) throw new Error("run PostgreSQL as root: there is no account `nobody`");
+  return { uid: Number(found[1]), gid: Number(found[2]) };
+}
+
+function prefixOf({ uid, gid }: Account): string[] {
+  return ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups"];
+}
+
+function canRun(prefix: readonly string[], { bin }: Found): boolean {
+  const { error, status } = spawnSync(prefix[0]!, [
+    ...prefix.slice(1),
+    "test",
+    "-x",
+    `${bin}/initdb`,
+  ]);
+  if (error !== undefined)
+    throw new Error("run PostgreSQL as root: setpriv (package util-linux) is not on PATH");
+  return status === 0;
+}
+
+/** A checkout below root's home is closed to the account, and so is what was fetched into it. */
+function copied({ bin, libraries, version }: Found, folder: string, account: Account): Found {
+  if (libraries === undefined)
+    throw new Error(`run PostgreSQL as nobody: this account cannot reach ${bin}`);
+  const from = path.resolve(bin, "../../../..");
+  const to = path.join(folder, "programs");
+  execFileSync("cp", ["-R", from, to]);
+  execFileSync("chown", ["-R", `${account.uid}:${account.gid}`, to]);
+  const moved = (place: string): string => path.join(to, path.relative(from, place));
+  return { bin: moved(bin), libraries: moved(libraries), version };
+}
+
+/** A data folder of one's own in `parent`; answers its path. */
+export async function newDataFolder(programs: PostgresPrograms, parent: string): Promise<string> {
+  const template = path.join(cacheDir, "postgres-template", `${programs.version}-${templateForm}`);
+  if (!existsSync(template)) makeTemplate(programs, template);
+  const data = path.join(parent, "data");
+  copyFolder(template, data, programs);
+  return data;
+}
+
+/** Copies a data folder that no server uses, for the server's account. */
+export function copyFolder(from: string, to: string, { account }: PostgresPrograms): void {
+  execFileSync("cp", ["-R", from, to]);
+  execFileSync("chmod", ["-R", "go-rwx", to]);
+  if (account !== undefined) execFileSync("chown", ["-R", `${account.uid}:${account.gid}`, to]);
+}
+
+function makeTemplate(programs: PostgresPrograms, template: string): void {
+  const parent = newFolder();
+  try {
+    const password = path.join(parent, "password");
+    writeFileSync(password, `${postgresPassword}\n`, { mode: 0o644 });
+    const data = path.join(parent, "data");
+    const [program, ...args] = programs.command("initdb", [
+      `--pgdata=${data}`,
+      `--username=${postgresUser}`,
+      `--pwfile=${password}`,
+      "--auth=scram-sha-256",
+      "--encoding=UTF8",
+      "--locale=C",
+      "--wal-segsize=1",
+      "--no-sync",
+    ]);
+    execFileSync(program!, args, { env: programs.env, cwd: parent, stdio: "pipe" });
+    mkdirSync(path.dirname(template), { recursive: true });
+    const next = `${template}.${process.pid}`;
+    execFileSync("cp", ["-R", data, next]);
+    try {
+      renameSync(next, template);
+    } catch (error) {
+      rmSync(next, { recursive: true, force: true });
+      // Another test file was first.
+      if (!existsSync(template)) throw error;
+    }
+  } finally {
+    rmSync(parent, { recursive: true, force: true });
+  }
+}
+
+/** A new folder in the system's temporary one, which belongs to the server's account. */
+export function newFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-postgres-"));
+  const account = ownAccount();
+  if (account !== undefined) execFileSync("chown", [`${account.uid}:${account.gid}`, folder]);
+  return folder;
+}

@@ -1,0 +1,31 @@
+// Runs `penstock project` in the test's own process, as main.ts would.
+
+import { Readable, Writable } from "node:stream";
+import { commandLine } from "../../src/app/command-line.ts";
+
+/**
+ * What `penstock project` prints with these arguments, for the NATS at that address. Rejects with
+ * what main.ts would show.
+ */
+export async function projectCommand(natsUrl: string, args: readonly string[]): Promise<string> {
+  let said = "";
+  const stdout = new Writable({
+    write(chunk: Buffer, _, done) {
+      said += chunk.toString();
+      done();
+    },
+  });
+  const context = {
+    env: { PENSTOCK_NATS_URL: natsUrl },
+    host: process,
+    mainFile: "",
+    nodeFlags: [],
+    channel: { connected: false, on: () => {} },
+    stdin: Readable.from([]),
+    stdout,
+    stderr: stdout,
+    stop: new AbortController().signal,
+  };
+  await commandLine(context).parseAsync(["project", ...args], { from: "user" });
+  return said;
+}

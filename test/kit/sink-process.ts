@@ -1,0 +1,71 @@
+// A sink as a process of its own, which tests kill: `node test/kit/sink-process.ts <NATS url>
+// <target's url> <events of a batch>`. The target is PostgreSQL, ClickHouse for `http:`, files in a
+// folder for `parquet:`, or for `posthog+http:` an upstream whose state is in the folder that
+// `state` names. Says each begin and end of a commit in a line of standard output, and what it
+// warns of. Runs until it is told to stop.
+
+import { connect } from "@nats-io/transport-node";
+import { ClickHouseTarget } from "../../src/readers/sinks/clickhouse/clickhouse-target.ts";
+import { ParquetTarget } from "../../src/readers/sinks/parquet/parquet-target.ts";
+import { PostgresTarget } from "../../src/readers/sinks/postgres/postgres-target.ts";
+import { PosthogTarget } from "../../src/readers/sinks/posthog/posthog-target.ts";
+import { SinkCounts } from "../../src/readers/sinks/sink-counts.ts";
+import type { SinkTarget } from "../../src/readers/sinks/sink-target.ts";
+import { SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
+import { folderOf, isClickHouse, isParquet, sinkSchema } from "./sink-events.ts";
+
+/** So few that most batches begin a segment, and the one before is made into files beside them. */
+const segmentBytesMax = 4_096;
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+const [natsUrl = "", url = "", batchEvents = ""] = process.argv.slice(2);
+const log = {
+  info: () => {},
+  warn: ({ reason }: { reason?: unknown }) => say(`warned: ${String(reason)}`),
+  error: () => {},
+};
+
+function targetAt(text: string): SinkTarget {
+  if (isClickHouse(text)) return new ClickHouseTarget({ url: text, database: sinkSchema });
+  if (isParquet(text)) return parquetAt(folderOf(text));
+  if (!text.startsWith("posthog+")) return new PostgresTarget({ url: text, schema: sinkSchema });
+  const place = new URL(text.slice("posthog+".length));
+  return new PosthogTarget({
+    ...{ url: place.origin, folder: place.searchParams.get("state") ?? "" },
+    pid: process.pid,
+    ...{ keyOf: async (project: string) => project, acceptRefused: false, log },
+    limits: { pauses: { msMin: 5, msMax: 50, stoppedMs: 50, asideMs: 30_000 } },
+  });
+}
+
+function parquetAt(folder: string): SinkTarget {
+  const info = (_: object, message: string) => say(message);
+  const limits = { segmentBytesMax, segmentAgeMsMax: 1_000 };
+  return new ParquetTarget({ folder, pid: process.pid, ...limits, log: { ...log, info } });
+}
+
+const target = targetAt(url);
+const write = target.write.bind(target);
+target.write = async (batch) => {
+  say("begin");
+  const outcome = await write(batch);
+  say("committed");
+  return outcome;
+};
+const connection = await connect({ servers: natsUrl, maxReconnectAttempts: -1 });
+const writer = new SinkWriter({
+  ...{ connection, target, log, prefix: "penstock", acceptExpired: false },
+  filter: { projects: undefined, lanes: undefined },
+  limits: { eventsMax: Number(batchEvents), bytesMax: 1_048_576, ageMsMax: 10 },
+  counts: new SinkCounts(),
+});
+writer.start();
+say("started");
+process.once("SIGTERM", async () => {
+  await writer.close();
+  await target.close();
+  await connection.close();
+});

@@ -1,0 +1,88 @@
+// The order in which test files begin. Those with clusters wait for elections, and elections want
+// time of the machine, so they begin first and about one at a time. Of the others the longest begin
+// first, so that the run does not end with one of them. What vitest does by itself is to take the
+// largest files first, and a file of fault scenarios is a small one.
+
+import path from "node:path";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** Files with clusters, in seconds on a machine of two cores. About right is enough. */
+const clusterFiles: Readonly<Record<string, number>> = {
+  "tools/faults/scenarios.cluster": 190,
+  "tools/faults/scenarios.network": 140,
+  "tools/faults/networks.cut": 35,
+  "tools/faults/cluster.start": 14,
+  "tools/faults/replicas": 5,
+};
+/** Others that take long, likewise. */
+const longFiles: Readonly<Record<string, number>> = {
+  "tools/faults/scenarios.single": 130,
+  "readers/effects/writer/effects-writer.sqlite": 100,
+  "tools/faults/scenarios.effects": 90,
+  "readers/effects/writer/effects-writer.postgres": 75,
+  "platform/embedded/data-lock": 48,
+  "docs/blocks": 40,
+  "gateway/http/framing.one-end": 35,
+  "readers/effects/store/postgres": 30,
+  "readers/effects/store/sqlite": 30,
+  openapi: 30,
+  "e2e/gateway/keys.secret": 25,
+  "deploy/prometheus.alerts": 24,
+  "deploy/prometheus.queries": 21,
+  "gateway/http/framing.proxies": 21,
+  "gateway/body/slow-bodies": 18,
+  "tools/usage": 18,
+  "e2e/clients/outage": 17,
+  "gateway/http/server.hostile-requests": 17,
+  "gateway/intake/intake.history-mix": 16,
+  "gateway/intake/intake.hostile-bodies": 16,
+  "gateway/http/server.zstd-windows": 16,
+  "tools/load/ledger": 16,
+};
+/** Seconds that any other file takes. */
+const secondsUsual = 3.5;
+
+export class SlowFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isCluster = (file: TestSpecification): boolean => nameOf(file) in clusterFiles;
+    const others = await super.sort(files.filter((file) => !isCluster(file)));
+    const clusters = longestFirst(files.filter(isCluster));
+    const { maxWorkers } = this.ctx.config;
+    return inOrder(clusters, longestFirst(others), Math.max(1, maxWorkers - 1));
+  }
+}
+
+/** By when each would begin if one worker took all with clusters, and the others the rest. */
+function inOrder(
+  clusters: TestSpecification[],
+  others: TestSpecification[],
+  workersOfOthers: number,
+): TestSpecification[] {
+  const ordered: TestSpecification[] = [];
+  let nextClusterAt = 0;
+  let nextOtherAt = 0;
+  while (clusters.length > 0 || others.length > 0) {
+    const isClusterNext =
+      others.length === 0 || (clusters.length > 0 && nextClusterAt <= nextOtherAt);
+    const file = (isClusterNext ? clusters : others).shift()!;
+    if (isClusterNext) nextClusterAt += secondsOf(file);
+    else nextOtherAt += secondsOf(file) / workersOfOthers;
+    ordered.push(file);
+  }
+  return ordered;
+}
+
+function longestFirst(files: TestSpecification[]): TestSpecification[] {
+  return files.toSorted((left, right) => secondsOf(right) - secondsOf(left));
+}
+
+function secondsOf(file: TestSpecification): number {
+  const name = nameOf(file);
+  return clusterFiles[name] ?? longFiles[name] ?? secondsUsual;
+}
+
+/** `http/certificate.renewal` of the file test/gateway/http/certificate.renewal.test.ts. */
+function nameOf({ moduleId }: TestSpecification): string {
+  const tests = path.resolve(import.meta.dirname, "..");
+  return path.relative(tests, moduleId).replace(/\.test\.ts$/, "");
+}

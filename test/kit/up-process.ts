@@ -1,0 +1,164 @@
+// What the tests of whole processes share: a gateway process with its embedded NATS, many
+// connections that post to it and remember what they were told, and a look into the stream. Judges
+// nothing; the tests do.
+
+import type { ChildProcess } from "node:child_process";
+import { connect } from "@nats-io/transport-node";
+import { Pool } from "undici";
+import { expect } from "vitest";
+import { readConnectionNote } from "../../src/platform/embedded/nats-config.ts";
+import { readFrames } from "./gateway.ts";
+import { penstock } from "./processes.ts";
+
+interface UpProcess {
+  readonly child: ChildProcess & { readonly said: { readonly out: string; readonly err: string } };
+  readonly url: string;
+  readonly adminUrl: string;
+}
+
+/** Starts `penstock up` on any free ports; settings that are not given have their defaults. */
+export async function upOn(dataDir: string, ...settings: string[]): Promise<UpProcess> {
+  const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "67108864"];
+  const child = penstock("up", "--data-dir", dataDir, ...ports, ...settings);
+  await expect
+    .poll(() => child.said.out.includes("./penstock tail") || child.exitCode, {
+      timeout: 30_000,
+    })
+    .toBe(true);
+  const url = /is up at (\S+)/.exec(child.said.out)?.[1] ?? "";
+  const adminUrl = /(http:\S+)\/metrics/.exec(child.said.out)?.[1] ?? "";
+  return { child, url, adminUrl };
+}
+
+/** What became of the events, by the `id` each carries. Every id was posted once. */
+export interface Told {
+  /** Ids that were in a 200, and not among its errors. */
+  readonly stored: Set<string>;
+  /**
+   * Ids that were in a 4xx, in a 503 that comes before the body is looked at, or named as an error
+   * in a 200.
+   */
+  readonly refused: Set<string>;
+  /** Ids that were in any other 503, or got no answer: stored or not. */
+  readonly unknown: Set<string>;
+}
+
+export interface Load {
+  readonly told: Told;
+  /** Fulfilled when every connection has found the gateway gone. */
+  readonly ended: Promise<void>;
+}
+
+const connections = 32;
+const demoKey = "phc_demo";
+const refusedUnread = new Set(["draining", "overloaded"]);
+
+/**
+ * Posts singles and small batches, good ones and bad ones, on 32 connections until the gateway is
+ * gone.
+ */
+export function startLoad(url: string): Load {
+  const told: Told = { stored: new Set(), refused: new Set(), unknown: new Set() };
+  const pool = new Pool(url, { connections, pipelining: 1 });
+  const all = Array.from({ length: connections }, (_, connection) =>
+    postUntilGone(pool, connection, told),
+  );
+  const ended = Promise.all(all).then(async () => await pool.destroy());
+  return { told, ended };
+}
+
+async function postUntilGone(pool: Pool, connection: number, told: Told): Promise<void> {
+  for (let turn = 0; ; turn++) {
+    const { ids, badIds, body } = requestFor(connection, turn);
+    try {
+      const answer = await pool.request({ path: "/batch/", method: "POST", body });
+      const { code } = (await answer.body.json()) as { code?: string };
+      const isRefused = answer.statusCode < 500 || refusedUnread.has(code ?? "");
+      addAll(
+        answer.statusCode === 200 ? told.stored : isRefused ? told.refused : told.unknown,
+        ids,
+      );
+      addAll(isRefused ? told.refused : told.unknown, badIds);
+      if (code === "draining") return;
+    } catch {
+      addAll(told.unknown, ids);
+      addAll(told.refused, badIds);
+      return;
+    }
+  }
+}
+
+/** `badIds` are of events that are never to be stored, whatever the answer. */
+function requestFor(
+  connection: number,
+  turn: number,
+): { ids: string[]; badIds: string[]; body: string } {
+  const id = (item: number): string => `${connection}-${turn}-${item}`;
+  const event = (item: number): object => ({
+    event: "load",
+    distinct_id: "d",
+    properties: { id: id(item) },
+  });
+  const bad = (item: number): object => ({
+    event: "load",
+    distinct_id: "d",
+    properties: [{ id: id(item) }],
+  });
+  switch ((connection + turn) % 8) {
+    case 0:
+      return {
+        ids: [],
+        badIds: [id(0)],
+        body: JSON.stringify({ api_key: "phc_unknown", ...event(0) }),
+      };
+    case 1:
+      return { ids: [], badIds: [id(0)], body: JSON.stringify({ api_key: demoKey, ...bad(0) }) };
+    case 2:
+      return {
+        ids: [],
+        badIds: [id(0)],
+        body: JSON.stringify({ api_key: demoKey, ...event(0) }).slice(0, -1),
+      };
+    case 3: {
+      const batch = [event(0), bad(1), event(2)];
+      return {
+        ids: [id(0), id(2)],
+        badIds: [id(1)],
+        body: JSON.stringify({ api_key: demoKey, batch }),
+      };
+    }
+    case 4:
+    case 5: {
+      const items = [0, 1, 2, 3, 4];
+      return {
+        ids: items.map(id),
+        badIds: [],
+        body: JSON.stringify({ api_key: demoKey, batch: items.map(event) }),
+      };
+    }
+    default:
+      return { ids: [id(0)], badIds: [], body: JSON.stringify({ api_key: demoKey, ...event(0) }) };
+  }
+}
+
+function addAll(set: Set<string>, ids: readonly string[]): void {
+  for (const id of ids) set.add(id);
+}
+
+/** How often the stream of the running gateway on the folder has each id of the project. */
+export async function storedIds(dataDir: string, project = "demo"): Promise<Map<string, number>> {
+  const note = readConnectionNote(dataDir);
+  if (note === undefined) throw new Error(`read the stream: nothing runs on ${dataDir}`);
+  const connection = await connect({ servers: note.url, token: note.token });
+  try {
+    const frames = await readFrames(connection, `penstock.live.*.${project}`);
+    const counts = new Map<string, number>();
+    for (const { properties } of frames.flatMap((frame) => frame.events)) {
+      const id = String(properties["id"]);
+      counts.set(id, (counts.get(id) ?? 0) + 1);
+    }
+    return counts;
+  } finally {
+    await connection.close();
+  }
+}

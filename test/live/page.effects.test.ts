@@ -1,0 +1,44 @@
+// The rows that the live page has for people and groups: what is always there, and what only where
+// there is something to say.
+
+import { expect, test } from "vitest";
+
+// A script of the page is no TypeScript, so it is loaded by its address.
+const script = new URL("../../src/live/page/effects.js", import.meta.url).href;
+const { effectsRows } = (await import(script)) as {
+  effectsRows: (effects: object, project: string) => [string, string][];
+};
+
+const totals = { persons: 12_345, groups: 2, open_spikes: 0, rejected: 0, incidents: 0 };
+const level = { totals, lagSeconds: 0, lagMessages: 0, usage: [] };
+
+test("all applied, and no project chosen", () => {
+  expect(effectsRows(level, "")).toEqual([
+    ["People", "12,345"],
+    ["Groups", "2"],
+    ["Open spikes", "0"],
+    ["Behind by", "nothing"],
+  ]);
+});
+
+test("the usage is of the project that is watched, whatever its name", () => {
+  const usage = [
+    { project: "other", billable: 9, historical: 9, duplicates: 9 },
+    { project: "shop", billable: 1_500, historical: 0, duplicates: 2 },
+  ];
+  const rows = effectsRows({ ...level, usage }, "shop");
+  expect(rows).toContainEqual(["Billable today", "1,500"]);
+  expect(rows).toContainEqual(["Duplicates today", "2"]);
+  expect(rows.map(([words]) => words)).not.toContain("Historical today");
+  expect(effectsRows({ ...level, usage }, "__proto__")).toEqual(effectsRows(level, ""));
+});
+
+test("what is behind, what is not known, and what went wrong", () => {
+  const behind = { ...level, lagSeconds: 65.2, lagMessages: 1 };
+  expect(effectsRows(behind, "")).toContainEqual(["Behind by", "1 message, 1 min"]);
+  const unknown = { ...level, lagSeconds: null, lagMessages: null };
+  expect(effectsRows(unknown, "")).toContainEqual(["Behind by", "not known"]);
+  const bad = { ...level, totals: { ...totals, rejected: 3, incidents: 1 } };
+  expect(effectsRows(bad, "")).toContainEqual(["Not applied", "3"]);
+  expect(effectsRows({ usage: [] }, "")).toEqual([]);
+});

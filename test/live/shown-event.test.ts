@@ -1,0 +1,103 @@
+// Who watches sees events as they are stored, of all projects or of one, whoever shares its
+// messages, and what was stored just before; of more than it can follow it sees some and hears how
+// many it does not.
+
+import { describe, expect, test } from "vitest";
+import { gatewayForFile } from "../kit/for-file.ts";
+import { type TestProject, until } from "../kit/gateway.ts";
+import { type TestViewer, watch } from "./live-kit.ts";
+
+const gateway = await gatewayForFile({ env: { PENSTOCK_FRAME_SCOPE: "partition" } });
+const alpha = await gateway.project();
+const beta = await gateway.project();
+
+async function post(
+  project: TestProject,
+  event: string,
+  more: object = {},
+  properties: object = {},
+): Promise<void> {
+  const batch = [{ event, distinct_id: "u", properties }];
+  expect((await gateway.post("/batch/", { api_key: project.key, batch, ...more })).status).toBe(
+    200,
+  );
+}
+
+const names = (viewer: TestViewer): string[] => viewer.events().map(({ event }) => event);
+
+describe("events show as they are stored", () => {
+  test("of all projects and of one", async () => {
+    await post(alpha, "before");
+    const all = await watch(gateway.adminUrl);
+    const one = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });
+    await until(() => names(all).includes("before") && names(one).includes("before"));
+
+    // The hostile neighbour says in its own properties that it is the other.
+    const fake = { project_id: alpha.id, text: `"project_id":"${alpha.id}"` };
+    await Promise.all([post(alpha, "alpha small"), post(beta, "beta small", {}, fake)]);
+    await post(alpha, "alpha old", { historical_migration: true });
+    await post(alpha, "alpha large", {}, { padding: "x".repeat(600_000) });
+    await post(alpha, "alpha last");
+    const alphas = ["before", "alpha small", "alpha old", "alpha large", "alpha last"].toSorted();
+    await until(() => names(one).length >= alphas.length && names(all).length > alphas.length);
+    expect(names(one).toSorted()).toEqual(alphas);
+    expect(names(all).toSorted()).toEqual([...alphas, "beta small"].toSorted());
+    const large = one.events().find(({ event }) => event === "alpha large");
+    expect([large?.text.length, (large?.bytes ?? 0) > 600_000, large?.isCut]).toEqual([
+      4_096,
+      true,
+      true,
+    ]);
+    const small = one.events().find(({ event }) => event === "alpha small");
+    expect(small?.isCut).toBe(false);
+    expect(JSON.parse(small?.text ?? "")).toMatchObject({
+      project_id: alpha.id,
+      event: "alpha small",
+      distinct_id: "u",
+    });
+
+    const later = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });
+    await until(() => names(later).includes("alpha last"));
+  });
+
+  test("of a flood some, and the rest is counted", async () => {
+    const events = 3_000;
+    const viewer = await watch(gateway.adminUrl, { path: `/live?project=${beta.id}` });
+    await post(beta, "one");
+    await until(() => names(viewer).includes("one"));
+    const before = viewer.events().length + viewer.skipped();
+    const batch = Array.from({ length: events }, (_, index) => ({
+      event: `e${index}`,
+      distinct_id: "u",
+    }));
+    expect((await gateway.post("/batch/", { api_key: beta.key, batch })).status).toBe(200);
+    await until(() => viewer.events().length + viewer.skipped() >= before + events);
+    expect(viewer.events().length + viewer.skipped()).toBe(before + events);
+    // Of one second or the next few.
+    expect(viewer.events().length).toBeLessThan(events / 2);
+    expect(viewer.events().length).toBeGreaterThan(before);
+  });
+
+  test("that there is no such project is told, and its events come all the same", async () => {
+    const unknown = await watch(gateway.adminUrl, { path: "/live?project=to-come" });
+    await until(() => unknown.said("unknown").length > 0);
+    expect(unknown.said("unknown")).toEqual([{ project: "to-come" }]);
+    const known = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });
+    await post(alpha, "alpha again");
+    await until(() => names(known).includes("alpha again") && known.said("state").length > 1);
+    expect(known.said("unknown")).toEqual([]);
+  });
+
+  test("what was there before is marked, so that it is put in the order it was received", async () => {
+    const gamma = await gateway.project();
+    await post(gamma, "was there");
+    const first = await watch(gateway.adminUrl, { path: `/live?project=${gamma.id}` });
+    await until(() => names(first).includes("was there"));
+    await post(gamma, "came");
+    await until(() => names(first).includes("came"));
+    expect(first.events().map(({ event, wasThere }) => [event, wasThere])).toEqual([
+      ["was there", true],
+      ["came", undefined],
+    ]);
+  });
+});

@@ -1,0 +1,34 @@
+// The table of errors names every cause for which the code answers `overloaded`.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { errorTable } from "../../../src/platform/base/errors.ts";
+
+const root = path.resolve(import.meta.dirname, "../../..");
+
+/** A part of what the table says, by the detail that a client hears. */
+const causes: Record<string, string> = {
+  "No room for the body": "the budget of bytes in flight is full",
+  "No room to decompress the body": "the budget of bytes in flight is full",
+  "Too many bodies to decompress came before this one": "compressed bodies came before this one",
+  "Too many large bodies came before this one": "so many large or compressed bodies",
+  "The body comes in too many small chunks at once: send larger ones, or a Content-Length":
+    "too many small chunks at once",
+  "There is not enough memory to scan the body": "not enough memory to scan it",
+};
+
+test("each detail of overloaded has its cause in the table, and no cause is without a detail", () => {
+  const files = execFileSync("git", ["ls-files", "src/*.ts"], { cwd: root }).toString().split("\n");
+  const details = files
+    .filter((file) => file !== "")
+    .flatMap((file) => [
+      ...readFileSync(path.join(root, file), "utf8").matchAll(
+        /code: "overloaded",\s+detail:\s+"([^"]+)"/g,
+      ),
+    ])
+    .map(([, detail]) => detail);
+  expect(details.sort()).toEqual(Object.keys(causes).sort());
+  for (const cause of Object.values(causes)) expect(errorTable.overloaded.when).toContain(cause);
+});

@@ -1,0 +1,25 @@
+// A window of time lets so much through, and the next one as much again.
+
+import { expect, test } from "vitest";
+import { RateWindow } from "../../../src/platform/base/rate-window.ts";
+
+test("what was spent is there again when the window is over, and not before", () => {
+  let nowMs = 5_000;
+  const window = new RateWindow({ max: 3, monotonicMs: () => nowMs });
+  window.spend(1);
+  expect([window.left, window.isSpent]).toEqual([2, false]);
+  nowMs += 999;
+  window.spend(2);
+  expect([window.left, window.isSpent]).toEqual([0, true]);
+  nowMs += 1;
+  expect([window.left, window.isSpent]).toEqual([3, false]);
+});
+
+test("more may be spent than is left, and is not taken from the next window", () => {
+  let nowMs = 0;
+  const window = new RateWindow({ max: 3, windowMs: 10, monotonicMs: () => nowMs });
+  window.spend(8);
+  expect([window.left, window.isSpent]).toEqual([-5, true]);
+  nowMs = 10;
+  expect(window.left).toBe(3);
+});

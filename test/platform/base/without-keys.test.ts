@@ -1,0 +1,29 @@
+// What is shown of a stranger's text: no key in any spelling, and no text that takes long to hide.
+
+import { describe, expect, test } from "vitest";
+import { withoutKeys } from "../../../src/platform/base/without-keys.ts";
+
+describe("keys are hidden", () => {
+  test.each([
+    ['{"api_key":"phc_abc","event":"e"}', '{"api_key":*********,"event":"e"}'],
+    ['{\\"token\\":"secret"}', '{\\"token\\":********}'],
+    ['"\\u0061pi_k\\u0065y": "abc"}', '"\\*********\\u0065y": *****}'],
+    ['"\\u0061pi_key\\": [ "abc" ]', '"\\***********\\": [ ***** ]'],
+    ["authorization: Bearer", "authorization: ******"],
+    ["event e", "event e"],
+  ])("%s is shown as %s", (text, shown) => {
+    expect(withoutKeys(text)).toBe(shown);
+  });
+
+  // With two neighbours of a pattern that match the same character, these would take minutes.
+  test.each([
+    ["backslashes behind escapes", `${"\\u0041".repeat(40)}${"\\".repeat(400_000)}`],
+    ["escapes", "\\u0041".repeat(400_000)],
+    ["names", "key".repeat(800_000)],
+    ["backslashes behind a name", `key${"\\".repeat(400_000)}`],
+    ["spaces behind a name", `key${" ".repeat(400_000)}`],
+    ["brackets behind a colon", `key:${"[".repeat(400_000)}&`],
+  ])("%s take no longer than their length", (_what, text) => {
+    expect(withoutKeys(text)).toHaveLength(text.length);
+  });
+});

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { workClock } from "../../../src/platform/base/work-clock.ts";
+
+/** A thread that works, or waits for a processor. */
+function thread() {
+  const at = { cpuMs: 5, monotonicMs: 1_000, asked: 0 };
+  const workMs = workClock({
+    cpuMs: () => {
+      at.asked++;
+      return at.cpuMs;
+    },
+    monotonicMs: () => at.monotonicMs,
+  });
+  const pass = (ms: number, isWorking: boolean): void => {
+    at.monotonicMs += ms;
+    if (isWorking) at.cpuMs += ms;
+  };
+  return { at, workMs, pass };
+}
+
+test("it tells the work that was done, and asks the system only at times", () => {
+  const { at, workMs, pass } = thread();
+  expect(workMs()).toBe(5);
+  for (let times = 0; times < 100; times++) {
+    pass(0.01, true);
+    expect(workMs()).toBeCloseTo(at.cpuMs, 6);
+  }
+  expect(at.asked).toBeLessThanOrEqual(5);
+});
+
+test("time in which the thread waits counts 0.25 ms at most, and is made up for; it never goes back", () => {
+  const { at, workMs, pass } = thread();
+  workMs();
+  pass(0.2, false);
+  expect(workMs()).toBeCloseTo(5.2, 6);
+  pass(50, false);
+  // The system says 5, which would be less than what was told.
+  expect(workMs()).toBeCloseTo(5.2, 6);
+  pass(3, true);
+  expect(workMs()).toBeCloseTo(at.cpuMs, 6);
+});

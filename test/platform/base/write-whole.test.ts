@@ -1,0 +1,19 @@
+import { linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import { writeWhole } from "../../../src/platform/base/write-whole.ts";
+import { temporaryFolder } from "../../kit/processes.ts";
+
+test.each([
+  ["symbolic", symlinkSync],
+  ["hard", linkSync],
+])("a %s link in the place of what is not whole yet is not followed", async (_, makeLink) => {
+  const folder = temporaryFolder();
+  const [file, other] = [path.join(folder, "state"), path.join(folder, "other")];
+  writeFileSync(other, "somebody's");
+  makeLink(other, `${file}.new`);
+  await writeWhole(file, "mine");
+  expect(readFileSync(file, "utf8")).toBe("mine");
+  expect(readFileSync(other, "utf8")).toBe("somebody's");
+  expect(readdirSync(folder).sort()).toEqual(["other", "state"]);
+});

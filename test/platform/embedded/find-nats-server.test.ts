@@ -1,0 +1,73 @@
+// A nats-server that is too old or not there, and a disk too small, are told in words that say what
+// to do.
+
+import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, test } from "vitest";
+import { findNatsServer } from "../../../src/platform/embedded/find-nats-server.ts";
+import { startEmbeddedNats } from "../../../src/platform/embedded/nats-server.ts";
+import { binary, silent, temporaryFolder } from "../../kit/processes.ts";
+
+function fakeServer(version: string): string {
+  const folder = temporaryFolder();
+  const file = path.join(folder, "nats-server");
+  writeFileSync(file, `#!/bin/sh\necho "nats-server: v${version}"\n`);
+  chmodSync(file, 0o755);
+  return folder;
+}
+
+describe("what cannot be embedded is told", () => {
+  test("one that was named and is too old", () => {
+    const named = path.join(fakeServer("2.9.10"), "nats-server");
+    expect(() => findNatsServer({ named, path: "" })).toThrow(
+      /is 2\.9\.10, and 2\.10 or newer is needed/,
+    );
+  });
+
+  test("one that was named and is not there", () => {
+    expect(() => findNatsServer({ named: "/nowhere/nats-server", path: "" })).toThrow(
+      /does not run/,
+    );
+  });
+
+  test("of those on PATH a new one is taken, an old one is passed over", () => {
+    const folder = fakeServer("2.11.3");
+    expect(findNatsServer({ named: undefined, path: folder })).toEqual({
+      file: path.join(folder, "nats-server"),
+      version: "2.11.3",
+    });
+    const old = fakeServer("2.9.10");
+    const found = ((): string => {
+      try {
+        return findNatsServer({ named: undefined, path: old }).file;
+      } catch (error) {
+        return (error as Error).message;
+      }
+    })();
+    expect(found).not.toBe(path.join(old, "nats-server"));
+  });
+
+  test("streams that cannot fit on the disk stop the start before anything is made", async () => {
+    const dataDir = temporaryFolder();
+    const options = { dataDir, binary, streamBytesTotal: 2 ** 60, host: process, log: silent };
+    await expect(startEmbeddedNats(options)).rejects.toThrow(
+      /free: lower PENSTOCK_STREAM_BYTES_MAX/,
+    );
+    expect(existsSync(path.join(dataDir, "jetstream"))).toBe(false);
+  });
+
+  test("a server that ends at its start is told with its own words", async () => {
+    const dataDir = temporaryFolder();
+    const file = path.join(dataDir, "nats-server");
+    writeFileSync(file, "#!/bin/sh\necho no such luck >&2\nexit 1\n");
+    chmodSync(file, 0o755);
+    const options = {
+      dataDir,
+      binary: { file, version: "0" },
+      streamBytesTotal: 1,
+      host: process,
+      log: silent,
+    };
+    await expect(startEmbeddedNats(options)).rejects.toThrow(/no such luck/);
+  });
+});

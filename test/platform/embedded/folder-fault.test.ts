@@ -1,0 +1,124 @@
+// A data folder that is a file, lies below one, or cannot be written: the start ends with what is
+// wrong and a way out, and doctor finds it before.
+
+import { type SpawnSyncReturns, spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { binary, temporaryFolder } from "../../kit/processes.ts";
+
+const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
+const way = "name another folder with PENSTOCK_DATA_DIR (--data-dir)";
+
+function run(command: readonly string[]): SpawnSyncReturns<string> {
+  const env = { PATH: process.env["PATH"], PENSTOCK_NATS_SERVER: binary.file };
+  return spawnSync(command[0]!, command.slice(1), { env, encoding: "utf8", timeout: 30_000 });
+}
+
+function penstock(...args: string[]): string[] {
+  return [
+    process.execPath,
+    main,
+    ...args,
+    "--port",
+    "0",
+    "--admin-port",
+    "0",
+    "--stream-bytes-max",
+    "8388608",
+  ];
+}
+
+/** With nothing to be written in the folder, for root neither. */
+function readOnly(folder: string, command: readonly string[]): string[] {
+  const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
+  const script = 'mount -t tmpfs -o ro none "$1" && shift && exec "$@"';
+  return [...unshare, "sh", "-c", script, "sh", folder, ...command];
+}
+
+/**
+ * With the rights of a folder's owner and no more. Root may write any folder, unless it is in a
+ * user namespace where the folder's owner is nobody: there it has the rights that the mode gives.
+ */
+function withoutRoot(command: readonly string[]): string[] {
+  return process.getuid?.() === 0 ? ["unshare", "--user", ...command] : [...command];
+}
+
+/** A folder that its owner may read and not write, and the name of one that is to be below it. */
+function unwritable(): { folder: string; missing: string } {
+  const folder = path.join(temporaryFolder(), "unwritable");
+  mkdirSync(folder);
+  chmodSync(folder, 0o500);
+  onTestFinished(() => chmodSync(folder, 0o700));
+  return { folder, missing: path.join(folder, "a", "data") };
+}
+
+/** What doctor says of the folder. */
+function expectFinding(doctor: SpawnSyncReturns<string>, found: string): void {
+  const { checks } = JSON.parse(doctor.stdout) as {
+    checks: { check: string; level: string; found: string; fix?: string }[];
+  };
+  expect(checks.filter(({ check }) => check === "data folder")).toEqual([
+    { check: "data folder", level: "fail", found, fix: expect.stringContaining(way) },
+  ]);
+  expect(doctor.status).toBe(1);
+}
+
+function given(): { file: string; below: string; folder: string; inside: string } {
+  const root = temporaryFolder();
+  const file = path.join(root, "file");
+  writeFileSync(file, "");
+  const inside = path.join(root, "inside");
+  mkdirSync(inside);
+  writeFileSync(path.join(inside, "nats"), "");
+  return { file, below: path.join(file, "data"), folder: root, inside };
+}
+
+describe("a folder that cannot be used is told", () => {
+  test.each([
+    ["file", (at: string) => `start on ${at}: it is a file, and a folder is needed`],
+    [
+      "below",
+      (at: string) => `start on ${at}: ${path.dirname(at)} is a file, and a folder is needed`,
+    ],
+    [
+      "inside",
+      (at: string) => `start on ${at}: ${path.join(at, "nats")} is a file, and a folder is needed`,
+    ],
+    ["folder", (at: string) => `start on ${at}: it is on a file system that is mounted read-only`],
+  ] as const)("%s", (kind, words) => {
+    const at = given()[kind];
+    const wrapped = (command: string[]): string[] =>
+      kind === "folder" ? readOnly(at, command) : command;
+    const up = run(wrapped(penstock("up", "--data-dir", at)));
+    expect(up.stderr).toContain(`${words(at)}: ${way}`);
+    expect(up.status).toBe(1);
+
+    const doctor = run(wrapped(penstock("doctor", "--data-dir", at, "--json")));
+    expectFinding(doctor, words(at).replace("start on ", ""));
+  });
+
+  test.runIf(process.platform === "linux" || process.getuid?.() !== 0).each([
+    ["folder", () => `it may not be written by this user (EACCES)`],
+    ["missing", (folder: string) => `${folder} may not be written by this user (EACCES)`],
+  ] as const)("one that this user may not write: %s", (kind, why) => {
+    const place = unwritable();
+    const at = place[kind];
+    const up = run(withoutRoot(penstock("up", "--data-dir", at)));
+    expect(up.stderr).toContain(`start on ${at}: ${why(place.folder)}: ${way}`);
+    expect(up.status).toBe(1);
+    const doctor = run(withoutRoot(penstock("doctor", "--data-dir", at, "--json")));
+    expectFinding(doctor, `${at}: ${why(place.folder)}`);
+  });
+
+  test.runIf(process.platform === "linux")(
+    "a folder that the system does not make below one that is there",
+    () => {
+      const up = run(penstock("up", "--data-dir", "/proc/penstock/data"));
+      expect(up.stderr).toContain(
+        "start on /proc/penstock/data: the folder cannot be written (ENOENT)",
+      );
+      expect(up.status).toBe(1);
+    },
+  );
+});

@@ -1,0 +1,20 @@
+// SIGKILL of the gateway leaves no nats-server behind, and the next one takes the folder over.
+
+import { expect, test } from "vitest";
+import { readConnectionNote } from "../../../src/platform/embedded/nats-config.ts";
+import { embeddedOn, isRunning, penstock, temporaryFolder } from "../../kit/processes.ts";
+
+const small = ["--stream-bytes-max", "1048576", "--port", "0", "--admin-port", "0"];
+
+test("a killed gateway takes its server along: the server ends, and the folder can be used again", async () => {
+  const dataDir = temporaryFolder();
+  const gateway = penstock("up", "--data-dir", dataDir, ...small);
+  await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
+  const pid = readConnectionNote(dataDir)?.pid ?? 0;
+  expect(isRunning(pid)).toBe(true);
+  gateway.kill("SIGKILL");
+  // At once: the new owner has to wait for the old server itself.
+  const next = await embeddedOn(dataDir);
+  expect(isRunning(pid)).toBe(false);
+  expect(next.pid).not.toBe(pid);
+});

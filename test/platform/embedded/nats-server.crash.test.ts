@@ -1,0 +1,36 @@
+// A nats-server that dies is started again on the same port with the same token, so clients find it
+// by themselves.
+
+import { connect } from "@nats-io/transport-node";
+import { expect, test } from "vitest";
+import { embeddedOn, temporaryFolder } from "../../kit/processes.ts";
+
+test("a crashed server comes back on its port: killed twice, a client that stays is connected again each time", async () => {
+  const embedded = await embeddedOn(temporaryFolder());
+  const { url, token } = embedded;
+  const client = await connect({
+    servers: url,
+    token,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 50,
+  });
+  for (const restarts of [1, 2]) {
+    const killed = embedded.pid;
+    process.kill(killed, "SIGKILL");
+    await expect
+      .poll(() => embedded.pid !== killed && embedded.restarts, { timeout: 30_000 })
+      .toBe(restarts);
+    expect(embedded.url).toBe(url);
+    await expect
+      .poll(
+        () =>
+          client.flush().then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 30_000 },
+      )
+      .toBe(true);
+  }
+  await client.close();
+});

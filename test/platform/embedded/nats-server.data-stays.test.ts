@@ -1,0 +1,179 @@
+// What was acknowledged is there at the next start, on the same port with the same token; a reader
+// that was connected comes back by itself. What is set counts before what was kept.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import path from "node:path";
+import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { describe, expect, test } from "vitest";
+import { freePort } from "../../../src/platform/embedded/free-port.ts";
+import { natsConfigFile, storeVersionFile } from "../../../src/platform/embedded/nats-config.ts";
+import { startEmbeddedNats } from "../../../src/platform/embedded/nats-server.ts";
+import { oldestNatsServer } from "../../kit/nats-server.ts";
+import { binary, embeddedOn, silent, someBytes, temporaryFolder } from "../../kit/processes.ts";
+
+describe("data stays between runs", () => {
+  test("a message of the first run is read in the second", async () => {
+    const dataDir = temporaryFolder();
+    const first = await embeddedOn(dataDir);
+    const writer = await connect({ servers: first.url, token: first.token });
+    await (await jetstreamManager(writer)).streams.add({ name: "S", subjects: ["s"] });
+    await jetstream(writer).publish("s", "kept");
+    await writer.close();
+    await first.close();
+
+    const second = await embeddedOn(dataDir);
+    expect({ url: second.url, token: second.token }).toEqual({
+      url: first.url,
+      token: first.token,
+    });
+    const reader = await connect({ servers: second.url, token: second.token });
+    const message = await (await jetstreamManager(reader)).streams.getMessage("S", { seq: 1 });
+    expect(message?.string()).toBe("kept");
+    await reader.close();
+  });
+
+  test("nobody without the token gets in", async () => {
+    const embedded = await embeddedOn(temporaryFolder());
+    await expect(connect({ servers: embedded.url, maxReconnectAttempts: 0 })).rejects.toThrow(
+      /authorization/i,
+    );
+  });
+
+  test("a connection of the first run goes on in the second", async () => {
+    const dataDir = temporaryFolder();
+    const first = await embeddedOn(dataDir);
+    const { url: servers, token } = first;
+    const reader = await connect({
+      servers,
+      token,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 50,
+    });
+    await first.close();
+    const second = await embeddedOn(dataDir);
+    expect(second.url).toBe(first.url);
+    const answers = (): Promise<boolean> =>
+      reader.flush().then(
+        () => true,
+        () => false,
+      );
+    await expect.poll(answers, { timeout: 30_000 }).toBe(true);
+    await reader.close();
+  });
+
+  test("a port and a token that are set are used, and kept", async () => {
+    const dataDir = temporaryFolder();
+    const port = await freePort();
+    const options = { dataDir, binary, streamBytesTotal: someBytes, host: process, log: silent };
+    const set = await startEmbeddedNats({ ...options, port, token: "chosen" });
+    expect({ url: set.url, token: set.token }).toEqual({
+      url: `nats://127.0.0.1:${port}`,
+      token: "chosen",
+    });
+    await (await connect({ servers: set.url, token: "chosen" })).close();
+    await set.close();
+    const kept = await embeddedOn(dataDir);
+    expect({ url: kept.url, token: kept.token }).toEqual({ url: set.url, token: "chosen" });
+  });
+
+  test("a kept port that another process has by now is given up, with a warning; one that was set is not", async () => {
+    const dataDir = temporaryFolder();
+    const first = await embeddedOn(dataDir);
+    const port = Number(new URL(first.url).port);
+    await first.close();
+    const stranger = createServer().listen(port, "127.0.0.1");
+    const warnings: string[] = [];
+    const log = { ...silent, warn: (_: object, message: string) => void warnings.push(message) };
+    const options = { dataDir, binary, streamBytesTotal: someBytes, host: process, log };
+    await expect(startEmbeddedNats({ ...options, port })).rejects.toThrow(
+      `port ${port} is taken: set PENSTOCK_NATS_PORT (--nats-port) to another`,
+    );
+    const second = await startEmbeddedNats(options);
+    expect(second.url).not.toBe(first.url);
+    expect(second.token).toBe(first.token);
+    expect(warnings).toEqual([expect.stringContaining("is taken by another process")]);
+    await second.close();
+    stranger.close();
+  });
+
+  test("a newer nats-server reads what 2.10 wrote; 2.10 is refused what a newer one wrote", async () => {
+    const dataDir = temporaryFolder();
+    const versionOf = (file: string): string =>
+      /v(\d+\.\d+\.\d+)/.exec(execFileSync(file, ["--version"], { encoding: "utf8" }))?.[1] ?? "";
+    const start = (file: string) =>
+      startEmbeddedNats({
+        ...{ dataDir, streamBytesTotal: someBytes, host: process, log: silent },
+        binary: { file, version: versionOf(file) },
+      });
+    const older = await start(oldestNatsServer());
+    const writer = await connect({ servers: older.url, token: older.token });
+    const manager = await jetstreamManager(writer);
+    await manager.streams.add({
+      name: "S",
+      subjects: ["s"],
+      max_bytes: 500_000,
+      discard: DiscardPolicy.New,
+    });
+    for (let n = 0; n < 500; n++)
+      await jetstream(writer).publish("s", `message ${n}`, { msgID: String(n) });
+    await writer.close();
+    await older.close();
+
+    const newer = await start(binary.file);
+    const reader = await connect({ servers: newer.url, token: newer.token });
+    const streams = (await jetstreamManager(reader)).streams;
+    expect((await streams.info("S")).state.messages).toBe(500);
+    for (const seq of [1, 250, 500]) {
+      expect((await streams.getMessage("S", { seq }))?.string()).toBe(`message ${seq - 1}`);
+    }
+    const again = await jetstream(reader).publish("s", "message 499", { msgID: "499" });
+    expect(again).toMatchObject({ duplicate: true, seq: 500 });
+    await reader.close();
+    await newer.close();
+    const isOlder = /last written by nats-server .* is older/;
+    await expect(start(oldestNatsServer())).rejects.toThrow(isOlder);
+    for (const garbage of ["", "\0\u{fffd}", 'authorization { token: "\\x" }\n']) {
+      writeFileSync(natsConfigFile(dataDir), garbage);
+      await expect(start(oldestNatsServer())).rejects.toThrow(isOlder);
+    }
+    rmSync(path.join(dataDir, "nats"), { recursive: true });
+    await expect(start(oldestNatsServer())).rejects.toThrow(isOlder);
+
+    const noted = storeVersionFile(dataDir);
+    writeFileSync(natsConfigFile(dataDir), "");
+    for (const damage of [() => writeFileSync(noted, "?"), () => rmSync(noted)]) {
+      damage();
+      await expect(start(oldestNatsServer())).rejects.toThrow(
+        /is damaged, and one that is older than it may not read all of it: .* echo 2\.10\.\d+ > /,
+      );
+    }
+    writeFileSync(noted, `${versionOf(binary.file)}\n`);
+    await (await start(binary.file)).close();
+  }, 180_000);
+
+  test("a kept configuration that is damaged is told, and what it no longer says is chosen anew", async () => {
+    const dataDir = temporaryFolder();
+    const first = await embeddedOn(dataDir);
+    await first.close();
+    const file = natsConfigFile(dataDir);
+    writeFileSync(file, readFileSync(file, "utf8").replace(/127\.0\.0\.1:\d+/, "127.0.0.1:99999"));
+    const warnings: object[] = [];
+    const log = { ...silent, warn: (fields: object) => void warnings.push(fields) };
+    const options = { dataDir, binary, streamBytesTotal: someBytes, host: process, log };
+    const second = await startEmbeddedNats(options);
+    expect(second.token).toBe(first.token);
+    await second.close();
+    writeFileSync(file, readFileSync(file, "utf8").replace(/token: ".*"/, 'token: "\\x"'));
+    const third = await startEmbeddedNats(options);
+    expect(third.url).toBe(second.url);
+    expect(third.token).not.toBe(first.token);
+    await third.close();
+    expect(warnings).toEqual([
+      { file, lost: ["port"] },
+      { file, lost: ["token"] },
+    ]);
+  });
+});

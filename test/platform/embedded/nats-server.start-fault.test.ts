@@ -1,0 +1,71 @@
+// A start that cannot succeed ends with its reason, a stop ends it, and a pid that is another
+// process's by now is not waited for.
+
+import { connect } from "@nats-io/transport-node";
+import { describe, expect, test } from "vitest";
+import type { EmbeddedNats } from "../../../src/platform/embedded/nats-server.ts";
+import { identify, untilGone } from "../../../src/platform/embedded/process-identity.ts";
+import { embeddedOn, ended, penstock, temporaryFolder } from "../../kit/processes.ts";
+
+/** What the action starts, and what is restarted meanwhile, finds no shell on PATH. */
+async function withoutShell<T>(action: () => T | Promise<T>): Promise<T> {
+  const inherited = process.env["PATH"];
+  process.env["PATH"] = "/nonexistent";
+  try {
+    return await action();
+  } finally {
+    process.env["PATH"] = inherited;
+  }
+}
+
+async function failsToRestart(embedded: EmbeddedNats): Promise<void> {
+  process.kill(embedded.pid, "SIGKILL");
+  await expect.poll(() => embedded.restarts, { timeout: 30_000 }).toBeGreaterThanOrEqual(2);
+}
+
+describe("a server that cannot start is an error", () => {
+  test("without a shell to hold the server, up ends with 1 and says so", async () => {
+    const dataDir = temporaryFolder();
+    const ports = ["--port", "0", "--admin-port", "0"];
+    const gateway = await withoutShell(() =>
+      penstock("up", "--data-dir", dataDir, ...ports, "--stream-bytes-max", "1048576"),
+    );
+    expect(await ended(gateway)).toBe(1);
+    expect(gateway.said.err).toMatch(
+      /start nats-server: .*its shell does not start: spawn sh ENOENT/,
+    );
+    // The folder was given back.
+    await embeddedOn(dataDir);
+  });
+
+  test("a shell that is missing at a restart is tried again, and the server comes back", async () => {
+    const embedded = await embeddedOn(temporaryFolder());
+    await withoutShell(() => failsToRestart(embedded));
+    const client = await connect({
+      servers: embedded.url,
+      token: embedded.token,
+      maxReconnectAttempts: -1,
+      waitOnFirstConnect: true,
+    });
+    await client.flush();
+    await client.close();
+  });
+
+  test("a stop while the shell is missing ends at once", async () => {
+    const embedded = await embeddedOn(temporaryFolder());
+    await withoutShell(async () => {
+      await failsToRestart(embedded);
+      await embedded.close();
+    });
+  });
+
+  test("the end of a process whose pid was given out again is not waited for", async () => {
+    const own = identify(process.pid, process);
+    expect(own?.startedAt).toMatch(/./);
+    await untilGone({ pid: process.pid, startedAt: "an-earlier-boot:1" }, process);
+  });
+
+  test("there is no process 0 to wait for", () => {
+    expect(identify(0, process)).toBeUndefined();
+  });
+});

@@ -1,0 +1,222 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { expect, onTestFinished, test } from "vitest";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { makeStreams } from "../../kit/stored-events.ts";
+import {
+  frameOf,
+  framesOf,
+  freshStreams,
+  idsOf,
+  makeAnew,
+  reader,
+  removeStreams,
+  stored,
+  types,
+} from "./consumer-kit.ts";
+
+const nats = await natsServerForFile({ syncInterval: "2m" });
+const live = "PENSTOCK_LIVE_0";
+
+test("a consumer that is deleted is made again where it was, and it is told", async () => {
+  const connection = await freshStreams(nats);
+  const ids = await stored(connection, framesOf(30));
+  const { take, takeAndAck, notices } = reader(nats, { durable: "deleted" });
+  await takeAndAck(10);
+  const held = await take(5);
+  held[3]!.ack();
+  const manager = await jetstreamManager(connection);
+  await manager.consumers.delete(live, "deleted");
+  const later = await stored(connection, framesOf(5));
+  const rest = await takeAndAck(20);
+  expect(idsOf(rest)).toEqual([...ids.slice(15), ...later]);
+  for (const frame of held) frame.ack();
+  expect(notices).toContainEqual({ type: "consumer_recreated", stream: live, sequence: 11 });
+  const floor = async () => (await manager.consumers.info(live, "deleted")).ack_floor.stream_seq;
+  await expect.poll(floor).toBe(35);
+});
+
+test("a stream that is made anew is told, and read from its first message on", async () => {
+  const connection = await freshStreams(nats);
+  await stored(connection, framesOf(10));
+  const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
+  await takeAndAck(8);
+  const held = await take(2);
+  await makeAnew(connection);
+  const ids = await stored(connection, framesOf(20));
+  const frames = await take(20);
+  expect(idsOf(frames)).toEqual(ids);
+  const told = { type: "stream_recreated", stream: live, lastRead: 10, sequence: 1 };
+  expect(notices).toContainEqual(told);
+  // The old acknowledgement counts for nothing in the new stream.
+  for (const frame of held) frame.ack();
+  for (const frame of frames) frame.ack();
+});
+
+test("frames of a stream that is gone come again when they are handed back, before newer ones", async () => {
+  const connection = await freshStreams(nats);
+  const ids = await stored(connection, framesOf(6));
+  const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
+  const held = await take(6);
+  await makeAnew(connection);
+  const newer = await stored(connection, framesOf(2));
+  await expect.poll(() => types(notices)).toContain("stream_recreated");
+  const [early] = await take(1);
+  held[3]!.ack();
+  held[1]!.nak();
+  held[2]!.ack();
+  const again = await takeAndAck(5);
+  expect(idsOf([early!])).toEqual([newer[0]]);
+  expect(idsOf(again)).toEqual([ids[1], ids[4], ids[5], ...newer]);
+  expect(again.map(({ redelivered }) => redelivered)).toEqual([true, true, true, true, false]);
+  early!.nak();
+  held[1]!.nak();
+  const [last] = await stored(connection, framesOf(1));
+  expect(idsOf(await takeAndAck(1))).toEqual([last]);
+});
+
+test("a frame of a stream that is gone comes again when it is not acknowledged in time", async () => {
+  const connection = await freshStreams(nats);
+  const ids = await stored(connection, framesOf(2));
+  const options = { lanes: ["live"], processingTimeoutMs: 3_000 } as const;
+  const { take, takeAndAck, notices } = reader(nats, options);
+  await take(2);
+  await makeAnew(connection);
+  await expect.poll(() => types(notices)).toContain("stream_recreated");
+  expect(idsOf(await takeAndAck(2))).toEqual(ids);
+});
+
+test("a stream that is not there is waited for, and it is told once", async () => {
+  const connection = await freshStreams(nats);
+  await stored(connection, framesOf(3));
+  const { takeAndAck, notices } = reader(nats, { lanes: ["live"] });
+  await takeAndAck(3);
+  await removeStreams(connection);
+  const missing = () => types(notices).filter((type) => type === "stream_missing").length;
+  await expect.poll(missing).toBe(1);
+  await makeAnew(connection);
+  const ids = await stored(connection, framesOf(3));
+  expect(idsOf(await takeAndAck(3))).toEqual(ids);
+  const told = ["consumer_created", "stream_missing", "stream_recreated"];
+  expect([...new Set(types(notices))]).toEqual(told);
+});
+
+test("partitions that come later are read too", async () => {
+  const connection = await freshStreams(nats);
+  const [first] = await stored(connection, [frameOf("shop")]);
+  const { takeAndAck } = reader(nats);
+  expect(idsOf(await takeAndAck(1))).toEqual([first]);
+  await makeStreams(connection, 4);
+  const ids = await stored(
+    connection,
+    [1, 2, 3].map((partition) => frameOf("shop", { partition })),
+  );
+  expect(idsOf(await takeAndAck(3)).sort()).toEqual(ids.sort());
+});
+
+test("through restarts and a lost connection nothing is lost or doubled", async () => {
+  const connection = await freshStreams(nats);
+  const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
+  const ids = await stored(connection, framesOf(60));
+  const first = await takeAndAck(20);
+  const held = await take(5);
+  await nats.restart();
+  for (const frame of held) frame.ack();
+  ids.push(...(await stored(connection, framesOf(20))));
+  const second = await takeAndAck(40);
+  await nats.kill();
+  await expect.poll(() => notices.at(-1)?.type).toBe("disconnected");
+  await nats.restart();
+  ids.push(...(await stored(connection, framesOf(20))));
+  const third = await takeAndAck(35);
+  expect(idsOf([...first, ...held, ...second, ...third])).toEqual(ids);
+  const others = types(notices).filter((type) => type !== "disconnected");
+  expect(others).toEqual(["consumer_created"]);
+});
+
+test("a program that has all in hand that it may is not stuck by a lost connection", async () => {
+  const connection = await freshStreams(nats);
+  const ids = await stored(connection, framesOf(20));
+  const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });
+  const held = await take(5);
+  await nats.restart();
+  await expect.poll(() => notices.at(-1)?.type).toBe("connected");
+  await expect.poll(() => types(notices)).toContain("disconnected");
+  for (const frame of held) frame.ack();
+  const rest = await takeAndAck(15);
+  expect(idsOf([...held, ...rest])).toEqual(ids);
+});
+
+test("a frozen nats-server is told, and reading goes on when it is thawed", async () => {
+  const connection = await freshStreams(nats);
+  onTestFinished(() => nats.thaw());
+  const ids = await stored(connection, framesOf(10));
+  const { takeAndAck, notices } = reader(nats, { lanes: ["live"] });
+  const first = await takeAndAck(4);
+  nats.freeze();
+  await expect.poll(() => notices.at(-1)?.type).toBe("disconnected");
+  nats.thaw();
+  const rest = await takeAndAck(6);
+  expect(idsOf([...first, ...rest])).toEqual(ids);
+});
+
+test("an address that is looked up before each connection may change", async () => {
+  const connection = await freshStreams(nats);
+  const [id] = await stored(connection, [frameOf("shop")]);
+  let asked = 0;
+  const address = async () => {
+    if (++asked === 1) throw new Error("no such file");
+    return { servers: nats.url };
+  };
+  const { takeAndAck, notices } = reader(nats, { nats: address });
+  expect(idsOf(await takeAndAck(1))).toEqual([id]);
+  expect(notices[0]).toEqual({ type: "disconnected", reason: "no such file" });
+});
+
+test("messages that leave the stream unread are told", async () => {
+  const connection = await freshStreams(nats);
+  await stored(connection, framesOf(30));
+  const { takeAndAck, take, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });
+  await takeAndAck(5);
+  const held = await take(5);
+  const manager = await jetstreamManager(connection);
+  await manager.streams.purge(live, { seq: 21 });
+  for (const frame of held) frame.ack();
+  const rest = await takeAndAck(10);
+  expect(rest.map(({ sequence }) => sequence)).toEqual(
+    Array.from({ length: 10 }, (_, at) => 21 + at),
+  );
+  const told = { type: "messages_expired", stream: live, from: 11, to: 20 };
+  await expect.poll(() => notices).toContainEqual(told);
+});
+
+test("a consumer of another kind under that name is not used", async () => {
+  const connection = await freshStreams(nats);
+  const manager = await jetstreamManager(connection);
+  await manager.consumers.add(live, { durable_name: "taken", ack_policy: "none" });
+  const { take } = reader(nats, { durable: "taken" });
+  await expect(take(1)).rejects.toThrow("no pull consumer with explicit acknowledgement");
+});
+
+test("a schema that is not known ends the reading", async () => {
+  const connection = await freshStreams(nats);
+  await stored(connection, [frameOf("shop", { schema: "2" })]);
+  const { take } = reader(nats);
+  await expect(take(1)).rejects.toThrow('the schema "2"');
+});
+
+test.each([
+  [
+    "throws",
+    () => {
+      throw new Error("not wanted");
+    },
+  ],
+  ["rejects", async () => Promise.reject(new Error("not wanted"))],
+])("a notice whose function %s ends the reading", async (_, onNotice) => {
+  await freshStreams(nats);
+  const { take } = reader(nats, { onNotice });
+  await expect(take(1)).rejects.toThrow("not wanted");
+  // That was the connection of the test alone.
+  await (await connect({ servers: nats.url })).close();
+});

@@ -1,0 +1,123 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { expect, test } from "vitest";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { storedLine } from "../../kit/stored-events.ts";
+import { frameOf, framesOf, freshStreams, idsOf, reader, stored, types } from "./consumer-kit.ts";
+
+const nats = await natsServerForFile({ syncInterval: "2m" });
+const live = "PENSTOCK_LIVE_0";
+
+test("after stop, what was delivered can still be acknowledged, and then it ends", async () => {
+  const connection = await freshStreams(nats);
+  await stored(connection, framesOf(10));
+  const { take, consumer } = reader(nats, { durable: "stopped" });
+  const frames = await take(4);
+  let isStopped = false;
+  const stopped = consumer.stop().then(() => {
+    isStopped = true;
+  });
+  expect(await consumer.next()).toEqual({ done: true, value: undefined });
+  expect(isStopped).toBe(false);
+  for (const frame of frames) frame.ack();
+  await stopped;
+  const manager = await jetstreamManager(connection);
+  const { ack_floor: floor } = await manager.consumers.info(live, "stopped");
+  expect(floor.stream_seq).toBe(4);
+});
+
+test("a reader that waits is ended by stop", async () => {
+  await freshStreams(nats);
+  const { consumer, notices } = reader(nats);
+  await expect.poll(() => types(notices)).toContain("consumer_created");
+  const next = consumer.next();
+  await consumer.stop();
+  expect(await next).toEqual({ done: true, value: undefined });
+});
+
+test("a reader that never reached NATS is ended by stop", async () => {
+  const { consumer, notices } = reader(nats, { nats: { servers: "127.0.0.1:1" } });
+  await expect.poll(() => types(notices)).toEqual(["disconnected"]);
+  await consumer.stop();
+  expect(await consumer.next()).toEqual({ done: true, value: undefined });
+});
+
+test("a reader whose address is still being looked up is ended by stop", async () => {
+  let asked = 0;
+  const address = () => {
+    asked++;
+    return new Promise<never>(() => {});
+  };
+  const { consumer } = reader(nats, { nats: address });
+  await expect.poll(() => asked).toBe(1);
+  await consumer.stop();
+  expect(await consumer.next()).toEqual({ done: true, value: undefined });
+});
+
+test("a frame that is not acknowledged in time comes again, and it is told", async () => {
+  const connection = await freshStreams(nats);
+  const ids = await stored(connection, framesOf(3));
+  const { take, takeAndAck, notices } = reader(nats, { processingTimeoutMs: 500 });
+  const [first] = await take(3);
+  first!.ack();
+  const again = await takeAndAck(2);
+  expect(idsOf(again)).toEqual(ids.slice(1));
+  const told = { type: "processing_timed_out", stream: live, sequence: 2 };
+  expect(notices).toContainEqual(told);
+});
+
+test("while a frame is worked on, the server gives it to nobody else", async () => {
+  const connection = await freshStreams(nats);
+  await stored(connection, framesOf(2));
+  const { take, notices } = reader(nats, { durable: "slow", ackWaitMs: 1_000 });
+  const [held] = await take(2);
+  const manager = await jetstreamManager(connection);
+  const info = () => manager.consumers.info(live, "slow");
+  const started = performance.now();
+  await expect.poll(() => performance.now() - started).toBeGreaterThan(3_000);
+  expect((await info()).num_redelivered).toBe(0);
+  held!.ack();
+  await expect.poll(async () => (await info()).num_ack_pending).toBe(1);
+  expect(types(notices)).not.toContain("processing_timed_out");
+});
+
+test("sends one notice for each frame and reason of lines that are not events", async () => {
+  const connection = await freshStreams(nats);
+  const line = (uuid: string) =>
+    storedLine({ uuid, distinctId: "d", receivedAtMs: 0 }, "shop", "live");
+  const broken = Array.from({ length: 50 }, (_, nth) => `${"x".repeat(nth + 1)}\n \t\r\n\n`).join(
+    "",
+  );
+  const text = `\n${line("a")}\n{"uuid":\n[]\n${broken}7\n${line("b")}\n\n`;
+  const [, own] = await stored(connection, [frameOf("shop", { text }), frameOf("shop")]);
+  await stored(connection, [frameOf("shop", { text: "no JSON\n\n\n" })]);
+  const { takeAndAck, notices, consumer } = reader(nats, { durable: "poison" });
+  expect(idsOf(await takeAndAck(2))).toEqual(["a", "b", own]);
+  const told = () => notices.filter((one) => one.type === "unreadable_line");
+  const waiting = consumer.next();
+  await expect.poll(() => told().length).toBe(4);
+  expect(told().map(({ sequence, line: at, lines }) => [sequence, at, lines])).toEqual([
+    [1, 3, 51],
+    [1, 4, 1],
+    [1, 155, 1],
+    [3, 1, 1],
+  ]);
+  const manager = await jetstreamManager(connection);
+  const floor = async () => (await manager.consumers.info(live, "poison")).ack_floor.stream_seq;
+  await expect.poll(floor).toBe(3);
+  await consumer.stop();
+  await waiting;
+});
+
+test("an event that comes again within the window is left out", async () => {
+  const connection = await freshStreams(nats);
+  const one = frameOf("shop");
+  const again = { ...one, messageId: `${one.messageId}-again` };
+  const beside = frameOf("other", { events: one.events });
+  const twice = frameOf("shop", { events: [...frameOf("shop").events, ...one.events] });
+  await stored(connection, [one, again, beside, twice]);
+  const { takeAndAck } = reader(nats);
+  const frames = await takeAndAck(3);
+  const uuid = one.messageId;
+  expect(idsOf(frames)).toEqual([uuid, uuid, twice.events[0]!.uuid]);
+  expect(frames.map(({ duplicates }) => duplicates)).toEqual([0, 0, 1]);
+});

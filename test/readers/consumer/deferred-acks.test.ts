@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import { DeferredAcks } from "../../../src/readers/consumer/deferred-acks.ts";
+
+/** Acknowledges frames by their ids, and collects those of which the server hears. */
+function collected() {
+  const [acks, sent] = [new DeferredAcks(), [] as number[]];
+  return { acks, sent, ack: (id: number) => acks.acknowledge(id, () => sent.push(id)) };
+}
+
+test("a frame is acknowledged once those whose events it leaves out are", () => {
+  const { acks, sent, ack } = collected();
+  for (const id of [1, 2]) acks.deliver(id, []);
+  acks.deliver(3, [1, 2]);
+  ack(3);
+  ack(1);
+  expect([sent, acks.isDeferred(3), acks.isAwaited(1), acks.isAwaited(2)]).toEqual([
+    [1],
+    true,
+    false,
+    true,
+  ]);
+  ack(2);
+  ack(3);
+  expect([sent, acks.isDeferred(3)]).toEqual([[1, 2, 3, 3], false]);
+});
+
+test("what leaves nothing out, or only what is acknowledged, is acknowledged at once", () => {
+  const { acks, sent, ack } = collected();
+  acks.deliver(1, []);
+  ack(1);
+  acks.deliver(2, [1]);
+  ack(2);
+  ack(3);
+  expect(sent).toEqual([1, 2, 3]);
+});
+
+test("two frames that each leave out events of the other do not wait for ever", () => {
+  const { acks, sent, ack } = collected();
+  acks.deliver(1, []);
+  acks.deliver(2, [1]);
+  acks.deliver(1, [2]);
+  ack(1);
+  expect(sent).toEqual([]);
+  ack(2);
+  expect(sent.sort()).toEqual([1, 2]);
+});
+
+test("a frame waits for who has the events now, and not only for who had them first", () => {
+  const { acks, sent, ack } = collected();
+  acks.deliver(1, []);
+  acks.deliver(2, [1]);
+  ack(2);
+  acks.deliver(3, []);
+  acks.deliver(1, [3]);
+  ack(1);
+  acks.deliver(4, [1]);
+  ack(4);
+  expect(sent).toEqual([]);
+  ack(3);
+  expect(sent.sort()).toEqual([1, 2, 3, 4]);
+});
+
+test("a frame that is delivered again waits for what it leaves out then", () => {
+  const { acks, sent, ack } = collected();
+  acks.deliver(1, []);
+  acks.deliver(2, [1]);
+  ack(2);
+  acks.takeBack(2);
+  expect([acks.isDeferred(2), acks.isAwaited(1)]).toEqual([false, false]);
+  acks.deliver(2, []);
+  ack(2);
+  ack(1);
+  expect(sent).toEqual([2, 1]);
+});

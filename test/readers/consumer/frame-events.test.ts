@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { frameEvents } from "../../../src/readers/consumer/frame-events.ts";
+import { UuidWindow } from "../../../src/readers/consumer/uuid-window.ts";
+
+/** A window that tells which keys it is asked to keep. */
+class ToldWindow extends UuidWindow {
+  readonly keys: string[] = [];
+
+  override duplicateOf(key: string, frame: number): number | undefined {
+    this.keys.push(key);
+    return super.duplicateOf(key, frame);
+  }
+}
+
+function frameOf(names: readonly { readonly event: string; readonly id: string }[]): Buffer {
+  const lines = names.map(({ event, id }) =>
+    JSON.stringify({
+      ...{ uuid: "u", project_id: "shop", event, distinct_id: id, properties: {} },
+      ...{ timestamp: "2026-01-02T03:04:05.000Z", received_at: "2026-01-02T03:04:05.000Z" },
+    }),
+  );
+  return Buffer.from(`${lines.join("\n")}\n`);
+}
+
+test("what the window keeps of an event has one size, however long its name and distinct id are", () => {
+  const window = new ToldWindow({ maxUuids: 100, windowMs: 1_000, monotonicMs: () => 0 });
+  const long = "n".repeat(500_000);
+  const data = frameOf([
+    { event: "e", id: "d" },
+    { event: long, id: "d" },
+    { event: `${long}n`, id: "d" },
+    { event: "e", id: long },
+    // As one text these two are the same.
+    { event: "a", id: "bc" },
+    { event: "ab", id: "c" },
+  ]);
+  const options = { projects: undefined, window, isWhole: false };
+  expect(frameEvents(data, { ...options, frame: 1 }).events).toHaveLength(6);
+  expect(new Set(window.keys.map((key) => key.length)).size).toBe(1);
+  expect(window.keys[0]!.length).toBeLessThan(100);
+  expect(frameEvents(data, { ...options, frame: 2 })).toMatchObject({ events: [], duplicates: 6 });
+});

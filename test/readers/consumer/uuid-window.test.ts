@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { UuidWindow } from "../../../src/readers/consumer/uuid-window.ts";
+
+function windowAt(clock: { ms: number }, maxUuids = 3): UuidWindow {
+  return new UuidWindow({ maxUuids, windowMs: 1_000, monotonicMs: () => clock.ms });
+}
+
+test("an event is a duplicate in another frame of its project, and not in its own", () => {
+  const window = windowAt({ ms: 0 });
+  expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
+  expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
+  expect(window.duplicateOf("other/a", 2)).toBeUndefined();
+  expect(window.duplicateOf("shop/a", 3)).toBe(1);
+});
+
+test("the window is bounded in number: the oldest are forgotten", () => {
+  const window = windowAt({ ms: 0 });
+  for (const uuid of ["a", "b", "c", "d"]) window.duplicateOf(`shop/${uuid}`, 1);
+  expect(window.size).toBe(3);
+  expect(window.duplicateOf("shop/b", 2)).toBe(1);
+  expect(window.duplicateOf("shop/a", 2)).toBeUndefined();
+});
+
+test("the window is bounded in time", () => {
+  const clock = { ms: 0 };
+  const window = windowAt(clock);
+  window.duplicateOf("shop/a", 1);
+  clock.ms = 999;
+  expect(window.duplicateOf("shop/a", 2)).toBe(1);
+  clock.ms = 1_000;
+  expect(window.duplicateOf("shop/a", 2)).toBeUndefined();
+  expect(window.size).toBe(1);
+});
+
+test("a window of none remembers nothing", () => {
+  const window = windowAt({ ms: 0 }, 0);
+  expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
+  expect(window.duplicateOf("shop/a", 2)).toBeUndefined();
+  expect(window.size).toBe(0);
+});

@@ -1,0 +1,16 @@
+// Words that the effects write into tables and metrics are what an operator looks up.
+
+import { expect, test } from "vitest";
+import {
+  linkOutcomes,
+  rejectedReasons,
+  usageClasses,
+} from "../../../src/readers/effects/closed-sets.ts";
+import { incidentKinds } from "../../../src/readers/stream/incident-kinds.ts";
+import { read } from "../../docs/docs-kit.ts";
+
+test("the guide on people and groups names every word of the closed sets", () => {
+  const guide = read("docs/guides/people-and-groups.md");
+  const words = [...incidentKinds, ...linkOutcomes, ...rejectedReasons, ...usageClasses];
+  expect(words.filter((word) => !guide.includes(`\`${word}\``))).toEqual([]);
+});

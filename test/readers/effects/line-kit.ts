@@ -1,0 +1,55 @@
+// Stored lines made by hand, for tests of what counts them.
+
+import { IdHash } from "../../../src/readers/effects/lines/id-hash.ts";
+import type { StoredLine } from "../../../src/readers/effects/lines/line.ts";
+import type { StoredFrame } from "../../../src/readers/stream/stored-frame.ts";
+
+export function storedFrame(wanted: Partial<StoredFrame> = {}): StoredFrame {
+  return {
+    stream: "PENSTOCK_LIVE_0",
+    lane: "live",
+    partition: 0,
+    epoch: 1,
+    sequence: 1,
+    projectId: "p",
+    messageId: "m",
+    // After whatever was received.
+    storedAtMs: Number.MAX_SAFE_INTEGER,
+    data: new Uint8Array(),
+    ...wanted,
+  };
+}
+
+const idHash = new IdHash();
+
+export function idHashOf(distinctId: string): Pick<StoredLine, "idHashHigh" | "idHashLow"> {
+  idHash.set(distinctId);
+  return { idHashHigh: idHash.high, idHashLow: idHash.low };
+}
+
+export function storedLine(wanted: Partial<StoredLine> = {}): StoredLine {
+  return {
+    frame: storedFrame(),
+    line: 0,
+    projectId: "p",
+    uuidHashHigh: 1,
+    uuidHashLow: 2,
+    receivedAtMs: 0,
+    timeMs: 0,
+    usageClass: "identified",
+    distinctId: "someone",
+    ...idHashOf(wanted.distinctId ?? "someone"),
+    hasPerson: true,
+    isPlain: true,
+    stamp: () => {
+      throw new Error("nobody asks when a line was written in order to count it");
+    },
+    place: () => {
+      throw new Error("nobody asks where a line stands in order to count it");
+    },
+    effect: () => {
+      throw new Error("nobody asks what a line does in order to count it");
+    },
+    ...wanted,
+  };
+}

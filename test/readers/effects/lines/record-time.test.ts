@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { recordMs } from "../../../../src/readers/effects/lines/record-time.ts";
+import { storedFrame, storedLine } from "../line-kit.ts";
+
+const storedAtMs = Date.UTC(2026, 10, 22, 12);
+const hourMs = 3_600_000;
+
+function timeOf(aheadMs: number): number {
+  const receivedAtMs = storedAtMs + aheadMs;
+  return recordMs(storedLine({ receivedAtMs, frame: storedFrame({ storedAtMs }) })) - storedAtMs;
+}
+
+test("a line came when it was received, also where that is long before it was stored", () => {
+  expect([-365 * 24 * hourMs, 0, hourMs].map(timeOf)).toEqual([-365 * 24 * hourMs, 0, hourMs]);
+});
+
+test("one that was received over an hour after it was stored came when it was stored", () => {
+  expect([hourMs + 1, 365 * 24 * hourMs].map(timeOf)).toEqual([0, 0]);
+});

@@ -1,0 +1,76 @@
+// What the effects count: only what the database has taken, with every series there from the first
+// scrape on, so that a first failure is a rise.
+
+import { expect, test } from "vitest";
+import { countedStore } from "../../../../src/readers/effects/metrics/counted-store.ts";
+import { EffectsMetrics } from "../../../../src/readers/effects/metrics/effects-metrics.ts";
+import { type EffectsStore, FencedError } from "../../../../src/readers/effects/store/port.ts";
+import { commitOf, linkRow, positionRow, project, rejectedRow } from "../store/row-kit.ts";
+
+test("a commit counts when it is there, and one that fails does not", async () => {
+  const metrics = new EffectsMetrics();
+  const zero = await metrics.text();
+  expect(zero).toContain('penstock_effects_rejected_total{reason="too_deep"} 0');
+  expect(zero).toContain('penstock_effects_incidents_total{kind="expired_unread"} 0');
+
+  let fault: Error | undefined;
+  const commit = async (): Promise<void> => {
+    if (fault !== undefined) throw fault;
+  };
+  const store = countedStore({ commit } as Partial<EffectsStore> as EffectsStore, metrics);
+  const row = { projectId: project, day: "2026-11-22", class: "identify" } as const;
+  const changes = commitOf(0, {
+    positions: [positionRow(9)],
+    frames: { live: 5, historical: 0 },
+    usage: [{ ...row, lane: "live", events: 7, duplicates: 2 }],
+    rejected: [rejectedRow(1)],
+    links: [linkRow(1, "a", "b")],
+  });
+  await store.commit(changes);
+  fault = new FencedError("another writer");
+  await expect(store.commit(changes)).rejects.toBe(fault);
+
+  const text = await metrics.text();
+  for (const line of [
+    'penstock_effects_events_total{lane="live",class="identify"} 7',
+    'penstock_effects_duplicates_total{lane="live"} 2',
+    'penstock_effects_frames_total{lane="live"} 5',
+    'penstock_effects_rejected_total{reason="too_deep"} 1',
+    'penstock_effects_links_total{outcome="merged"} 1',
+    'penstock_effects_commits_total{outcome="committed"} 1',
+    'penstock_effects_commits_total{outcome="failed"} 1',
+    "penstock_effects_commit_seconds_count 1",
+  ])
+    expect(text).toContain(`${line}\n`);
+  expect(text).not.toContain(project);
+});
+
+test("a commit in parts counts once it is there in whole, and never what was undone of it", async () => {
+  const metrics = new EffectsMetrics();
+  let fault: Error | undefined;
+  const store = countedStore(
+    {
+      commit: async () => {
+        if (fault !== undefined) throw fault;
+      },
+      lastCommit: async () => 0,
+    } as Partial<EffectsStore> as EffectsStore,
+    metrics,
+  );
+  const changes = commitOf(0, { links: [linkRow(1, "a", "b"), linkRow(2, "a", "c")] });
+  const links = async (): Promise<string | undefined> =>
+    /links_total{outcome="merged"} (\d+)/.exec(await metrics.text())?.[1];
+  await store.commit({ ...changes, isPart: true });
+  fault = new Error("the database is away");
+  await expect(store.commit(changes)).rejects.toBe(fault);
+  fault = undefined;
+  await store.commit({ ...changes, isPart: true });
+  await store.lastCommit();
+  await store.commit({ ...changes, isPart: true });
+  expect(await links()).toBe("0");
+  await store.commit(changes);
+  expect(await links()).toBe("4");
+  const text = await metrics.text();
+  expect(text).toContain('penstock_effects_commits_total{outcome="committed"} 1\n');
+  expect(text).toContain("penstock_effects_commit_seconds_count 1\n");
+});

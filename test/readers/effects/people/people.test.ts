@@ -1,0 +1,348 @@
+import { describe, expect, test } from "vitest";
+import { People } from "../../../../src/readers/effects/people/people.ts";
+import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
+import type { LinkKind } from "../../../../src/readers/effects/types.ts";
+import {
+  applyAll,
+  applyBatch,
+  effectOf,
+  projectId,
+  Rows,
+  type Step,
+  seenLine,
+  valuesOf,
+} from "./rows.ts";
+
+const hourMs = 3_600_000;
+
+function world(options: ConstructorParameters<typeof People>[0] = {}) {
+  const [people, rows] = [new People(options), new Rows()];
+  let sequence = 0;
+  const run = (...steps: Step[]) =>
+    applyAll(
+      people,
+      rows,
+      steps.map((step) => ({ ...step, place: { sequence: ++sequence, ...step.place } })),
+    );
+  return { people, rows, run };
+}
+
+function link(kind: LinkKind, from: string, to: string, timeMs = 1): Step {
+  return { timeMs, distinctId: kind === "identify" ? to : from, link: { kind, from, to } };
+}
+
+describe("an event makes a person", () => {
+  test("with the uuid of its distinct id, created then, seen in that hour", () => {
+    const { rows, run } = world();
+    run({ timeMs: 2 * hourMs + 5, distinctId: "a" });
+    const uuid = personUuid(projectId, "a");
+    const first = { timeMs: 2 * hourMs + 5, rank: expect.stringMatching(/^l/) };
+    expect(rows.members.get("a")).toMatchObject({ uuid, first, mergedInto: undefined });
+    expect(rows.members.get("a")?.person).toMatchObject({
+      firstId: "a",
+      firstUuid: uuid,
+      mainId: "a",
+      mainStamp: undefined,
+      known: false,
+      createdAtMs: 2 * hourMs + 5,
+      lastSeenAtMs: 2 * hourMs,
+      idsTotal: 1,
+      version: 1,
+    });
+  });
+
+  test("and another one of the same hour changes nothing", () => {
+    const { people, rows, run } = world();
+    run({ timeMs: 10, distinctId: "a" });
+    expect(people.seen(seenLine(projectId, "a", 11))).toBe(true);
+    expect(people.seen(seenLine(projectId, "a", 9))).toBe(false);
+    expect(people.seen(seenLine(projectId, "a", hourMs))).toBe(false);
+    expect(people.seen(seenLine(projectId, "b", 11))).toBe(false);
+    expect(people.seen(seenLine("other", "a", 11))).toBe(false);
+    const again = effectOf({ timeMs: 11, distinctId: "a", person: {} });
+    expect(applyBatch(people, rows, [again]).members).toEqual([]);
+  });
+});
+
+describe("links", () => {
+  test.each(["identify", "alias", "merge"] as const)("%s makes one person of two", (kind) => {
+    const { rows, run } = world();
+    run({ timeMs: 1, distinctId: "anon" }, { timeMs: 2, distinctId: "user" });
+    const changes = run(link(kind, "anon", "user", 3));
+    expect(changes.links).toMatchObject([
+      { a: "anon", b: "user", kind, atMs: 3, outcome: "merged" },
+    ]);
+    const root = rows.personOf("anon");
+    expect(root).toBe(rows.personOf("user"));
+    expect(root?.person).toMatchObject({
+      firstId: "anon",
+      firstUuid: personUuid(projectId, "anon"),
+      mainId: "user",
+      idsTotal: 2,
+      known: kind === "identify",
+    });
+    expect(run(link(kind, "anon", "user", 4)).links).toMatchObject([{ outcome: "already_one" }]);
+  });
+
+  test("ids that were never seen are made, and the event's own is the first", () => {
+    const { rows, run } = world();
+    run(link("identify", "x", "y"), link("alias", "v", "w"));
+    expect(rows.personOf("x")?.person).toMatchObject({ firstId: "y", mainId: "y" });
+    expect(rows.personOf("w")?.person).toMatchObject({ firstId: "v", mainId: "w" });
+  });
+
+  test("two known persons stay two, unless they are merged dangerously", () => {
+    const { rows, run } = world();
+    run(link("identify", "anon1", "one"), link("identify", "anon2", "two"));
+    expect(run(link("identify", "one", "two")).links[0]?.outcome).toBe("refused_both_known");
+    expect(run(link("alias", "one", "two")).links[0]?.outcome).toBe("refused_both_known");
+    expect(rows.personOf("one")).not.toBe(rows.personOf("two"));
+    expect(run(link("merge", "one", "two")).links[0]?.outcome).toBe("merged");
+    expect(rows.personOf("anon1")?.person).toMatchObject({ idsTotal: 4, mainId: "two" });
+  });
+
+  test("the target of an identify is known already, and afterwards, though it was refused", () => {
+    const { rows, run } = world();
+    run(link("identify", "anon", "one"));
+    expect(run(link("identify", "one", "new")).links[0]?.outcome).toBe("refused_both_known");
+    expect(rows.personOf("new")?.person?.known).toBe(true);
+    run(link("identify", "self", "self"), link("identify", "guest", "user"));
+    expect(rows.personOf("self")?.person?.known).toBe(true);
+    expect(rows.personOf("user")?.person?.known).toBe(false);
+  });
+
+  test.each([
+    ..."anonymous Guest DISTINCTID distinct_id id not_authenticated email Undefined true FALSE".split(
+      " ",
+    ),
+    ..."NaN None none null 0 $posthog_cookieless".split(" "),
+    ...[
+      "[object Object]",
+      "",
+      "  ",
+      "\t",
+      '""',
+      "''",
+      '"null"',
+      "'Anonymous'",
+      "`null`",
+      "NULL",
+      "<nil>",
+      "-1",
+      "N/A",
+      "00000000-0000-0000-0000-000000000000",
+      "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+      "a\0b",
+      "a\ufffd",
+      " id ",
+    ],
+  ])("%j never merges, and is not made by a link", (illegal) => {
+    const { rows, run } = world();
+    const changes = run(link("identify", illegal, "user"), link("alias", "user", illegal));
+    expect(changes.links.map(({ outcome }) => outcome)).toEqual(
+      Array(2).fill("refused_illegal_id"),
+    );
+    expect([...rows.members.keys()]).toEqual(["user"]);
+  });
+
+  test.each(["nobody2", "-2", "00", "ids", '"', "'user\"", "nobody"])("%j does", (id) => {
+    expect(world().run(link("identify", id, "user")).links[0]?.outcome).toBe("merged");
+  });
+
+  test("over the cap they are refused, and the other id is not made", () => {
+    const { rows, run } = world({ idsMax: 3 });
+    const outcomes = run(
+      link("alias", "a", "b"),
+      link("alias", "a", "c"),
+      link("alias", "a", "d"),
+      link("alias", "b", "c"),
+      link("alias", "guest", "guest"),
+      link("merge", "a", "a"),
+    ).links.map(({ outcome }) => outcome);
+    expect(outcomes).toEqual([
+      "merged",
+      "merged",
+      "refused_cap",
+      "already_one",
+      "refused_illegal_id",
+      "refused_self",
+    ]);
+    expect(rows.members.has("d")).toBe(false);
+  });
+
+  test("a refused one does not keep the event's other effects from happening", () => {
+    const { rows, run } = world();
+    run({ ...link("alias", "a", "id"), person: { set: [["plan", '"pro"']] } });
+    expect(valuesOf(rows.personOf("a")?.person)).toEqual({ plan: '"pro"' });
+  });
+});
+
+describe("properties", () => {
+  test("the newest $set wins, the oldest $set_once, and $unset is remembered", () => {
+    const { rows, run } = world();
+    const shown = () => valuesOf(rows.personOf("a")?.person);
+    run({ timeMs: 20, distinctId: "a", person: { set: [["x", "20"]], once: [["y", "20"]] } });
+    run({ timeMs: 10, distinctId: "a", person: { set: [["x", "10"]], once: [["y", "10"]] } });
+    expect(shown()).toEqual({ x: "20", y: "10" });
+    run({ timeMs: 30, distinctId: "a", person: { unset: ["x"] } });
+    run({ timeMs: 25, distinctId: "a", person: { set: [["x", "25"]] } });
+    expect(shown()).toEqual({ y: "10" });
+    run({ timeMs: 31, distinctId: "a", person: { once: [["x", "31"]] } });
+    expect(shown()).toEqual({ x: "31", y: "10" });
+  });
+
+  test("in one event once comes before set, and set before unset", () => {
+    const { rows, run } = world();
+    const writes: Step["person"] = {
+      once: [
+        ["x", "1"],
+        ["y", "1"],
+        ["z", "1"],
+      ],
+      set: [
+        ["y", "2"],
+        ["z", "2"],
+      ],
+      unset: ["z"],
+    };
+    run({ timeMs: 1, distinctId: "a", person: writes });
+    expect(valuesOf(rows.personOf("a")?.person)).toEqual({ x: "1", y: "2" });
+  });
+
+  test("of two persons are joined name by name", () => {
+    const { rows, run } = world();
+    run({
+      timeMs: 5,
+      distinctId: "a",
+      person: {
+        set: [
+          ["x", "5"],
+          ["only", "1"],
+        ],
+      },
+    });
+    run({
+      timeMs: 6,
+      distinctId: "b",
+      person: {
+        set: [
+          ["x", "6"],
+          ["__proto__", "1.0"],
+        ],
+      },
+    });
+    run(link("alias", "b", "a", 7));
+    const shown = valuesOf(rows.personOf("a")?.person);
+    expect(Object.entries(shown).sort()).toEqual([
+      ["__proto__", "1.0"],
+      ["only", "1"],
+      ["x", "6"],
+    ]);
+  });
+
+  test("those without room are rejected by name, the others are set", () => {
+    const { rows, run } = world({ propertyBytesMax: 500 });
+    const set = [
+      ["a", "1"],
+      ["long", `"${"x".repeat(300)}"`],
+      ["b", "2"],
+    ] as const;
+    const changes = run({ timeMs: 1, distinctId: "a", person: { set } });
+    expect(valuesOf(rows.personOf("a")?.person)).toEqual({ a: "1", b: "2" });
+    expect(changes.rejected).toMatchObject([
+      { reason: "person_full", atMs: 1, detail: "no room in the person for long" },
+    ]);
+    expect(rows.personOf("a")?.person?.propertyBytes).toBe(2 * (160 + 2));
+  });
+});
+
+describe("groups", () => {
+  const group = (type: string, key: string, plan: string, timeMs: number): Step => {
+    const set = { once: [], set: [["plan", plan] as const], unset: [] };
+    return { timeMs, group: { type, key, set } };
+  };
+
+  test("are made by group identify alone, with their type, and make no person", () => {
+    const { rows, run } = world();
+    run(group("company", "acme", "1", 5), group("company", "acme", "2", 4));
+    expect([...rows.groups.values()]).toMatchObject([{ createdAtMs: 4, updatedAtMs: 5 }]);
+    expect([...rows.groupTypes]).toEqual(["company"]);
+    expect(rows.members.size).toBe(0);
+  });
+
+  test("an id that is seen with one belongs to it, whether or not it is there", () => {
+    const { rows, run } = world();
+    const memberOf = [{ type: "company", key: "acme" }];
+    run({ timeMs: 5, distinctId: "a", memberOf });
+    run({ timeMs: 3, distinctId: "a", memberOf });
+    expect(run({ timeMs: 4, distinctId: "a", memberOf }).groupMembers).toEqual([]);
+    expect([...rows.groupMembers]).toEqual([["company/acme/a", 3]]);
+    expect(rows.groups.size + rows.groupTypes.size).toBe(0);
+  });
+
+  test("one type too many is rejected by name", () => {
+    const { rows, run } = world({ groupTypesMax: 1 });
+    run(group("company", "acme", "1", 1));
+    const changes = run(group("team", "red", "1", 1), group("company", "other", "1", 1));
+    expect(changes.rejected).toMatchObject([
+      { reason: "too_many_group_types", detail: "more than 1 group types: team" },
+    ]);
+    expect([...rows.groups.keys()]).toEqual(["company/acme", "company/other"]);
+  });
+});
+
+test("rows in memory stay within their bytes, and those that are asked for stay", () => {
+  const cacheBytesMax = 400_000;
+  const { people, rows, run } = world({ cacheBytesMax });
+  for (let batch = 0; batch < 100; batch++) {
+    const steps = Array.from({ length: 20 }, (_, index): Step => {
+      const set = [["text", `"${"x".repeat(500)}"`]] as const;
+      return { timeMs: batch, distinctId: `${batch}-${index}`, person: { set } };
+    });
+    run({ timeMs: batch, distinctId: "hot" }, ...steps);
+    expect(people.cacheBytes).toBeLessThan(cacheBytesMax);
+  }
+  expect(rows.members.size).toBe(2_001);
+  expect(people.seen(seenLine(projectId, "hot", 100))).toBe(true);
+  expect(people.seen(seenLine(projectId, "0-0", 100))).toBe(false);
+  run({ timeMs: 200, distinctId: "0-0", person: { set: [["other", "1"]] } });
+  expect(Object.keys(valuesOf(rows.personOf("0-0")?.person))).toEqual(["other", "text"]);
+});
+
+describe("rows for a commit", () => {
+  test("stay as they were when later batches change them", () => {
+    const { people, rows } = world();
+    const set = (value: string, timeMs: number) =>
+      effectOf({ timeMs, distinctId: "a", person: { set: [["x", value]] } });
+    const first = applyBatch(people, rows, [set("1", 1), set("2", 2)]);
+    const second = applyBatch(people, rows, [set("3", 3)]);
+    expect([first, second].map(({ members }) => members.length)).toEqual([1, 1]);
+    expect(valuesOf(first.members[0]?.person)).toEqual({ x: "2" });
+    expect(valuesOf(second.members[0]?.person)).toEqual({ x: "3" });
+    expect(second.members[0]?.person?.version).toBe(2);
+  });
+
+  test("are read again after all was discarded", () => {
+    const { people, rows, run } = world();
+    run({ timeMs: 1, distinctId: "a" });
+    applyBatch(people, rows, [effectOf({ ...link("alias", "a", "b"), place: { sequence: 9 } })]);
+    people.begin([]);
+    expect(people.seen(seenLine(projectId, "a", 2))).toBe(false);
+    const changes = run({ timeMs: 2 * hourMs, distinctId: "a" });
+    expect(changes.members).toMatchObject([
+      { distinctId: "a", person: { idsTotal: 1, version: 2 } },
+    ]);
+    expect(changes.links).toEqual([]);
+  });
+
+  test("a row that was needed and not given is an error, not a new person", () => {
+    const { people, rows, run } = world({ cacheBytesMax: 1 });
+    run(link("alias", "a", "b"), link("alias", "a", "c"));
+    run({ timeMs: 2, distinctId: "z" });
+    people.begin([]);
+    people.add(effectOf({ timeMs: 3, distinctId: "a" }));
+    const members = rows.read(people.missing()).members.filter((row) => row.person === undefined);
+    people.adopt({ members, groups: [], groupTypes: [] });
+    expect(() => people.apply()).toThrow("are not read");
+  });
+});

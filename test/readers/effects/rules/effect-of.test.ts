@@ -1,0 +1,278 @@
+// The table of what events do, row by row, from records as they are stored.
+
+import { describe, expect, test } from "vitest";
+import type { EventEffect, UsageClass } from "../../../../src/readers/effects/types.ts";
+import { readLine, recordOf } from "../../../kit/effect-lines.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+type Does = Partial<
+  Pick<EventEffect, "distinctId" | "person" | "link" | "group" | "memberOf" | "rejections">
+>;
+
+const nothing: Does = { person: undefined, link: undefined, group: undefined, memberOf: [] };
+const nobody: Does = { ...nothing, distinctId: undefined };
+const somebody: Does = { ...nothing, distinctId: "u" };
+const set = { $set: { a: 1 } };
+const wroteA = { once: [], set: [["a", "1"]], unset: [] } as const;
+const identify = { event: "$identify", kind: "identify" };
+const alias = { event: "$create_alias", kind: "alias" };
+const merge = { event: "$merge_dangerously" };
+const setUp = { event: "$groupidentify", kind: "group_identify" };
+
+const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass, does: Does])[] = [
+  ["an event makes a person", {}, "identified", somebody],
+  ["one without a person profile does not", { person_profile: false }, "anonymous", nobody],
+  [
+    "nor does it set, link or associate",
+    {
+      ...identify,
+      ...set,
+      person_profile: false,
+      properties: { $anon_distinct_id: "x", $groups: { t: "k" } },
+    },
+    "anonymous",
+    nobody,
+  ],
+  [
+    "a cookieless visitor is nobody",
+    { ...set, distinct_id: "$posthog_cookieless" },
+    "anonymous",
+    nobody,
+  ],
+  ["$set sets", set, "identified", { ...somebody, person: wroteA }],
+  [
+    "set once, set and unset are told apart",
+    { $set: { a: 1 }, $set_once: { b: "x" }, $unset: ["c", "d"] },
+    "identified",
+    { ...somebody, person: { once: [["b", '"x"']], set: [["a", "1"]], unset: ["c", "d"] } },
+  ],
+  [
+    "they count in the properties too, and the top level's values count more",
+    {
+      $set: { a: 1 },
+      $unset: ["c"],
+      properties: { $set: { a: 2, b: 2 }, $set_once: { o: null }, $unset: { d: 0, c: 0 } },
+    },
+    "identified",
+    {
+      ...somebody,
+      person: {
+        once: [["o", "null"]],
+        set: [
+          ["a", "1"],
+          ["b", "2"],
+        ],
+        unset: ["c", "d"],
+      },
+    },
+  ],
+  [
+    "an exception makes a person, and sets nothing",
+    { ...set, event: "$exception" },
+    "identified",
+    somebody,
+  ],
+  [
+    "a heat map makes a person, and sets nothing",
+    { ...set, event: "$$heatmap" },
+    "identified",
+    somebody,
+  ],
+  [
+    "but it associates",
+    { event: "$exception", properties: { $groups: { t: "k" } } },
+    "identified",
+    { ...somebody, memberOf: [{ type: "t", key: "k" }] },
+  ],
+  [
+    "$set as an event is as any other",
+    { ...set, event: "$set", kind: "set" },
+    "identified",
+    { ...somebody, person: wroteA },
+  ],
+  ["surveys are counted apart", { event: "survey sent", kind: "survey" }, "survey", somebody],
+  ["an identify sets", { ...identify, ...set }, "identify", { ...somebody, person: wroteA }],
+  [
+    "with an anonymous id it links, towards the distinct id",
+    { ...identify, ...set, properties: { $anon_distinct_id: "anon" } },
+    "identify",
+    { ...somebody, person: wroteA, link: { kind: "identify", from: "anon", to: "u" } },
+  ],
+  [
+    "an anonymous id of null is none",
+    { ...identify, properties: { $anon_distinct_id: null } },
+    "identify",
+    somebody,
+  ],
+  [
+    "nor is an empty one",
+    { ...identify, properties: { $anon_distinct_id: "" } },
+    "identify",
+    somebody,
+  ],
+  [
+    "a blank one is a link to nobody, to be refused",
+    { ...identify, properties: { $anon_distinct_id: " " } },
+    "identify",
+    { ...somebody, link: { kind: "identify", from: "", to: "u" } },
+  ],
+  [
+    "ids of links are texts as distinct ids are",
+    { ...identify, properties: { $anon_distinct_id: [1, { a: "é" }] } },
+    "identify",
+    { ...somebody, link: { kind: "identify", from: '[1,{"a":"é"}]', to: "u" } },
+  ],
+  [
+    "and as long",
+    { ...alias, properties: { alias: "😀".repeat(401) } },
+    "alias",
+    {
+      ...somebody,
+      link: { kind: "alias", from: "u", to: expect.stringMatching(/^(?:😀){356}~[\w-]{43}$/u) },
+    },
+  ],
+  [
+    "and as clean",
+    { ...alias, properties: { alias: "a\0\ud800" } },
+    "alias",
+    { ...somebody, link: { kind: "alias", from: "u", to: "a\ufffd\ufffd" } },
+  ],
+  [
+    "an alias links, towards the alias",
+    { ...alias, properties: { alias: 7 } },
+    "alias",
+    { ...somebody, link: { kind: "alias", from: "u", to: "7" } },
+  ],
+  [
+    "an alias without one is rejected, and the rest goes on",
+    { ...alias, ...set },
+    "alias",
+    {
+      ...somebody,
+      person: wroteA,
+      rejections: [{ reason: "invalid_field", detail: "it has no alias" }],
+    },
+  ],
+  [
+    "a merge links as an alias does",
+    { ...merge, properties: { alias: "x" } },
+    "identified",
+    { ...somebody, link: { kind: "merge", from: "u", to: "x" } },
+  ],
+  [
+    "an exception links nothing, whatever its kind",
+    { ...alias, event: "$exception", properties: { alias: "x" } },
+    "alias",
+    somebody,
+  ],
+  [
+    "a group is set up, without a person, and without writing to one",
+    {
+      ...setUp,
+      ...set,
+      properties: {
+        $group_type: "co",
+        $group_key: 7,
+        $group_set: { n: [1, 2] },
+        $groups: { co: "x" },
+      },
+    },
+    "group_identify",
+    {
+      ...nobody,
+      group: { type: "co", key: "7", set: { once: [], set: [["n", "[1,2]"]], unset: [] } },
+    },
+  ],
+  [
+    "also without a person profile, and its properties may go",
+    {
+      ...setUp,
+      person_profile: false,
+      properties: { $group_type: "co", $group_key: "k", $group_unset: ["n"] },
+    },
+    "group_identify",
+    { ...nobody, group: { type: "co", key: "k", set: { once: [], set: [], unset: ["n"] } } },
+  ],
+  [
+    "a group without a key is rejected",
+    { ...setUp, properties: { $group_type: "co", $group_key: " " } },
+    "group_identify",
+    {
+      ...nobody,
+      rejections: [{ reason: "invalid_field", detail: "its $group_key is absent or blank" }],
+    },
+  ],
+  [
+    "$groups associates; no group, no association",
+    { properties: { $groups: { co: "k", team: 7, none: null, blank: " ", "": "x" } } },
+    "identified",
+    {
+      ...somebody,
+      memberOf: [
+        { type: "co", key: "k" },
+        { type: "team", key: "7" },
+      ],
+    },
+  ],
+  [
+    "what is no object is rejected where it stands",
+    { $set: [1], $set_once: { a: 1 }, $unset: "a", properties: { $groups: "co" } },
+    "identified",
+    {
+      ...somebody,
+      person: { once: [["a", "1"]], set: [], unset: [] },
+      rejections: [
+        { reason: "invalid_field", detail: "$set is not an object" },
+        { reason: "invalid_field", detail: "$unset is not a list of names" },
+        { reason: "invalid_field", detail: "$groups is not an object" },
+      ],
+    },
+  ],
+];
+
+describe("what an event does", () => {
+  test.each(rows)("%s", (_, fields, usage, does) => {
+    const { effect, ...line } = readLine(recordOf(fields));
+    expect(effect).toMatchObject({ rejections: [], ...does });
+    expect(line).toMatchObject({
+      usageClass: usage,
+      hasPerson: does.distinctId !== undefined,
+      distinctId: fields["distinct_id"] ?? "u",
+    });
+    const isNothing =
+      effect.person === undefined &&
+      effect.link === undefined &&
+      effect.group === undefined &&
+      effect.memberOf.length === 0 &&
+      effect.rejections.length === 0;
+    if (line.isPlain) expect(isNothing).toBe(true);
+    else expect(line.usageClass !== "anonymous").toBe(true);
+  });
+
+  test.each([
+    ['"\\u0024groups":{"\\u0063o":"k"}', { memberOf: [{ type: "co", key: "k" }] }],
+    ['"$groups":{"a":1},"$groups":{"co":"k","co":"l"}', { memberOf: [{ type: "co", key: "l" }] }],
+    ['"\\u0024set":{"a":1}', { person: wroteA }],
+    ['"$set":{"a":2},"$set":{"a":1}', { person: wroteA }],
+    [`"deep":${"[".repeat(2_000)}${"]".repeat(2_000)},"$set":{"a":1}`, { person: wroteA }],
+    ['"\\u0000":1e400,"__proto__":{"$set":{}},"$set":{"a":1}', { person: wroteA }],
+    [`"long":${"9".repeat(5_000)},"$set":{"a":1}`, { person: wroteA }],
+  ])("however the properties are written: %.30s", (members, does) => {
+    const line = recordOf().replace('"properties":{}', () => `"properties":{${members}}`);
+    expect(readLine(line).effect).toMatchObject({ rejections: [], ...does });
+  });
+
+  test("lines without anything to do are plain", () => {
+    for (const fields of [{}, { $set: {} }, { event: "$exception", ...set }, nobody])
+      expect(readLine(recordOf(fields)).isPlain).toBe(true);
+    expect(readLine(recordOf(set)).isPlain).toBe(false);
+  });
+
+  test("an event names five groups at most", () => {
+    const $groups = Object.fromEntries(Array.from({ length: 130 }, (_, n) => [`t${n}`, n]));
+    const { effect } = readLine(recordOf({ properties: { $groups } }));
+    expect(effect.memberOf).toHaveLength(5);
+    const detail = "an event may name 5 groups (and 124 more of $groups)";
+    expect(effect.rejections).toEqual([{ reason: "too_many_group_types", detail }]);
+  });
+});

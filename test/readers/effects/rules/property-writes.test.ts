@@ -1,0 +1,174 @@
+// What an event writes, value by value: what is kept as it was sent, what is made plain, and what
+// is rejected by itself while its neighbours go on.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { PropertyWrites, Rejection } from "../../../../src/readers/effects/types.ts";
+import { readLine, recordOf } from "../../../kit/effect-lines.ts";
+
+interface Written {
+  readonly person: PropertyWrites | undefined;
+  readonly rejections: readonly Rejection[];
+}
+
+/** What becomes of members as JSON text, which stand in `$set` at the record's top level. */
+function written(members: string, more: Readonly<Record<string, unknown>> = {}): Written {
+  return readLine(recordOf({ $set: {}, ...more }).replace('"$set":{}', `"$set":{${members}}`))
+    .effect;
+}
+
+describe("a value is kept as it was sent", () => {
+  test.each([
+    ...["1", "-0", "1.50", "1E3", "1e400", "-1e-10000", "9007199254740993", "0.1e+2"],
+    ...["1234567890".repeat(40), '"x"', '"é😀"', "true", "false", "null", '""', "[]", "{}"],
+    ...['[1,2.0,"a"]', '{"a":{"b":[null]}}', `${"[".repeat(100)}${"]".repeat(100)}`],
+  ])("%s", (json) => {
+    expect(written(`"a":${json}`)).toMatchObject({
+      person: { set: [["a", json]] },
+      rejections: [],
+    });
+  });
+});
+
+describe("a value is made plain", () => {
+  test.each([
+    ['"a\\u0000b"', '"a\ufffdb"'],
+    ['"\\ud800"', '"\ufffd"'],
+    ['{"\\u0000":"\\udc00"}', '{"\ufffd":"\ufffd"}'],
+    ['"\\u00e9\\/\\n"', '"é/\\n"'],
+    ['[ 1 , { "a" : 1.0 } ]', '[1,{"a":1.0}]'],
+  ])("%s", (json, plain) => {
+    expect(written(`"a":${json}`).person?.set).toEqual([["a", plain]]);
+  });
+});
+
+describe("a value is rejected, and its neighbours go on", () => {
+  test.each([
+    ["1e10001", "number_out_of_range"],
+    ["-1E-99999999999999999999", "number_out_of_range"],
+    ["1234567890".repeat(40).concat("1"), "number_out_of_range"],
+    ['{"a":[1e99999]}', "number_out_of_range"],
+    [`${"[".repeat(101)}${"]".repeat(101)}`, "too_deep"],
+    [`${'{"a":'.repeat(2_000)}1${"}".repeat(2_000)}`, "too_deep"],
+    [`${"[ ".repeat(100_000)}${"]".repeat(100_000)}`, "too_deep"],
+  ])("%.40s", (json, reason) => {
+    const { person, rejections } = written(`"before":1,"a":${json},"behind":2`);
+    expect(person?.set).toEqual([
+      ["before", "1"],
+      ["behind", "2"],
+    ]);
+    expect(rejections).toEqual([{ reason, detail: '$set: the value of "a" cannot be kept' }]);
+  });
+
+  test("where its name is too long", () => {
+    const longest = "é".repeat(200);
+    const { person, rejections } = written(
+      `"${longest}":1,"${longest}x":2,"${"\\u00e9".repeat(200)}":3`,
+    );
+    expect(person?.set).toEqual([[longest, "3"]]);
+    expect(rejections.map(({ reason }) => reason)).toEqual(["name_too_long"]);
+    expect(written(`"${"x".repeat(1_000_000)}":1`).rejections[0]?.detail.length).toBeLessThan(200);
+  });
+
+  test("where the event has no room for it", () => {
+    const half = JSON.stringify("x".repeat(262_000));
+    const { person, rejections } = written(`"b":${half},"c":1`, {
+      $set_once: { a: "x".repeat(262_000), tiny: 1 },
+      properties: { filler: 1 },
+    });
+    expect(person?.once.map(([name]) => name)).toEqual(["a", "tiny"]);
+    expect(person?.set.map(([name]) => name)).toEqual(["b", "c"]);
+    expect(rejections).toEqual([]);
+    const over = written(`"b":${half},"big":"${"x".repeat(300)}","c":1`, {
+      $set_once: { a: "x".repeat(262_000) },
+    });
+    expect(over.person?.set.map(([name]) => name)).toEqual(["b", "c"]);
+    expect(over.rejections.map(({ reason }) => reason)).toEqual(["properties_too_large"]);
+  });
+});
+
+describe("names", () => {
+  test.each(["__proto__", "constructor", "toString", "", " ", "é", "😀", "a.b", "$set"])(
+    "may be %j",
+    (name) => {
+      const text = JSON.stringify(name);
+      expect(written(`${text}:1`).person?.set).toEqual([[name, "1"]]);
+      const line = readLine(recordOf({ $unset: [name] }));
+      expect(line.effect.person?.unset).toEqual([name]);
+    },
+  );
+
+  test("stand for what their escapes say, and the last of each counts", () => {
+    const { person } = written('"a":1,"\\u0061":2,"b\\u0000":1,"b\ufffd":2,"\\ud800":3');
+    expect(person?.set).toEqual([
+      ["a", "2"],
+      ["b\ufffd", "2"],
+      ["\ufffd", "3"],
+    ]);
+  });
+
+  test("whose last value is rejected are not written; whose first is, are", () => {
+    expect(written('"a":1,"a":1e99999').person).toBeUndefined();
+    expect(written('"a":1e99999,"a":1')).toMatchObject({
+      person: { set: [["a", "1"]] },
+      rejections: [],
+    });
+  });
+
+  test("that are no names in a list of names are rejected as one", () => {
+    const { person, rejections } = readLine(recordOf({ $unset: ["a", 7, ["b"], "a"] })).effect;
+    expect(person?.unset).toEqual(["a"]);
+    const detail = "$unset holds a value that is not a name (and 1 more of $unset)";
+    expect(rejections).toEqual([{ reason: "invalid_field", detail }]);
+  });
+});
+
+test("an event has one rejection for each of its fields, however many values are rejected", () => {
+  const numbers = Array.from({ length: 1_000 }, (_, n) => n);
+  const $set = Object.fromEntries(numbers.map((n) => [`${n}`.padStart(401, "k"), n]));
+  const line = recordOf({ $set, $set_once: 7, $unset: numbers, properties: { $groups: "co" } });
+  const { rejections } = readLine(line).effect;
+  expect(rejections.map(({ reason }) => reason)).toEqual([
+    "invalid_field",
+    "name_too_long",
+    "invalid_field",
+    "invalid_field",
+  ]);
+  const tails = rejections.map(({ detail }) => detail.replace(/^.*\(/, ""));
+  expect(tails.slice(0, 3)).toEqual([
+    "$set_once is not an object",
+    "and 999 more of $set)",
+    "and 999 more of $unset)",
+  ]);
+});
+
+test("100,000 names, twice each, take no longer than they are long", () => {
+  const members = Array.from({ length: 200_000 }, (_, n) => `"${(n * 7) % 100_000}":${n}`);
+  // With values they have 1.1 MB, so the room ends somewhere; every name is told or written.
+  const { person, rejections } = written(members.join(","));
+  expect(person?.set.length).toBeGreaterThan(40_000);
+  expect(rejections).toHaveLength(1);
+});
+
+const json = fc.oneof(
+  fc.json({ maxDepth: 4 }),
+  fc.json({ maxDepth: 4 }).map((text) => JSON.stringify(JSON.parse(text), undefined, 1)),
+);
+
+test("every value comes out as it went in, whatever is around it", () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.string({ unit: "grapheme", maxLength: 20 }), json), (values) => {
+      const members = Object.entries(values).map(
+        ([name, text]) => `${JSON.stringify(name)}: ${text}`,
+      );
+      const line = recordOf({ $set: {} }).replace(
+        '"$set":{}',
+        () => `"$set":{${members.join(" ,\t").replaceAll("\n", " ")}}`,
+      );
+      const expected = Object.entries(values).map(([name, text]) => [name, JSON.parse(text)]);
+      const set = readLine(line).effect.person?.set ?? [];
+      expect(set.map(([name, text]) => [name, JSON.parse(text)])).toEqual(expected);
+      for (const [, text] of set) expect(text).not.toMatch(/^\s|\s$|[\n\t]/);
+    }),
+  );
+});

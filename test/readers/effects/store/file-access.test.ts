@@ -1,0 +1,24 @@
+// A file that is not there is told from one that may not be looked at.
+
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+import {
+  isAbsent,
+  mustBeReadable,
+} from "../../../../src/readers/effects/store/sqlite/file-access.ts";
+import { temporaryFolder } from "../../../kit/processes.ts";
+
+test("what is behind something that cannot be looked into is not absent", () => {
+  const folder = temporaryFolder();
+  const file = path.join(folder, "file");
+  writeFileSync(file, "");
+  expect(isAbsent(path.join(folder, "none"))).toBe(true);
+  expect(() => mustBeReadable(path.join(folder, "none"))).toThrow("there is no such file");
+  expect(isAbsent(file)).toBe(false);
+  expect(() => mustBeReadable(file)).not.toThrow();
+  // Root may read everything, so the folder that cannot be looked into is a file.
+  const behind = path.join(file, "effects.sqlite");
+  expect(isAbsent(behind)).toBe(false);
+  expect(() => mustBeReadable(behind)).toThrow(/it cannot be read .*: run this as the user/);
+});

@@ -1,0 +1,13 @@
+// New databases on a test's PostgreSQL.
+
+import type { TestPostgres } from "../../../kit/postgres.ts";
+import { asked } from "../../../kit/postgres-rows.ts";
+
+let databases = 0;
+
+/** The URL of a new, empty database. */
+export async function newDatabase(server: TestPostgres): Promise<string> {
+  const name = `test_${++databases}`;
+  await asked(server.url, `CREATE DATABASE ${name}`);
+  return server.url.replace(/postgres$/, name);
+}

@@ -1,0 +1,225 @@
+// For every store: a commit is there in whole or not at all, and there is one writer.
+
+import { expect, test } from "vitest";
+import { StoreError } from "../../../../src/platform/base/store-error.ts";
+import { FencedError } from "../../../../src/readers/effects/store/port.ts";
+import {
+  all,
+  commitOf,
+  groupRow,
+  linkRow,
+  mergedRow,
+  page,
+  personRow,
+  positionRow,
+  project,
+  rejectedRow,
+  wholeYear,
+} from "./row-kit.ts";
+import type { StoreRig } from "./store-rig.ts";
+
+export function transactionTests(now: { readonly rig: StoreRig }): void {
+  test("commits are counted, from 0", async () => {
+    expect(await now.rig.store.lastCommit()).toBe(0);
+    await now.rig.store.commit(commitOf(0, {}));
+    await now.rig.store.commit(commitOf(1, {}));
+    expect(await now.rig.store.lastCommit()).toBe(2);
+  });
+
+  test("a commit after another writer's is fenced, and writes nothing", async () => {
+    await now.rig.store.commit(commitOf(0, { members: [personRow("ann")] }));
+    const late = now.rig.store.commit(commitOf(0, { members: [personRow("bob")] }));
+    await expect(late).rejects.toBeInstanceOf(FencedError);
+    expect(await now.rig.store.members(project, ["ann", "bob"])).toEqual([personRow("ann")]);
+    expect(await now.rig.store.lastCommit()).toBe(1);
+  });
+
+  test("a commit that goes in several pieces is there in whole or not at all", async () => {
+    const { store } = now.rig;
+    const members = Array.from({ length: 4_500 }, (_, n) => personRow(`id-${n}`));
+    const broken = rejectedRow(1, { detail: null as never });
+    const failing = store.commit(commitOf(0, { members, rejected: [broken] }));
+    await expect(failing).rejects.toThrow(StoreError);
+    expect(await store.lastCommit()).toBe(0);
+    expect(await store.members(project, ["id-0", "id-4499"])).toEqual([]);
+    await store.commit(commitOf(0, { members, positions: [positionRow(1)] }));
+    expect((await store.reader.totals()).persons).toBe(4_500);
+    expect(await store.members(project, ["id-4499"])).toEqual([members[4_499]]);
+    expect(await store.positions()).toEqual([positionRow(1)]);
+  });
+
+  test("rows that are asked for while a commit in parts ends are those behind it", async () => {
+    const { store } = now.rig;
+    const [early, late] = [personRow("early"), personRow("late")];
+    const names = { projectId: project, type: "company", key: "acme" };
+    // The threads and connections are there.
+    expect(await store.members(project, ["early"])).toEqual([]);
+    await store.positions();
+    const part = { number: 1, isPart: true, groups: [groupRow("acme")], members: [early] };
+    await store.commit(commitOf(0, part));
+    const more = Array.from({ length: 4_500 }, (_, n) => personRow(`id-${n}`));
+    // The first piece has a row that points to one of a later piece.
+    const members = [mergedRow("early", "late"), late, ...more];
+    const groupTypes = [{ projectId: project, type: "company" }];
+    const committed = store.commit(commitOf(0, { number: 1, members, groupTypes }));
+    const found = await Promise.all([
+      store.members(project, ["early"]),
+      store.groups([names]),
+      store.groupTypes([project]),
+      committed,
+    ]);
+    expect(found[0].map(({ distinctId }) => distinctId)).toEqual(["early", "late"]);
+    expect(found[1]).toEqual([groupRow("acme")]);
+    expect(found[2].map(({ type }) => type)).toEqual(["company"]);
+  });
+
+  test("a commit follows only the one whose number it names, not as many commits", async () => {
+    await now.rig.store.commit(commitOf(0, { number: 2 ** 47 }));
+    expect(await now.rig.store.lastCommit()).toBe(2 ** 47);
+    const counted = now.rig.store.commit(commitOf(1, { members: [personRow("bob")] }));
+    await expect(counted).rejects.toBeInstanceOf(FencedError);
+    await now.rig.store.commit(commitOf(2 ** 47, { members: [personRow("ann")] }));
+    expect(await now.rig.store.members(project, ["ann", "bob"])).toEqual([personRow("ann")]);
+  });
+
+  test("a second writer is told so at once, and may open once the first has closed", async () => {
+    const second = now.rig.another();
+    await expect(second.open()).rejects.toBeInstanceOf(StoreError);
+    await expect(second.open()).rejects.toThrow("another `penstock effects`");
+    expect(await now.rig.store.holdsLock()).toBe(true);
+    await now.rig.store.commit(commitOf(0, { members: [personRow("ann")] }));
+    await now.rig.store.close();
+    await second.open();
+    expect(await second.lastCommit()).toBe(1);
+    expect(await second.members(project, ["ann"])).toEqual([personRow("ann")]);
+  });
+
+  test("a reader beside them tells whether there is a writer, and keeps none away", async () => {
+    const { store } = now.rig;
+    expect(await store.reader.hasWriter()).toBe(true);
+    await store.commit(commitOf(0, {}));
+    const { reader: beside } = now.rig.another();
+    expect(await beside.hasWriter()).toBe(true);
+    await store.close();
+    await expect.poll(() => beside.hasWriter()).toBe(false);
+    await now.rig.another().open();
+    expect(await beside.hasWriter()).toBe(true);
+  });
+
+  test("of a commit that fails half way nothing is there, and the next one works", async () => {
+    const usage = {
+      projectId: project,
+      day: "2026-11-22",
+      lane: "live",
+      class: "identified",
+    } as const;
+    const good = commitOf(0, {
+      positions: [positionRow(5)],
+      members: [personRow("ann")],
+      groups: [groupRow("acme")],
+      usage: [{ ...usage, events: 3, duplicates: 0 }],
+      rejected: [rejectedRow(1)],
+    });
+    const json = null as unknown as string;
+    const bad = { ...good, outbox: [{ messageId: "m", subject: "s", json }] };
+    await expect(now.rig.store.commit(bad)).rejects.toThrow();
+    expect(await now.rig.store.lastCommit()).toBe(0);
+    expect(await all(now.rig.store.reader.dump())).toEqual([]);
+    expect(await now.rig.store.positions()).toEqual([]);
+    expect((await now.rig.store.reader.totals()).persons).toBe(0);
+    await now.rig.store.commit(good);
+    expect(await now.rig.store.positions()).toEqual([positionRow(5)]);
+    expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(1);
+  });
+
+  test("a commit may be written in parts, which only look-ups see until all of it is there", async () => {
+    const { store } = now.rig;
+    await store.commit(commitOf(0, { members: [personRow("ann")] }));
+    const groupTypes = [{ projectId: project, type: "company" }];
+    const isPart = true;
+    await store.commit(commitOf(1, { isPart, members: [mergedRow("ann", "bob")] }));
+    const members = [personRow("bob", { idsTotal: 2 })];
+    await store.commit(commitOf(1, { isPart, members, groups: [groupRow("acme")], groupTypes }));
+    const found = await store.members(project, ["ann"]);
+    expect(found.map(({ distinctId }) => distinctId).sort()).toEqual(["ann", "bob"]);
+    const { type, key } = groupRow("acme");
+    expect(await store.groups([{ projectId: project, type, key }])).toEqual([groupRow("acme")]);
+    expect(await store.groupTypes([project])).toEqual(groupTypes);
+    // What is published meanwhile is noted in the same transaction.
+    await store.published(["m"]);
+    expect(await store.outbox(10, 0)).toEqual([]);
+    expect(await store.reader.personByDistinctId(project, "bob")).toBeUndefined();
+    await store.commit(commitOf(1, { positions: [positionRow(5)] }));
+    expect(await store.reader.personByDistinctId(project, "bob")).toBeDefined();
+    expect([await store.lastCommit(), await store.positions()]).toEqual([2, [positionRow(5)]]);
+  });
+
+  test("parts of a commit that does not come to its end are not there", async () => {
+    const { store } = now.rig;
+    const part = (number: number, id: string) =>
+      store.commit(commitOf(0, { number, isPart: true, members: [personRow(id)] }));
+    await part(7, "ann");
+    expect(await store.lastCommit()).toBe(0);
+    expect(await store.members(project, ["ann"])).toEqual([]);
+    await part(8, "ann");
+    await store.commit(commitOf(0, { number: 9, members: [personRow("bob")] }));
+    const late = store.commit(commitOf(0, { number: 8, members: [personRow("carl")] }));
+    await expect(late).rejects.toBeInstanceOf(FencedError);
+    await store.commit(commitOf(9, { number: 10, isPart: true, members: [personRow("dora")] }));
+    const json = null as unknown as string;
+    const bad = commitOf(9, { number: 10, outbox: [{ messageId: "m", subject: "s", json }] });
+    await expect(store.commit(bad)).rejects.toThrow();
+    const found = await store.members(project, ["ann", "bob", "carl", "dora"]);
+    expect(found).toEqual([personRow("bob")]);
+    const anew = now.rig.another();
+    await store.commit(commitOf(9, { number: 11, isPart: true, members: [personRow("eve")] }));
+    await store.close();
+    await anew.open();
+    expect(await anew.lastCommit()).toBe(9);
+    expect(await anew.members(project, ["eve"])).toEqual([]);
+  });
+
+  test("rows are looked up of one moment while a commit is on its way", async () => {
+    await now.rig.store.commit(commitOf(0, { members: [personRow("id-0")] }));
+    for (let n = 1; n <= 20; n++) {
+      const members = [
+        mergedRow(`id-${n - 1}`, `id-${n}`),
+        personRow(`id-${n}`, { idsTotal: n + 1 }),
+      ];
+      const committed = now.rig.store.commit(commitOf(n, { members }));
+      const rows = await now.rig.store.members(project, ["id-0"]);
+      expect([n, n + 1]).toContain(rows.length);
+      const [person, ...others] = rows.filter((row) => row.person !== undefined);
+      expect([person?.distinctId, others]).toEqual([`id-${rows.length - 1}`, []]);
+      await committed;
+      expect(await now.rig.store.members(project, ["id-0"])).toHaveLength(n + 1);
+    }
+  });
+
+  test("a reader never sees half a merge", async () => {
+    const ids = Array.from({ length: 40 }, (_, n) => `id-${n}`);
+    await now.rig.store.commit(commitOf(0, { members: ids.map((id, n) => personRow(id, { n })) }));
+    let done = false;
+    async function merge(): Promise<void> {
+      for (let n = 1; n < ids.length; n++) {
+        const survivor = personRow("id-0", { n: 0, idsTotal: n + 1, version: n + 1 });
+        const members = [mergedRow(ids[n]!, "id-0", { n }), survivor];
+        await now.rig.store.commit(commitOf(n, { members, links: [linkRow(n, ids[n]!, "id-0")] }));
+      }
+      done = true;
+    }
+    const merged = merge();
+    let seen = 0;
+    while (!done || seen === 0) {
+      const { results } = await now.rig.store.reader.persons(project, page);
+      const shown = results.flatMap(({ distinctIds }) => distinctIds);
+      expect(shown.sort()).toEqual([...ids].sort());
+      const person = await now.rig.store.reader.personByDistinctId(project, "id-7");
+      expect(person?.distinctIds).toHaveLength(person?.distinctIdsTotal ?? 0);
+      expect(person?.distinctIds).toContain("id-7");
+      seen++;
+    }
+    await merged;
+    expect((await now.rig.store.reader.totals()).persons).toBe(1);
+  });
+}

@@ -1,0 +1,42 @@
+// A trail is stored by its difference to the one before, so the difference has to make the one out
+// of the other.
+
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { trailChanges } from "../../../../src/readers/effects/store/trail-changes.ts";
+import type { TrailEntry } from "../../../../src/readers/stream/trail.ts";
+
+function entry(sequence: number, messageId = `m-${sequence}`): TrailEntry {
+  return { sequence, messageId, storedAtMs: sequence };
+}
+
+const trail: fc.Arbitrary<TrailEntry[]> = fc
+  .uniqueArray(fc.record({ sequence: fc.nat({ max: 12 }), copy: fc.constantFrom("a", "b") }), {
+    selector: ({ sequence }) => sequence,
+    maxLength: 12,
+  })
+  .map((some) => some.sort((one, other) => one.sequence - other.sequence))
+  .map((some) => some.map(({ sequence, copy }) => entry(sequence, `${copy}-${sequence}`)));
+
+test("what goes and what comes make the later trail out of the earlier one", () => {
+  fc.assert(
+    fc.property(trail, trail, (before, after) => {
+      const { removed, added } = trailChanges(before, after);
+      const stored = new Map(before.map((one) => [one.sequence, one]));
+      for (const sequence of removed) expect(stored.delete(sequence)).toBe(true);
+      for (const one of added) stored.set(one.sequence, one);
+      const made = [...stored.values()].sort((one, other) => one.sequence - other.sequence);
+      expect(made).toEqual(after);
+    }),
+  );
+});
+
+test("only the difference is written", () => {
+  const before = [1, 2, 3, 4].map((sequence) => entry(sequence));
+  const after = [entry(3), entry(4, "another"), entry(5)];
+  expect(trailChanges(before, after)).toEqual({
+    removed: [1, 2],
+    added: [entry(4, "another"), entry(5)],
+  });
+  expect(trailChanges(after, after)).toEqual({ removed: [], added: [] });
+});

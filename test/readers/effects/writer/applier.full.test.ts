@@ -1,0 +1,152 @@
+import { expect, test } from "vitest";
+import { TooLargeError } from "../../../../src/platform/base/store-error.ts";
+import { DuplicatesBudget } from "../../../../src/readers/effects/duplicates/duplicates-budget.ts";
+import { FrameLines, frameRows } from "../../../../src/readers/effects/lines/frame-lines.ts";
+import { People } from "../../../../src/readers/effects/people/people.ts";
+import { toColumns } from "../../../../src/readers/effects/people/property-columns.ts";
+import { Spikes } from "../../../../src/readers/effects/spikes/spikes.ts";
+import type { MemberRow } from "../../../../src/readers/effects/types.ts";
+import { Usage } from "../../../../src/readers/effects/usage/usage.ts";
+import { Applier } from "../../../../src/readers/effects/writer/applier.ts";
+import type { Changes } from "../../../../src/readers/effects/writer/changes.ts";
+import type { StreamItem } from "../../../../src/readers/stream/stream-reader.ts";
+import { createNativeScanner } from "../../../../src/records/native.ts";
+import { storedLine, type TestEvent } from "../../../kit/stored-events.ts";
+import { personRow } from "../store/row-kit.ts";
+
+const projectId = "p";
+const mebibyte = 1_048_576;
+const emptyStore = {
+  members: async () => [],
+  groups: async () => [],
+  groupTypes: async () => [],
+  activeIds: async () => [],
+  activity: async () => [],
+};
+
+type WritePart = (changes: () => Promise<Changes>) => Promise<void>;
+
+async function noPart(): Promise<void> {
+  throw new Error("nothing is so large");
+}
+
+function newApplier(store: typeof emptyStore = emptyStore, writePart: WritePart = noPart): Applier {
+  const applier = new Applier({
+    ...{ store, writePart },
+    lines: new FrameLines({ scanner: createNativeScanner(frameRows) }),
+    people: new People(),
+    usage: new Usage(),
+    spikes: new Spikes({ prefix: "penstock" }),
+    budget: new DuplicatesBudget({ bytesMax: 32 * mebibyte }),
+  });
+  applier.begin({ positions: [], incidents: [], largeProperties: [] });
+  return applier;
+}
+
+let events = 0;
+let frames = 0;
+
+function frameOf(some: readonly Pick<TestEvent, "distinctId" | "set">[]): StreamItem {
+  const lines = some.map((event) => {
+    const uuid = `00000000-0000-4000-8000-${String(++events).padStart(12, "0")}`;
+    const receivedAtMs = Date.UTC(2026, 10, 20, 12) + events;
+    return `${storedLine({ uuid, receivedAtMs, ...event }, projectId, "live")}\n`;
+  });
+  const name = { stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0 } as const;
+  const data = Buffer.from(lines.join(""));
+  const place = { epoch: 1, sequence: ++frames, messageId: String(frames), storedAtMs: 0 };
+  const frame = { ...name, ...place, projectId, data };
+  return { kind: "frame", frame, events: some.length, isAgain: false, release: () => {} };
+}
+
+/** How many frames it takes until nothing more should be applied. */
+async function framesUntilFull(applier: Applier, next: () => StreamItem): Promise<number> {
+  for (let count = 1; count <= 1_000; count++) {
+    await applier.apply([next()]);
+    if (applier.isFull) return count;
+  }
+  throw new Error("it is never full");
+}
+
+test("large properties fill a batch by their bytes", async () => {
+  const text = "x".repeat(100_000);
+  const next = () =>
+    frameOf(
+      Array.from({ length: 10 }, (_, at) => ({ distinctId: `${frames}-${at}`, set: { text } })),
+    );
+  const count = await framesUntilFull(newApplier(), next);
+  expect(count).toBeLessThanOrEqual((64 * mebibyte) / 1_000_000 + 1);
+});
+
+test("a person that changes counts with all that it has", async () => {
+  const applier = newApplier();
+  const large = { text: "x".repeat(500_000) };
+  for (let person = 0; person < 150; person++)
+    await applier.apply([frameOf([{ distinctId: `person-${person}`, set: large }])]);
+  expect(applier.isFull).toBe(true);
+  await applier.changes();
+  expect(applier.isFull).toBe(false);
+  applier.committed();
+  let person = 0;
+  const next = () => frameOf([{ distinctId: `person-${person++}`, set: { seen: 1 } }]);
+  expect(await framesUntilFull(applier, next)).toBeLessThan(150);
+});
+
+test("people fill it by their number, and many events of a few do not", async () => {
+  const applier = newApplier();
+  const few = () =>
+    frameOf(Array.from({ length: 1_000 }, (_, at) => ({ distinctId: `${at % 5}`, set: { at } })));
+  for (let frame = 0; frame < 50; frame++) await applier.apply([few()]);
+  expect(applier.isFull).toBe(false);
+  const many = () =>
+    frameOf(Array.from({ length: 1_000 }, (_, at) => ({ distinctId: `${frames}-${at}` })));
+  expect(await framesUntilFull(applier, many)).toBe(20);
+});
+
+test("others have their turns while one large frame is applied", async () => {
+  const events = Array.from({ length: 30_000 }, (_, at) => ({ distinctId: `${at}`, set: { at } }));
+  const frame = frameOf(events);
+  let turns = 0;
+  const count = (): void => {
+    turns++;
+    ticking = setImmediate(count);
+  };
+  let ticking = setImmediate(count);
+  const applier = newApplier();
+  await applier.apply([frame]);
+  clearImmediate(ticking);
+  expect(applier.counts.events).toBe(30_000);
+  expect(turns).toBeGreaterThan(5);
+});
+
+test("of people with large properties a few are read at a time, and written before there are many", async () => {
+  const text = JSON.stringify("x".repeat(400_000));
+  const stamp = { timeMs: 1, rank: "" };
+  const asked: number[] = [];
+  const members = async (_: string, ids: readonly string[]): Promise<MemberRow[]> => {
+    if (ids.length > 64) throw new TooLargeError("too large");
+    asked.push(ids.length);
+    return ids.map((id): MemberRow => {
+      const { uuid, person, ...row } = personRow(id, { projectId, propertyBytes: 400_000 });
+      const write = { stamp, json: text };
+      const properties = toColumns(new Map([["text", { write, once: undefined }]]));
+      return { ...row, uuid, person: { ...person!, properties } };
+    });
+  };
+  const parts: Changes[] = [];
+  const applier = newApplier({ ...emptyStore, members } as never, async (changes) => {
+    parts.push(await changes());
+  });
+  const events = Array.from({ length: 400 }, (_, at) => ({ distinctId: `${at}`, set: { at } }));
+  await applier.apply([frameOf(events)]);
+  const rest = await applier.changes();
+  expect(Math.max(...asked)).toBeLessThanOrEqual(32);
+  expect(parts.length).toBeGreaterThan(1);
+  const written = [...parts, rest].flatMap((changes) => changes.members);
+  expect(new Set(written.map(({ distinctId }) => distinctId)).size).toBe(400);
+  expect(Math.max(...parts.map((changes) => changes.members.length))).toBeLessThan(200);
+  // What is counted, and how far it is, come at the end of the same transaction.
+  expect(parts.flatMap(({ positions, usage }) => [positions, usage].flat())).toEqual([]);
+  expect(rest.usage).toMatchObject([{ events: 400 }]);
+  expect(rest.frames).toEqual({ live: 1, historical: 0 });
+});

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { DuplicatesBudget } from "../../../../src/readers/effects/duplicates/duplicates-budget.ts";
+import { StreamInMemory } from "../../../../src/readers/effects/writer/stream-in-memory.ts";
+import { storedFrame, storedLine } from "../line-kit.ts";
+
+const place = { epoch: 1, created: "2026-11-22T00:00:00Z", sequence: 0, trail: [] };
+const name = { stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0 } as const;
+
+function begun(): StreamInMemory {
+  const budget = new DuplicatesBudget({ bytesMax: 1e6 });
+  const stream = new StreamInMemory(name, budget);
+  stream.moveTo(place);
+  return stream;
+}
+
+/** Applies a frame of one event; says whether it was a duplicate. */
+function apply(stream: StreamInMemory, sequence: number, uuid: number): boolean {
+  const frame = storedFrame({ sequence, messageId: `m${sequence}` });
+  stream.beginFrame();
+  const isDuplicate = stream.isDuplicate(storedLine({ frame, uuidHashLow: uuid }));
+  stream.endFrame(frame);
+  return isDuplicate;
+}
+
+test("after a failed commit it knows the duplicates of what is committed, and no others", () => {
+  const stream = begun();
+  apply(stream, 1, 10);
+  const committed = stream.position();
+  stream.committed();
+  apply(stream, 2, 20);
+  stream.position();
+  apply(stream, 3, 30);
+  expect(stream.returnTo(committed)).toBe(true);
+  expect(stream.position()).toEqual(committed);
+  expect([20, 30, 10].map((uuid, at) => apply(stream, 2 + at, uuid))).toEqual([false, false, true]);
+});
+
+test("where the store has another position, it begins anew", () => {
+  const stream = begun();
+  apply(stream, 1, 10);
+  stream.position();
+  stream.committed();
+  apply(stream, 2, 20);
+  // This one was committed after all, but nobody said so.
+  expect(stream.returnTo(stream.position())).toBe(false);
+});
+
+test("what has not read all again has no memory to keep", () => {
+  const stream = begun();
+  apply(stream, 1, 10);
+  const position = stream.position();
+  const budget = new DuplicatesBudget({ bytesMax: 1e6 });
+  const restarted = new StreamInMemory(name, budget, { position });
+  expect(restarted.isWhole).toBe(false);
+  expect(restarted.returnTo(position)).toBe(false);
+});

@@ -1,0 +1,413 @@
+// What happens to streams: made anew, put back to an older copy, and messages that leave them
+// before they were read. The effects are those of all messages that were ever read, once.
+
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { DiscardPolicy, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { expect, onTestFinished, test } from "vitest";
+import { countedStore } from "../../../../src/readers/effects/metrics/counted-store.ts";
+import type { EffectsStore } from "../../../../src/readers/effects/store/port.ts";
+import type { Commit } from "../../../../src/readers/effects/types.ts";
+import {
+  appliedOf,
+  RebuildError,
+  rebuild,
+} from "../../../../src/readers/effects/writer/rebuild.ts";
+import { verify } from "../../../../src/readers/effects/writer/verify.ts";
+import { apart, dumpOf, untilApplied } from "../../../kit/effects-dumps.ts";
+import { startNatsServer } from "../../../kit/nats-server.ts";
+import { numbersFrom, randomFrames } from "../../../kit/random-events.ts";
+import { makeStreams, storeFrames, type TestFrame } from "../../../kit/stored-events.ts";
+import { deleteStreams, goneAfterTest, type WriterRig } from "./writer-kit.ts";
+
+const live = "PENSTOCK_LIVE_0";
+
+export function streamTests(rig: WriterRig): void {
+  const { connection, databases, nats } = rig;
+
+  async function incidentsOf(store: EffectsStore): Promise<unknown[]> {
+    const incidents = await store.reader.incidents(10);
+    return incidents.map(({ stream, kind, messages }) => [stream, kind, messages]);
+  }
+
+  async function epochsOf(store: EffectsStore): Promise<Record<string, number>> {
+    const applied = await store.reader.applied();
+    return Object.fromEntries(applied.map(({ stream, epoch }) => [stream, epoch]));
+  }
+
+  /** What comes of these in streams of their own, where nothing happens. */
+  async function apartFromWhole(store: EffectsStore, frames: TestFrame[]): Promise<string[]> {
+    const dump = await dumpOf(store.reader);
+    await deleteStreams(connection, nats);
+    await makeStreams(connection);
+    await storeFrames(connection, frames);
+    const without = dump.filter((line) => !line.startsWith('{"table":"incidents"'));
+    expect(dump.length).toBeGreaterThan(without.length);
+    return apart(await rig.undisturbed(), without);
+  }
+
+  /** Copies what nats-server has stored; what is returned puts it back. */
+  async function copyOfStreams(): Promise<() => Promise<void>> {
+    const copy = goneAfterTest(mkdtempSync(path.join(tmpdir(), "penstock-test-copy-")));
+    await nats.stop();
+    cpSync(nats.storeDir, copy, { recursive: true });
+    await nats.restart();
+    return async () => {
+      await nats.stop();
+      rmSync(nats.storeDir, { recursive: true });
+      cpSync(copy, nats.storeDir, { recursive: true });
+      await nats.restart();
+    };
+  }
+
+  function liveFrames(random: () => number, count: number): TestFrame[] {
+    return randomFrames(random, { count: 2 * count }).filter(({ lane }) => lane === "live");
+  }
+
+  test("effects of a stream that was made anew stay, and its new events are applied", async () => {
+    const store = await rig.openStore();
+    const random = numbersFrom(12);
+    const writer = rig.startWriter({ store });
+    const [before, after] = [liveFrames(random, 15), liveFrames(random, 15)];
+    await storeFrames(connection, before);
+    await untilApplied(store.reader, connection);
+    await deleteStreams(connection, nats);
+    await makeStreams(connection);
+    await storeFrames(connection, after);
+    await expect.poll(() => incidentsOf(store)).toEqual([[live, "stream_made_anew", 0]]);
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    expect(await apartFromWhole(store, [...before, ...after])).toEqual([]);
+  });
+
+  test("after an older copy of the streams, nothing is applied twice, nor left out", async () => {
+    const lostCount = 10;
+    const store = await rig.openStore();
+    const random = numbersFrom(8);
+    const writer = rig.startWriter({ store });
+    const before = randomFrames(random, { count: 30 });
+    const lost = randomFrames(random, { count: lostCount });
+    const later = randomFrames(random, { count: 30 });
+    // A gateway's clock is ahead.
+    const base = { uuid: "00000000-0000-4000-8000-00000000ffff", distinctId: "ahead" };
+    const ahead = { ...base, receivedAtMs: Date.now() + 1_800_000 };
+    const first = { projectId: "p0", messageId: "ahead", events: [ahead] } as const;
+    before.push({ ...first, lane: "live" }, { ...first, lane: "historical" });
+    await storeFrames(connection, before);
+    const putBack = await copyOfStreams();
+    await storeFrames(connection, lost);
+    await untilApplied(store.reader, connection);
+    await putBack();
+    await storeFrames(connection, later);
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    const kinds = (await store.reader.incidents(10)).map(({ kind }) => kind);
+    expect(new Set(kinds)).toEqual(new Set(["tail_lost"]));
+    // A rebuild cannot have the effects of what is lost, and says so.
+    const applied = await appliedOf(store.reader);
+    const rebuilding = { connection, prefix: "penstock", applied };
+    const into = await rig.openStore();
+    await expect(rebuild({ ...rebuilding, into })).rejects.toThrow(
+      `the streams no longer hold ${lostCount} of the applied messages`,
+    );
+    const { missing, messages } = await rebuild({ ...rebuilding, into, acceptMissing: true });
+    expect({ missing, messages }).toEqual({ missing: lostCount, messages: 62 });
+    expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
+  });
+
+  test("an older copy that is read once more, as told, is not counted again", async () => {
+    const store = await rig.openStore();
+    const random = numbersFrom(18);
+    const before = randomFrames(random, { count: 40 });
+    // More than are remembered.
+    const lost = liveFrames(random, 800);
+    const later = randomFrames(random, { count: 40 });
+    expect(lost.length).toBeGreaterThan(1_000);
+    await storeFrames(connection, before);
+    const putBack = await copyOfStreams();
+    const writer = rig.startWriter({ store });
+    await storeFrames(connection, lost);
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    await putBack();
+    const stopped = rig.startWriter({ store });
+    await expect.poll(() => stopped.status(0).reasons.join()).toContain("cannot be told");
+    const unknown = [live, "place_unknown", expect.any(Number)];
+    await expect.poll(() => incidentsOf(store)).toContainEqual(unknown);
+    await stopped.close();
+    // It goes on counting where the next process begins in between.
+    const accepting = rig.startWriter({ store, acceptExpired: true, batchEventsMax: 5 });
+    await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
+    await accepting.close();
+    await storeFrames(connection, later);
+    const last = rig.startWriter({ store });
+    await untilApplied(store.reader, connection);
+    await last.close();
+    const found = await apartFromWhole(store, [...before, ...lost, ...later]);
+    expect(found.filter((line) => line.includes('"usage_daily"'))).toEqual([]);
+  });
+
+  test("all is counted of a stream that is made anew in place of an older copy", async () => {
+    const store = await rig.openStore();
+    const random = numbersFrom(19);
+    const [before, lost, later] = [
+      liveFrames(random, 30),
+      liveFrames(random, 15),
+      liveFrames(random, 15),
+    ];
+    const first = rig.startWriter({ store });
+    await storeFrames(connection, before);
+    await untilApplied(store.reader, connection);
+    await (await jetstreamManager(connection)).streams.purge(live);
+    const putBack = await copyOfStreams();
+    await storeFrames(connection, lost);
+    await untilApplied(store.reader, connection);
+    await first.close();
+    await putBack();
+    for (let nth = 0; nth < 2; nth++) {
+      const stopped = rig.startWriter({ store });
+      await expect.poll(() => stopped.status(0).reasons.join()).toContain("cannot be told");
+      const unknown = [live, "place_unknown", before.length];
+      await expect.poll(() => incidentsOf(store)).toEqual([unknown]);
+      await stopped.close();
+    }
+    await deleteStreams(connection, nats);
+    await makeStreams(connection);
+    const anew = rig.startWriter({ store });
+    await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
+    await anew.close();
+    await storeFrames(connection, later);
+    const last = rig.startWriter({ store });
+    await untilApplied(store.reader, connection);
+    await last.close();
+    expect(later.length).toBeLessThan(before.length);
+    expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
+  });
+
+  test("messages that left by age or limit unread stop it, until somebody accepts that", async () => {
+    const store = await rig.openStore();
+    const random = numbersFrom(9);
+    const writer = rig.startWriter({ store });
+    const [before, unread] = [liveFrames(random, 10), liveFrames(random, 10)];
+    await storeFrames(connection, before);
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    await storeFrames(connection, unread);
+    const gone = unread.length - 1;
+    const manager = await jetstreamManager(connection);
+    await manager.streams.update(live, { discard: DiscardPolicy.Old, max_msgs: 1 });
+    const stopped = rig.startWriter({ store });
+    await expect.poll(() => stopped.status(0).reasons.join()).toContain(`${gone} messages left`);
+    await expect.poll(() => incidentsOf(store)).toEqual([[live, "expired_unread", gone]]);
+    await stopped.close();
+    const accepting = rig.startWriter({ store, acceptExpired: true });
+    await untilApplied(store.reader, connection);
+    await accepting.close();
+    expect(await incidentsOf(store)).toEqual([
+      [live, "expired_unread", gone],
+      [live, "expired_unread", gone],
+    ]);
+    expect(await apartFromWhole(store, [...before, unread.at(-1)!])).toEqual([]);
+  });
+
+  // How it reads the streams does not depend on the database.
+  if (databases.kind === "SQLite") {
+    test("a rebuild counts what is gone from the middle, before and while it reads", async () => {
+      const store = await rig.openStore();
+      const writer = rig.startWriter({ store });
+      const random = numbersFrom(13);
+      const lanes = { live: liveFrames(random, 10), historical: [] as TestFrame[] };
+      lanes.historical = lanes.live.map((frame) => ({ ...frame, lane: "historical" }));
+      for (const frames of Object.values(lanes)) {
+        await storeFrames(connection, frames);
+        await untilApplied(store.reader, connection);
+      }
+      await writer.close();
+      const manager = await jetstreamManager(connection);
+      const applied = await appliedOf(store.reader);
+      const common = { connection, prefix: "penstock", applied };
+      const total = lanes.live.length + lanes.historical.length;
+      const purged = await rig.openStore();
+      const purgingOnce = {
+        ...countedStore(purged, { part() {}, committed() {}, failed() {}, undone() {} }),
+        commit: async (commit: Commit): Promise<void> => {
+          await manager.streams.deleteMessage("PENSTOCK_HISTORICAL_0", 3);
+          await purged.commit(commit);
+          purgingOnce.commit = (next) => purged.commit(next);
+        },
+      };
+      // A frame of each stream is in hand at the first commit.
+      const few = { bytesMax: 1, batchEventsMax: 1 };
+      await expect(rebuild({ ...common, ...few, into: purgingOnce })).rejects.toThrow(
+        "1 messages left the streams before they were read",
+      );
+      await manager.streams.deleteMessage(live, 2);
+      const into = await rig.openStore();
+      await expect(rebuild({ ...common, into })).rejects.toThrow(
+        "no longer hold 2 of the applied messages",
+      );
+      expect(await into.lastCommit()).toBe(0);
+      const accepted = await rebuild({ ...common, into, acceptMissing: true });
+      expect(accepted).toEqual({ messages: total - 2, missing: 2 });
+    });
+
+    test("what was deleted is missed, whether or not it had been applied", async () => {
+      await storeFrames(connection, liveFrames(numbersFrom(17), 12));
+      const manager = await jetstreamManager(connection);
+      for (const sequence of [3, 4, 7]) await manager.streams.deleteMessage(live, sequence);
+      const store = await rig.openStore();
+      const writer = rig.startWriter({ store });
+      await untilApplied(store.reader, connection);
+      await writer.close();
+      const comparing = { connection, prefix: "penstock", reader: store.reader };
+      const failed = verify({ ...comparing, into: await rig.openStore() });
+      await expect(failed).rejects.toThrow("no longer hold 3 of the applied messages");
+      const accepted = { ...comparing, into: await rig.openStore(), acceptMissing: true };
+      expect(await verify(accepted)).toMatchObject({ messages: 14, missing: 3, differences: [] });
+      await manager.streams.deleteMessage(live, 5);
+      const more = { ...comparing, into: await rig.openStore(), acceptMissing: true };
+      expect(await verify(more)).toMatchObject({ messages: 13, missing: 4 });
+    });
+
+    test("it is not ready until NATS has said which streams there are", async () => {
+      const refusing = await startNatsServer({
+        extraConfig: `authorization { users: [{ user: effects, password: secret, permissions: {
+          publish: { deny: "$JS.API.STREAM.NAMES" } } }] }`,
+      });
+      onTestFinished(() => refusing.remove());
+      const user = { user: "effects", pass: "secret" };
+      const limited = await connect({ servers: refusing.url, ...user });
+      onTestFinished(() => limited.close());
+      const writer = rig.startWriter({ store: await rig.openStore(), connection: limited });
+      await expect
+        .poll(() => writer.status(0).reasons.join())
+        .toMatch(/^cannot look which streams there are: .*STREAM\.NAMES/);
+      await writer.close();
+    });
+
+    test("a rebuild ends at once when it is interrupted, and when nothing moves", async () => {
+      const store = await rig.openStore();
+      const writer = rig.startWriter({ store });
+      await storeFrames(connection, randomFrames(numbersFrom(23), { count: 20 }));
+      await untilApplied(store.reader, connection);
+      await writer.close();
+      const applied = await appliedOf(store.reader);
+      const common = { connection, prefix: "penstock", applied, batchEventsMax: 1, bytesMax: 1 };
+      const stop = new AbortController();
+      let stoppedMs = 0;
+      const onProgress = (): void => {
+        stoppedMs ||= performance.now();
+        stop.abort();
+      };
+      const stopped = { into: await rig.openStore(), signal: stop.signal, onProgress };
+      await expect(rebuild({ ...common, ...stopped })).rejects.toThrow("interrupted");
+      expect(performance.now() - stoppedMs).toBeLessThan(1_000);
+      const into = await rig.openStore();
+      const stuck = {
+        ...countedStore(into, { part() {}, committed() {}, failed() {}, undone() {} }),
+        commit: () => new Promise<void>(() => {}),
+      };
+      await expect(rebuild({ ...common, into: stuck, stillMsMax: 1_000 })).rejects.toThrow(
+        "no progress for 1 s: the new database does not take what is written to it",
+      );
+      const full = { ...stuck, commit: () => Promise.reject(new Error("the disk is full")) };
+      await expect(rebuild({ ...common, into: full })).rejects.toThrow("the disk is full");
+    });
+
+    test("with many large frames in two partitions, a rebuild ends", async () => {
+      await makeStreams(connection, 2);
+      const store = await rig.openStore();
+      const writer = rig.startWriter({ store });
+      const text = "x".repeat(900_000);
+      const frames = Array.from({ length: 24 }, (_, nth): TestFrame => {
+        const uuid = `00000000-0000-4000-8000-${String(nth).padStart(12, "0")}`;
+        const event = {
+          uuid,
+          distinctId: "d",
+          receivedAtMs: 1_800_000_000_000,
+          properties: { text },
+        };
+        const lane = nth % 3 === 0 ? "historical" : "live";
+        return {
+          ...{ lane, partition: nth % 2, projectId: `p${nth % 2}` },
+          ...{ messageId: `large-${nth}`, events: [event] },
+        };
+      });
+      await storeFrames(connection, frames);
+      await untilApplied(store.reader, connection);
+      await writer.close();
+      const into = await rig.openStore();
+      const options = { connection, prefix: "penstock", reader: store.reader, into };
+      const verified = await verify({ ...options, bytesMax: 2_097_152, stillMsMax: 20_000 });
+      expect(verified).toEqual({ messages: 24, missing: 0, differences: [], explained: [] });
+    });
+
+    test("a rebuild goes on when NATS is back, and says so where it stays away", async () => {
+      const store = await rig.openStore();
+      const writer = rig.startWriter({ store });
+      await storeFrames(connection, randomFrames(numbersFrom(11), { count: 40 }));
+      await untilApplied(store.reader, connection);
+      await writer.close();
+      const applied = await appliedOf(store.reader);
+      // So little in hand that not all has come when the first batch is committed.
+      const few = { batchEventsMax: 10, bytesMax: 1 };
+      const common = { connection, prefix: "penstock", applied, ...few };
+      let stopped: Promise<void> | undefined;
+      const stopOnce = (): void => {
+        stopped ??= nats.stop();
+      };
+      const other = { into: await rig.openStore(), onProgress: stopOnce };
+      const failed = rebuild({ ...common, ...other, stillMsMax: 1_000 });
+      await expect(failed).rejects.toThrow(
+        /^no progress for 1 s: .*PENSTOCK_\w+ is read up to \d+ of \d+/,
+      );
+      await expect(failed).rejects.toThrow(RebuildError);
+      await stopped;
+      await nats.restart();
+      await untilApplied(store.reader, connection);
+      let restarted: Promise<void> | undefined;
+      const restartOnce = (): void => {
+        restarted ??= nats.stop().then(() => nats.restart());
+      };
+      const into = await rig.openStore();
+      await rebuild({ ...common, into, onProgress: restartOnce });
+      await restarted;
+      expect(apart(await dumpOf(into.reader), await dumpOf(store.reader))).toEqual([]);
+    });
+  }
+
+  test("a database is compared with the streams, line by line", async () => {
+    const store = await rig.openStore();
+    const writer = rig.startWriter({ store });
+    await storeFrames(connection, randomFrames(numbersFrom(10), { count: 30 }));
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    const comparing = { connection, prefix: "penstock", reader: store.reader };
+    const same = await verify({ ...comparing, into: await rig.openStore() });
+    expect(same).toEqual({ messages: 30, missing: 0, differences: [], explained: [] });
+    const nothing = {
+      ...{
+        positions: [],
+        frames: { live: 0, historical: 0 },
+        members: [],
+        links: [],
+        groups: [],
+        groupMembers: [],
+      },
+      largeProperties: [],
+      ...{ rejected: [], usage: [], activeIds: [], spikes: [], activity: [], incidents: [] },
+    };
+    const groupTypes = [{ projectId: "p9", type: "planet" }];
+    await store.commit({
+      after: await store.lastCommit(),
+      number: 1,
+      ...nothing,
+      outbox: [],
+      groupTypes,
+    });
+    const other = await verify({ ...comparing, into: await rig.openStore() });
+    expect(other.differences).toEqual([expect.stringMatching(/^- .*planet/)]);
+  });
+}

@@ -1,0 +1,16 @@
+// A writer as a process of its own, to be killed and frozen. It is gone when the test ends.
+
+import { onTestFinished } from "vitest";
+import type { StorePlace } from "../../../../src/readers/effects/store/open.ts";
+import { startWriterProcess, type WriterProcess } from "../../../kit/writer-process.ts";
+
+export function writerProcess(
+  natsUrl: string,
+  place: StorePlace,
+  batchEvents: number,
+  changedBytes?: number,
+): WriterProcess {
+  const started = startWriterProcess({ natsUrl, place, batchEvents, changedBytes });
+  onTestFinished(() => void started.child.kill("SIGKILL"));
+  return started;
+}

@@ -1,0 +1,30 @@
+// Where a ClickHouse is, as its URL says it.
+
+import { expect, test } from "vitest";
+import { readAddress } from "../../../../src/readers/sinks/clickhouse/address.ts";
+
+test.each([
+  ["http://ch", "http://ch:8123", "/"],
+  ["https://ch", "https://ch:8443", "/"],
+  ["http://ch:80/", "http://ch:80", "/"],
+  ["https://me:pass@ch:443/proxy/?insert_quorum=2", "https://ch:443/proxy", "/proxy/"],
+  ["http://me:12@[::1]:9000", "http://[::1]:9000", "/"],
+  ["http://me:12@ch", "http://ch:8123", "/"],
+])("%s is %s", (text, shown, path) => {
+  expect(readAddress(text)).toMatchObject({ shown, path });
+});
+
+test("user and password are headers, decoded, and the rest are settings", () => {
+  const address = readAddress("https://me%40x:p%3Ass@[::1]/?insert_quorum=2&async_insert=0");
+  expect(address).toMatchObject({
+    host: "::1",
+    headers: { "x-clickhouse-user": "me@x", "x-clickhouse-key": "p:ss" },
+    settings: { insert_quorum: "2", async_insert: "0" },
+  });
+});
+
+test("a password that no header takes is told without it", () => {
+  const read = (): unknown => readAddress("https://me:geh%C3%B6im@ch");
+  expect(read).toThrow(/visible ASCII only/);
+  expect(read).not.toThrow(/geh/);
+});

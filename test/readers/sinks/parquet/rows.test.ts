@@ -1,0 +1,54 @@
+// How events lie in a segment before they are made into files.
+
+import { expect, test } from "vitest";
+import { rowsFileBytes, rowsOf } from "../../../../src/readers/sinks/parquet/rows.ts";
+import type { SinkRecord } from "../../../../src/readers/sinks/sink-target.ts";
+
+const json = (bytes: number) => Buffer.from(JSON.stringify({ text: "x".repeat(bytes) }));
+const storedAtMs = Date.UTC(2026, 10, 23, 12);
+
+function event(projectId: string, properties: Uint8Array): SinkRecord {
+  return {
+    ...{ stream: "s", sequence: 1, line: 0, storedAtMs, projectId, event: "e", distinctId: "d" },
+    ...{ uuid: "00000000-0000-4000-8000-000000000001", timestampMs: 0, receivedAtMs: 0 },
+    ...{ timestampSentMs: Number.NaN, sentAtMs: Number.NaN, ip: "", kind: "custom" },
+    ...{ personProfile: true, historical: false, personUuid: "", properties },
+    ...{ set: undefined, setOnce: undefined, unset: undefined, text: properties },
+  };
+}
+
+test("rows of a project and day stand together, whatever is between them", () => {
+  const events = ["a", "b", "a"].map((project) => event(project, json(1)));
+  const { runs, bytes } = rowsOf({ events, rejected: [], incidents: [] }, 0);
+  expect(runs.map(({ folder, rows }) => [folder, rows])).toEqual([
+    ["events/project_id=a/day=2026-11-23", 2],
+    ["events/project_id=b/day=2026-11-23", 1],
+  ]);
+  expect(runs.reduce((sum, run) => sum + run.bytes, 0)).toBe(bytes.length);
+});
+
+test("long rows are in runs that DuckDB can take as a whole, cut between rows", () => {
+  const long = json(1_000_000);
+  const events = Array.from({ length: 40 }, () => event("a", long));
+  const { runs, bytes, rowBytesMax } = rowsOf({ events, rejected: [], incidents: [] }, 0);
+  expect(runs.map(({ rows }) => rows)).toEqual([17, 17, 6]);
+  for (const run of runs) expect(run.bytes).toBe(run.rows * rowBytesMax);
+  expect(runs[0]!.bytes).toBeLessThan(rowsFileBytes + rowBytesMax);
+  expect(bytes.length).toBe(40 * rowBytesMax);
+});
+
+test("each row has its own times, address, kind and flags, whatever those before it have", () => {
+  const base = event("a", json(1));
+  const changes: Partial<SinkRecord>[] = [
+    ...[{}, { receivedAtMs: 1 }, { timestampSentMs: 2 }, { sentAtMs: 3 }, { ip: "127.0.0.1" }],
+    ...[{ ip: "" }, { kind: "$identify" }, { personProfile: false }, { historical: true }, {}],
+    ...[{ receivedAtMs: 1 }, { storedAtMs: storedAtMs + 1 }, { sentAtMs: 0 }, {}],
+  ];
+  const events = changes.map((change) => ({ ...base, ...change }));
+  const all = rowsOf({ events, rejected: [], incidents: [] }, 0).bytes.toString();
+  const alone = events.map((one) =>
+    rowsOf({ events: [one], rejected: [], incidents: [] }, 0).bytes.toString(),
+  );
+  expect(all).toBe(alone.join(""));
+  expect(new Set(alone).size).toBe(10);
+});

@@ -1,0 +1,41 @@
+// Whether the effects have applied what is to be written, by what both know of a stream.
+
+import { expect, test } from "vitest";
+import {
+  type NeededMessage,
+  notApplied,
+} from "../../../../src/readers/sinks/persons/applied-check.ts";
+import type { AppliedTo } from "../../../../src/readers/sinks/persons/person-source.ts";
+
+const [early, late] = ["2026-11-20T10:00:00.123456789Z", "2026-11-22T10:00:00Z"];
+const needed: NeededMessage = { stream: "S", sequence: 7, created: early, messageId: "m-7" };
+const applied: AppliedTo = {
+  ...{ stream: "S", sequence: 7, epoch: 1, created: early, messageId: "m-7" },
+};
+
+test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
+  ["there", {}, undefined],
+  ["further, and the message is forgotten", { sequence: 5_000, messageId: undefined }, undefined],
+  ["not there yet", { sequence: 6, messageId: undefined }, false],
+  ["nothing of it", undefined, false],
+  ["another message under that number", { sequence: 9, messageId: "m-x" }, true],
+  ["a frame that is without somebody's events since", { messageId: "rewrite/x/7/y" }, undefined],
+  ["made anew under their eyes", { created: late, epoch: 2, sequence: 1 }, undefined],
+  ["another NATS, or not seen here yet", { created: late, epoch: 1 }, true],
+])("%s", (_, found, isOther) => {
+  const missing = notApplied([needed], found === undefined ? [] : [{ ...applied, ...found }]);
+  expect(missing?.isOther).toBe(isOther);
+});
+
+test("a stream that they have not seen to be made anew is waited for, whatever its numbers", () => {
+  const anew = { ...needed, created: late, sequence: 1 };
+  expect(notApplied([anew], [{ ...applied, sequence: 9 }])).toEqual({
+    isOther: true,
+    why: `they have applied the stream S that was made at ${early}, and this one was made at ${late}`,
+  });
+});
+
+test("one stream of several that is not there is told", () => {
+  const other = { ...needed, stream: "T" };
+  expect(notApplied([needed, other], [applied])?.why).toBe("they have applied nothing of T yet");
+});

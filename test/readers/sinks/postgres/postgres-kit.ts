@@ -1,0 +1,28 @@
+// What the tests of the target share that need no streams: events of one stream, and their batches.
+
+import type { SinkBatch, SinkRecord } from "../../../../src/readers/sinks/sink-target.ts";
+
+export const stream = "PENSTOCK_LIVE_0";
+
+export function sinkRecordOf(sequence: number, properties: object, storedAtMs: number): SinkRecord {
+  const json = Buffer.from(JSON.stringify(properties));
+  return {
+    ...{ stream, sequence, line: 0, storedAtMs, projectId: "shop", event: "seen" },
+    ...{ uuid: `00000000-0000-4000-8000-${String(sequence).padStart(12, "0")}`, ip: "" },
+    ...{ distinctId: "d", timestampMs: storedAtMs, receivedAtMs: storedAtMs, kind: "custom" },
+    ...{ timestampSentMs: Number.NaN, sentAtMs: Number.NaN, personProfile: true },
+    ...{ historical: false, properties: json, text: json, personUuid: "" },
+    ...{ set: undefined, setOnce: undefined, unset: undefined },
+  };
+}
+
+/** Of one stream, behind the last one that `sequence` says. */
+export function batchOf(events: readonly SinkRecord[], after: number): SinkBatch {
+  const sequence = events.at(-1)?.sequence ?? after;
+  const name = { stream, lane: "live", partition: 0, epoch: 1, created: "now" } as const;
+  return {
+    before: new Map(after === 0 ? [] : [[stream, { epoch: 1, sequence: after }]]),
+    positions: [{ ...name, sequence, trail: [] }],
+    ...{ events, rejected: [], incidents: [] },
+  };
+}

@@ -1,0 +1,109 @@
+// A pooler in transaction mode: what was set and locked is in another session of the server than
+// the next transaction. A trigger changes the session as such a pooler does.
+
+import { expect, onTestFinished, test } from "vitest";
+import { readAddress } from "../../../../src/platform/postgres/address.ts";
+import { PostgresTarget } from "../../../../src/readers/sinks/postgres/postgres-target.ts";
+import { SinkSession } from "../../../../src/readers/sinks/postgres/session.ts";
+import { postgresForFile } from "../../../kit/for-file.ts";
+import { asked } from "../../../kit/postgres-rows.ts";
+import { newDatabase } from "../../effects/store/postgres-rig.ts";
+import { batchOf, sinkRecordOf } from "./postgres-kit.ts";
+
+const postgres = await postgresForFile();
+const pooler = "a pooler in transaction mode";
+const todayMs = Date.UTC(2026, 10, 22, 12);
+
+async function opened(url: string, schema: string): Promise<PostgresTarget> {
+  const target = new PostgresTarget({ url, schema });
+  onTestFinished(() => target.close());
+  await target.open();
+  return target;
+}
+
+/** From the first commit into `one` on, its session has these settings. */
+async function changeSession(url: string, settings: Record<string, string>): Promise<void> {
+  const changes = Object.entries(settings).map(
+    ([name, value]) => `PERFORM set_config('${name}', '${value}', false);`,
+  );
+  await asked(
+    url,
+    `CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN ${changes.join(" ")} RETURN new; END $$;
+    CREATE CONSTRAINT TRIGGER change AFTER INSERT ON one.positions
+      DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION change()`,
+  );
+}
+
+function countsAt(url: string): Promise<Record<string, unknown>[]> {
+  return asked(
+    url,
+    `SELECT (SELECT count(*)::int FROM one.events) AS one,
+      (SELECT count(*)::int FROM two.events) AS two`,
+  );
+}
+
+test("in the session of another sink nothing is written, and the sink says why", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url, "one");
+  await opened(url, "two");
+  await changeSession(url, { "penstock.session": "of another", search_path: "two" });
+  await target.write(batchOf([sinkRecordOf(1, {}, todayMs)], 0));
+  const next = batchOf([sinkRecordOf(2, {}, todayMs)], 1);
+  await expect(target.write(next)).rejects.toThrow(pooler);
+  expect(await countsAt(url)).toEqual([{ one: 1, two: 0 }]);
+  await target.open();
+  await target.write(next);
+  expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
+});
+
+test("a target is not opened in another session", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url, "one");
+  await changeSession(url, { "penstock.session": "" });
+  await target.write(batchOf([sinkRecordOf(1, {}, todayMs)], 0));
+  await expect(target.open()).rejects.toThrow(pooler);
+  expect(await target.open()).toMatchObject([{ sequence: 1 }]);
+});
+
+test("where a program has set another search path, events still come into their schema", async () => {
+  const url = await newDatabase(postgres);
+  const target = await opened(url, "one");
+  await opened(url, "two");
+  await changeSession(url, { search_path: "two" });
+  await target.write(batchOf([sinkRecordOf(1, {}, todayMs)], 0));
+  await target.write(batchOf([sinkRecordOf(2, {}, todayMs)], 1));
+  expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
+});
+
+/** Two for one schema, of which the first one has met another session than its own. */
+async function pooled() {
+  const address = readAddress(await newDatabase(postgres));
+  const [session, holder] = [new SinkSession(address, "one"), new SinkSession(address, "one")];
+  onTestFinished(async () => {
+    for (const one of [session, holder]) await one.close();
+  });
+  const begun = session.run("write", async (client) => {
+    await client.query("RESET ALL");
+    await session.begin(client);
+  });
+  await expect(begun).rejects.toThrow(pooler);
+  return { session, holder, work: async (): Promise<string> => "done" };
+}
+
+test("behind a pooler, a lock that is taken is not told as another sink's", async () => {
+  const { session, holder, work } = await pooled();
+  await expect.poll(() => holder.run("open", work).catch(String)).toBe("done");
+  await expect(session.run("open", work)).rejects.toThrow(pooler);
+});
+
+test("once it has had the lock again, a lock that is taken is another sink's", async () => {
+  const { session, holder, work } = await pooled();
+  await expect.poll(() => session.run("open", work).catch(String)).toBe("done");
+  const lost = session.run("write", async () => {
+    throw new Error("the connection is lost");
+  });
+  await expect(lost).rejects.toThrow("is lost");
+  await expect.poll(() => holder.run("open", work).catch(String)).toBe("done");
+  await expect(session.run("open", work)).rejects.toThrow("another sink writes");
+});

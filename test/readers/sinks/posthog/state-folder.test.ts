@@ -1,0 +1,187 @@
+// What the sink to PostHog keeps in its folder: how far it is, and what it put aside.
+
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import path from "node:path";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { natsServerForFile } from "../../../kit/for-file.ts";
+import { startUpstream } from "../../../kit/posthog-upstream.ts";
+import { makeStreams, storeFrames } from "../../../kit/stored-events.ts";
+import { deleteStreams } from "../../effects/writer/writer-kit.ts";
+import { startSink } from "../sink-kit.ts";
+import { positionTests } from "../suite-positions.ts";
+import { streamTests } from "../suite-streams.ts";
+import { frameOf, newFolder, sentUuids, takenUuids, targetTo } from "./posthog-kit.ts";
+
+const nats = await natsServerForFile();
+const connection = await connect({ servers: nats.url });
+afterAll(() => connection.close());
+const upstream = await startUpstream();
+afterAll(() => upstream.stop());
+const within = { timeout: 20_000 };
+
+beforeEach(async () => {
+  await deleteStreams(connection, nats);
+  await makeStreams(connection);
+});
+afterEach(() => {
+  upstream.taken.length = 0;
+  upstream.play = () => undefined;
+});
+
+/** A sink that ends when so many events are written or put aside. */
+async function untilDone(folder: string, events: number): Promise<void> {
+  const target = targetTo(upstream, { folder });
+  const { writer, counts } = startSink(connection, target);
+  await expect.poll(() => counts.events + counts.rejected, within).toBe(events);
+  await writer.close();
+  await target.close();
+}
+
+positionTests(async () => {
+  const folder = newFolder();
+  return () => targetTo(upstream, { folder });
+});
+
+streamTests(connection, async () => {
+  const folder = newFolder();
+  const file = path.join(folder, "positions.json");
+  return {
+    target: () => targetTo(upstream, { folder }),
+    uuids: async () => upstream.events().map(({ uuid }) => uuid),
+    kinds: async () => {
+      const state = JSON.parse(readFileSync(file, "utf8")) as { incidents: { kind: string }[] };
+      return state.incidents.map(({ kind }) => kind);
+    },
+  };
+});
+
+test("the next one goes on where the one before ended, and nothing is sent twice", async () => {
+  const folder = newFolder();
+  const frames = [1, 2].map((n) => frameOf("shop", [{ properties: { n } }, {}]));
+  for (const frame of frames) {
+    await storeFrames(connection, [frame]);
+    await untilDone(folder, 2);
+  }
+  expect(takenUuids(upstream)).toEqual(sentUuids(frames));
+});
+
+test("a batch that is not done is sent again under the same uuids", async () => {
+  const folder = newFolder();
+  const frame = frameOf("shop", [{}, {}]);
+  await storeFrames(connection, [frame]);
+  await untilDone(folder, 2);
+  rmSync(path.join(folder, "positions.json"));
+  await untilDone(folder, 2);
+  const uuids = frame.events.map(({ uuid }) => uuid);
+  expect(takenUuids(upstream)).toEqual({ "key-shop false": [...uuids, ...uuids] });
+});
+
+test("what was put aside for a batch that is not done is there once in the end", async () => {
+  const folder = newFolder();
+  const aside = path.join(folder, "aside.ndjson");
+  const linesIn = () => readFileSync(aside, "utf8").split("\n").length - 1;
+  upstream.play = ({ body }) =>
+    body.batch.some(({ event }) => event === "bad") ? { status: 400 } : undefined;
+  await storeFrames(connection, [frameOf("shop", [{}, { event: "bad" }])]);
+  await untilDone(folder, 2);
+  expect(linesIn()).toBe(1);
+  // As if the process had died between the two files.
+  appendFileSync(aside, '{"half');
+  await storeFrames(connection, [frameOf("shop", [{ event: "bad" }, {}])]);
+  await untilDone(folder, 2);
+  expect(linesIn()).toBe(2);
+  expect(() =>
+    readFileSync(aside, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line)),
+  ).not.toThrow();
+  // Somebody has seen to them, and took the file away.
+  rmSync(aside);
+  await storeFrames(connection, [frameOf("shop", [{ event: "bad" }, {}])]);
+  await untilDone(folder, 2);
+  expect(linesIn()).toBe(1);
+});
+
+test("a second sink stands by, and takes over when the first is gone", async () => {
+  const folder = newFolder();
+  const first = targetTo(upstream, { folder });
+  const one = startSink(connection, first);
+  await expect.poll(() => one.writer.status(Date.now()).state, within).toBe("writing");
+  const two = startSink(connection, targetTo(upstream, { folder }));
+  await expect.poll(() => two.writer.status(Date.now()).state, within).toBe("standing by");
+  expect(two.writer.status(0).standsByFor).toContain(`: process ${process.pid} on `);
+  const frames = [frameOf("shop", [{}]), frameOf("shop", [{}])];
+  await storeFrames(connection, frames.slice(0, 1));
+  await expect.poll(() => one.counts.events, within).toBe(1);
+  await one.writer.close();
+  await first.close();
+  await storeFrames(connection, frames.slice(1));
+  await expect.poll(() => two.counts.events, within).toBe(1);
+  expect(takenUuids(upstream)).toEqual(sentUuids(frames));
+});
+
+test("a folder that holds something else, or another upstream's state, is left as it is", async () => {
+  const folder = newFolder();
+  await storeFrames(connection, [frameOf("shop", [{}])]);
+  await untilDone(folder, 1);
+  const file = path.join(folder, "positions.json");
+  const state = readFileSync(file, "utf8");
+  const elsewhere = targetTo({ url: "http://127.0.0.1:1" }, { folder });
+  const moved = startSink(connection, elsewhere);
+  const reasons = () => moved.writer.status(Date.now()).reasons.join();
+  await expect.poll(reasons, within).toMatch(/it is of http:.*name another folder in --state/);
+  await moved.writer.close();
+  await elsewhere.close();
+  writeFileSync(file, "{}");
+  const broken = targetTo(upstream, { folder });
+  await expect(broken.open()).rejects.toThrow(/it holds no state of a sink/);
+  await broken.close();
+  writeFileSync(file, state);
+});
+
+test("a link in the place of what is put aside is not followed", async () => {
+  const folder = newFolder();
+  const other = path.join(folder, "other");
+  writeFileSync(other, "somebody's");
+  symlinkSync(other, path.join(folder, "aside.ndjson"));
+  const target = targetTo(upstream, { folder });
+  await expect(target.open()).rejects.toThrow(/aside\.ndjson: it is no file but a link/);
+  await target.close();
+  expect(readFileSync(other, "utf8")).toBe("somebody's");
+});
+
+test("where the folder cannot be written nothing counts, and it goes on when it can be", async () => {
+  const folder = newFolder();
+  const target = targetTo(upstream, { folder });
+  const { counts, writer } = startSink(connection, target);
+  await expect.poll(() => writer.status(Date.now()).state, within).toBe("writing");
+  rmSync(folder, { recursive: true });
+  await storeFrames(connection, [frameOf("shop", [{}])]);
+  await expect.poll(() => counts.events, within).toBe(1);
+  expect(existsSync(path.join(folder, "positions.json"))).toBe(true);
+  expect(new Set(upstream.events().map(({ uuid }) => uuid)).size).toBe(1);
+});
+
+test("where the state cannot be written at the start, nothing is sent until it can be", async () => {
+  const folder = newFolder();
+  const inTheWay = path.join(folder, "positions.json.new");
+  mkdirSync(inTheWay);
+  const { counts, writer } = startSink(connection, targetTo(upstream, { folder }));
+  const frame = frameOf("shop", [{}]);
+  await storeFrames(connection, [frame]);
+  const reasons = () => writer.status(Date.now()).reasons.join();
+  await expect.poll(reasons, within).toMatch(/write .*positions\.json: /);
+  rmSync(inTheWay, { recursive: true });
+  await expect.poll(() => counts.events, within).toBe(1);
+  expect(takenUuids(upstream)).toEqual(sentUuids([frame]));
+});

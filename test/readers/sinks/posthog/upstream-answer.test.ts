@@ -1,0 +1,90 @@
+// What the sink makes of each answer of an upstream.
+
+import { expect, test } from "vitest";
+import {
+  readUpstreamAnswer,
+  retryAfterMsMax,
+} from "../../../../src/readers/sinks/posthog/upstream-answer.ts";
+
+function read(status: number, said: unknown, retryAfter?: string) {
+  const text = typeof said === "string" ? said : JSON.stringify(said);
+  return readUpstreamAnswer({ status, retryAfter, text }, 3);
+}
+
+const note = (index: number, code: string) => ({ index, code, detail: "of it" });
+
+test.each([
+  ["of PostHog", { status: "Ok" }],
+  ["of PostHog, older", { status: 1 }],
+  ["in small letters", { status: "ok" }],
+  ["of a limit that is not of events", { status: "Ok", quota_limited: ["recordings"] }],
+  ["of a Penstock gateway", { status: "Ok", accepted: 3, dropped: 0 }],
+  ["with warnings of what is stored", { status: "Ok", warnings: [note(1, "missing_set")] }],
+])("a 200 takes all: %s", (_, said) => {
+  expect(read(200, said)).toEqual({ kind: "taken", refused: [] });
+});
+
+test("what a Penstock gateway leaves out and names is refused alone", () => {
+  const said = {
+    ...{ status: "Ok", accepted: 1, dropped: 2 },
+    ...{ errors: [note(2, "event_too_large")], warnings: [note(0, "no_event"), note(1, "x")] },
+  };
+  expect(read(200, said)).toEqual({
+    kind: "taken",
+    refused: [
+      { index: 0, why: "no_event: of it" },
+      { index: 2, why: "event_too_large: of it" },
+    ],
+  });
+  expect(read(200, { ...said, dropped: 3 }).kind).toBe("halve");
+});
+
+test.each([
+  [200, "", "again"],
+  [200, "[]", "again"],
+  [200, "null", "again"],
+  [200, { status: 0 }, "again"],
+  [202, "", "again"],
+  [200, { status: "Ok", quota_limited: ["recordings", "events"] }, "stop"],
+  [301, "", "stop"],
+  [400, "bad", "halve"],
+  [401, "", "stop"],
+  [402, "", "stop"],
+  [403, "", "stop"],
+  [404, "", "stop"],
+  [405, "", "stop"],
+  [408, "", "again"],
+  [413, "", "halve"],
+  [422, "", "halve"],
+  [425, "", "again"],
+  [429, "", "again"],
+  [500, "", "again"],
+  [503, "", "again"],
+  [599, "", "again"],
+] as const)("%d with %j: %s", (status, said, kind) => {
+  expect(read(status, said).kind).toBe(kind);
+});
+
+test("an upstream says how long to wait in seconds or by a date, and is not waited for too long", () => {
+  const wait = (header: string) => {
+    const answer = read(503, "", header);
+    return answer.kind === "again" ? answer.afterMs : undefined;
+  };
+  expect(wait("7")).toBe(7_000);
+  expect(wait("86400")).toBe(retryAfterMsMax);
+  expect(wait("soon")).toBeUndefined();
+  expect(wait(new Date(Date.now() - 5_000).toUTCString())).toBe(0);
+  expect(wait(new Date(Date.now() + 3_600_000).toUTCString())).toBe(retryAfterMsMax);
+  const near = wait(new Date(Date.now() + 60_000).toUTCString());
+  expect(near).toBeGreaterThan(30_000);
+  expect(near).toBeLessThanOrEqual(60_000);
+});
+
+test("what is shown of an answer is one short line, of a problem its detail", () => {
+  const why = (said: unknown) => {
+    const answer = read(503, said);
+    return answer.kind === "again" ? answer.why : "";
+  };
+  expect(why({ detail: "the store is full", code: "x" })).toBe("503: the store is full");
+  expect(why(`a\n\n ${"b".repeat(1_000)}`)).toMatch(/^503: a b{298}$/);
+});

@@ -1,0 +1,48 @@
+// How a writer ends while its target is late.
+
+import { connect } from "@nats-io/transport-node";
+import { afterAll, expect, test } from "vitest";
+import type { SinkPosition, SinkTarget } from "../../../src/readers/sinks/sink-target.ts";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { makeStreams, storeFrames } from "../../kit/stored-events.ts";
+import { startSink } from "./sink-kit.ts";
+
+const nats = await natsServerForFile();
+const connection = await connect({ servers: nats.url });
+afterAll(() => connection.close());
+
+/** Writes when it is told to. */
+class LateTarget implements SinkTarget {
+  readonly shown = "a late target";
+  readonly said: string[] = [];
+  readonly goOn = Promise.withResolvers<void>();
+
+  async open(): Promise<readonly SinkPosition[]> {
+    return [];
+  }
+
+  async write({ events }: Parameters<SinkTarget["write"]>[0]) {
+    this.said.push("begun");
+    await this.goOn.promise;
+    this.said.push("written");
+    return { written: events.length, duplicates: 0, refused: 0 };
+  }
+
+  async close(): Promise<void> {}
+}
+
+test("told to wait for it, it has ended only when nothing is being written, or when that is taken back", async () => {
+  await makeStreams(connection);
+  const target = new LateTarget();
+  const { writer } = startSink(connection, target);
+  const uuid = "00000000-0000-4000-8000-000000000001";
+  const events = [{ uuid, distinctId: "d", receivedAtMs: Date.now() }];
+  await storeFrames(connection, [{ lane: "live", projectId: "shop", messageId: "1", events }]);
+  await expect.poll(() => target.said).toEqual(["begun"]);
+  const says = (text: string) => () => target.said.push(text);
+  const gaveUp = writer.close(AbortSignal.abort()).then(says("given up"));
+  const whole = writer.close(new AbortController().signal).then(says("ended"));
+  setTimeout(target.goOn.resolve, 500);
+  await Promise.all([gaveUp, whole]);
+  expect(target.said).toEqual(["begun", "given up", "written", "ended"]);
+});

@@ -1,0 +1,68 @@
+// A target that takes too long for a batch is given less at a time.
+
+import { connect } from "@nats-io/transport-node";
+import { afterAll, expect, test } from "vitest";
+import { TooSlowError } from "../../../src/platform/base/store-error.ts";
+import type {
+  SinkBatch,
+  SinkPosition,
+  SinkTarget,
+} from "../../../src/readers/sinks/sink-target.ts";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { silent } from "../../kit/processes.ts";
+import { makeStreams, storeFrames } from "../../kit/stored-events.ts";
+import { limits, startSink } from "./sink-kit.ts";
+
+const nats = await natsServerForFile();
+const connection = await connect({ servers: nats.url });
+afterAll(() => connection.close());
+
+const eventsInTime = 10;
+
+class SlowTarget implements SinkTarget {
+  readonly shown = "a slow target";
+  readonly written: number[] = [];
+  #positions: readonly SinkPosition[] = [];
+
+  async open(): Promise<readonly SinkPosition[]> {
+    return this.#positions;
+  }
+
+  async write({ events, positions }: SinkBatch) {
+    if (events.length > eventsInTime) throw new TooSlowError("it took too long");
+    if (events.length > 0) this.written.push(events.length);
+    this.#positions = positions;
+    return { written: events.length, duplicates: 0, refused: 0 };
+  }
+
+  async close(): Promise<void> {}
+}
+
+test("batches are halved until one is written in time, and the sink says so", async () => {
+  await makeStreams(connection);
+  const events = 40;
+  const frames = Array.from({ length: events }, (_, n) => ({
+    ...({ lane: "live", projectId: "shop", messageId: `m${n}` } as const),
+    events: [
+      {
+        uuid: `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`,
+        ...{ distinctId: "d", receivedAtMs: Date.now() },
+      },
+    ],
+  }));
+  await storeFrames(connection, frames);
+  const target = new SlowTarget();
+  const said: string[] = [];
+  const log = {
+    ...silent,
+    warn: (fields: object) => void said.push((fields as { reason: string }).reason),
+  };
+  const { counts } = startSink(connection, target, {
+    ...{ log, limits: { ...limits, eventsMax: events, ageMsMax: 1_000 } },
+  });
+  await expect.poll(() => counts.events, { timeout: 20_000 }).toBe(events);
+  expect(target.written.every((one) => one <= eventsInTime)).toBe(true);
+  expect(said[0]).toBe(
+    "it took too long; the next batches have less: at most 20 events, or one message",
+  );
+});

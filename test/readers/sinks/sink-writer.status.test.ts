@@ -1,0 +1,85 @@
+// What a sink says of itself while its target does not take what it has.
+
+import { connect } from "@nats-io/transport-node";
+import { afterAll, expect, test } from "vitest";
+import { StoreError } from "../../../src/platform/base/store-error.ts";
+import type { SinkPosition, SinkTarget } from "../../../src/readers/sinks/sink-target.ts";
+import { natsServerForFile } from "../../kit/for-file.ts";
+import { silent } from "../../kit/processes.ts";
+import { makeStreams, storeFrames } from "../../kit/stored-events.ts";
+import { startSink } from "./sink-kit.ts";
+
+const nats = await natsServerForFile();
+const connection = await connect({ servers: nats.url });
+afterAll(() => connection.close());
+
+/** Opens whenever it is asked to; takes nothing while `refuses` says why. */
+class PickyTarget implements SinkTarget {
+  readonly shown = "a picky target";
+  refuses = "it is full";
+  opens = 0;
+  #positions: readonly SinkPosition[] = [];
+
+  async open(): Promise<readonly SinkPosition[]> {
+    this.opens++;
+    return this.#positions;
+  }
+
+  async write({ events, positions }: Parameters<SinkTarget["write"]>[0]) {
+    if (this.refuses !== "") throw new StoreError(this.refuses);
+    this.#positions = positions;
+    return { written: events.length, duplicates: 0, refused: 0 };
+  }
+
+  async close(): Promise<void> {}
+}
+
+async function store(messageId: string): Promise<void> {
+  const uuid = `00000000-0000-4000-8000-00000000000${messageId}`;
+  const events = [{ uuid, distinctId: "d", receivedAtMs: Date.now() }];
+  await storeFrames(connection, [{ lane: "live", projectId: "shop", messageId, events }]);
+}
+
+test("a batch that is refused again and again is told all the time, and how far the target was", async () => {
+  await makeStreams(connection);
+  const target = new PickyTarget();
+  target.refuses = "";
+  const logged: string[] = [];
+  const log = {
+    ...silent,
+    info: (_: object, message: string) => void logged.push(message),
+    warn: (fields: object, message: string) =>
+      void logged.push(`${message}: ${(fields as { reason: string }).reason}`),
+  };
+  const { writer, counts } = startSink(connection, target, { log });
+  await store("1");
+  await expect.poll(() => counts.events).toBe(1);
+  target.refuses = "it is full";
+  await store("2");
+  await expect.poll(() => writer.status(Date.now()).reasons).toContain("it is full");
+  const opened = target.opens;
+  const said = new Set<string>();
+  // Each time it opens it might say that all is well, until the next write fails.
+  await expect
+    .poll(
+      () => {
+        const { state, reasons, streams } = writer.status(Date.now());
+        const live = streams.find(({ lane }) => lane === "live");
+        said.add(`${state} ${reasons[0]} ${live?.sequence}`);
+        return target.opens;
+      },
+      { interval: 1, timeout: 20_000 },
+    )
+    .toBeGreaterThan(opened + 3);
+  expect([...said]).toEqual(["hindered it is full 1"]);
+  target.refuses = "";
+  await expect.poll(() => counts.events, { timeout: 10_000 }).toBe(2);
+  expect(writer.status(Date.now())).toMatchObject({ state: "writing", hasTarget: true });
+  // Once each, however often it was tried.
+  const ofWriting = logged.filter((message) => message.startsWith("writing"));
+  expect(ofWriting).toEqual([
+    "writing events",
+    "writing failed; trying again until it succeeds: it is full",
+    "writing events",
+  ]);
+});

@@ -1,0 +1,42 @@
+// What the headers of a message become, whoever has published it.
+
+import { headers, type Msg } from "@nats-io/nats-core";
+import { expect, test } from "vitest";
+import { eventsHeader, messageIdHeader } from "../../../src/platform/nats/names.ts";
+import { frameItem } from "../../../src/readers/stream/frame-item.ts";
+import type { PulledMessage } from "../../../src/readers/stream/pull.ts";
+import { storedText } from "../../../src/readers/stream/stored-stream.ts";
+
+function itemOf(name: string, value: string): ReturnType<typeof frameItem> {
+  const fields = headers();
+  fields.set(name, value);
+  const message: Partial<Msg> = {
+    subject: "penstock.live.0.p",
+    data: Buffer.alloc(3_000),
+    headers: fields,
+  };
+  const pulled = { message, sequence: 7, storedAtMs: 5, share: {} } as unknown as PulledMessage;
+  const stream = { stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0 } as const;
+  return frameItem(pulled, { name: stream, epoch: 1, created: "", isAgain: false });
+}
+
+test("a message id has nothing that a database refuses", () => {
+  expect(itemOf(messageIdHeader, "a\0b").frame.messageId).toBe("a\ufffdb");
+  expect(itemOf(messageIdHeader, "").frame.messageId).toBe("@5");
+  expect(storedText("\u{1f600}".slice(0, 1))).toBe("\ufffd");
+});
+
+// What cannot be is estimated.
+test.each([
+  ["12", 12],
+  ["3000", 3_000],
+  ["3001", 10],
+  ["0", 10],
+  ["-1e9", 10],
+  ["Infinity", 10],
+  ["1.5", 10],
+  ["many", 10],
+  ["", 10],
+])("a message of 3,000 bytes that says it has %j events counts as %i", (said, events) => {
+  expect(itemOf(eventsHeader, said).events).toBe(events);
+});

@@ -1,0 +1,102 @@
+// The pull by itself, on a real server: order, room, and what is left when it ends.
+
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { BytesInHand } from "../../../src/readers/stream/bytes-in-hand.ts";
+import { Pull, type PulledMessage } from "../../../src/readers/stream/pull.ts";
+import { startNatsServer } from "../../kit/nats-server.ts";
+import { makeStreams, storeFrames, type TestFrame } from "../../kit/stored-events.ts";
+
+const stream = "PENSTOCK_LIVE_0";
+const text = "x".repeat(1_000);
+
+function frameOf(n: number): TestFrame {
+  return { lane: "live", projectId: "p", messageId: `m-${n}`, events: [], text };
+}
+
+async function opened({ frames, from = 1, max }: { frames: number; from?: number; max: number }) {
+  const nats = await startNatsServer({ syncInterval: "2m" });
+  onTestFinished(() => nats.remove());
+  const connection = await connect({ servers: nats.url });
+  onTestFinished(() => connection.close());
+  await makeStreams(connection);
+  await storeFrames(
+    connection,
+    Array.from({ length: frames }, (_, index) => frameOf(index + 1)),
+  );
+  const manager = await jetstreamManager(connection);
+  const bytes = new BytesInHand(max);
+  const pull = await Pull.open({
+    ...{ connection, manager, reader: "effects", stream, from, bytes },
+  });
+  onTestFinished(() => pull.close());
+  return { pull, bytes, manager, connection };
+}
+
+function release(messages: readonly PulledMessage[]): void {
+  for (const { share, message } of messages) share.release(message.data.length);
+}
+
+test("all messages from the given one on come in order, and then it is drained", async () => {
+  const { pull, bytes } = await opened({ frames: 30, from: 4, max: 1e6 });
+  const sequences: number[] = [];
+  while (sequences.length < 27) {
+    const messages = await pull.next();
+    sequences.push(...messages.map(({ sequence }) => sequence));
+    release(messages);
+  }
+  expect(sequences).toEqual(Array.from({ length: 27 }, (_, index) => index + 4));
+  expect(pull.isDrained).toBe(true);
+  expect(pull.lastSequence).toBe(30);
+  expect(bytes.used).toBe(0);
+});
+
+test("no more comes than there is room for, until what came is done with", async () => {
+  const { pull, bytes } = await opened({ frames: 20, max: 6_000 });
+  const taken: PulledMessage[] = [];
+  let isReading = true;
+  const reading = (async () => {
+    while (isReading && taken.length < 20) taken.push(...(await pull.next()));
+  })();
+  await vi.waitFor(() => expect(bytes.used).toBeGreaterThan(0), { timeout: 20_000 });
+  let released = 0;
+  while (released < 20) {
+    await vi.waitFor(() => expect(taken.length).toBeGreaterThan(released), { timeout: 20_000 });
+    // A frame above half of it at most, which is the room of one stream.
+    expect(bytes.used).toBeLessThanOrEqual(3_000 + text.length);
+    release(taken.slice(released, released + 1));
+    released++;
+  }
+  isReading = false;
+  await reading;
+  expect(taken.map(({ sequence }) => sequence)).toEqual(
+    Array.from({ length: 20 }, (_, at) => at + 1),
+  );
+  expect(bytes.used).toBe(0);
+});
+
+test("one that is ended gives back its room, says so to who reads, and leaves no consumer", async () => {
+  const { pull, bytes, manager, connection } = await opened({ frames: 1, max: 1e6 });
+  release(await pull.next());
+  // These come while nobody reads.
+  await storeFrames(connection, [frameOf(2), frameOf(3)]);
+  await vi.waitFor(() => expect(bytes.used).toBe(2 * text.length), { timeout: 20_000 });
+  pull.close();
+  expect(bytes.used).toBe(0);
+  await expect(pull.next()).rejects.toThrow("the reading was ended");
+  await vi.waitFor(
+    async () => expect((await manager.streams.info(stream)).state.consumer_count).toBe(0),
+    { timeout: 20_000 },
+  );
+});
+
+test("a consumer that somebody removes ends the pull with an error", async () => {
+  const { pull, manager } = await opened({ frames: 1, max: 1e6 });
+  release(await pull.next());
+  const ended = expect(pull.next()).rejects.toThrow("the consumer is gone");
+  const [consumer] = await manager.consumers.list(stream).next();
+  expect(consumer!.name).toMatch(/^penstock_effects_/);
+  await manager.consumers.delete(stream, consumer!.name);
+  await ended;
+});

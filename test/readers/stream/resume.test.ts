@@ -1,0 +1,242 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { effectsWords } from "../../../src/readers/effects/streams/reader-words.ts";
+import { type Place, resume } from "../../../src/readers/stream/resume.ts";
+import type { AskedStream, StoredMessage } from "../../../src/readers/stream/stored-stream.ts";
+
+interface Held {
+  readonly created?: string;
+  readonly from?: number;
+  readonly ids: readonly string[];
+  readonly deleted?: readonly number[];
+  readonly shared?: number;
+  readonly laterMs?: number;
+}
+
+/**
+ * A stream whose messages have these ids, from sequence `from` on. One is stored each second; those
+ * behind the `shared` first ones come `laterMs` later.
+ */
+function stream({ created = "monday", from = 1, ids, deleted = [], ...rest }: Held) {
+  const { shared = Number.POSITIVE_INFINITY, laterMs = 0 } = rest;
+  const at = (sequence: number): StoredMessage | undefined => {
+    const messageId = deleted.includes(sequence) ? undefined : ids[sequence - from];
+    return messageId === undefined
+      ? undefined
+      : { sequence, messageId, storedAtMs: sequence * 1_000 + (sequence > shared ? laterMs : 0) };
+  };
+  const lastSequence = from + ids.length - 1;
+  const asked: AskedStream = {
+    state: async () => ({ created, firstSequence: from, lastSequence, beginsAt: 1 }),
+    message: async (sequence) => at(sequence),
+    messageFrom: async (sequence) => {
+      for (let next = sequence; next <= lastSequence; next++) if (at(next)) return at(next);
+      return undefined;
+    },
+  };
+  return asked;
+}
+
+/** Read up to the last of these ids. */
+function readTo(ids: readonly string[], remembered = 1_000): Place {
+  const all = ids.map((messageId, at) => {
+    return { sequence: at + 1, messageId, storedAtMs: (at + 1) * 1_000 };
+  });
+  return {
+    ...{ epoch: 1, created: "monday", sequence: ids.length },
+    trail: all.slice(-remembered),
+  };
+}
+
+async function resumed(place: Place | undefined, asked: AskedStream, acceptExpired = false) {
+  const { place: next, ...rest } = await resume(place, asked, (await asked.state())!, {
+    ...{ acceptExpired, words: effectsWords },
+  });
+  const { epoch, sequence } = next;
+  const incidents = rest.incidents.map(({ kind, messages }) => [kind, messages]);
+  return { epoch, sequence, incidents, fault: rest.fault };
+}
+
+const letters = (text: string): string[] => [...text];
+const goesOn = { epoch: 1, incidents: [], fault: undefined };
+
+describe("a stream that is as it was", () => {
+  test("is read on behind the last message", async () => {
+    const found = await resumed(readTo(letters("abc")), stream({ ids: letters("abcde") }));
+    expect(found).toEqual({ ...goesOn, sequence: 3 });
+  });
+
+  test("is read on when all that was read has expired, and no more", async () => {
+    const asked = stream({ from: 4, ids: letters("de") });
+    expect(await resumed(readTo(letters("abc")), asked)).toEqual({ ...goesOn, sequence: 3 });
+  });
+
+  test("is read on when it is a copy with another date of making", async () => {
+    const asked = stream({ created: "friday", ids: letters("abcd") });
+    expect(await resumed(readTo(letters("abc")), asked)).toEqual({ ...goesOn, sequence: 3 });
+  });
+});
+
+test("a stream that was made anew is read from its first message, in a new epoch", async () => {
+  const asked = stream({ created: "friday", ids: letters("xyzuvw"), shared: 0, laterMs: 9_000 });
+  expect(await resumed(readTo(letters("abc")), asked)).toEqual({
+    ...{ epoch: 2, sequence: 0, fault: undefined },
+    incidents: [["stream_made_anew", 0]],
+  });
+});
+
+test("a stream that is read for the first time, too late, tells how many were gone", async () => {
+  expect(await resumed(undefined, stream({ from: 4, ids: letters("de") }))).toEqual({
+    ...{ epoch: 1, sequence: 3, fault: undefined },
+    incidents: [["begun_late", 3]],
+  });
+});
+
+test("messages that expired unread stop the stream, until somebody accepts it", async () => {
+  const asked = stream({ from: 6, ids: letters("fg") });
+  const incidents = [["expired_unread", 2]];
+  expect(await resumed(readTo(letters("abc")), asked)).toEqual({
+    ...{ epoch: 1, sequence: 3, incidents },
+    fault:
+      "2 messages left the stream before they were read, from 4 to 5: `penstock effects run --accept-expired` goes on without them",
+  });
+  expect(await resumed(readTo(letters("abc")), asked, true)).toEqual({
+    ...{ epoch: 1, sequence: 5, incidents, fault: undefined },
+  });
+});
+
+test("after an older copy, nothing is left out, and what is known to be read is not read again", async () => {
+  const id = fc.integer({ min: 0, max: 999_999 }).map(String);
+  const history = fc.record({
+    shared: fc.uniqueArray(id, { maxLength: 60 }),
+    lost: fc.uniqueArray(id, { minLength: 1, maxLength: 40 }),
+    later: fc.uniqueArray(id, { maxLength: 80 }),
+    remembered: fc.integer({ min: 1, max: 120 }),
+    deleted: fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 10 }),
+    isRemade: fc.boolean(),
+    // The clock of a machine that was put back goes on at the time of its copy.
+    laterMs: fc.constantFrom(0, 100_000),
+  });
+  const check = async ({ shared, lost, later, remembered, laterMs, ...rest }: Histories) => {
+    const before = [...shared.map((one) => `s${one}`), ...lost.map((one) => `l${one}`)];
+    const now = [...shared.map((one) => `s${one}`), ...later.map((one) => `n${one}`)];
+    const isRemembered = remembered > lost.length;
+    const deleted = rest.deleted.filter((one) => !isRemembered && one <= shared.length);
+    const created = rest.isRemade ? "friday" : "monday";
+    const asked = stream({ created, ids: now, deleted, shared: shared.length, laterMs });
+    const place = readTo(before, remembered);
+    const found = await resumed(place, asked);
+    if (found.fault !== undefined) {
+      expect(isRemembered).toBe(false);
+      expect(found.incidents.map(([kind]) => kind)).toEqual(["place_unknown"]);
+      expect(await resumed(place, asked, true)).toMatchObject({ epoch: 2, sequence: 0 });
+      return;
+    }
+    const kept = isRemembered ? shared.length : 0;
+    // Nothing tells a copy of nothing from a stream that was made anew.
+    const kind = rest.isRemade && kept === 0 ? "stream_made_anew" : "tail_lost";
+    expect(found).toMatchObject({ epoch: 2, sequence: kept });
+    expect(found.incidents).toEqual([[kind, kind === "tail_lost" ? before.length - kept : 0]]);
+  };
+  await fc.assert(fc.asyncProperty(history, check), { numRuns: 150 });
+});
+
+interface Histories {
+  readonly shared: readonly string[];
+  readonly lost: readonly string[];
+  readonly later: readonly string[];
+  readonly remembered: number;
+  readonly deleted: readonly number[];
+  readonly isRemade: boolean;
+  readonly laterMs: number;
+}
+
+describe("a stream that has none of the newest messages that were read", () => {
+  // Of a to f the last two are remembered. The copy had a and b.
+  const place = readTo(letters("abcdef"), 2);
+  const isCopy =
+    "the stream was read up to 6 and has none of the newest messages that were read: it is an older copy, or another one, and whether";
+  const way = "`penstock effects run --accept-expired` goes on from message";
+  const counts = "usage and spikes count";
+
+  // By the clock u and v are as old as f, or they are not: then they are counted.
+  test.each([
+    ["monday", 0, 4],
+    ["friday", 0, 4],
+    ["monday", 9_000, 2],
+  ])(
+    "stops, whatever the clock says, until somebody accepts it: %s, %d ms",
+    async (created, laterMs, countedTo) => {
+      const asked = stream({ created, ids: letters("abuv"), shared: 2, laterMs });
+      const incidents = [["place_unknown", 4]];
+      expect(await resumed(place, asked)).toEqual({
+        ...{ epoch: 1, sequence: 6, incidents },
+        fault: `${isCopy} its 4 messages from 1 to 4 were read cannot be told: ${way} 1; ${counts} what is behind message ${countedTo}, the last that is as old as what was read`,
+      });
+      const state = (await asked.state())!;
+      const accepted = await resume(place, asked, state, { acceptExpired: true });
+      expect(accepted.incidents[0]).toMatchObject({ epoch: 2, sequence: countedTo });
+      expect(await resumed(place, asked, true)).toEqual({
+        ...{ epoch: 2, sequence: 0, incidents: [["copy_accepted", 4]], fault: undefined },
+      });
+    },
+  );
+
+  test("does not doubt messages that are others than those read under their numbers", async () => {
+    const asked = stream({ ids: letters("abuvwxyz"), shared: 2 });
+    expect((await resumed(place, asked)).incidents).toEqual([["place_unknown", 4]]);
+    const anew = stream({ created: "friday", ids: letters("uvwxyz"), shared: 0 });
+    expect(await resumed(readTo(letters("abcdef")), anew)).toEqual({
+      ...{ epoch: 2, sequence: 0, fault: undefined },
+      incidents: [["stream_made_anew", 0]],
+    });
+  });
+
+  test("stops too where messages have left it that may have been unread", async () => {
+    const asked = stream({ from: 4, ids: letters("v"), shared: 0, laterMs: 9_000 });
+    expect(await resumed(place, asked)).toEqual({
+      ...{ epoch: 1, sequence: 6, incidents: [["place_unknown", 3]] },
+      fault: `${isCopy} the 3 that have left it were read cannot be told: ${way} 4; ${counts} all of it`,
+    });
+  });
+});
+
+describe("a stream that was made before the last message that was read was stored", () => {
+  // The messages that were read are of 1970 and the minutes after.
+  const place = {
+    ...readTo(Array.from({ length: 200 }, (_, n) => `a${n}`)),
+    created: "2026-01-02",
+  };
+  const made = (time: string) => `1970-01-01T${time}.123456789Z`;
+  const is =
+    "it was made at 1970-01-01T00:01:00.123456789Z, before the last of them was stored: it is another one, as of another NATS, or an older copy";
+
+  test.each([
+    ["older messages than were read", { ids: letters("xyz") }],
+    ["only newer ones", { ids: letters("xyz"), shared: 0, laterMs: 900_000 }],
+    ["none at all", { ids: [] }],
+  ])("stops with %s, until somebody accepts it", async (_, held) => {
+    const asked = stream({ ...held, created: made("00:01:00") });
+    const stopped = await resumed(place, asked);
+    expect(stopped).toMatchObject({ epoch: 1, sequence: 200, incidents: [["place_unknown", 0]] });
+    expect(stopped.fault).toContain(`${is}: \`penstock effects run --accept-expired\` goes on`);
+    expect(await resumed(place, asked, true)).toMatchObject({
+      ...{ epoch: 2, sequence: 0, incidents: [["copy_accepted", 0]], fault: undefined },
+    });
+  });
+
+  test.each([
+    ["a moment before it, as clocks of two servers may be apart", made("00:02:30")],
+    ["after it", made("00:04:00")],
+  ])("is read as one made anew where that was %s", async (_, created) => {
+    expect(await resumed(place, stream({ created, ids: letters("xyz") }))).toMatchObject({
+      ...{ epoch: 2, sequence: 0, incidents: [["stream_made_anew", 0]], fault: undefined },
+    });
+  });
+
+  test("is read on where a message that was read is in it", async () => {
+    const ids = Array.from({ length: 203 }, (_, n) => `a${n}`);
+    const asked = stream({ created: made("00:01:00"), ids });
+    expect(await resumed(place, asked)).toEqual({ ...goesOn, sequence: 200 });
+  });
+});

@@ -1,0 +1,189 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createNativeScanner } from "../../../src/records/native.ts";
+import { createReferenceScanner } from "../../../src/records/reference.ts";
+import { Header, repairsMax, type Scanner, ScanStatus } from "../../../src/records/table.ts";
+
+const native = createNativeScanner(1);
+const reference = createReferenceScanner(1);
+
+interface Repaired {
+  readonly text: string;
+  readonly malformed: readonly number[];
+  readonly nonFinite: readonly number[];
+}
+
+/** The repaired text, by steps of `step` bytes; undefined if the scan sets no repair. */
+function repairedBy(scanner: Scanner, body: Buffer, step: number): Repaired | undefined {
+  expect(scanner.scan(Buffer.from(body))).not.toBe(ScanStatus.Ok);
+  const { table } = scanner;
+  const [malformed, nonFinite] = [table[Header.Malformed]!, table[Header.NonFinite]!];
+  if (table[Header.RepairedBytes] === 0) {
+    expect([malformed, nonFinite]).toEqual([0, 0]);
+    return undefined;
+  }
+  const repair = {
+    text: Buffer.alloc(table[Header.RepairedBytes]!),
+    malformed: new Uint32Array(malformed),
+    nonFinite: new Uint32Array(nonFinite),
+    progress: new Uint32Array(5),
+  };
+  const { progress } = repair;
+  while (progress[0]! < body.length)
+    scanner.repair(body, Math.min(body.length, progress[0]! + step), repair);
+  expect([...progress.subarray(0, 4)]).toEqual([
+    body.length,
+    repair.text.length,
+    malformed,
+    nonFinite,
+  ]);
+  return {
+    text: repair.text.toString("latin1"),
+    malformed: [...repair.malformed],
+    nonFinite: [...repair.nonFinite],
+  };
+}
+
+/** The same of both scanners. */
+function repaired(text: string, step = 5): string | undefined {
+  const body = Buffer.from(text, "latin1");
+  const one = repairedBy(native, body, step);
+  expect(one).toEqual(repairedBy(reference, body, step));
+  return one?.text;
+}
+
+const bytes = fc.constantFrom(
+  ...[
+    0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xc3, 0xdf, 0xe0, 0xe1, 0xed, 0xef,
+    0xbd, 0xf0, 0xf4,
+  ],
+  ...[0xf5, 0xff, 0x20, 0x22, 0x5c, 0x61, 0x7d],
+);
+const highSurrogateFirst = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
+
+describe("a repaired body is UTF-8", () => {
+  test("the addon and the reference replace what TextDecoder replaces, at the same places, for steps of any size", () => {
+    fc.assert(
+      fc.property(
+        fc.array(bytes, { maxLength: 24 }),
+        fc.integer({ min: 1, max: 9 }),
+        (inside, step) => {
+          const body = Buffer.from([0x20, 0x7b, ...inside, 0x7d, 0x0a]);
+          const decoded = new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
+          fc.pre(!Buffer.from(decoded).equals(body));
+          const text = repairedBy(native, body, step);
+          expect(text).toEqual(repairedBy(reference, body, step));
+          const written = Buffer.from(text!.text, "latin1");
+          if (!highSurrogateFirst.test(body.toString("latin1")))
+            expect(written.toString()).toBe(decoded);
+          for (const place of text!.malformed)
+            expect(written.toString("latin1", place, place + 3)).toBe("\xef\xbf\xbd");
+          expect(new Set(text!.malformed).size).toBe(text!.malformed.length);
+        },
+      ),
+      { numRuns: 10_000 },
+    );
+  }, 60_000);
+
+  test("joins an encoded surrogate pair, and no other surrogates", () => {
+    const [high, low] = ["\xed\xa0\xbd", "\xed\xb8\x80"];
+    const [emoji, bad] = ["\xf0\x9f\x98\x80", "\xef\xbf\xbd"];
+    for (const [from, to] of [
+      [high + low, emoji],
+      [high + low + high + low, emoji + emoji],
+      [high + high + low, bad.repeat(3) + emoji],
+      [low + high, bad.repeat(6)],
+      [high, bad.repeat(3)],
+      [`${high}x${low}`, `${bad.repeat(3)}x${bad.repeat(3)}`],
+      [high + low.slice(0, 2), bad.repeat(5)],
+      ["\xed\xa0\x80\xed\xb0\x80", "\xf0\x90\x80\x80"],
+      ["\xed\xaf\xbf\xed\xbf\xbf", "\xf4\x8f\xbf\xbf"],
+    ] as const) {
+      expect(repaired(`["${from}"]`)).toBe(`["${to}"]`);
+      expect(repaired(`["${from}"]`, 1)).toBe(`["${to}"]`);
+    }
+  });
+});
+
+const words = fc.constantFrom(
+  ...["NaN", "Infinity", "-Infinity", "-", "nan", "NaNN", "Inf", "1", "null", '"NaN"', '"\\"'],
+  ...['"\\\\"', '"', "\\", ",", ":", "[", "]", "{", "}", '"a":', " ", "\xff"],
+);
+
+describe("numbers that JSON does not have become null", () => {
+  test.each([
+    ['{"a":NaN}', '{"a":null}'],
+    ['{"a":[NaN,Infinity,-Infinity, NaN ]}', '{"a":[null,null,null, null ]}'],
+    ['[{"NaN":"Infinity","x":-Infinity}]', '[{"NaN":"Infinity","x":null}]'],
+    ['["\\"NaN",NaN,"\\\\",NaN]', '["\\"NaN",null,"\\\\",null]'],
+    ["[NaN]\n", "[null]\n"],
+  ])("%s", (text, expected) => {
+    for (const step of [1, 2, 3, 7, 100]) expect(repaired(text, step)).toBe(expected);
+  });
+
+  test.each([
+    ...['{"a":-NaN}', '{"a":nan}', '{"a":NAN}', '{"a":inf}', '{"a":+Infinity}', "[NaNN]", "[1NaN]"],
+    ...["{NaN:1}", "[NaN,}", '["NaN]', "[--Infinity]", "[NaN", "NaN", "[- Infinity]", "[NaN,1.]"],
+  ])("%s is not repaired", (text) => {
+    expect(repaired(text)).toBeUndefined();
+  });
+
+  test("the addon and the reference repair the same texts, which are JSON then", () => {
+    fc.assert(
+      fc.property(
+        fc.array(words, { maxLength: 12 }),
+        fc.integer({ min: 1, max: 9 }),
+        (inside, step) => {
+          const body = Buffer.from(`[${inside.join("")}]`, "latin1");
+          fc.pre(native.scan(Buffer.from(body)) === ScanStatus.InvalidJson);
+          const text = repairedBy(native, body, step);
+          expect(text).toEqual(repairedBy(reference, body, step));
+          if (text !== undefined)
+            expect(JSON.parse(Buffer.from(text.text, "latin1").toString())).toBeInstanceOf(Array);
+        },
+      ),
+      { numRuns: 20_000 },
+    );
+  }, 60_000);
+});
+
+describe("what is not repaired", () => {
+  test.each(["\xff", '"\xff"', "{\xff", "[\xff}", "{\xff]", "]\xff[", "}\xff{", "\xff{}"])(
+    "%j has not the brackets of an object or array",
+    (text) => {
+      expect(repaired(text)).toBeUndefined();
+    },
+  );
+
+  test.each([
+    ["malformed", (count: number) => Buffer.from(`{${"\xff".repeat(count)}}`, "latin1")],
+    ["nonFinite", (count: number) => Buffer.from(`[${"NaN,".repeat(count - 1)}NaN]`)],
+  ] as const)("more than a million places (%s)", (kind, bodyOf) => {
+    expect(repairedBy(native, bodyOf(repairsMax), 100_000)?.[kind]).toHaveLength(repairsMax);
+    expect(repairedBy(native, bodyOf(repairsMax + 1), 100_000)).toBeUndefined();
+  });
+});
+
+test("the addon refuses to write past the text or its places", () => {
+  const body = Buffer.from("[\xff,NaN]", "latin1");
+  const repair = (text: number, places: readonly [number, number], progress: number[]) => () =>
+    native.repair(body, body.length, {
+      text: Buffer.alloc(text),
+      malformed: new Uint32Array(places[0]),
+      nonFinite: new Uint32Array(places[1]),
+      progress: Uint32Array.from(progress),
+    });
+  expect(repair(10, [1, 1], [0, 0, 0, 0, 0])).not.toThrow();
+  for (const [text, places, progress] of [
+    [9, [1, 1], [0, 0, 0, 0, 0]],
+    [10, [0, 1], [0, 0, 0, 0, 0]],
+    [10, [1, 0], [0, 0, 0, 0, 0]],
+    [10, [1, 1], [8, 0, 0, 0, 0]],
+    [10, [1, 1], [0, 11, 0, 0, 0]],
+    [10, [1, 1], [0, 0, 2, 0, 0]],
+    [10, [1, 1], [0, 0, 0, 2, 0]],
+    [10, [1, 1], [0, 0, 0, 0]],
+  ] as const) {
+    expect(repair(text, places, [...progress])).toThrow(TypeError);
+  }
+});

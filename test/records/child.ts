@@ -1,0 +1,40 @@
+// Runs a piece of JavaScript in a process of its own, for what would end the test's process if it
+// went wrong.
+
+import { spawnSync } from "node:child_process";
+
+const native = new URL("../../src/records/native.ts", import.meta.url).href;
+
+/**
+ * For the code of a child or of a worker: gives it `createNativeScanner`, and `startScans(count)`,
+ * which starts that many background scans, each on a scanner of its own and of 4 MB of small
+ * tokens, and answers their promises.
+ */
+export const startScansSource = `
+  const { createNativeScanner } = await import(${JSON.stringify(native)});
+  const startScans = (count) => Array.from({ length: count }, () => {
+    const body = Buffer.alloc(4_000_001, "1,");
+    body.write("[1");
+    body.write("1]", body.length - 2);
+    return createNativeScanner(1).scanInBackground(body);
+  });
+`;
+
+interface Ended {
+  readonly exitCode: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly output: string;
+}
+
+/** `source` is a module. `output` is what it printed, stderr after stdout. */
+export function runChild(source: string): Ended {
+  const child = spawnSync(
+    process.execPath,
+    ["--no-warnings", "--input-type=module", "--eval", source],
+    {
+      encoding: "utf8",
+      timeout: 25_000,
+    },
+  );
+  return { exitCode: child.status, signal: child.signal, output: child.stdout + child.stderr };
+}

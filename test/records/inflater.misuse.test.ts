@@ -1,0 +1,47 @@
+// The inflater refuses wrong arguments, and a fault of one body is not the next one's.
+
+import zlib from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { loadAddon } from "../../src/records/native.ts";
+
+const { Inflater } = loadAddon();
+const gzip = 31;
+const body = zlib.gzipSync("text");
+
+describe("the inflater", () => {
+  test.each([
+    ["no arguments", []],
+    ["text for a body", ["text", Buffer.alloc(9), gzip]],
+    ["words for an output", [body, new Uint32Array(9), gzip]],
+    ["no window bits", [body, Buffer.alloc(9), "31"]],
+    ["an output over the body", [body, body, gzip]],
+  ])("throws at %s", (_, args) => {
+    const inflate = new Inflater().inflate as (...args: unknown[]) => number;
+    expect(() => inflate.apply(new Inflater(), args)).toThrow(TypeError);
+  });
+
+  test("throws when it is called without an object of its own", () => {
+    const { inflate } = new Inflater();
+    expect(() => inflate.call({} as never, body, Buffer.alloc(9), gzip)).toThrow(TypeError);
+    expect(() => (Inflater as unknown as () => void)()).toThrow(TypeError);
+  });
+
+  test("answers -1 for window bits that zlib does not know, and goes on", () => {
+    const inflater = new Inflater();
+    const output = Buffer.alloc(9);
+    expect(inflater.inflate(body, output, 99)).toBe(-1);
+    expect(inflater.inflate(body, output, gzip)).toBe(4);
+    expect(inflater.inflate(body, output, 99)).toBe(-1);
+    expect(inflater.inflate(body.subarray(0, 15), output, gzip)).toBe(-1);
+    expect(inflater.inflate(Buffer.alloc(0), output, gzip)).toBe(-1);
+    expect(inflater.inflate(body, Buffer.alloc(0), gzip)).toBe(-1);
+    expect(inflater.inflate(body, output.subarray(0, 4), gzip)).toBe(4);
+    expect(output.toString("latin1", 0, 4)).toBe("text");
+  });
+
+  test("a detached output is one without room", () => {
+    const output = new Uint8Array(9);
+    structuredClone(output.buffer, { transfer: [output.buffer] });
+    expect(new Inflater().inflate(body, output, gzip)).toBe(-1);
+  });
+});

@@ -1,0 +1,59 @@
+import { describe, expect, test } from "vitest";
+import { createNativeScanner, loadAddon } from "../../src/records/native.ts";
+import { Header, ScanStatus, tableWords } from "../../src/records/table.ts";
+
+const states = ["scanInBackground", "scanMoreInBackground"] as const;
+const text = '{"batch":[{"event":"a"},\n{"event":"b"}]}';
+
+describe("busy scanners refuse every call", () => {
+  for (const state of states) {
+    test(`while ${state} is under way, and no longer`, async () => {
+      const scanner = createNativeScanner(1);
+      const body = Buffer.from(text);
+      if (state === "scanMoreInBackground") scanner.scan(body);
+      const underWay = scanner[state](body);
+      const refused: Promise<unknown>[] = [];
+      expect(() => scanner.finish()).toThrow(/busy/);
+      expect(() => scanner.release()).toThrow(/busy/);
+      // Whatever the body: the same one, another, or none at all. All in one turn, in which nothing
+      // can settle.
+      for (const other of [body, Buffer.from("{}"), undefined as unknown as Buffer]) {
+        expect(() => scanner.scan(other)).toThrow(/busy/);
+        expect(() => scanner.scanMore(other)).toThrow(/busy/);
+        refused.push(expect(scanner.scanInBackground(other)).rejects.toThrow(/busy/));
+        refused.push(expect(scanner.scanMoreInBackground(other)).rejects.toThrow(/busy/));
+      }
+      await Promise.all(refused);
+      await underWay;
+      expect(scanner.table[Header.FirstItem]).toBe(state === "scanInBackground" ? 0 : 1);
+      scanner.scanMore(body);
+      await scanner.scanMoreInBackground(body);
+      expect(scanner.scan(body)).toBe(ScanStatus.Ok);
+      expect(await scanner.scanInBackground(body)).toBe(ScanStatus.Ok);
+    });
+  }
+
+  test("a start that is refused does not make a scanner busy", async () => {
+    const scanner = createNativeScanner(1);
+    await expect(scanner.scanInBackground("{}" as unknown as Buffer)).rejects.toThrow(TypeError);
+    await expect(scanner.scanMoreInBackground(Buffer.from("{}"))).rejects.toThrow(/another length/);
+    expect(scanner.scan(Buffer.from("{}"))).toBe(ScanStatus.Ok);
+  });
+
+  test("a body or a table that is taken away during the scan is told, and the scanner is free again", async () => {
+    const table = new Uint32Array(tableWords(1));
+    const scanner = new (loadAddon().EventScanner)(table);
+    const body = Buffer.from(new ArrayBuffer(1_000_000)).fill(" ");
+    const bodyTaken = scanner.scanInBackground(body);
+    // The memory lives on in the copy: the scan itself does no harm here.
+    const copies = [structuredClone(body.buffer, { transfer: [body.buffer] })];
+    await expect(bodyTaken).rejects.toThrow(/detached or resized/);
+    expect(scanner.scan(Buffer.from("{}"))).toBe(ScanStatus.Ok);
+
+    const tableTaken = scanner.scanInBackground(Buffer.from("{}"));
+    copies.push(structuredClone(table.buffer, { transfer: [table.buffer] }));
+    await expect(tableTaken).rejects.toThrow(/detached or resized/);
+    expect(() => scanner.scan(Buffer.from("{}"))).toThrow(/table has been detached/);
+    expect(copies.map((copy) => copy.byteLength)).toEqual([1_000_000, 4 * tableWords(1)]);
+  });
+});

@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import { loadAddon } from "../../src/records/native.ts";
+import { ScanStatus, tableWords } from "../../src/records/table.ts";
+
+const { EventScanner } = loadAddon();
+const oneRow = tableWords(1);
+
+const methods = ["scan", "scanMore", "scanInBackground", "scanMoreInBackground"] as const;
+
+// The binding is called past its types, as plain JavaScript could.
+function call(target: unknown, name: (typeof methods)[number], ...parameters: unknown[]): unknown {
+  return Reflect.apply(EventScanner.prototype[name], target, parameters);
+}
+
+const wrongBodies = [
+  undefined,
+  null,
+  1,
+  "{}",
+  {},
+  [],
+  new ArrayBuffer(8),
+  new Uint16Array(4),
+  new DataView(new ArrayBuffer(2)),
+];
+
+describe("the binding refuses misuse", () => {
+  test("a table that is no Uint32Array, or has no room for a row", () => {
+    const wrongTables = [
+      ...wrongBodies,
+      new Uint8Array(1000),
+      new Float32Array(1000),
+      new Uint32Array(oneRow - 1),
+    ];
+    for (const table of wrongTables) {
+      expect(() => Reflect.construct(EventScanner, [table])).toThrow(TypeError);
+    }
+    expect(() => Reflect.construct(EventScanner, [])).toThrow(TypeError);
+    expect(() => Reflect.apply(EventScanner, undefined, [new Uint32Array(oneRow)])).toThrow(
+      TypeError,
+    );
+  });
+
+  test("a body that is no Uint8Array", () => {
+    const scanner = new EventScanner(new Uint32Array(oneRow));
+    for (const method of methods) {
+      for (const body of wrongBodies) expect(() => call(scanner, method, body)).toThrow(TypeError);
+      expect(() => call(scanner, method)).toThrow(TypeError);
+    }
+  });
+
+  test("a part that is not within the body", () => {
+    const scanner = new EventScanner(new Uint32Array(oneRow));
+    const body = Buffer.from("[1]");
+    const part = (...offsets: unknown[]) =>
+      Reflect.apply(EventScanner.prototype.scanPart, scanner, [body, ...offsets]);
+    for (const offsets of [[], [0], [0, 4], [2, 1], [4, 4], [-1, 3], [0, "3"], [0, undefined]])
+      expect(() => part(...offsets)).toThrow(TypeError);
+    for (const wrong of wrongBodies)
+      expect(() => Reflect.apply(EventScanner.prototype.scanPart, scanner, [wrong, 0, 0])).toThrow(
+        TypeError,
+      );
+    expect(part(1, 2)).toBe(ScanStatus.Ok);
+    expect(part(3, 3)).toBe(ScanStatus.Empty);
+    expect(scanner.scanPart(Buffer.alloc(0), 0, 0)).toBe(ScanStatus.Empty);
+  });
+
+  test("a method on another object", () => {
+    const body = Buffer.from("{}");
+    for (const target of [
+      undefined,
+      null,
+      {},
+      Object.create(EventScanner.prototype),
+      new Date(),
+      EventScanner,
+    ]) {
+      for (const method of methods) expect(() => call(target, method, body)).toThrow(TypeError);
+    }
+  });
+
+  test("scanMore before a scan, and with a body of another length", () => {
+    const scanner = new EventScanner(new Uint32Array(oneRow));
+    expect(() => scanner.scanMore(Buffer.alloc(0))).toThrow(/another length/);
+    expect(() => scanner.scanMoreInBackground(Buffer.alloc(0))).toThrow(/another length/);
+    scanner.scan(Buffer.from("[1]"));
+    expect(() => scanner.scanMore(Buffer.from("[1 ]"))).toThrow(/another length/);
+    expect(() => scanner.scanMoreInBackground(Buffer.from("[1 ]"))).toThrow(/another length/);
+  });
+
+  test("a table that was transferred away", () => {
+    const table = new Uint32Array(oneRow);
+    const scanner = new EventScanner(table);
+    structuredClone(table.buffer, { transfer: [table.buffer] });
+    expect(() => scanner.scan(Buffer.from("{}"))).toThrow(TypeError);
+    expect(() => scanner.scanInBackground(Buffer.from("{}"))).toThrow(TypeError);
+  });
+
+  test("an empty or a detached body is empty", async () => {
+    const scanner = new EventScanner(new Uint32Array(oneRow));
+    const detached = Buffer.from(new ArrayBuffer(4));
+    structuredClone(detached.buffer, { transfer: [detached.buffer] });
+    expect(scanner.scan(Buffer.alloc(0))).toBe(ScanStatus.Empty);
+    expect(scanner.scan(detached)).toBe(ScanStatus.Empty);
+    expect(await scanner.scanInBackground(Buffer.alloc(0))).toBe(ScanStatus.Empty);
+    expect(await scanner.scanInBackground(detached)).toBe(ScanStatus.Empty);
+  });
+});

@@ -1,0 +1,16 @@
+// The clock by which work on the event loop is counted stands still while the thread has no
+// processor.
+
+import { expect, test } from "vitest";
+import { loadAddon } from "../../src/records/native.ts";
+
+const { threadCpuMs } = loadAddon();
+
+test("a thread knows its own time: it goes on while the thread works, and not while it sleeps", () => {
+  const beganMs = threadCpuMs();
+  while (threadCpuMs() === beganMs);
+  const workedMs = threadCpuMs();
+  expect(workedMs).toBeGreaterThan(beganMs);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+  expect(threadCpuMs() - workedMs).toBeLessThan(250);
+});

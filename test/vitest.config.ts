@@ -1,0 +1,27 @@
+// Test files start servers of their own, so few run at once: five, because most of their time they
+// wait. With four, all of them took 2,600 s; of samples a third was CPU. Files share processes:
+// nothing that they leave behind there is another's concern, and a process of its own costs each
+// half a second of CPU.
+
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+import { SlowFirst } from "./kit/slow-first.ts";
+
+/** Processes that tests start need not take the types off the same files each time. */
+const stripped = new URL("../scripts/lib/stripped.mjs", import.meta.url);
+
+// biome-ignore lint/style/noDefaultExport: vitest takes its configuration from the default export
+export default defineConfig({
+  test: {
+    root: fileURLToPath(new URL("..", import.meta.url)),
+    include: ["test/**/*.test.ts"],
+    pool: "forks",
+    maxWorkers: 5,
+    isolate: false,
+    env: { NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --import=${stripped}` },
+    sequence: { sequencer: SlowFirst },
+    testTimeout: 90_000,
+    hookTimeout: 90_000,
+    expect: { poll: { timeout: 30_000 } },
+  },
+});
