@@ -5,8 +5,9 @@
 import { jetstream } from "@nats-io/jetstream";
 import { createMetrics } from "../../src/gateway/admin/metrics/metrics.ts";
 import { createAdmission } from "../../src/gateway/intake/admission.ts";
+import type { Project } from "../../src/gateway/projects/project.ts";
+import type { RequestWaiter } from "../../src/gateway/publish/port.ts";
 import { GroupPublisher } from "../../src/gateway/publish/publisher.ts";
-import type { Project, RequestWaiter } from "../../src/platform/base/types.ts";
 import { connectNats } from "../../src/platform/nats/link.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { recordOf } from "../baseline/records.ts";

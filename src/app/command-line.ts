@@ -39,7 +39,7 @@ import { type TailFormat, tail, tailFormats } from "../commands/tail.ts";
 import { burstBytesMin, burstEventsMin } from "../gateway/projects/quota/meter.ts";
 import { burstSecondsDefault } from "../gateway/projects/quota/quota.ts";
 import { workerCommand } from "../gateway/workers/worker-process.ts";
-import type { Lane } from "../platform/base/types.ts";
+import type { Lane } from "../platform/base/lane.ts";
 import { lanes } from "../platform/nats/names.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
 import { addErase } from "./erase-command.ts";

@@ -10,6 +10,7 @@ import { type ConnectionAddon, loadConnectionAddon } from "../gateway/http/clien
 import type { CertificateFiles } from "../gateway/http/listener.ts";
 import { readStaticFiles, type StaticFiles } from "../gateway/http/pages/static-files.ts";
 import { HttpServer } from "../gateway/http/server.ts";
+import type { Admission } from "../gateway/intake/admission.ts";
 import { createAdmission } from "../gateway/intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../gateway/intake/intake.ts";
 import { createPeek } from "../gateway/intake/peek.ts";
@@ -20,7 +21,6 @@ import { StoredShares } from "../gateway/streams/project-shares.ts";
 import { PassThrough } from "../gateway/upstream/pass-through.ts";
 import type { Log, ProcessLog } from "../platform/base/log.ts";
 import { connectionsRoom, openFilesMax } from "../platform/base/open-files.ts";
-import type { Admission } from "../platform/base/types.ts";
 import { workClock } from "../platform/base/work-clock.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { eventIdentity } from "../records/event-identity.ts";

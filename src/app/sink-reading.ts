@@ -3,7 +3,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { natsSettings, withSettings } from "../commands/settings.ts";
 import { isProjectId } from "../platform/base/forms.ts";
-import type { Lane } from "../platform/base/types.ts";
+import type { Lane } from "../platform/base/lane.ts";
 import { lanes } from "../platform/nats/names.ts";
 import type { SettingName } from "../platform/settings/config.ts";
 

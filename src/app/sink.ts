@@ -4,8 +4,8 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { CommandContext } from "../commands/context.ts";
 import { AdminServer } from "../gateway/admin/server.ts";
+import type { Lane } from "../platform/base/lane.ts";
 import { createLog } from "../platform/base/log.ts";
-import type { Lane } from "../platform/base/types.ts";
 import type { NatsLink } from "../platform/nats/link.ts";
 import type { Config } from "../platform/settings/config.ts";
 import type { OpenReader } from "../readers/effects/store/open.ts";

@@ -2,6 +2,7 @@
 // gateway/projects/registry/commands.ts.
 
 import type { NatsConnection } from "@nats-io/nats-core";
+import type { Project, ProjectQuota } from "../gateway/projects/project.ts";
 import { burstBytesMin, burstEventsMin } from "../gateway/projects/quota/meter.ts";
 import { quotaText, quotaValue } from "../gateway/projects/quota/quota.ts";
 import type { BucketPlace } from "../gateway/projects/registry/bucket.ts";
@@ -24,7 +25,6 @@ import {
 } from "../gateway/projects/registry/project-arguments.ts";
 import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts";
 import { firstProject } from "../platform/base/first-project.ts";
-import type { Project, ProjectQuota } from "../platform/base/types.ts";
 import { type ConfiguredCommand, say } from "./configured-command.ts";
 import { CommandError, usageExitCode } from "./context.ts";
 import { findNats, openNats } from "./nats.ts";

@@ -5,8 +5,8 @@
 import { once } from "node:events";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import type { Lane } from "../platform/base/lane.ts";
 import { pauseUntilAborted } from "../platform/base/retry.ts";
-import type { Lane } from "../platform/base/types.ts";
 import { isOfManyProjects, manyProjects } from "../platform/nats/names.ts";
 import { originalOf } from "../platform/nats/rewritten.ts";
 import type { Config } from "../platform/settings/config.ts";

@@ -3,7 +3,7 @@
 // have in common is kept for the next request. All of it is ASCII.
 
 import { Buffer } from "node:buffer";
-import type { Lane } from "../platform/base/types.ts";
+import type { Lane } from "../platform/base/lane.ts";
 import { storedTimestampBytes } from "./timestamp.ts";
 import { uuidBytes } from "./uuid.ts";
 import { kinds, type Verdict } from "./verdict.ts";

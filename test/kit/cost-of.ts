@@ -5,7 +5,7 @@ import type {
   ProjectMeter,
   RequestCost,
   Taken,
-} from "../../src/platform/base/types.ts";
+} from "../../src/gateway/projects/project.ts";
 
 export function costOf(events: number, bytes: number, expansion = 0): RequestCost {
   return { events, bytes, expansion };

@@ -11,12 +11,13 @@ import {
 } from "../../src/gateway/http/client/connection-id.ts";
 import type { CertificateFiles } from "../../src/gateway/http/listener.ts";
 import type { StaticFiles } from "../../src/gateway/http/pages/static-files.ts";
+import type { Exchange, IntakeReport, Peek } from "../../src/gateway/http/port.ts";
 import { HttpServer } from "../../src/gateway/http/server.ts";
+import type { Admission } from "../../src/gateway/intake/admission.ts";
 import { createAdmission } from "../../src/gateway/intake/admission.ts";
 import type { PassThrough } from "../../src/gateway/upstream/pass-through.ts";
 import type { ErrorCode } from "../../src/platform/base/errors.ts";
 import { networksOf } from "../../src/platform/base/networks.ts";
-import type { Admission, Exchange, IntakeReport, Peek } from "../../src/platform/base/types.ts";
 import { loadAddon } from "../../src/records/native.ts";
 
 export const bodyBytesMax = 100_000;

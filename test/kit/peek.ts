@@ -1,7 +1,8 @@
 // A peek that knows one key, for tests of what shows of a body before it is whole.
 
+import type { Peek } from "../../src/gateway/http/port.ts";
 import { createPeek } from "../../src/gateway/intake/peek.ts";
-import type { MeteredProject, Peek } from "../../src/platform/base/types.ts";
+import type { MeteredProject } from "../../src/gateway/projects/project.ts";
 
 /** Of the project `a`, whose key is `ka`. */
 export function peekOfOneProject(): Peek {

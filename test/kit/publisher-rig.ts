@@ -4,7 +4,14 @@
 import { setImmediate as turn } from "node:timers/promises";
 
 import { expect } from "vitest";
+import type { Project } from "../../src/gateway/projects/project.ts";
 import { type Frame, frameOf } from "../../src/gateway/publish/frame.ts";
+import type {
+  FrameOutcome,
+  FrameSink,
+  FrameWaiter,
+  RequestWaiter,
+} from "../../src/gateway/publish/port.ts";
 import type {
   AckFailureCause,
   BatchOutcome,
@@ -16,14 +23,7 @@ import type { StreamSettings } from "../../src/gateway/streams/desired.ts";
 import { Streams } from "../../src/gateway/streams/ensure.ts";
 import { StreamWatch } from "../../src/gateway/streams/watch.ts";
 import type { ErrorCode } from "../../src/platform/base/errors.ts";
-import type {
-  FrameOutcome,
-  FrameSink,
-  FrameWaiter,
-  Lane,
-  Project,
-  RequestWaiter,
-} from "../../src/platform/base/types.ts";
+import type { Lane } from "../../src/platform/base/lane.ts";
 import { managerOf } from "../../src/platform/nats/api.ts";
 import { connectNats, type NatsLink } from "../../src/platform/nats/link.ts";
 import type { FrameScope } from "../../src/platform/nats/names.ts";

@@ -1,7 +1,7 @@
 // Random events of both lanes as the gateway stores them, for tests and fault scenarios that
 // compare what comes of the same events in different ways.
 
-import type { Lane } from "../../src/platform/base/types.ts";
+import type { Lane } from "../../src/platform/base/lane.ts";
 import type { TestEvent, TestFrame } from "./stored-events.ts";
 
 /** The same numbers for the same seed. */

@@ -8,7 +8,7 @@ import {
   jetstreamManager,
 } from "@nats-io/jetstream";
 import { headers, type MsgHdrs, type NatsConnection } from "@nats-io/nats-core";
-import type { Lane } from "../../src/platform/base/types.ts";
+import type { Lane } from "../../src/platform/base/lane.ts";
 import { nanosPerMs } from "../../src/platform/nats/api.ts";
 import { streamName, streamSubject, subjectOf } from "../../src/platform/nats/names.ts";
 

@@ -3,7 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
-import type { Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import { FrameLines, frameRows } from "../../readers/effects/lines/frame-lines.ts";
 import type { LineVisitor, StoredLine } from "../../readers/effects/lines/line.ts";
 import type { StoredFrame } from "../../readers/stream/stored-frame.ts";

@@ -9,7 +9,7 @@ import { pipeline } from "node:stream/promises";
 import { createGzip, createZstdCompress } from "node:zlib";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { instantMsOf } from "../../platform/base/day.ts";
-import type { Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import { findStreams, type StreamName, storedStream } from "../../readers/stream/stored-stream.ts";

@@ -1,6 +1,6 @@
 // What an answer says of events, as notes of the lines that they are.
 
-import type { ItemNote } from "../../platform/base/types.ts";
+import type { ItemNote } from "../../gateway/http/port.ts";
 import { dropTable } from "../../platform/base/warnings.ts";
 import type { Answer } from "./answer.ts";
 import type { LineNote } from "./batch.ts";

@@ -1,9 +1,9 @@
 // What the answer to a request of an import means: stored, to be sent again, too large, or the end.
 
+import type { ItemNote } from "../../gateway/http/port.ts";
 import { itemErrorCodes } from "../../platform/base/errors.ts";
 import { objectIn, type RawAnswer } from "../../platform/base/post-json.ts";
 import { retryAfterMs } from "../../platform/base/retry-after.ts";
-import type { ItemNote } from "../../platform/base/types.ts";
 
 export type Answer =
   | {

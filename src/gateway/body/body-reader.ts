@@ -7,9 +7,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Problem } from "../../platform/base/errors.ts";
 import type { Log } from "../../platform/base/log.ts";
-import type { Intake, WholeBody } from "../../platform/base/types.ts";
 import { Converter } from "../http/conversion/converter.ts";
 import type { HttpExchange } from "../http/exchange.ts";
+import type { Intake, WholeBody } from "../http/port.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import { BodyMemory } from "./body-memory.ts";
 import {

@@ -8,9 +8,10 @@
 // request may be answered, and its client may go, in every state.
 
 import type { Problem } from "../../platform/base/errors.ts";
-import type { Admission, BodyHint, Exchange, Intake, Peek } from "../../platform/base/types.ts";
 import type { Conversion } from "../http/conversion/conversion.ts";
 import type { FixedAnswer } from "../http/pages/fixed-answer.ts";
+import type { BodyHint, Exchange, Intake, Peek } from "../http/port.ts";
+import type { Admission } from "../intake/admission.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { noRoom } from "./body-problems.ts";
 import type { Compression } from "./codings.ts";

@@ -2,8 +2,8 @@
 // exceptions: see Exchange.isEngage, Exchange.v1 and `conversions`.
 
 import { Ascii } from "../../platform/base/ascii.ts";
-import type { Route } from "../../platform/base/types.ts";
 import type { ConversionKind } from "./conversion/converter.ts";
+import type { Route } from "./port.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";
 
 /** The path as a bounded label: `other` stands for every path at which there is nothing. */

@@ -5,14 +5,15 @@ import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Log } from "../../platform/base/log.ts";
 import type { TurnBudget } from "../../platform/base/turn-budget.ts";
-import type { Admission, Peek } from "../../platform/base/types.ts";
 import type { ChunkSenders } from "../body/chunk-senders.ts";
 import type { ChunkedBody, ChunkTurns } from "../body/chunk-turns.ts";
 import type { GrowingBodies } from "../body/growing-bodies.ts";
 import type { RequestBody, RequestPhase } from "../body/request-body.ts";
+import type { Admission } from "../intake/admission.ts";
 import type { UnreadAnswers } from "./client/unread-answers.ts";
 import type { RouteLabel } from "./endpoints.ts";
 import type { LongAnswers } from "./long-answers.ts";
+import type { Peek } from "./port.ts";
 import type { ReplyWriter } from "./reply.ts";
 
 export interface HttpMetrics {

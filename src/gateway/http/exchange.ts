@@ -7,13 +7,7 @@
 //                  somebody will still answer)
 
 import { errorTable, type Problem } from "../../platform/base/errors.ts";
-import type {
-  BodyHint,
-  Exchange,
-  IntakeReport,
-  Lane,
-  V1Request,
-} from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import { BodyState, RequestBody } from "../body/request-body.ts";
 import { clientName, sdkName } from "./client/client-name.ts";
 import type { OpenConnection } from "./client/connection-limits.ts";
@@ -21,6 +15,7 @@ import type { RouteLabel } from "./endpoints.ts";
 import type { ExchangeShared } from "./exchange-shared.ts";
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
 import { atOnceBytesMax } from "./piecewise.ts";
+import type { BodyHint, Exchange, IntakeReport, V1Request } from "./port.ts";
 import type { Written } from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
 import { type Writing, writeFixed } from "./write-fixed.ts";

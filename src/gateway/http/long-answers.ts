@@ -2,7 +2,7 @@
 // flight; those of a body that several read, once. A client that reads too slowly is cut off, so
 // that nobody holds others' room by not reading; its events are stored all the same.
 
-import type { Admission } from "../../platform/base/types.ts";
+import type { Admission } from "../intake/admission.ts";
 import { type PiecewiseOptions, writePiecewise } from "./piecewise.ts";
 import type { HttpResponse } from "./uws.ts";
 

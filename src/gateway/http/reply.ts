@@ -9,9 +9,10 @@ import {
   errorTable,
   type Problem,
 } from "../../platform/base/errors.ts";
-import type { IntakeReport, Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import { problemType } from "./pages/errors-page.ts";
 import { JSON_TYPE } from "./pages/fixed-answer.ts";
+import type { IntakeReport } from "./port.ts";
 import type { HttpResponse } from "./uws.ts";
 
 const PROBLEM_TYPE = "application/problem+json";

@@ -2,7 +2,6 @@
 // the server what the path and the method say of a request; the server begins the request.
 
 import type { Problem } from "../../platform/base/errors.ts";
-import type { Route } from "../../platform/base/types.ts";
 import type { PassedKind } from "../upstream/labels.ts";
 import { passedKindOf, passedQuery, plainlySpelt } from "../upstream/passed-path.ts";
 import type { ConversionKind } from "./conversion/converter.ts";
@@ -11,6 +10,7 @@ import { namedPath } from "./named-path.ts";
 import { NearPaths } from "./near-path.ts";
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
+import type { Route } from "./port.ts";
 import { allowedMethods, methodsAt } from "./reply.ts";
 import { createSdkRequests, type SdkRequests, sdkPaths } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";

@@ -1,8 +1,8 @@
 // Reads the headers of a request of the newer protocol (v1) as they came. The intake judges them,
 // and finds the project of the key.
 
-import type { V1Request } from "../../platform/base/types.ts";
 import { codingOf } from "../body/codings.ts";
+import type { V1Request } from "./port.ts";
 import type { HttpRequest } from "./uws.ts";
 
 /**

@@ -2,7 +2,29 @@
 // While it is full, requests are refused at once: nothing queues here, and nothing here knows what
 // the bytes are. Small requests have some room on top, so large ones cannot shut them out.
 
-import type { Admission } from "../../platform/base/types.ts";
+/**
+ * The budget of bytes in flight: bodies in hand and lines not yet acknowledged, of the whole
+ * process.
+ */
+export interface Admission {
+  readonly bytes: number;
+  readonly bytesMax: number;
+  /**
+   * Whether a request that holds or announces this many bytes in all is large. Some room is
+   * reserved for small ones.
+   */
+  isLarge(requestBytes: number): boolean;
+  /**
+   * Takes the bytes and returns true, or takes nothing and returns false when they do not fit.
+   * `requestBytes` is what the request holds with them or, if that is more, announces.
+   */
+  tryTake(bytes: number, requestBytes: number): boolean;
+  /** How many bytes would have to be released before `tryTake` succeeds; 0 or less: none. */
+  lacking(bytes: number, requestBytes: number): number;
+  /** Takes bytes that can no longer be refused (lines of a body already admitted). */
+  take(bytes: number): void;
+  release(bytes: number): void;
+}
 
 /** A request that holds or announces more bytes than this is a large one. */
 const smallRequestBytesMax = 262_144;

@@ -3,7 +3,8 @@
 // has been scanned. Nothing else of what is in a body is known here.
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { BodyHint, Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
+import type { BodyHint } from "../http/port.ts";
 
 /**
  * For this time a body of unknown project, unless it is live, holds up all history that comes after

@@ -5,14 +5,11 @@
 // is placed. `admit` takes of these limits, so it is called once a request.
 
 import type { Problem } from "../../platform/base/errors.ts";
-import type {
-  BodyHint,
-  Exchange,
-  ProjectLookup,
-  ProjectShares,
-  Publisher,
-} from "../../platform/base/types.ts";
 import { ScanStatus } from "../../records/table.ts";
+import type { BodyHint, Exchange } from "../http/port.ts";
+import type { ProjectLookup } from "../projects/project.ts";
+import type { Publisher } from "../publish/port.ts";
+import type { ProjectShares } from "../streams/project-shares.ts";
 import type { RefusalHints } from "./details/refusal-hints.ts";
 import { scanProblem } from "./envelope.ts";
 import {

@@ -4,8 +4,9 @@
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
 import { firstProject } from "../../platform/base/first-project.ts";
-import type { Lane, MeteredProject, ProjectLookup } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../../records/table.ts";
+import type { MeteredProject, ProjectLookup } from "../projects/project.ts";
 import { kindOfBody } from "./details/body-kind.ts";
 import { jsonFault } from "./details/json-fault.ts";
 import { unknownKeyDetail } from "./details/key-details.ts";

@@ -7,7 +7,9 @@
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
-import type { BodyHint, Lane, Peek, ProjectLookup } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
+import type { BodyHint, Peek } from "../http/port.ts";
+import type { ProjectLookup } from "../projects/project.ts";
 import { withoutMark } from "./byte-order-mark.ts";
 import {
   endOfValue,

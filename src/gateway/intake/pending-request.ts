@@ -5,16 +5,11 @@
 
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { ErrorCode } from "../../platform/base/errors.ts";
-import type {
-  Exchange,
-  FrameOutcome,
-  Lane,
-  MeteredProject,
-  ProjectShares,
-  Publisher,
-  RequestWaiter,
-  Taken,
-} from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
+import type { Exchange } from "../http/port.ts";
+import type { MeteredProject, Taken } from "../projects/project.ts";
+import type { FrameOutcome, Publisher, RequestWaiter } from "../publish/port.ts";
+import type { ProjectShares } from "../streams/project-shares.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
 // Some frames of a large request may be stored while another is refused, so none of these texts

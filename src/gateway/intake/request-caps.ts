@@ -4,7 +4,6 @@
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { expansionText } from "../../platform/base/expansion.ts";
-import type { Exchange, MeterRefusal } from "../../platform/base/types.ts";
 import { itemFlags, typeAt } from "../../records/item-view.ts";
 import { recordsBytesLikely } from "../../records/record.ts";
 import {
@@ -16,6 +15,8 @@ import {
   Row,
   TokenType,
 } from "../../records/table.ts";
+import type { Exchange } from "../http/port.ts";
+import type { MeterRefusal } from "../projects/project.ts";
 import type { Work } from "./work.ts";
 
 export interface RequestCaps {

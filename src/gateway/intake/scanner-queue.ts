@@ -3,8 +3,8 @@
 // came and the other to the shortest. No body holds a scanner while it waits for another body, nor
 // for long while it waits for its stream and a body for another stream could go on.
 
-import type { Publisher } from "../../platform/base/types.ts";
 import type { BackgroundScanner } from "../../records/table.ts";
+import type { Publisher } from "../publish/port.ts";
 import type { Arrival } from "./arrivals.ts";
 
 /** Bodies worked on at a time. The others wait, and count in the budget of bytes in flight. */

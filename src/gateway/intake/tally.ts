@@ -6,7 +6,7 @@ import type {
   ClientWarningTaker,
 } from "../../platform/base/client-warning.ts";
 import type { ErrorCode, ItemErrorCode, Problem } from "../../platform/base/errors.ts";
-import type { Exchange, IntakeReport, ItemNote, Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import {
   type DropCode,
   type WarningCode,
@@ -14,6 +14,7 @@ import {
   warningTable,
 } from "../../platform/base/warnings.ts";
 import type { Verdict } from "../../records/verdict.ts";
+import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { mayHaveHint, type Said, textOf } from "./details/item-details.ts";
 
 /** An answer names at most this many errors and as many warnings; the others are only counted. */

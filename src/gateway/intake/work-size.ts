@@ -1,7 +1,6 @@
 // Estimates how much work a body makes, and limits how much of it is done at a time. Whether a body
 // is large is decided here: by the work it makes, not by its bytes.
 
-import type { Publisher } from "../../platform/base/types.ts";
 import { isPlain } from "../../records/item-view.ts";
 import { mayNeedMerging } from "../../records/person-fields.ts";
 import {
@@ -10,6 +9,7 @@ import {
   sharedHistoryBytesMax,
 } from "../../records/record.ts";
 import { Header, Row } from "../../records/table.ts";
+import type { Publisher } from "../publish/port.ts";
 import type { Work } from "./work.ts";
 
 /**

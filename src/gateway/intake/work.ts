@@ -4,21 +4,15 @@
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import type { SentWith } from "../../platform/base/sent-with.ts";
-import type {
-  Exchange,
-  FrameSink,
-  Lane,
-  MeteredProject,
-  ProjectLookup,
-  Publisher,
-  RequestCost,
-  Taken,
-} from "../../platform/base/types.ts";
 import type { RecordWriter } from "../../records/record.ts";
 import type { RecordTemplate } from "../../records/record-template.ts";
 import { type BackgroundScanner, Header } from "../../records/table.ts";
 import type { RequestFacts } from "../../records/verdict.ts";
+import type { Exchange } from "../http/port.ts";
+import type { MeteredProject, ProjectLookup, RequestCost, Taken } from "../projects/project.ts";
+import type { FrameSink, Publisher } from "../publish/port.ts";
 import { withoutMark } from "./byte-order-mark.ts";
 import type { Slips } from "./details/slips.ts";
 import type { Envelope } from "./envelope.ts";

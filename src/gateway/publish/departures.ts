@@ -3,7 +3,7 @@
 // of them, or some small ones of each project. Each stream has its own departures, so that one
 // which acknowledges nothing holds up nobody's frames but its own. Must not look into frames.
 
-import type { Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import type { Distance } from "./distance.ts";
 import { Fifo } from "./fifo.ts";
 import { type Batching, Together, type TogetherOptions } from "./together.ts";

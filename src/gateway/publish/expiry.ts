@@ -3,7 +3,7 @@
 // their waiter. Other lines stay, and their waiter hears that nobody knows whether they are stored.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
-import type { FrameOutcome, FrameWaiter } from "../../platform/base/types.ts";
+import type { FrameOutcome, FrameWaiter } from "./port.ts";
 
 /** How many numbers in a frame's `joins` belong to one waiter. */
 export const joinWords = 3;

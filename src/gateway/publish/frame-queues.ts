@@ -2,8 +2,8 @@
 // for each other, and a shared one may hold lines of any of the queue's requests. A queue is for
 // one project, or, where the settings say so, for the small live requests of a whole partition.
 
+import type { Lane } from "../../platform/base/lane.ts";
 import { Rounds } from "../../platform/base/rounds.ts";
-import type { Lane } from "../../platform/base/types.ts";
 import type { FrameScope } from "../../platform/nats/names.ts";
 import { manyProjects, partitionOf, subjectOf } from "../../platform/nats/names.ts";
 import type { StreamState, StreamStates } from "../../platform/nats/readiness.ts";

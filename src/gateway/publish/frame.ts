@@ -2,7 +2,7 @@
 // leaves and what becomes of it.
 
 import { Buffer } from "node:buffer";
-import type { FrameSink, FrameWaiter, Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import {
   eventsHeader,
   messageIdHeader,
@@ -13,6 +13,7 @@ import type { StreamState } from "../../platform/nats/readiness.ts";
 import type { Departure, Departures } from "./departures.ts";
 import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
+import type { FrameSink, FrameWaiter } from "./port.ts";
 
 /** The frames that one project, or one partition, has under way on one of the ways to the store. */
 export class FrameQueue {

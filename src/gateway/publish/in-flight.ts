@@ -6,7 +6,6 @@
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Log } from "../../platform/base/log.ts";
-import type { FrameOutcome } from "../../platform/base/types.ts";
 import { KeptMessages } from "../../platform/nats/kept-messages.ts";
 import { headerBytesMax, messageIdLengthMax } from "../../platform/nats/limits.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
@@ -19,6 +18,7 @@ import type { Flushes } from "./flushes.ts";
 import type { Frame } from "./frame.ts";
 import { LateAcks } from "./late-acks.ts";
 import { consequences, outcomeOf, outcomeUnacked } from "./outcomes.ts";
+import type { FrameOutcome } from "./port.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { noteWentBack } from "./went-back.ts";

@@ -1,7 +1,7 @@
 // What the publisher reports: plain additions, a few per frame, none per event. Implemented by
 // admin/metrics/.
 
-import type { Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 
 /** Why a send was not acknowledged. The list is closed, because a cause is a metrics label. */
 export const ackFailureCauses = [

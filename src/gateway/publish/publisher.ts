@@ -5,18 +5,9 @@
 // request.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
 import type { SentWith, SentWithRuns } from "../../platform/base/sent-with.ts";
-import type {
-  Admission,
-  FrameOutcome,
-  FrameSink,
-  FrameWaiter,
-  Lane,
-  Project,
-  Publisher,
-  RequestWaiter,
-} from "../../platform/base/types.ts";
 import { headerBytesMax, messageIdLengthMax } from "../../platform/nats/limits.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
 import type { FrameScope } from "../../platform/nats/names.ts";
@@ -28,6 +19,8 @@ import {
   StreamStates,
   silenceNow,
 } from "../../platform/nats/readiness.ts";
+import type { Admission } from "../intake/admission.ts";
+import type { Project } from "../projects/project.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import { Distance } from "./distance.ts";
 import { type Expiry, isPast } from "./expiry.ts";
@@ -37,6 +30,7 @@ import { FrameMemory } from "./frame-memory.ts";
 import { FrameQueues } from "./frame-queues.ts";
 import { InFlight } from "./in-flight.ts";
 import { NextFrames } from "./next-frames.ts";
+import type { FrameOutcome, FrameSink, FrameWaiter, Publisher, RequestWaiter } from "./port.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { Settlement } from "./settlement.ts";
 import { TimedOutEvents, UuidlessLines } from "./timed-out-events.ts";

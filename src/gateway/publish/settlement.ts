@@ -4,11 +4,12 @@
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Log } from "../../platform/base/log.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
-import type { Admission, FrameOutcome } from "../../platform/base/types.ts";
+import type { Admission } from "../intake/admission.ts";
 import { type Expired, type Expiry, joinWords, takeExpired } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
 import type { Frame } from "./frame.ts";
 import type { FrameMemory } from "./frame-memory.ts";
+import type { FrameOutcome } from "./port.ts";
 
 interface SettlementOptions {
   readonly admission: Admission;

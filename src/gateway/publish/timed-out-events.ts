@@ -7,8 +7,8 @@
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import { SentWith, type SentWithRuns } from "../../platform/base/sent-with.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
-import type { FrameOutcome, FrameWaiter, RequestWaiter } from "../../platform/base/types.ts";
 import { Fate, type Frame } from "./frame.ts";
+import type { FrameOutcome, FrameWaiter, RequestWaiter } from "./port.ts";
 
 /** Maximum number of remembered events of one project, and of all. No more are remembered. */
 const projectEventsMax = 4_096;

@@ -3,7 +3,7 @@
 // JetStream is asked nothing here.
 
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
-import type { Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import { nanosPerMs } from "../../platform/nats/api.ts";
 import { storesAtomicBatchesWell } from "../../platform/nats/atomic-batches.ts";
 import { headerBytesMax } from "../../platform/nats/limits.ts";

@@ -8,9 +8,9 @@ import type { JetStreamManager } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
 import type { Problem } from "../../platform/base/errors.ts";
 import { isProjectId } from "../../platform/base/forms.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
-import type { Lane, ProjectShares } from "../../platform/base/types.ts";
 import { apiCodes, isApiError, managerOf } from "../../platform/nats/api.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
 import {
@@ -21,6 +21,19 @@ import {
 } from "../../platform/nats/names.ts";
 import type { StreamState, StreamStates } from "../../platform/nats/readiness.ts";
 import { type Holding, type Slices, StreamLedger } from "./stream-ledger.ts";
+
+/** How much of a stream each project may fill. No call waits or throws. */
+export interface ProjectShares {
+  /** Undefined while the project may add to its stream. */
+  refusalOf(lane: Lane, projectId: string): Problem | undefined;
+  /**
+   * Counts `bytes` more of a large request that the publisher holds. Less than 0: it no longer
+   * holds them, whatever became of them.
+   */
+  addUnderWay(lane: Lane, projectId: string, bytes: number): void;
+  /** Counts bytes of messages that were stored, or if not `isSure` may be stored. */
+  stored(lane: Lane, projectId: string, bytes: number, isSure: boolean): void;
+}
 
 interface StoredSharesOptions {
   readonly link: Pick<NatsLink, "connection" | "connected">;

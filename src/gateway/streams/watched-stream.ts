@@ -3,8 +3,8 @@
 // stream.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
+import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
-import type { Lane } from "../../platform/base/types.ts";
 import { apiCodes, bytesMaxOf, isApiError, isFromLeader } from "../../platform/nats/api.ts";
 import { takesAtomicBatches } from "../../platform/nats/atomic-batches.ts";
 import { noteAway, type StreamMetrics, type StreamState } from "../../platform/nats/readiness.ts";

@@ -1,10 +1,10 @@
 // Takes a request that goes to the upstream: begins it like any other, so that it has the same
 // bounds, and has its body, as it came, handed on in place of the intake.
 
-import type { WholeBody } from "../../platform/base/types.ts";
 import type { HttpExchange } from "../http/exchange.ts";
 import type { LongAnswers } from "../http/long-answers.ts";
 import type { FixedAnswer } from "../http/pages/fixed-answer.ts";
+import type { WholeBody } from "../http/port.ts";
 import type { Passed, Routed } from "../http/router.ts";
 import type { HttpRequest, HttpResponse } from "../http/uws.ts";
 import type { PassThrough } from "./pass-through.ts";

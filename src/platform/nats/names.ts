@@ -2,7 +2,7 @@
 // them. Stored data depends on them, so they must not change: consumers filter by subject, and
 // order is kept per partition.
 
-import type { Lane } from "../base/types.ts";
+import type { Lane } from "../base/lane.ts";
 
 const fnvOffsetBasis = 0x811c9dc5;
 const fnvPrime = 0x01000193;

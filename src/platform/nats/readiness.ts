@@ -3,7 +3,7 @@
 // write what they find here; it asks JetStream nothing.
 
 import type { ErrorCode, Problem } from "../base/errors.ts";
-import type { Lane } from "../base/types.ts";
+import type { Lane } from "../base/lane.ts";
 import { lanes, streamName } from "./names.ts";
 
 /** A stream as the publisher sees it. */

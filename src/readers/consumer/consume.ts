@@ -4,8 +4,8 @@
 
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
+import type { Lane } from "../../platform/base/lane.ts";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
-import type { Lane } from "../../platform/base/types.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import { lanes as allLanes } from "../../platform/nats/names.ts";
 import { findStreams, type StreamName } from "../stream/stored-stream.ts";

@@ -2,7 +2,7 @@
 // notices. There is no runtime code here.
 
 import type { ConnectionOptions } from "@nats-io/nats-core";
-import type { Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 
 export interface ConsumeOptions {
   /**

@@ -1,7 +1,7 @@
 // What the rooms of the effects hand to one another: the events as read, what they do, and the rows
 // that come of it. Types alone. Times are milliseconds since the epoch, UTC.
 
-import type { Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import type { IncidentKind } from "../stream/incident-kinds.ts";
 import type { TrailEntry } from "../stream/trail.ts";
 import type { linkKinds, linkOutcomes, rejectedReasons, usageClasses } from "./closed-sets.ts";

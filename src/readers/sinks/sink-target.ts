@@ -3,7 +3,7 @@
 // target refuses. What a target cannot do in one commit it makes up for by what it finds there when
 // it is opened: positions never stand for more than is written.
 
-import type { Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import type { Incident, Place } from "../stream/resume.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
 

@@ -4,9 +4,9 @@
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
+import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
-import type { Lane } from "../../platform/base/types.ts";
 import { isConnected, managerOf } from "../../platform/nats/api.ts";
 import { BytesInHand } from "./bytes-in-hand.ts";
 import type { ReaderName } from "./pull.ts";

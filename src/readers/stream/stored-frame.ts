@@ -1,6 +1,6 @@
 // A frame as it lies in its stream, as whoever reads it is given it. Types alone.
 
-import type { Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 
 /** A message of a stream, as it was stored. */
 export interface StoredFrame {

@@ -2,7 +2,7 @@
 // nothing in bulk, changes nothing.
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
-import type { Lane } from "../../platform/base/types.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import { ledStreamInfo } from "../../platform/nats/api.ts";
 import { lanes, messageIdHeader, streamName } from "../../platform/nats/names.ts";
 import { msOfTime } from "./stored-time.ts";

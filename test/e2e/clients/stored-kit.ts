@@ -3,7 +3,7 @@
 // the stream.
 
 import { expect } from "vitest";
-import type { Lane } from "../../../src/platform/base/types.ts";
+import type { Lane } from "../../../src/platform/base/lane.ts";
 import type { StoredEvent, TestGateway, TestProject } from "../../kit/gateway.ts";
 
 /** An event as a client says that it captured it, of the fields that are sent. */

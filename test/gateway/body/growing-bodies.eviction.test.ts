@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { GrowingBodies, type GrowingBody } from "../../../src/gateway/body/growing-bodies.ts";
-import type { Peek } from "../../../src/platform/base/types.ts";
+import type { Peek } from "../../../src/gateway/http/port.ts";
 import {
   codeIn,
   connectTo,

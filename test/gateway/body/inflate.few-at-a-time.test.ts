@@ -4,7 +4,7 @@ import zlib, { brotliCompressSync, brotliDecompressSync, constants, gzipSync } f
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { inflateAtOnce, workOf } from "../../../src/gateway/body/inflate.ts";
 import type { QuickInflater } from "../../../src/gateway/body/quick-inflation.ts";
-import type { Peek } from "../../../src/platform/base/types.ts";
+import type { Peek } from "../../../src/gateway/http/port.ts";
 import { loadAddon } from "../../../src/records/native.ts";
 import {
   codeIn,

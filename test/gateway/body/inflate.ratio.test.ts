@@ -3,7 +3,7 @@
 
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
-import type { Peek } from "../../../src/platform/base/types.ts";
+import type { Peek } from "../../../src/gateway/http/port.ts";
 import { codeIn, connectTo, post, startTestServer } from "../../kit/http-server.ts";
 
 const MIB = 1_048_576;

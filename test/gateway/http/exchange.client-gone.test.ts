@@ -2,7 +2,7 @@ import { pbkdf2 } from "node:crypto";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import type { Exchange } from "../../../src/platform/base/types.ts";
+import type { Exchange } from "../../../src/gateway/http/port.ts";
 import {
   connectTo,
   head,

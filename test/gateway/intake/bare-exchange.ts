@@ -1,6 +1,6 @@
 // What an exchange says of a request of which nothing is known but its body.
 
-import type { Exchange } from "../../../src/platform/base/types.ts";
+import type { Exchange } from "../../../src/gateway/http/port.ts";
 
 export const bareExchange: Omit<Exchange, "deadlineMs" | "answerStored" | "answerProblem"> = {
   receivedAtMs: 0,

@@ -3,17 +3,17 @@
 import { randomFillSync, randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { expect } from "vitest";
+import type { Exchange } from "../../../src/gateway/http/port.ts";
 import { createIntake } from "../../../src/gateway/intake/intake.ts";
-import type { Problem } from "../../../src/platform/base/errors.ts";
+import type { ProjectMeter } from "../../../src/gateway/projects/project.ts";
 import type {
-  Exchange,
   FrameOutcome,
   FrameSink,
   FrameWaiter,
-  ProjectMeter,
-  ProjectShares,
   Publisher,
-} from "../../../src/platform/base/types.ts";
+} from "../../../src/gateway/publish/port.ts";
+import type { ProjectShares } from "../../../src/gateway/streams/project-shares.ts";
+import type { Problem } from "../../../src/platform/base/errors.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { JsonRecordWriter } from "../../../src/records/record.ts";
 import { UuidSource } from "../../../src/records/uuid.ts";

@@ -4,18 +4,12 @@
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
+import type { BodyHint, Exchange } from "../../../src/gateway/http/port.ts";
 import { createIntake } from "../../../src/gateway/intake/intake.ts";
+import type { MeteredProject, ProjectMeter } from "../../../src/gateway/projects/project.ts";
+import type { FrameSink, FrameWaiter, Publisher } from "../../../src/gateway/publish/port.ts";
 import type { ClientWarningTaker } from "../../../src/platform/base/client-warning.ts";
 import type { Problem } from "../../../src/platform/base/errors.ts";
-import type {
-  BodyHint,
-  Exchange,
-  FrameSink,
-  FrameWaiter,
-  MeteredProject,
-  ProjectMeter,
-  Publisher,
-} from "../../../src/platform/base/types.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { JsonRecordWriter } from "../../../src/records/record.ts";
 import type { BackgroundScanner } from "../../../src/records/table.ts";

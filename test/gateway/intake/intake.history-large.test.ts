@@ -5,17 +5,11 @@
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { Exchange, Intake, IntakeReport } from "../../../src/gateway/http/port.ts";
 import { createIntake } from "../../../src/gateway/intake/intake.ts";
+import type { MeteredProject } from "../../../src/gateway/projects/project.ts";
+import type { FrameSink, FrameWaiter, Publisher } from "../../../src/gateway/publish/port.ts";
 import type { Problem } from "../../../src/platform/base/errors.ts";
-import type {
-  Exchange,
-  FrameSink,
-  FrameWaiter,
-  Intake,
-  IntakeReport,
-  MeteredProject,
-  Publisher,
-} from "../../../src/platform/base/types.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { JsonRecordWriter } from "../../../src/records/record.ts";
 import { UuidSource } from "../../../src/records/uuid.ts";

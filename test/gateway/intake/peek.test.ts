@@ -3,8 +3,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { BodyHint } from "../../../src/gateway/http/port.ts";
 import { createPeek, peekedBytesMax } from "../../../src/gateway/intake/peek.ts";
-import type { BodyHint, MeteredProject, ProjectLookup } from "../../../src/platform/base/types.ts";
+import type { MeteredProject, ProjectLookup } from "../../../src/gateway/projects/project.ts";
 
 const meter: MeteredProject["meter"] = {
   take: () => ({ giveBack: () => {}, countDropped: () => {} }),

@@ -8,8 +8,8 @@ import {
 } from "../../../src/gateway/intake/pending-request.ts";
 import { Tally } from "../../../src/gateway/intake/tally.ts";
 import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
+import type { FrameOutcome } from "../../../src/gateway/publish/port.ts";
 import type { ErrorCode, Problem } from "../../../src/platform/base/errors.ts";
-import type { FrameOutcome } from "../../../src/platform/base/types.ts";
 import { costOf, takenOf } from "../../kit/cost-of.ts";
 
 const unfit: Problem = {

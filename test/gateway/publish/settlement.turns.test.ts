@@ -4,8 +4,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { FrameMemory } from "../../../src/gateway/publish/frame-memory.ts";
+import type { FrameWaiter } from "../../../src/gateway/publish/port.ts";
 import { Settlement } from "../../../src/gateway/publish/settlement.ts";
-import type { FrameWaiter } from "../../../src/platform/base/types.ts";
 
 const unlimited = {
   bytes: 0,

@@ -3,9 +3,9 @@
 import { expect, test } from "vitest";
 import { Departures } from "../../../src/gateway/publish/departures.ts";
 import { Frame, FrameQueue, memoryBytesFor } from "../../../src/gateway/publish/frame.ts";
+import type { RequestWaiter } from "../../../src/gateway/publish/port.ts";
 import { TimedOutEvents, UuidlessLines } from "../../../src/gateway/publish/timed-out-events.ts";
 import { SentWith, type SentWithRuns } from "../../../src/platform/base/sent-with.ts";
-import type { RequestWaiter } from "../../../src/platform/base/types.ts";
 import { StreamStates } from "../../../src/platform/nats/readiness.ts";
 
 const allUuidless: SentWithRuns = [0, SentWith.Time];

@@ -2,8 +2,8 @@
 // path that a client chose.
 
 import type { ItemErrorCode } from "../../../platform/base/errors.ts";
-import type { Route } from "../../../platform/base/types.ts";
 import type { DropCode } from "../../../platform/base/warnings.ts";
+import type { Route } from "../../http/port.ts";
 
 export const endpoints = [
   "capture",

@@ -4,8 +4,8 @@
 
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
+import type { Lane } from "../../../platform/base/lane.ts";
 import type { MetricSnapshot, Sample } from "../../../platform/base/sample.ts";
-import type { Lane } from "../../../platform/base/types.ts";
 import { type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../../platform/nats/readiness.ts";

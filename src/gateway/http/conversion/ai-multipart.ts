@@ -7,8 +7,8 @@
 import { Buffer } from "node:buffer";
 import { gunzipSync } from "node:zlib";
 import type { Problem } from "../../../platform/base/errors.ts";
-import type { IntakeReport } from "../../../platform/base/types.ts";
 import { type FixedAnswer, JSON_TYPE, nosniff } from "../pages/fixed-answer.ts";
+import type { IntakeReport } from "../port.ts";
 import { batchOf, type Conversion, missingKey } from "./conversion.ts";
 import { JsonCursor } from "./otlp-json.ts";
 import { parsedRepaired, textIn } from "./repaired-text.ts";

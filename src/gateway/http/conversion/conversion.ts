@@ -3,8 +3,8 @@
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
-import type { IntakeReport } from "../../../platform/base/types.ts";
 import type { FixedAnswer } from "../pages/fixed-answer.ts";
+import type { IntakeReport } from "../port.ts";
 
 /** One object for each request. */
 export interface Conversion {

@@ -3,9 +3,9 @@
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
-import type { Intake, WholeBody } from "../../../platform/base/types.ts";
 import { noRoom } from "../../body/body-problems.ts";
 import type { RequestBody } from "../../body/request-body.ts";
+import type { Intake, WholeBody } from "../port.ts";
 import type { HttpRequest } from "../uws.ts";
 import { readV1Head } from "../v1-head.ts";
 import { AiMultipart } from "./ai-multipart.ts";

@@ -5,8 +5,8 @@
 import { Buffer } from "node:buffer";
 import { randomUUID } from "node:crypto";
 import type { Problem } from "../../../platform/base/errors.ts";
-import type { IntakeReport } from "../../../platform/base/types.ts";
 import { type FixedAnswer, JSON_TYPE, nosniff } from "../pages/fixed-answer.ts";
+import type { IntakeReport } from "../port.ts";
 import { aiEventOf, isAiSpan } from "./ai-events.ts";
 import { batchOf, type Conversion, missingKey } from "./conversion.ts";
 import { MalformedOtlpError, type ReadSpan, RejectedSpanError } from "./otlp.ts";

@@ -4,9 +4,10 @@
 
 import { Buffer } from "node:buffer";
 import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
-import type { FrameOutcome, V1Request } from "../../../platform/base/types.ts";
 import { type DropCode, dropTable, warningCodes } from "../../../platform/base/warnings.ts";
 import { uuidBytes } from "../../../records/uuid.ts";
+import type { V1Request } from "../../http/port.ts";
+import type { FrameOutcome } from "../../publish/port.ts";
 import type { LoopShare } from "../loop-share.ts";
 import type { UuidList } from "./uuid-list.ts";
 

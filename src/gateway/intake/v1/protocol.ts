@@ -2,8 +2,10 @@
 // became of each, and the client sends again only those that were not stored.
 
 import type { Problem } from "../../../platform/base/errors.ts";
-import type { ProjectLookup, Publisher, V1Request } from "../../../platform/base/types.ts";
 import { Header, TokenType } from "../../../records/table.ts";
+import type { V1Request } from "../../http/port.ts";
+import type { ProjectLookup } from "../../projects/project.ts";
+import type { Publisher } from "../../publish/port.ts";
 import { keyInBodyHint } from "../details/key-details.ts";
 import type { Slips } from "../details/slips.ts";
 import type { Envelope } from "../envelope.ts";

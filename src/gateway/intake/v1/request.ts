@@ -4,9 +4,10 @@
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
 import { isUuid } from "../../../platform/base/forms.ts";
-import type { ProjectLookup, V1Request } from "../../../platform/base/types.ts";
 import { Header, TokenType } from "../../../records/table.ts";
 import { timestampMs, timestampTokenMs } from "../../../records/timestamp.ts";
+import type { V1Request } from "../../http/port.ts";
+import type { ProjectLookup } from "../../projects/project.ts";
 import { type Envelope, laneOf, projectOf } from "../envelope.ts";
 
 /** What the headers of a request say. */

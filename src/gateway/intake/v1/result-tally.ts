@@ -2,9 +2,9 @@
 // each event that is not to be stored, and the warnings of the others.
 
 import type { ErrorCode, ItemErrorCode, Problem } from "../../../platform/base/errors.ts";
-import type { Exchange, V1Request } from "../../../platform/base/types.ts";
 import type { DropCode } from "../../../platform/base/warnings.ts";
 import type { Verdict } from "../../../records/verdict.ts";
+import type { Exchange, V1Request } from "../../http/port.ts";
 import type { Said } from "../details/item-details.ts";
 import { Tally } from "../tally.ts";
 import type { EventResults } from "./event-results.ts";

@@ -3,13 +3,7 @@
 // memory. Must not know requests or NATS.
 
 import { expansionBytesAMinute } from "../../../platform/base/expansion.ts";
-import type {
-  MeterRefusal,
-  ProjectMeter,
-  ProjectQuota,
-  RequestCost,
-  Taken,
-} from "../../../platform/base/types.ts";
+import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
 import { Portions } from "./portions.ts";
 
 /** What a project's requests have come to, in this process. */

@@ -1,7 +1,7 @@
 // A project's quota, as the registry's entry holds it and as a person reads it. Requests are held
 // against it in meter.ts.
 
-import type { ProjectQuota } from "../../../platform/base/types.ts";
+import type { ProjectQuota } from "../project.ts";
 
 /** The burst of a quota that sets none: as long as SDKs gather events before they send them. */
 export const burstSecondsDefault = 10;

@@ -7,7 +7,7 @@
 
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { Project, ProjectQuota } from "../../../platform/base/types.ts";
+import type { Project, ProjectQuota } from "../project.ts";
 import { burstSecondsDefault } from "../quota/quota.ts";
 import {
   type BucketPlace,

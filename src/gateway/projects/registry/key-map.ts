@@ -2,7 +2,7 @@
 // project's keys, however many projects there are. A key that two projects claim belongs to neither
 // until one gives it up, because a rule that picks one may hand it the events of the other.
 
-import type { MeteredProject } from "../../../platform/base/types.ts";
+import type { MeteredProject } from "../project.ts";
 
 export interface Clash {
   /** Two projects that claim one key or more. */

@@ -4,7 +4,7 @@
 // NATS.
 
 import { isDeepStrictEqual } from "node:util";
-import type { MeteredProject, Project } from "../../../platform/base/types.ts";
+import type { MeteredProject, Project } from "../project.ts";
 import { Deletions } from "./deletions.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
 import { lossAdvice, lossMark } from "./loss-mark.ts";

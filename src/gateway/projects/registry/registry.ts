@@ -6,8 +6,8 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import { firstProject } from "../../../platform/base/first-project.ts";
 import type { Log } from "../../../platform/base/log.ts";
-import type { MeteredProject, Project, ProjectLookup } from "../../../platform/base/types.ts";
 import { bucketStream } from "../../../platform/nats/names.ts";
+import type { MeteredProject, Project, ProjectLookup } from "../project.ts";
 import { type KnownMeter, Meters } from "../quota/meters.ts";
 import { type BucketPlace, bucketName } from "./bucket.ts";
 import { BucketFollower } from "./bucket-follower.ts";

@@ -3,7 +3,7 @@
 // nothing, so that a stream has the same duplicates however the streams took turns. A memory that
 // has no room forgets what is oldest.
 
-import type { Lane } from "../../../platform/base/types.ts";
+import type { Lane } from "../../../platform/base/lane.ts";
 
 interface DuplicatesBudgetOptions {
   readonly bytesMax: number;

@@ -2,7 +2,7 @@
 // memory is two generations of hashes. Which lines each of them holds is two stream sequences, so
 // that reading the stream again from there makes the same memory: it is never saved.
 
-import type { Lane } from "../../../platform/base/types.ts";
+import type { Lane } from "../../../platform/base/lane.ts";
 import type { StoredLine } from "../lines/line.ts";
 import { recordMs } from "../lines/record-time.ts";
 import type { Position } from "../types.ts";

@@ -1,7 +1,7 @@
 // The port to a database. sqlite/ and postgres/ implement it; the same tests run over both. What
 // was committed is there in whole, or not at all; a reader sees the state between two commits.
 
-import type { Lane } from "../../../platform/base/types.ts";
+import type { Lane } from "../../../platform/base/lane.ts";
 import type {
   ActiveIdsRow,
   ActivityRow,

@@ -1,7 +1,7 @@
 // Puts an applier together, for the writer and for a rebuild: both have to apply the same frames in
 // the same way. The sizes of what is applied at a time are here for the same reason.
 
-import type { Lane } from "../../../platform/base/types.ts";
+import type { Lane } from "../../../platform/base/lane.ts";
 import { createNativeScanner } from "../../../records/native.ts";
 import { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
 import { FrameLines, frameRows } from "../lines/frame-lines.ts";

@@ -8,8 +8,8 @@ import {
   ConnectionLimits,
   type OpenConnection,
 } from "../../../../src/gateway/http/client/connection-limits.ts";
+import type { Exchange } from "../../../../src/gateway/http/port.ts";
 import { networkPrefixOf } from "../../../../src/platform/base/addresses.ts";
-import type { Exchange } from "../../../../src/platform/base/types.ts";
 import {
   connectTo,
   oneStored,

@@ -5,7 +5,8 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { UuidList } from "../../../../src/gateway/intake/v1/uuid-list.ts";
 import { Meter } from "../../../../src/gateway/projects/quota/meter.ts";
-import type { FrameOutcome, ProjectShares } from "../../../../src/platform/base/types.ts";
+import type { FrameOutcome } from "../../../../src/gateway/publish/port.ts";
+import type { ProjectShares } from "../../../../src/gateway/streams/project-shares.ts";
 import { costOf, waitMsOf } from "../../../kit/cost-of.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "../frames-kit.ts";
 

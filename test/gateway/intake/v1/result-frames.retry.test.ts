@@ -4,7 +4,7 @@
 
 import { randomInt, randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import type { FrameOutcome } from "../../../../src/platform/base/types.ts";
+import type { FrameOutcome } from "../../../../src/gateway/publish/port.ts";
 import {
   dropped,
   event,

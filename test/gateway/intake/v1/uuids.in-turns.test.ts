@@ -9,7 +9,7 @@ import { plainProtocol } from "../../../../src/gateway/intake/plain-protocol.ts"
 import { UuidList } from "../../../../src/gateway/intake/v1/uuid-list.ts";
 import { readUuidsInTurns } from "../../../../src/gateway/intake/v1/uuids.ts";
 import { Work } from "../../../../src/gateway/intake/work.ts";
-import type { ProjectShares } from "../../../../src/platform/base/types.ts";
+import type { ProjectShares } from "../../../../src/gateway/streams/project-shares.ts";
 import { createNativeScanner } from "../../../../src/records/native.ts";
 import { bareExchange } from "../bare-exchange.ts";
 import { event, intakeOnFrames } from "../frames-kit.ts";

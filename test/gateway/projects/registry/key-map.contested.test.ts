@@ -2,10 +2,10 @@
 // either hands it over.
 
 import { describe, expect, test } from "vitest";
+import type { MeteredProject } from "../../../../src/gateway/projects/project.ts";
 import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
 import { setEnabled, setQuota } from "../../../../src/gateway/projects/registry/commands.ts";
 import { type Clash, KeyMap } from "../../../../src/gateway/projects/registry/key-map.ts";
-import type { MeteredProject } from "../../../../src/platform/base/types.ts";
 import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();

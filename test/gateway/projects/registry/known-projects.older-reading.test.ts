@@ -3,12 +3,12 @@
 // until the bucket is as far again.
 
 import { describe, expect, test } from "vitest";
+import type { MeteredProject } from "../../../../src/gateway/projects/project.ts";
 import { Deletions } from "../../../../src/gateway/projects/registry/deletions.ts";
 import {
   type EntryNews,
   KnownProjects,
 } from "../../../../src/gateway/projects/registry/known-projects.ts";
-import type { MeteredProject } from "../../../../src/platform/base/types.ts";
 
 const put = (id: string, revision: number, key = `k${id}`): [string, EntryNews] => [
   id,

@@ -2,8 +2,8 @@
 // written and read. Rows go as one flat array of values, because copying many small objects from
 // thread to thread takes longer than writing them. The statements are each database's own.
 
+import type { Lane } from "../../../../platform/base/lane.ts";
 import { type Column, pick, table } from "../../../../platform/base/table.ts";
-import type { Lane } from "../../../../platform/base/types.ts";
 import type { IncidentKind } from "../../../stream/incident-kinds.ts";
 import type { LinkKind, LinkOutcome, RejectedReason, UsageClass } from "../../types.ts";
 
