@@ -3,8 +3,8 @@
 // order. Must not decide anything: the verdict already has.
 
 import { Buffer } from "node:buffer";
-import type { FrameSink } from "../gateway/publish/port.ts";
 import { Ascii } from "../platform/base/ascii.ts";
+import type { FrameSink } from "./frame-sink.ts";
 import { type ItemView, typeAt } from "./item-view.ts";
 import {
   type RecordContext,

@@ -6,12 +6,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "vitest";
 import type { Project } from "../../src/gateway/projects/project.ts";
 import { type Frame, frameOf } from "../../src/gateway/publish/frame.ts";
-import type {
-  FrameOutcome,
-  FrameSink,
-  FrameWaiter,
-  RequestWaiter,
-} from "../../src/gateway/publish/port.ts";
+import type { FrameOutcome, FrameWaiter, RequestWaiter } from "../../src/gateway/publish/port.ts";
 import type {
   AckFailureCause,
   BatchOutcome,
@@ -30,6 +25,7 @@ import type { FrameScope } from "../../src/platform/nats/names.ts";
 import { streamName } from "../../src/platform/nats/names.ts";
 import type { RegressionCause, StreamMetrics } from "../../src/platform/nats/readiness.ts";
 import { StreamStates } from "../../src/platform/nats/readiness.ts";
+import type { FrameSink } from "../../src/records/frame-sink.ts";
 import type { TestNatsServer } from "./nats-server.ts";
 
 interface RigOptions {

@@ -3,7 +3,8 @@
 // have uuids, else only if the sending before has failed.
 
 import { SentWith } from "../../platform/base/sent-with.ts";
-import type { FrameSink, FrameWaiter, Publisher } from "../publish/port.ts";
+import type { FrameSink } from "../../records/frame-sink.ts";
+import type { FrameWaiter, Publisher } from "../publish/port.ts";
 import type { FailedBodies, NamedBody } from "./failed-bodies.ts";
 import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
 import type { Work } from "./work.ts";

@@ -2,7 +2,8 @@
 // frame over or gives it back; the subclasses decide where a frame ends and what its id is.
 
 import type { SentWith } from "../../platform/base/sent-with.ts";
-import type { FrameSink, FrameWaiter, Publisher } from "../publish/port.ts";
+import type { FrameSink } from "../../records/frame-sink.ts";
+import type { FrameWaiter, Publisher } from "../publish/port.ts";
 import type { RequestFrames, Work } from "./work.ts";
 
 /**

@@ -2,7 +2,8 @@
 // requests join too. Large requests and those of v1 have frames of their own (`own-frames.ts`).
 
 import { SentWith } from "../../platform/base/sent-with.ts";
-import type { FrameSink, Publisher } from "../publish/port.ts";
+import type { FrameSink } from "../../records/frame-sink.ts";
+import type { Publisher } from "../publish/port.ts";
 import type { RequestFrames, Work } from "./work.ts";
 
 export class SharedFrames implements RequestFrames {

@@ -10,10 +10,11 @@ import {
   schemaKnown,
 } from "../../platform/nats/names.ts";
 import type { StreamState } from "../../platform/nats/readiness.ts";
+import type { FrameSink } from "../../records/frame-sink.ts";
 import type { Departure, Departures } from "./departures.ts";
 import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
-import type { FrameSink, FrameWaiter } from "./port.ts";
+import type { FrameWaiter } from "./port.ts";
 
 /** The frames that one project, or one partition, has under way on one of the ways to the store. */
 export class FrameQueue {

@@ -19,6 +19,7 @@ import {
   StreamStates,
   silenceNow,
 } from "../../platform/nats/readiness.ts";
+import type { FrameSink } from "../../records/frame-sink.ts";
 import type { Admission } from "../intake/admission.ts";
 import type { Project } from "../projects/project.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
@@ -30,7 +31,7 @@ import { FrameMemory } from "./frame-memory.ts";
 import { FrameQueues } from "./frame-queues.ts";
 import { InFlight } from "./in-flight.ts";
 import { NextFrames } from "./next-frames.ts";
-import type { FrameOutcome, FrameSink, FrameWaiter, Publisher, RequestWaiter } from "./port.ts";
+import type { FrameOutcome, FrameWaiter, Publisher, RequestWaiter } from "./port.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { Settlement } from "./settlement.ts";
 import { TimedOutEvents, UuidlessLines } from "./timed-out-events.ts";

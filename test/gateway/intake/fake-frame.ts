@@ -1,7 +1,7 @@
 // A frame by itself, for a publisher that the test plays: lines are committed to it as to a real
 // one.
 
-import type { FrameSink } from "../../../src/gateway/publish/port.ts";
+import type { FrameSink } from "../../../src/records/frame-sink.ts";
 
 export class FakeFrame implements FrameSink {
   readonly buffer: Buffer;

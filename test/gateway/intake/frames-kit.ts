@@ -6,14 +6,10 @@ import { expect } from "vitest";
 import type { Exchange } from "../../../src/gateway/http/port.ts";
 import { createIntake } from "../../../src/gateway/intake/intake.ts";
 import type { ProjectMeter } from "../../../src/gateway/projects/project.ts";
-import type {
-  FrameOutcome,
-  FrameSink,
-  FrameWaiter,
-  Publisher,
-} from "../../../src/gateway/publish/port.ts";
+import type { FrameOutcome, FrameWaiter, Publisher } from "../../../src/gateway/publish/port.ts";
 import type { ProjectShares } from "../../../src/gateway/streams/project-shares.ts";
 import type { Problem } from "../../../src/platform/base/errors.ts";
+import type { FrameSink } from "../../../src/records/frame-sink.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { JsonRecordWriter } from "../../../src/records/record.ts";
 import { UuidSource } from "../../../src/records/uuid.ts";

@@ -8,7 +8,7 @@ import { Slips } from "../../../src/gateway/intake/details/slips.ts";
 import { ItemTaker, type Job } from "../../../src/gateway/intake/items.ts";
 import { Tally } from "../../../src/gateway/intake/tally.ts";
 import type { RequestFrames } from "../../../src/gateway/intake/work.ts";
-import type { FrameSink } from "../../../src/gateway/publish/port.ts";
+import type { FrameSink } from "../../../src/records/frame-sink.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { JsonRecordWriter } from "../../../src/records/record.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../../src/records/table.ts";

@@ -3,9 +3,10 @@
 // request's id and of the bytes of the events in it, so a frame that is sent again is known.
 
 import type { ErrorCode } from "../../../platform/base/errors.ts";
+import type { FrameSink } from "../../../records/frame-sink.ts";
 import { recordsBytesPlanned } from "../../../records/record.ts";
 import { Header, Row } from "../../../records/table.ts";
-import type { FrameOutcome, FrameSink, FrameWaiter, Publisher } from "../../publish/port.ts";
+import type { FrameOutcome, FrameWaiter, Publisher } from "../../publish/port.ts";
 import { ItemsHash } from "../items-hash.ts";
 import { OwnFrames, ownFrameBytes } from "../own-frames.ts";
 import type { PendingRequest } from "../pending-request.ts";
