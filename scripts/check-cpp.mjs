@@ -21,6 +21,7 @@ const warnings = [
   ...["-Wimplicit-fallthrough", "-Wextra-semi", "-Wdouble-promotion", "-Wswitch-enum"],
 ];
 const scanDir = join(root, "src", "records", "addon");
+const style = join(scanDir, ".clang-format");
 const fuzzDir = join(root, "test", "fuzz");
 const nodeHeaders = join(pinnedNodeDir(), "include", "node");
 // Headers that are not ours give no warnings. Optimised, or g++ does not follow values.
@@ -77,7 +78,8 @@ function toolsOf(names) {
 }
 
 function checkWith(name, sources) {
-  if (name === "clang-format") return failureOf(name, ["--dry-run", "-Werror", ...sources]);
+  if (name === "clang-format")
+    return failureOf(name, [`--style=file:${style}`, "--dry-run", "-Werror", ...sources]);
   if (existsSync(nodeHeaders)) return compileAll(name);
   console.log(`check: C++ is not compiled, there are no headers in ${nodeHeaders}`);
   return undefined;
@@ -87,7 +89,7 @@ async function main() {
   const isAll = !process.argv.includes("--format");
   const tools = toolsOf([...(isAll ? ["g++", "clang++"] : []), "clang-format"]);
   const ours = parts.flatMap(({ folder }) => filesUnder(folder, (name) => /\.(cc|h)$/.test(name)));
-  const inputs = [...ours, join(root, ".clang-format"), fileURLToPath(import.meta.url)];
+  const inputs = [...ours, style, fileURLToPath(import.meta.url)];
   const key = keyOf(inputs, [JSON.stringify([...tools])]);
   const stamp = isAll ? "check-cpp" : "check-cpp-format";
   if (stampIs(stamp, key)) return 0;
