@@ -1,6 +1,6 @@
 // The hashes by which events and distinct ids are known again, in 32-bit arithmetic: the same as
-// src/readers/effects/lines/event-hash.ts and id-hash.ts make. Databases hold what the one of ids says, so
-// it may never change. The one of events has a key that its caller draws.
+// src/readers/effects/lines/event-hash.ts and id-hash.ts make. Databases hold what the one of ids
+// says, so it may never change. The one of events has a key that its caller draws.
 
 #pragma once
 
@@ -25,7 +25,8 @@ inline uint32_t spread(uint32_t hash) {
   return hash ^ hash >> 16;
 }
 
-/** HalfSipHash-1-3 with 64 bits, of words: src/platform/base/half-sip-hash.ts says what it is for. */
+/** HalfSipHash-1-3 with 64 bits, of words: src/platform/base/half-sip-hash.ts says what it is for.
+ */
 class HalfSipHash {
  public:
   explicit HalfSipHash(HashWords key)
