@@ -139,6 +139,11 @@ export class HttpExchange implements Exchange {
     return this.body.phase !== "answer";
   }
 
+  /** A long answer is being written. */
+  get isAnswering(): boolean {
+    return this.#state === AnswerState.Writing;
+  }
+
   get isV1(): boolean {
     return this.label === "v1";
   }

@@ -349,10 +349,10 @@ async function hasReadAll(): Promise<void> {
 }
 
 function unreadOf({ connection, clock }: HttpServerOptions): UnreadAnswers | undefined {
-  const { readSendQueue, resetOnClose, limitSends } = connection ?? {};
-  return readSendQueue && resetOnClose && limitSends
+  const { readSendQueue, resetOnClose, limitSends, keepOpen } = connection ?? {};
+  return readSendQueue && resetOnClose && limitSends && keepOpen
     ? new UnreadAnswers({
-        addon: { readSendQueue, resetOnClose, limitSends },
+        addon: { readSendQueue, resetOnClose, limitSends, keepOpen },
         monotonicMs: () => clock.monotonicMs(),
       })
     : undefined;

@@ -24,6 +24,8 @@ export interface ConnectionAddon {
   readonly readSendQueue: (response: object, queue: Float64Array) => boolean;
   /** Lets the close of an open connection throw away what is not acknowledged. */
   readonly resetOnClose: (response: object) => boolean;
+  /** Puts off the time at which uWS closes an open connection on which nothing happens. */
+  readonly keepOpen: (response: object, seconds: number) => boolean;
   /**
    * Limits what the kernel holds for each connection accepted from here on, and for how long while
    * its client acknowledges nothing.

@@ -43,6 +43,8 @@ export function siteOf(address: string): string {
 interface ConnectionOfRequest {
   /** The body of its request has not arrived whole. */
   readonly isReceiving: boolean;
+  /** Its answer is being written. */
+  readonly isAnswering: boolean;
 }
 
 /** An open connection whose address is known. */
@@ -71,6 +73,10 @@ export class OpenConnection {
 
   get isIdle(): boolean {
     return this.request === undefined;
+  }
+
+  get isAnswering(): boolean {
+    return this.request?.isAnswering === true;
   }
 
   /** The request has its answer, or its client has left. */

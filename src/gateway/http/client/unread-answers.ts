@@ -5,17 +5,22 @@
 import type { ConnectionAddon } from "./connection-id.ts";
 
 export const checkMs = 1_000;
+/** A client that acknowledges nothing for this long has its connection reset. */
+const stillMsMax = 15_000;
 /**
- * A client that acknowledges nothing for this long has its connection reset. uWS would close the
- * connection after 8 to 12 seconds, and the kernel would still hold the answer.
+ * uWS closes a connection 8 to 12 seconds after it last wrote to it. While an answer is unread, the
+ * connection stays open for this long after each check instead, so that the limit above decides.
  */
-const stillMsMax = 6_000;
+const openSeconds = 20;
 /**
  * Past this sum connections are reset, first those on which nothing moves, then the largest: below
  * it a client may read as slowly as its network allows.
  */
 const bytesMax = 33_554_432;
-/** A client that asks for more while it has read nothing of this much is not waited for. */
+/**
+ * A client that asks for more while it has read nothing of this much is not waited for: what the
+ * kernel does not take of short answers, uWS holds in memory that has no limit.
+ */
 const fullBytes = 65_536;
 /** What the kernel holds for one connection; it counts its own structures against twice of it. */
 const kernelBytesMax = 131_072;
@@ -23,13 +28,18 @@ const kernelBytesMax = 131_072;
 const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {
-  readonly addon: Pick<ConnectionAddon, "readSendQueue" | "resetOnClose" | "limitSends">;
+  readonly addon: Pick<
+    ConnectionAddon,
+    "readSendQueue" | "resetOnClose" | "limitSends" | "keepOpen"
+  >;
   readonly monotonicMs: () => number;
 }
 
 /** What is known here of an open connection. */
 interface AnsweredConnection {
   readonly isIdle: boolean;
+  /** Its request has arrived whole, and its answer is being written. */
+  readonly isAnswering: boolean;
   readonly usedAt: number;
   readonly closesWhenRead: boolean;
   /** Undefined once the connection is closed. */
@@ -106,6 +116,8 @@ export class UnreadAnswers {
       return;
     }
     this.#bytes += bytes;
+    if (connection.isIdle || connection.isAnswering)
+      this.#options.addon.keepOpen(connection.response, openSeconds);
     const known = this.#unread.get(connection);
     if (known === undefined) {
       this.#unread.set(connection, { bytes, acknowledged, stillSinceMs: nowMs });
