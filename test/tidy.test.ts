@@ -48,9 +48,12 @@ const contracts = [
   "records/frame-sink.ts",
 ];
 const ofHttp = [base, ...contracts, "gateway/body", "gateway/http", "gateway/upstream"];
-const ofReaders = [base, "platform/nats", "platform/postgres", "readers/stream", "records"];
+const ofReaders = [base, "records", "readers/stream"].concat(
+  ["metrics", "nats", "postgres"].map((folder) => `platform/${folder}`),
+);
 const mayImport: Record<string, string[]> = {
   "platform/base": [],
+  "platform/metrics": [base],
   "platform/nats": [base],
   "platform/postgres": [base],
   "platform/settings": [base, "platform/nats"],
@@ -64,7 +67,9 @@ const mayImport: Record<string, string[]> = {
   "gateway/streams": [base, ...contracts, "platform/nats"],
   "gateway/projects": [base, ...contracts, "platform/nats"],
   // The settings as a type, and the table of metrics that a supervisor adds up.
-  "gateway/workers": [base, "platform/settings", "gateway/admin/metrics/metric-table.ts"],
+  "gateway/workers": [base, "gateway/admin/metrics/metric-table.ts"].concat(
+    ["metrics", "settings"].map((folder) => `platform/${folder}`),
+  ),
   "gateway/admin": everythingButApp,
   "readers/stream": [base, "platform/nats"],
   "readers/effects": ofReaders,

@@ -1,6 +1,7 @@
 // docs/reference/metrics.md, from the table of metrics.
 
-import { type MetricRow, metricTable } from "../../src/gateway/admin/metrics/metric-table.ts";
+import { metricTable } from "../../src/gateway/admin/metrics/metric-table.ts";
+import type { MetricRow } from "../../src/platform/metrics/table.ts";
 import { effectsMetricTable } from "../../src/readers/effects/metrics/metric-table.ts";
 import { sinkMetricTable } from "../../src/readers/sinks/metrics/metric-table.ts";
 import { generatedFrom, marked } from "./words.ts";
@@ -23,13 +24,8 @@ const sinkIntroduction = `## Of a sink
 
 \`penstock sink\` has its own \`/metrics\`, at \`PENSTOCK_SINK_HOST\` and \`PENSTOCK_SINK_PORT\`, with the Node defaults on top. Counters are of what its target has taken since the process started.`;
 
-interface OwnRow {
-  readonly type: string;
-  readonly help: string;
-}
-
 /** The table of a process that is never several. */
-function ownTable(introduction: string, table: Readonly<Record<string, OwnRow>>): string {
+function ownTable(introduction: string, table: Readonly<Record<string, MetricRow>>): string {
   const rows = Object.entries(table).map(
     ([name, { type, help }]) => `| \`${name}\` | ${type} | ${marked(help)} |`,
   );

@@ -2,11 +2,11 @@
 // all workers.
 
 import type { CommandContext } from "../commands/context.ts";
-import { scrapeContentType, scrapeText, watchProcess } from "../gateway/admin/metrics/snapshot.ts";
 import { AdminServer } from "../gateway/admin/server.ts";
 import { Supervisor } from "../gateway/workers/supervisor.ts";
 import { workerCommand } from "../gateway/workers/worker-process.ts";
 import type { Log } from "../platform/base/log.ts";
+import { scrapeContentType, scrapeText, watchProcess } from "../platform/metrics/metric-set.ts";
 import { instanceOf } from "../platform/nats/instance.ts";
 import type { Config } from "../platform/settings/config.ts";
 import type { Gateway } from "./gateway.ts";

@@ -1,7 +1,7 @@
 // The counters as the live page wants them: running totals, few and by name. The page works out the
 // rates itself, so nothing is kept here.
 
-import type { MetricSnapshot } from "../platform/base/sample.ts";
+import type { MetricSnapshot } from "../platform/metrics/table.ts";
 
 export interface Counts {
   /** Requests by status. */

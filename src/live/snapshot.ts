@@ -3,7 +3,7 @@
 // most wanted when something hangs.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
-import type { MetricSnapshot } from "../platform/base/sample.ts";
+import type { MetricSnapshot } from "../platform/metrics/table.ts";
 import { type Counts, countsOf } from "./counts.ts";
 import { type EffectsSnapshot, effectsSnapshot } from "./effects-port.ts";
 import type { StoreSession, StoreSnapshot } from "./store-session.ts";

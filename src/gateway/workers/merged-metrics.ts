@@ -3,7 +3,7 @@
 // Gauges are combined as the metric table says. Metrics of one process (process_*, nodejs_*) get
 // the label `worker`. This file knows numbers and no processes.
 
-import type { MetricSnapshot, Sample } from "../../platform/base/sample.ts";
+import type { MetricSnapshot, Sample } from "../../platform/metrics/table.ts";
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
 
 type Rule = "sum" | "max" | "min";

@@ -3,7 +3,7 @@
 // every list of processes. No runtime code.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
-import type { MetricSnapshot } from "../../platform/base/sample.ts";
+import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 
 /**

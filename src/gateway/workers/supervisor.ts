@@ -5,7 +5,7 @@
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { Log } from "../../platform/base/log.ts";
 import { processPauses, restartLoop } from "../../platform/base/retry.ts";
-import type { MetricSnapshot } from "../../platform/base/sample.ts";
+import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import { MergedMetrics } from "./merged-metrics.ts";
 import type { WorkerAnswers, WorkerRole } from "./messages.ts";

@@ -2,7 +2,7 @@
 // another in its place is the supervisor's job.
 
 import { type ChildProcess, fork } from "node:child_process";
-import type { MetricSnapshot } from "../../platform/base/sample.ts";
+import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type {
   MessageFromWorker,
   MessageToWorker,

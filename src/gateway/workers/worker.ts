@@ -3,7 +3,7 @@
 // supervisor is gone. The gateway comes as an argument.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
-import type { MetricSnapshot } from "../../platform/base/sample.ts";
+import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type {
   MessageFromWorker,
   MessageToWorker,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { MergedMetrics } from "../../../src/gateway/workers/merged-metrics.ts";
-import type { MetricSnapshot, Sample } from "../../../src/platform/base/sample.ts";
+import type { MetricSnapshot, Sample } from "../../../src/platform/metrics/table.ts";
 
 function metric(name: string, ...values: Sample[]): MetricSnapshot {
   return { name, type: "any", help: "Any.", values };

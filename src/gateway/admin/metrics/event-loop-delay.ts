@@ -2,7 +2,7 @@
 // window.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import type { Sample } from "../../../platform/base/sample.ts";
+import type { Sample } from "../../../platform/metrics/table.ts";
 
 const RESOLUTION_MS = 10;
 const NANOSECONDS_PER_SECOND = 1e9;

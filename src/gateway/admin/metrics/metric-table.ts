@@ -2,17 +2,7 @@
 // dashboard and the alerts are tested against `metricNames`. The default metrics of prom-client
 // (process_*, nodejs_*) come on top.
 
-export interface MetricRow {
-  readonly type: "counter" | "gauge" | "histogram";
-  readonly help: string;
-  /**
-   * How the gauges of several workers are combined into one value on the page. Counters and
-   * histograms are always summed.
-   */
-  readonly across?: "sum" | "max" | "min";
-  /** When no worker reports this metric, the page leaves it out too. */
-  readonly isOptional?: boolean;
-}
+import type { MetricRow } from "../../../platform/metrics/table.ts";
 
 export const metricTable = {
   penstock_requests_total: {

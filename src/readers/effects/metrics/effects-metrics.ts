@@ -1,7 +1,8 @@
 // What the effects process counts. Counters are of commits that the database has taken, so nothing
 // is counted that was rolled back. Gauges are read when somebody scrapes.
 
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { MetricSet } from "../../../platform/metrics/metric-set.ts";
+import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { incidentKinds } from "../../stream/incident-kinds.ts";
 import { linkOutcomes, rejectedReasons, usageClasses } from "../closed-sets.ts";
@@ -9,11 +10,7 @@ import type { Totals } from "../store/port.ts";
 import { lagOf, type StreamStatus } from "../streams/lag.ts";
 import type { Commit } from "../types.ts";
 import type { EffectsWriter } from "../writer/effects-writer.ts";
-import {
-  type EffectsMetricName,
-  type EffectsMetricRow,
-  effectsMetricTable,
-} from "./metric-table.ts";
+import { type EffectsMetricName, effectsMetricTable } from "./metric-table.ts";
 
 type WriterMemory = EffectsWriter["memory"];
 
@@ -30,178 +27,105 @@ interface EffectsGauges {
   readonly memory: () => WriterMemory | undefined;
 }
 
-type Labels = Readonly<Record<string, string>>;
-
 const commitSecondsBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
-export class EffectsMetrics {
-  readonly registry = new Registry();
-  readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
-  readonly #events = this.#counter("penstock_effects_events_total");
-  readonly #duplicates = this.#counter("penstock_effects_duplicates_total");
-  readonly #frames = this.#counter("penstock_effects_frames_total");
-  readonly #rejected = this.#counter("penstock_effects_rejected_total");
-  readonly #incidents = this.#counter("penstock_effects_incidents_total");
-  readonly #links = this.#counter("penstock_effects_links_total");
-  readonly #commits = this.#counter("penstock_effects_commits_total");
-  readonly #commitSeconds = new Histogram({
-    ...headOf("penstock_effects_commit_seconds"),
-    buckets: commitSecondsBounds,
-    registers: [this.registry],
-  });
-  /** What the parts of a commit have added, by the values of labels; its end may never come. */
-  readonly #parts = new Map<
-    Counter,
-    Map<string, { readonly labels: Labels; readonly by: number }>
-  >();
+export class EffectsMetrics extends MetricSet<EffectsMetricName> {
+  readonly #events = this.tally(
+    "penstock_effects_events_total",
+    ["lane", lanes],
+    ["class", usageClasses],
+  );
+  readonly #duplicates = this.tally("penstock_effects_duplicates_total", ["lane", lanes]);
+  readonly #frames = this.tally("penstock_effects_frames_total", ["lane", lanes]);
+  readonly #rejected = this.tally("penstock_effects_rejected_total", ["reason", rejectedReasons]);
+  readonly #incidents = this.tally("penstock_effects_incidents_total", ["kind", incidentKinds]);
+  readonly #links = this.tally("penstock_effects_links_total", ["outcome", linkOutcomes]);
+  readonly #commits = this.tally("penstock_effects_commits_total", [
+    "outcome",
+    ["committed", "failed"],
+  ]);
+  readonly #commitSeconds = this.histogram("penstock_effects_commit_seconds", commitSecondsBounds);
+  /** What the parts of a commit hold until its end, which may never come. */
+  readonly #ofCommit = [
+    ...[this.#events, this.#duplicates, this.#frames],
+    ...[this.#rejected, this.#incidents, this.#links],
+  ];
   #partSeconds = 0;
+  /** Undefined before `watch`. */
+  #gauges: EffectsGauges | undefined;
+  #state: Awaited<ReturnType<EffectsGauges["status"]>> = { reasons: [], streams: [] };
+  #totals: Totals | undefined;
 
   constructor() {
-    collectDefaultMetrics({ register: this.registry });
-    // A counter that appears only with its first failure gives no rate that shows this failure.
-    this.#commits.inc({ outcome: "committed" }, 0);
-    this.#commits.inc({ outcome: "failed" }, 0);
-    for (const lane of lanes) {
-      this.#duplicates.inc({ lane }, 0);
-      this.#frames.inc({ lane }, 0);
-      for (const usageClass of usageClasses) this.#events.inc({ lane, class: usageClass }, 0);
-    }
-    for (const reason of rejectedReasons) this.#rejected.inc({ reason }, 0);
-    for (const kind of incidentKinds) this.#incidents.inc({ kind }, 0);
-    for (const outcome of linkOutcomes) this.#links.inc({ outcome }, 0);
+    super(effectsMetricTable);
   }
 
-  text(): Promise<string> {
-    return this.registry.metrics();
+  override async text(): Promise<string> {
+    if (this.#gauges !== undefined) {
+      const { status, totals } = this.#gauges;
+      [this.#state, this.#totals] = await Promise.all([status(), totals()]);
+    }
+    return await super.text();
   }
 
   /** Counted with the last part of the commit. */
   part({ usage, frames, rejected, incidents, links }: Commit, seconds: number): void {
     this.#partSeconds += seconds;
     for (const { lane, class: usageClass, events, duplicates } of usage) {
-      this.#add(this.#events, { lane, class: usageClass }, events);
-      this.#add(this.#duplicates, { lane }, duplicates);
+      this.#events.hold(events, lane, usageClass);
+      this.#duplicates.hold(duplicates, lane);
     }
-    for (const lane of lanes) this.#add(this.#frames, { lane }, frames[lane]);
-    for (const { reason } of rejected) this.#add(this.#rejected, { reason });
-    for (const { kind } of incidents) this.#add(this.#incidents, { kind });
-    for (const { outcome } of links) this.#add(this.#links, { outcome });
+    for (const lane of lanes) this.#frames.hold(frames[lane], lane);
+    for (const { reason } of rejected) this.#rejected.hold(1, reason);
+    for (const { kind } of incidents) this.#incidents.hold(1, kind);
+    for (const { outcome } of links) this.#links.hold(1, outcome);
   }
 
   committed(commit: Commit, seconds: number): void {
     this.part(commit, seconds);
-    this.#commits.inc({ outcome: "committed" });
+    this.#commits.add(1, "committed");
     this.#commitSeconds.observe(this.#partSeconds);
-    for (const [counter, sums] of this.#parts)
-      for (const { labels, by } of sums.values()) counter.inc(labels, by);
+    for (const tally of this.#ofCommit) tally.settle();
     this.undone();
   }
 
   failed(): void {
-    this.#commits.inc({ outcome: "failed" });
+    this.#commits.add(1, "failed");
     this.undone();
   }
 
   undone(): void {
     this.#partSeconds = 0;
-    this.#parts.clear();
+    for (const tally of this.#ofCommit) tally.drop();
   }
 
-  #add(counter: Counter, labels: Labels, by = 1): void {
-    let sums = this.#parts.get(counter);
-    if (sums === undefined) {
-      sums = new Map();
-      this.#parts.set(counter, sums);
-    }
-    const key = Object.values(labels).join();
-    const before = sums.get(key)?.by ?? 0;
-    sums.set(key, { labels, by: before + by });
+  watch(gauges: EffectsGauges): void {
+    this.#gauges = gauges;
+    this.show("penstock_effects_waits", () => gauges.waits());
+    this.show("penstock_effects_ready", () => this.#state.reasons.length === 0);
+    this.show("penstock_effects_lag_messages", () => this.#lags("messages"));
+    this.show("penstock_effects_lag_seconds", () => this.#lags("seconds"));
+    const memory = (name: EffectsMetricName, of: keyof WriterMemory, unit = 1): void =>
+      this.show(name, () => (gauges.memory()?.[of] ?? 0) / unit);
+    memory("penstock_effects_cache_bytes", "cacheBytes");
+    memory("penstock_effects_frames_bytes", "framesBytes");
+    memory("penstock_effects_duplicates_bytes", "duplicatesBytes");
+    memory("penstock_effects_duplicates_window_minutes", "duplicatesCoveredMs", 60_000);
+    const total = (name: EffectsMetricName, of: keyof Totals): void =>
+      this.show(name, () => this.#totals?.[of] ?? 0);
+    total("penstock_effects_persons", "persons");
+    total("penstock_effects_groups", "groups");
+    total("penstock_effects_open_spikes", "openSpikes");
+    total("penstock_effects_incidents", "incidents");
+    total("penstock_effects_rejected", "rejected");
   }
 
-  watch({ status, totals, waits, memory }: EffectsGauges): void {
-    this.#gauge("penstock_effects_waits", (gauge) => gauge.set(waits()));
-    this.#watchMemory(memory);
-    // One question serves the gauges of one scrape.
-    const state = once(status);
-    this.#gauge("penstock_effects_ready", async (gauge) =>
-      gauge.set((await state()).reasons.length === 0 ? 1 : 0),
-    );
-    const ofLanes = async (gauge: Gauge, read: (lane: StreamStatus[]) => number): Promise<void> => {
-      const { streams } = await state();
-      gauge.reset();
-      for (const lane of lanes) {
-        const own = streams.filter((stream) => stream.lane === lane);
-        if (own.some(({ lastSequence }) => lastSequence !== undefined))
-          gauge.set({ lane }, read(own));
-      }
-    };
-    this.#gauge("penstock_effects_lag_messages", (gauge) =>
-      ofLanes(gauge, (own) => lagOf(own).messages),
-    );
-    this.#gauge("penstock_effects_lag_seconds", (gauge) =>
-      ofLanes(gauge, (own) => lagOf(own).seconds),
-    );
-    this.#watchTotals(once(totals));
-  }
-
-  #watchMemory(memory: () => WriterMemory | undefined): void {
-    const of = (name: EffectsMetricName, read: (memory: WriterMemory) => number): void =>
-      this.#gauge(name, (gauge) => {
-        const held = memory();
-        gauge.reset();
-        if (held !== undefined) gauge.set(read(held));
-      });
-    of("penstock_effects_cache_bytes", ({ cacheBytes }) => cacheBytes);
-    of("penstock_effects_frames_bytes", ({ framesBytes }) => framesBytes);
-    of("penstock_effects_duplicates_bytes", ({ duplicatesBytes }) => duplicatesBytes);
-    of(
-      "penstock_effects_duplicates_window_minutes",
-      ({ duplicatesCoveredMs }) => duplicatesCoveredMs / 60_000,
-    );
-  }
-
-  #watchTotals(totals: () => Promise<Totals | undefined>): void {
-    const of = (name: EffectsMetricName, read: (totals: Totals) => number): void =>
-      this.#gauge(name, async (gauge) => {
-        const found = await totals();
-        gauge.reset();
-        if (found !== undefined) gauge.set(read(found));
-      });
-    of("penstock_effects_persons", ({ persons }) => persons);
-    of("penstock_effects_groups", ({ groups }) => groups);
-    of("penstock_effects_open_spikes", ({ openSpikes }) => openSpikes);
-    of("penstock_effects_incidents", ({ incidents }) => incidents);
-    of("penstock_effects_rejected", ({ rejected }) => rejected);
-  }
-
-  #counter(name: EffectsMetricName): Counter {
-    return new Counter({ ...headOf(name), registers: [this.registry] });
-  }
-
-  #gauge(name: EffectsMetricName, read: (gauge: Gauge) => Promise<void> | void): void {
-    const registers = [this.registry];
-    new Gauge({
-      ...headOf(name),
-      registers,
-      collect: async function () {
-        await read(this);
-      },
+  #lags(unit: "messages" | "seconds"): Sample[] {
+    return lanes.flatMap((lane) => {
+      const own = this.#state.streams.filter((stream) => stream.lane === lane);
+      return own.some(({ lastSequence }) => lastSequence !== undefined)
+        ? [{ labels: { lane }, value: lagOf(own)[unit] }]
+        : [];
     });
   }
-}
-
-function headOf(name: EffectsMetricName): { name: string; help: string; labelNames: string[] } {
-  const { help, labels = [] }: EffectsMetricRow = effectsMetricTable[name];
-  return { name, help, labelNames: [...labels] };
-}
-
-/** Callers of the same moment share one call. */
-function once<T>(work: () => Promise<T>): () => Promise<T> {
-  let running: Promise<T> | undefined;
-  return () => {
-    running ??= work().finally(() => {
-      running = undefined;
-    });
-    return running;
-  };
 }

@@ -1,47 +1,35 @@
-// Every metric of the effects process: its name, its type, its labels, and what it means. The docs
+// Every metric of the effects process: its name, its type, and what it means. The docs
 // are generated from it. The default metrics of prom-client (process_*, nodejs_*) come on top.
 
-export interface EffectsMetricRow {
-  readonly type: "counter" | "gauge" | "histogram";
-  /** Default: none. The help says what they mean. */
-  readonly labels?: readonly string[];
-  readonly help: string;
-}
+import type { MetricRow } from "../../../platform/metrics/table.ts";
 
 export const effectsMetricTable = {
   penstock_effects_events_total: {
     type: "counter",
-    labels: ["lane", "class"],
     help: "Events applied and committed, by lane and usage class; duplicates are not among them.",
   },
   penstock_effects_duplicates_total: {
     type: "counter",
-    labels: ["lane"],
     help: "Events that a stream has had before, by lane: counted once, without effect.",
   },
   penstock_effects_frames_total: {
     type: "counter",
-    labels: ["lane"],
     help: "Messages of the streams applied and committed, by lane.",
   },
   penstock_effects_rejected_total: {
     type: "counter",
-    labels: ["reason"],
     help: "What of events could not be applied, by reason; the rest of them was.",
   },
   penstock_effects_incidents_total: {
     type: "counter",
-    labels: ["kind"],
     help: "Times that a stream was not the one it was, or had lost what was not applied yet, by kind.",
   },
   penstock_effects_links_total: {
     type: "counter",
-    labels: ["outcome"],
     help: "Links between ids, by outcome; refused ones are not errors.",
   },
   penstock_effects_commits_total: {
     type: "counter",
-    labels: ["outcome"],
     help: "Transactions, by outcome: committed, failed.",
   },
   penstock_effects_commit_seconds: {
@@ -50,12 +38,10 @@ export const effectsMetricTable = {
   },
   penstock_effects_lag_messages: {
     type: "gauge",
-    labels: ["lane"],
     help: "Messages stored and not applied yet, by lane; absent while NATS does not say.",
   },
   penstock_effects_lag_seconds: {
     type: "gauge",
-    labels: ["lane"],
     help: "How long the oldest message that is not applied has been stored, by lane; absent while NATS does not say.",
   },
   penstock_effects_ready: {
@@ -87,6 +73,6 @@ export const effectsMetricTable = {
     help: "How far back duplicates are told, in the stream that remembers least: 30 to 60 once events have come for so long; less means that more come than its memory takes.",
   },
   penstock_effects_waits: { type: "gauge", help: "Requests that wait for a sequence." },
-} as const satisfies Record<string, EffectsMetricRow>;
+} as const satisfies Record<string, MetricRow>;
 
 export type EffectsMetricName = keyof typeof effectsMetricTable;

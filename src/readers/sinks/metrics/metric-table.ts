@@ -1,10 +1,7 @@
 // Every metric of a sink: its name, its type, and what its labels mean. The docs are generated from
 // it. The default metrics of prom-client (process_*, nodejs_*) come on top.
 
-interface SinkMetricRow {
-  readonly type: "counter" | "gauge" | "histogram";
-  readonly help: string;
-}
+import type { MetricRow } from "../../../platform/metrics/table.ts";
 
 export const sinkMetricTable = {
   penstock_sink_events_total: {
@@ -71,6 +68,6 @@ export const sinkMetricTable = {
     type: "gauge",
     help: "Messages that were read and are not in the target yet.",
   },
-} as const satisfies Record<string, SinkMetricRow>;
+} as const satisfies Record<string, MetricRow>;
 
 export type SinkMetricName = keyof typeof sinkMetricTable;

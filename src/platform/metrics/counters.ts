@@ -1,0 +1,97 @@
+// Counters and histograms that cost the hot path a few additions to a typed array. They do not
+// depend on prom-client: `samples` returns what a scrape needs.
+
+import type { Labels, Sample } from "./table.ts";
+
+/**
+ * A counter for each pair of values of at most two labels. The values are fixed when it is created:
+ * they stay bounded, and every series exists, as 0, from the first scrape on. A counter that
+ * appears only with its first failure gives no rate that shows this failure.
+ */
+export class Tally<First extends string = string, Second extends string = string> {
+  readonly #first: Readonly<Record<string, number>>;
+  readonly #second: Readonly<Record<string, number>>;
+  readonly #width: number;
+  readonly #labels: readonly Labels[];
+  readonly #counts: Float64Array;
+  readonly #held: Float64Array;
+
+  /** `labels` returns the labels of a pair of values. A label that does not exist has the value "". */
+  constructor(
+    first: readonly First[],
+    second: readonly Second[],
+    labels: (first: First, second: Second) => Labels,
+  ) {
+    this.#first = indexOf(first);
+    this.#second = indexOf(second);
+    this.#width = second.length;
+    this.#labels = first.flatMap((one) => second.map((other) => labels(one, other)));
+    this.#counts = new Float64Array(this.#labels.length);
+    this.#held = new Float64Array(this.#labels.length);
+  }
+
+  add(count: number, first: First | "" = "", second: Second | "" = ""): void {
+    this.#counts[this.#first[first]! * this.#width + this.#second[second]!]! += count;
+  }
+
+  /** Adds what no scrape shows until it is settled, and never if it is dropped. */
+  hold(count: number, first: First | "" = "", second: Second | "" = ""): void {
+    this.#held[this.#first[first]! * this.#width + this.#second[second]!]! += count;
+  }
+
+  settle(): void {
+    for (const [index, count] of this.#held.entries()) this.#counts[index]! += count;
+    this.drop();
+  }
+
+  drop(): void {
+    this.#held.fill(0);
+  }
+
+  samples(): Sample[] {
+    return this.#labels.map((labels, index) => ({ labels, value: this.#counts[index]! }));
+  }
+}
+
+/** The position of each value in the list. */
+function indexOf(values: readonly string[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(values.map((value, index) => [value, index]));
+}
+
+export class Histogram {
+  /** Upper bounds, inclusive, ascending; `+Inf` is implied. */
+  readonly #bounds: readonly number[];
+  readonly #labels: Labels;
+  /** Values per bucket, not cumulative. The last one is for values above all bounds. */
+  readonly #counts: Float64Array;
+  #sum = 0;
+
+  constructor(bounds: readonly number[], labels: Labels = {}) {
+    this.#bounds = bounds;
+    this.#labels = labels;
+    this.#counts = new Float64Array(bounds.length + 1);
+  }
+
+  observe(value: number): void {
+    const bounds = this.#bounds;
+    let bucket = 0;
+    while (bucket < bounds.length && value > bounds[bucket]!) bucket++;
+    this.#counts[bucket]! += 1;
+    this.#sum += value;
+  }
+
+  /** The series of metric `name`: a cumulative `_bucket` for each bound, `_sum`, `_count`. */
+  samples(name: string): Sample[] {
+    const labels = this.#labels;
+    const samples: Sample[] = [];
+    let count = 0;
+    for (const [bucket, own] of this.#counts.entries()) {
+      count += own;
+      const le = String(this.#bounds[bucket] ?? "+Inf");
+      samples.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: count });
+    }
+    samples.push({ metricName: `${name}_sum`, labels, value: this.#sum });
+    samples.push({ metricName: `${name}_count`, labels, value: count });
+    return samples;
+  }
+}
