@@ -28,7 +28,6 @@ export const apiCodes = {
   clusterNotLeader: 10_009,
   consumerNotFound: 10_014,
   insufficientResources: 10_023,
-  maximumConsumersLimit: 10_026,
   memoryResourcesExceeded: 10_028,
   noAccount: 10_035,
   noMessageFound: 10_037,

@@ -55,7 +55,7 @@ export function newPlace(): { prefix: string; replicas: number } {
 export async function registryOn(
   { connection }: RegistryRig,
   place: { prefix: string; replicas: number },
-  checkIntervalMs = 10_000,
+  pollMs = 20,
   more: Partial<RegistryOptions> = {},
 ): Promise<Registry & { readonly lines: LogLine[] }> {
   const lines: LogLine[] = [];
@@ -63,7 +63,7 @@ export async function registryOn(
   const registry = await openRegistry({
     connection,
     ...place,
-    checkIntervalMs,
+    pollMs,
     log: { info: note, warn: note, error: note },
     ...more,
   });

@@ -1,11 +1,12 @@
-// Follows the registry's bucket by a watch, and says what it reads: a whole reading first, then
-// every change as it comes. A watch that is lost is made anew and read from the start. Must not
-// judge what a reading is worth.
+// Follows the registry's bucket by a poll: reads the whole bucket first, then asks its leader at an
+// interval how far the bucket is, and reads each entry that was added since. A bucket that lost
+// entries, was created again or may have been restored is read again from the start. Must not judge
+// what a reading is worth.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
-import { restartLoop, SparseWarning } from "../../../platform/base/retry.ts";
+import { pauseUntilAborted, restartLoop, SparseWarning } from "../../../platform/base/retry.ts";
 import { isConnected } from "../../../platform/nats/api.ts";
 import {
   type BucketPlace,
@@ -13,7 +14,6 @@ import {
   openBucket,
   openExistingBucket,
   parseProject,
-  raiseConsumers,
   raiseReplicas,
 } from "./bucket.ts";
 import {
@@ -22,17 +22,16 @@ import {
   type BucketState,
   bucketReader,
 } from "./bucket-state.ts";
-import { type EntrySource, openEntrySource } from "./entry-source.ts";
 import type { EntryNews, Reading } from "./known-projects.ts";
 import { lossMark, markLoss } from "./loss-mark.ts";
 import { lossOfAll, nothingStored, type StoredEvents } from "./stored-events.ts";
-import { checkOften, type WatchProgress } from "./watch-check.ts";
+import { readWhole } from "./whole-reading.ts";
 
 interface BucketFollowerOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
-  /** How often the watch is compared with the bucket. */
-  readonly checkIntervalMs: number;
+  /** How long the follower waits between two questions to the bucket's leader. */
+  readonly pollMs: number;
   /** What the streams say of projects, asked where a bucket is read for the first time. */
   readonly storedEvents: () => Promise<StoredEvents>;
   /** Whether there are known projects, and none that this process may never have heard of. */
@@ -48,25 +47,38 @@ interface BucketFollowerOptions extends BucketPlace {
   readonly onChange: (key: string, news: EntryNews) => void;
 }
 
-/** A watch that has been opened. */
-interface OpenWatch {
-  readonly source: EntrySource;
-  readonly reader: BucketReader;
-  readonly state: BucketState;
-  readonly progress: WatchProgress;
-  readonly loss: Reading["loss"];
-  readonly expected: ReadonlySet<string>;
+/** How far the bucket has been read. */
+interface Progress {
+  /** When the bucket was created. */
+  readonly created: string;
+  sequence: number;
+  /** Every key that has an entry or a deletion marker. The bucket holds one of each. */
+  readonly keys: Set<string>;
 }
 
 const pauseMsMin = 100;
 const pauseMsMax = 2_000;
 const warningEveryMs = 5_000;
+/**
+ * After fewer questions without an answer, polling goes on from the same entry. A slow store would
+ * be slowed more if the whole bucket were read again.
+ */
+const unansweredInARowMax = 3;
+/**
+ * While a question has had no answer for this long, nothing is confirmed: the store may be cut off
+ * from this gateway and accept projects from others.
+ */
+const unansweredMsMax = 250;
 
 export class BucketFollower {
   readonly #options: BucketFollowerOptions;
   readonly #closing = new AbortController();
-  #following: WatchProgress | undefined;
-  #endWatch: (() => void) | undefined;
+  /** Whether everything that the last answer told of has been read. */
+  #isUpToDate = false;
+  /** When the question was sent that has no answer yet. */
+  #askedMonotonicMs: number | undefined;
+  /** Whether the connection was lost since the last reading began: the next server may differ. */
+  #mustReadAgain = false;
   /** Whether `onRead` or `onGone` has been called yet. */
   #isTold = false;
   /**
@@ -77,23 +89,25 @@ export class BucketFollower {
 
   constructor(options: BucketFollowerOptions) {
     this.#options = options;
-    void this.#renewOnReconnect();
+    void this.#noteDisconnects();
   }
 
-  /** Whether a whole reading is followed, and the last question found the watch up to date. */
+  /** Whether the last question was answered, and everything up to that answer has been read. */
   get isConfirmed(): boolean {
-    return this.#following?.isConfirmed === true;
+    const askedMs = this.#askedMonotonicMs;
+    const isLate = askedMs !== undefined && performance.now() - askedMs > unansweredMsMax;
+    return this.#isUpToDate && !isLate;
   }
 
   /** Follows until it is closed, or the connection is. */
   async follow(): Promise<void> {
     const { connection, log } = this.#options;
     const warning = new SparseWarning(log, warningEveryMs);
-    const watch = async (): Promise<void> => {
+    const readAndPoll = async (): Promise<void> => {
       if (connection.isClosed()) this.#closing.abort();
-      else await this.#watchOnce();
+      else await this.#readAndPoll();
     };
-    await restartLoop(watch, {
+    await restartLoop(readAndPoll, {
       signal: this.#closing.signal,
       pauseMsMin,
       pauseMsMax,
@@ -111,12 +125,12 @@ export class BucketFollower {
 
   close(): void {
     this.#closing.abort();
-    this.#endWatch?.();
   }
 
-  /** Follows one watch until it ends, is told to end, or turns out to have missed a change. */
-  async #watchOnce(): Promise<void> {
-    const { connection, prefix, checkIntervalMs: intervalMs } = this.#options;
+  /** Reads the whole bucket, then polls it until it must be read again. */
+  async #readAndPoll(): Promise<void> {
+    const { connection, prefix, replicas, log } = this.#options;
+    this.#mustReadAgain = false;
     const reader = await bucketReader(connection, bucketName(prefix));
     const opened = await this.#open(reader);
     if (opened === undefined) {
@@ -131,22 +145,74 @@ export class BucketFollower {
     const stored = isNew ? await this.#options.storedEvents() : nothingStored;
     const loss = isNew ? lossOfAll(state, stored) : undefined;
     if (loss !== undefined) await this.#markLoss(stored);
-    await this.#raise(state);
-    const source = await openEntrySource({ bucket, reader, intervalMs, log: this.#options.log });
-    const progress = progressOf(state);
-    if (this.#closing.signal.aborted) return source.stop();
-    this.#endWatch = () => source.stop();
-    const checks = checkOften(reader, { watch: source, progress, intervalMs });
+    await raiseReplicas(connection, { config: state.config, replicas, log });
+    const { created } = state;
+    const { entries, lastSequence } = await readWhole(bucket, reader);
+    if (this.#closing.signal.aborted) return;
+    const progress = { created, sequence: lastSequence, keys: new Set(entries.keys()) };
+    const news = new Map([...entries].map(([key, entry]) => [key, this.#newsOf(entry)]));
+    this.#isCompared = true;
+    this.#isTold = true;
+    this.#isUpToDate = true;
+    const expected = stored.projectIds;
+    this.#options.onRead({ created, lastSequence, entries: news, expected, loss });
     try {
-      const expected = stored.projectIds;
-      await this.#read({ source, reader, state, progress, loss, expected });
+      await this.#poll(reader, progress);
     } finally {
-      this.#endWatch = undefined;
-      this.#following = undefined;
-      source.stop();
-      checks.stop();
+      this.#isUpToDate = false;
     }
-    await checks.ended;
+  }
+
+  /**
+   * Ends when the bucket must be read again. Rejects when several questions in a row have no answer.
+   */
+  async #poll(reader: BucketReader, progress: Progress): Promise<void> {
+    const { connection, pollMs } = this.#options;
+    const { signal } = this.#closing;
+    for (let unanswered = 0; ; ) {
+      await pauseUntilAborted(pollMs, signal, { ref: false });
+      if (signal.aborted || connection.isClosed()) return;
+      if (!isConnected(connection)) continue;
+      if (this.#mustReadAgain) return;
+      try {
+        if (!(await this.#catchUp(reader, progress))) return;
+        unanswered = 0;
+      } catch (error) {
+        this.#isUpToDate = false;
+        if (++unanswered >= unansweredInARowMax) throw error;
+      }
+    }
+  }
+
+  /**
+   * Reads the entries that were added since the last time. Returns false if the bucket is gone, was
+   * created again, ends earlier than it did, or holds fewer entries: a purge or an age limit
+   * removes entries without a marker.
+   */
+  async #catchUp(reader: BucketReader, progress: Progress): Promise<boolean> {
+    const { created, sequence, keys } = progress;
+    const state = await this.#ask(reader);
+    if (state?.created !== created || state.lastSequence < sequence) return false;
+    if (state.entries < keys.size) return false;
+    if (state.lastSequence > sequence) this.#isUpToDate = false;
+    while (progress.sequence < state.lastSequence) {
+      const entry = await reader.next(progress.sequence + 1);
+      progress.sequence = entry?.revision ?? state.lastSequence;
+      if (entry === undefined) continue;
+      keys.add(entry.key);
+      this.#options.onChange(entry.key, this.#newsOf(entry));
+    }
+    this.#isUpToDate = !this.#mustReadAgain;
+    return true;
+  }
+
+  async #ask(reader: BucketReader): Promise<BucketState | undefined> {
+    this.#askedMonotonicMs = performance.now();
+    try {
+      return await reader.state();
+    } finally {
+      this.#askedMonotonicMs = undefined;
+    }
   }
 
   /**
@@ -172,50 +238,6 @@ export class BucketFollower {
     }
   }
 
-  async #raise(state: BucketState): Promise<void> {
-    const { connection, replicas, log } = this.#options;
-    const config = await raiseConsumers(connection, { config: state.config, log });
-    await raiseReplicas(connection, { config, replicas, log });
-  }
-
-  /**
-   * Reads the watch to its end. The projects known before stay until the reading is whole. After
-   * that every change counts as it comes.
-   */
-  async #read(watch: OpenWatch): Promise<void> {
-    const { source, reader, state, progress } = watch;
-    const entries = new Map<string, EntryNews>();
-    if (state.entries === 0) this.#showWhole(watch, entries);
-    for await (const entry of source) {
-      progress.revision = Math.max(progress.revision, entry.revision);
-      progress.keys.add(entry.key);
-      progress.heardMonotonicMs = performance.now();
-      if (progress.isRead) {
-        this.#options.onChange(entry.key, this.#newsOf(entry));
-        continue;
-      }
-      entries.set(entry.key, this.#newsOf(entry));
-      if (entry.delta !== 0) continue;
-      // The replica that serves the watch may itself be behind the leader.
-      const isBehind =
-        entry.revision < state.lastSequence &&
-        (await reader.next(entry.revision + 1)) !== undefined;
-      if (!isBehind) this.#showWhole(watch, entries);
-    }
-  }
-
-  #showWhole(watch: OpenWatch, entries: Map<string, EntryNews>): void {
-    const { state, progress, loss, expected } = watch;
-    const { created } = state;
-    progress.isRead = true;
-    this.#following = progress;
-    this.#isCompared = true;
-    this.#isTold = true;
-    const lastSequence = progress.revision;
-    this.#options.onRead({ created, lastSequence, entries, expected, loss });
-    entries.clear();
-  }
-
   #newsOf({ key, operation, revision, value }: BucketEntry): EntryNews {
     if (operation !== "PUT") return { kind: "deleted", revision };
     if (key === lossMark) return { kind: "lost", revision };
@@ -225,25 +247,12 @@ export class BucketFollower {
     return { kind: parsed.isNobodys ? "nobodys" : "damaged", revision };
   }
 
-  /**
-   * A server that stops forgets its watches: after a reconnect everything is read again at once.
-   */
-  async #renewOnReconnect(): Promise<void> {
+  async #noteDisconnects(): Promise<void> {
     for await (const status of this.#options.connection.status()) {
       if (this.#closing.signal.aborted) return;
-      if (status.type === "disconnect") this.#following = undefined;
-      if (status.type === "reconnect") this.#endWatch?.();
+      if (status.type !== "disconnect") continue;
+      this.#isUpToDate = false;
+      this.#mustReadAgain = true;
     }
   }
-}
-
-function progressOf({ created, lastSequence }: BucketState): WatchProgress {
-  return {
-    created,
-    revision: lastSequence,
-    keys: new Set<string>(),
-    isRead: false,
-    heardMonotonicMs: performance.now(),
-    isConfirmed: true,
-  };
 }

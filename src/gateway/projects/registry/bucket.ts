@@ -1,5 +1,5 @@
 // The registry's bucket in JetStream, and how one value of it is written. Both sides of the
-// registry, the watch and the commands, read values through here only.
+// registry, the follower and the commands, read values through here only.
 
 import { jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
@@ -121,51 +121,6 @@ export async function raiseReplicas(
   } catch (error) {
     log.warn({ bucket, reason: (error as Error).message }, "a bucket keeps its few replicas");
   }
-}
-
-/**
- * How many consumers a bucket's stream may have, where the server would else allow a thousand. Each
- * gateway process has one, for its watch.
- */
-const consumersMax = 100_000;
-/**
- * From 2.15 on nats-server limits the consumers of a stream that sets no limit itself, and lets
- * that limit be changed.
- */
-const firstWithLimit = [2, 15] as const;
-
-interface BucketConsumers {
-  readonly config: StreamConfig;
-  readonly log: Pick<Log, "warn">;
-}
-
-/**
- * Raises the limit of consumers where the server has one and the bucket sets none. Returns the
- * configuration as it is then. When the server refuses, that is logged, and the bucket stays as it
- * is.
- */
-export async function raiseConsumers(
-  connection: NatsConnection,
-  { config, log }: BucketConsumers,
-): Promise<StreamConfig> {
-  if ((config.max_consumers ?? -1) > 0 || !limitsConsumers(connection.info?.version ?? ""))
-    return config;
-  try {
-    const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
-    const raised = { ...config, max_consumers: consumersMax };
-    return (await manager.streams.update(config.name, raised)).config;
-  } catch (error) {
-    log.warn(
-      { bucket: config.name, reason: (error as Error).message },
-      "a bucket keeps the server's limit of watches",
-    );
-    return config;
-  }
-}
-
-function limitsConsumers(version: string): boolean {
-  const [major = 0, minor = 0] = version.split(".", 2).map(Number);
-  return major > firstWithLimit[0] || (major === firstWithLimit[0] && minor >= firstWithLimit[1]);
 }
 
 /** Keys as clients send them: printable ASCII without spaces. */

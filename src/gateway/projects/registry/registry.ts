@@ -21,8 +21,8 @@ export interface RegistryOptions extends BucketPlace {
   readonly log: Log;
   /** Ends the wait for the first reading when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** How often the watch is compared with the bucket. Default 1 s. */
-  readonly checkIntervalMs?: number;
+  /** How often the bucket is asked for changes. Default 0.5 s. */
+  readonly pollMs?: number;
   /**
    * What the streams say of projects. A registry that is read for the first time must have an entry
    * of each project with stored events, or it has lost that project. Default: no events are stored.
@@ -32,7 +32,7 @@ export interface RegistryOptions extends BucketPlace {
   readonly refusal?: (error: unknown) => Error | undefined;
 }
 
-const checkIntervalMsDefault = 1_000;
+const pollMsDefault = 500;
 const warnedPairsMax = 5;
 const noProjects = `there is no project: every request is answered 401; add one with ${firstProject}`;
 
@@ -72,7 +72,7 @@ export class Registry implements ProjectLookup {
     });
     this.#follower = new BucketFollower({
       ...options,
-      checkIntervalMs: options.checkIntervalMs ?? checkIntervalMsDefault,
+      pollMs: options.pollMs ?? pollMsDefault,
       storedEvents: options.storedEvents ?? (async () => nothingStored),
       knowsProjects: () => this.#known.size > 0 && !this.#known.lacksUnknown,
       onGone: () => this.#takeLoss(),

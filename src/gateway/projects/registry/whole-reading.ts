@@ -1,9 +1,8 @@
-// All entries of the bucket at one moment, for the commands: what the leader has, none of it
-// missing. Must not follow changes.
+// All entries of the bucket at one moment: what the leader has, none of it missing. Must not follow
+// changes.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { KV } from "@nats-io/kv";
-import { apiCodes, isApiError } from "../../../platform/nats/api.ts";
 import type { BucketEntry, BucketReader } from "./bucket-state.ts";
 
 export interface WholeReading {
@@ -27,7 +26,7 @@ export async function readWhole(bucket: KV, reader: BucketReader): Promise<Whole
       return { lastSequence: state?.lastSequence ?? 0, entries: new Map() };
     const entries = new Map<string, BucketEntry>();
     let sequence = 0;
-    for await (const entry of await allOf(bucket, reader)) {
+    for await (const entry of await bucket.history()) {
       entries.set(entry.key, entry);
       sequence = Math.max(sequence, entry.revision);
     }
@@ -39,23 +38,5 @@ export async function readWhole(bucket: KV, reader: BucketReader): Promise<Whole
     if (tries === triesMax)
       throw new Error(`read stream ${reader.name}: a copy that is behind its leader answers`);
     await delay(againMs);
-  }
-}
-
-async function allOf(bucket: KV, reader: BucketReader): Promise<AsyncIterable<BucketEntry>> {
-  try {
-    return await bucket.history();
-  } catch (error) {
-    if (isApiError(error, apiCodes.maximumConsumersLimit)) return oneByOne(reader);
-    throw error;
-  }
-}
-
-async function* oneByOne(reader: BucketReader): AsyncGenerator<BucketEntry> {
-  for (let sequence = 1; ; ) {
-    const entry = await reader.next(sequence);
-    if (entry === undefined) return;
-    yield entry;
-    sequence = entry.revision + 1;
   }
 }
