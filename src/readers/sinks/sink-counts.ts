@@ -19,6 +19,8 @@ export class SinkCounts {
   events = 0;
   duplicates = 0;
   rejected = 0;
+  /** Events that the target has refused since it accepted one or had it already. */
+  refusedInRow = 0;
   commits = 0;
 
   /** `hear`: told of every commit; of one that failed, with nothing. */
@@ -33,6 +35,8 @@ export class SinkCounts {
     this.events += outcome.written;
     this.duplicates += outcome.duplicates;
     this.rejected += rejected.length;
+    if (outcome.written + outcome.duplicates > 0) this.refusedInRow = 0;
+    else this.refusedInRow += outcome.refused;
     this.commits++;
     this.#hear?.({ batch, outcome, seconds, rejected, incidents });
   }

@@ -67,6 +67,8 @@ const closeMsMax = 10_000;
 const foreverMs = 2 ** 31 - 1;
 /** After so long with nothing to write, why a write failed says nothing any more. */
 const forgottenMs = 10_000;
+/** With more refused in a row, a wrong table is likelier than wrong events. */
+const refusedMax = 100;
 const words = {
   wayOut: "`penstock sink` with --accept-expired goes on",
   stays: "what they brought into the target stays there",
@@ -77,6 +79,7 @@ export class SinkWriter {
   readonly #options: SinkWriterOptions;
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
+  readonly #refusals: SparseWarning;
   readonly #watch: UnreadWatch;
   readonly #limit: BatchLimit;
   /** Ends the wait for more of the batch that is put together. */
@@ -102,6 +105,7 @@ export class SinkWriter {
     this.#options = options;
     const { connection, log } = options;
     this.#warning = new SparseWarning(log, sayAgainMs);
+    this.#refusals = new SparseWarning(log, sayAgainMs);
     this.#limit = new BatchLimit(options.limits.eventsMax);
     this.#watch = new UnreadWatch({ connection, written: () => [...this.#written.values()] });
   }
@@ -143,7 +147,9 @@ export class SinkWriter {
       fault === undefined ? [] : [`${name.stream}: ${fault}`],
     );
     const whole = this.#faultNow ?? this.#options.persons?.fault ?? this.#streams?.fault;
-    const own = [...faults, ...(this.#options.target.faults ?? [])];
+    const refusing = this.#refusing;
+    const target = this.#options.target.faults ?? [];
+    const own = [...faults, ...target, ...(refusing === undefined ? [] : [refusing])];
     const reasons = whole === undefined ? own : [whole, ...own];
     const state = reasons.length === 0 ? "writing" : "hindered";
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
@@ -155,6 +161,13 @@ export class SinkWriter {
     if (!this.#hasFailedToWrite || since === undefined || this.#inFlight.length > 0)
       return this.#fault;
     return performance.now() - since > forgottenMs ? undefined : this.#fault;
+  }
+
+  /** The sink goes on: one project's events must not stop those of others. */
+  get #refusing(): string | undefined {
+    const { refusedInRow } = this.#options.counts;
+    if (refusedInRow <= refusedMax) return undefined;
+    return `the target has refused the last ${refusedInRow} events and accepted none: they are put aside, each with the reason`;
   }
 
   async #run(): Promise<void> {
@@ -334,6 +347,12 @@ export class SinkWriter {
     this.#hasFailedToWrite = false;
     this.#fault = undefined;
     this.#sayWriting();
+    const reason = this.#refusing;
+    if (reason !== undefined)
+      this.#refusals.warn(
+        { reason, target: target.shown },
+        "events refused: check the target's table",
+      );
     batch.release();
   }
 

@@ -7,6 +7,7 @@ import type { SinkPosition, SinkTarget } from "../../../src/readers/sinks/sink-t
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { silent } from "../../kit/processes.ts";
 import { makeStreams, storeFrames } from "../../kit/stored-events.ts";
+import { deleteStreams } from "../effects/writer/writer-kit.ts";
 import { startSink } from "./sink-kit.ts";
 
 const nats = await natsServerForFile();
@@ -17,6 +18,8 @@ afterAll(() => connection.close());
 class PickyTarget implements SinkTarget {
   readonly shown = "a picky target";
   refuses = "it is full";
+  /** Whether it puts each event aside. */
+  rejects = false;
   opens = 0;
   #positions: readonly SinkPosition[] = [];
 
@@ -28,15 +31,18 @@ class PickyTarget implements SinkTarget {
   async write({ events, positions }: Parameters<SinkTarget["write"]>[0]) {
     if (this.refuses !== "") throw new StoreError(this.refuses);
     this.#positions = positions;
+    if (this.rejects) return { written: 0, duplicates: 0, refused: events.length };
     return { written: events.length, duplicates: 0, refused: 0 };
   }
 
   async close(): Promise<void> {}
 }
 
-async function store(messageId: string): Promise<void> {
-  const uuid = `00000000-0000-4000-8000-00000000000${messageId}`;
-  const events = [{ uuid, distinctId: "d", receivedAtMs: Date.now() }];
+async function store(messageId: string, count = 1): Promise<void> {
+  const events = Array.from({ length: count }, (_, at) => ({
+    uuid: `00000000-0000-4000-8000-${messageId}${String(at).padStart(11, "0")}`,
+    ...{ distinctId: "d", receivedAtMs: Date.now() },
+  }));
   await storeFrames(connection, [{ lane: "live", projectId: "shop", messageId, events }]);
 }
 
@@ -82,4 +88,28 @@ test("a batch that is refused again and again is told all the time, and how far 
     "writing failed; trying again until it succeeds: it is full",
     "writing events",
   ]);
+});
+
+test("a target that puts more than 100 events aside and accepts none is reported until it accepts one", async () => {
+  await deleteStreams(connection, nats);
+  await makeStreams(connection);
+  const target = new PickyTarget();
+  target.refuses = "";
+  target.rejects = true;
+  const warned: unknown[] = [];
+  const log = { ...silent, warn: (_: object, message: string) => void warned.push(message) };
+  const { writer, counts } = startSink(connection, target, { log });
+  await store("1", 100);
+  await expect.poll(() => counts.rejected).toBe(100);
+  expect(writer.status(Date.now()).reasons).toEqual([]);
+  await store("2");
+  const reason = /has refused the last 101 events and accepted none/;
+  await expect
+    .poll(() => writer.status(Date.now()).reasons)
+    .toEqual([expect.stringMatching(reason)]);
+  expect(warned).toEqual(["events refused: check the target's table"]);
+  target.rejects = false;
+  await store("3");
+  await expect.poll(() => counts.events).toBe(1);
+  expect(writer.status(Date.now())).toMatchObject({ state: "writing", reasons: [] });
 });

@@ -47,8 +47,6 @@ interface ClickHouseTargetOptions {
   readonly hasLock?: boolean;
 }
 
-/** So many of one batch, none taken, and no older one either: the table is not as it should be. */
-const refusedMax = 100;
 /** A server may still have a query of that id on its list when it has answered it. */
 const sameIdMsMax = 30_000;
 const sameIdPauseMs = 10;
@@ -186,9 +184,6 @@ export class ClickHouseTarget implements SinkTarget {
       const events = some.filter((event) => !there.has(event));
       const found: Refused = new Map();
       await this.#insertEvents(events, found);
-      const takesNone = written + there.size === 0 && found.size === events.length;
-      if (takesNone && found.size > refusedMax && !(await this.#takesAgain()))
-        throw this.#unfit(found);
       await this.#putAside(faultsOf(found));
       written += events.length - found.size;
       refused += found.size;
@@ -199,32 +194,6 @@ export class ClickHouseTarget implements SinkTarget {
 
   async #putAside(faults: ReadonlyMap<SinkRecord, string>): Promise<void> {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
-  }
-
-  /** Whether the table takes one more time an event that it has. Of the two rows, one is kept. */
-  async #takesAgain(): Promise<boolean> {
-    const table = `${this.#database}.events`;
-    const columns = this.#eventColumns.join(", ");
-    const [row] = await this.#client.rows(
-      "look at the tables of",
-      `SELECT 1 FROM ${table} LIMIT 1`,
-    );
-    if (row === undefined) return false;
-    const sql = `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM ${table} LIMIT 1`;
-    try {
-      await this.#client.run("write to", sql);
-      return true;
-    } catch (error) {
-      if (!isOfValue(error)) throw error;
-      return false;
-    }
-  }
-
-  #unfit(refused: Refused): StoreError {
-    const [error] = [...refused.values()].slice(-1);
-    return new StoreError(
-      `${error?.message}: so it is with ${refused.size} events of one batch: look at the types and constraints of ${this.#database}.events`,
-    );
   }
 
   /** By halves, until each event that is not taken is alone. */

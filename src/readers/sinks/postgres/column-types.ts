@@ -1,5 +1,6 @@
-// Whether the columns of the table of events still have types in whose binary form they are copied.
-// Where one has another type the server takes no event, which would be told as the fault of each.
+// Checks that the columns of the table of events have types in whose binary form they are copied.
+// With another type the server would refuse every event. Checked when the table is opened, and when
+// it refuses an event: a user may have altered it since.
 
 import type { Client } from "pg";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -8,8 +9,8 @@ import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { eventTypes } from "./tables.ts";
 
 /**
- * The first column whose type is another one. All types of strings (S) have one binary form, which
- * an enum (E) takes as its label, and both kinds of timestamp have one; a domain has that of its
+ * The first column whose type is wrong. All types of strings (S) have one binary form, which
+ * an enum (E) takes as its label; but `name` cuts a text off. Both kinds of timestamp have one; a domain has that of its
  * base type, which may be a domain as well.
  */
 const otherTypeSql = `WITH RECURSIVE based AS (
@@ -21,7 +22,7 @@ const otherTypeSql = `WITH RECURSIVE based AS (
     FROM based JOIN pg_type ON oid = base WHERE typtype = 'd')
   SELECT attname, wanted, found FROM based JOIN pg_type ON oid = base
   WHERE typtype <> 'd' AND NOT (CASE wanted
-    WHEN 'text' THEN typcategory IN ('S', 'E')
+    WHEN 'text' THEN typcategory IN ('S', 'E') AND base <> 'name'::regtype
     WHEN 'timestamptz' THEN base IN ('timestamptz'::regtype, 'timestamp'::regtype)
     ELSE base = to_regtype(wanted) END)
   ORDER BY attnum LIMIT 1`;

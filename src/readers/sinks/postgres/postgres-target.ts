@@ -1,9 +1,8 @@
 // PostgreSQL as a target: events, what is put aside and how far each stream is read, in one
 // transaction. The uuids of a batch are written first, and those that are there already are left
-// out; the other events are copied straight into their table. Where the server does not take an
-// event, that event is put aside and the rest is written.
+// out; the other events are copied straight into their table. If the server refuses a value, they are
+// inserted one by one: what is refused is put aside, and the rest is written.
 
-import { randomUUID } from "node:crypto";
 import type { Client } from "pg";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -13,7 +12,7 @@ import { requireUtf8 } from "../../../platform/postgres/encoding.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { eventKey } from "../event-key.ts";
 import { refusedLine } from "../refused-line.ts";
-import { singleEvents } from "../single-events.ts";
+import { nextCopies, singleEvents } from "../single-events.ts";
 import type {
   RejectedLine,
   SinkBatch,
@@ -28,15 +27,7 @@ import { copyChunks } from "./copy-rows.ts";
 import { hasHugeNumber } from "./huge-numbers.ts";
 import { makePart } from "./parts.ts";
 import { readPositions, writePositions } from "./positions.ts";
-import {
-  isOfValue,
-  type Refused,
-  refusedByServer,
-  refusedByTable,
-  takesAgain,
-  takesSome,
-  textOf,
-} from "./refused-events.ts";
+import { insertEach, isOfValue, type Refused, textOf } from "./refused-events.ts";
 import { SinkSession } from "./session.ts";
 import { eventColumns, personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
 
@@ -49,8 +40,6 @@ interface PostgresTargetOptions {
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
-/** So many of one batch, none taken, and no older one either: the table is not as it should be. */
-const refusedMax = 100;
 /**
  * Notes those that are new. Rows of older releases have the uuid itself as their key, and stand for
  * each event that has it.
@@ -66,6 +55,9 @@ const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
     WITH ORDINALITY AS wanted (key, project_id, uuid, at)
   WHERE EXISTS (SELECT FROM event_keys AS old
     WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
+/** One that is refused is new each time that it comes. */
+const forgetSql = `DELETE FROM event_keys USING unnest($1::uuid[], $2::text[]) AS refused (key, project)
+  WHERE event_keys.uuid = key AND event_keys.project_id = project`;
 const rejectedSql = `INSERT INTO rejected
   (stream, sequence, line, stored_at, project_id, reason, detail, record)
   SELECT stream, sequence, line, to_timestamp(ms / 1000.0), project_id, reason, detail, record
@@ -118,22 +110,24 @@ export class PostgresTarget implements SinkTarget {
   }
 
   async write(batch: SinkBatch): Promise<WriteOutcome> {
+    const { before, positions, events, rejected, incidents } = batch;
     return await this.#session.run("write", async (client) => {
-      const refused = new Map(batch.events.filter(isHuge).map((event) => [event, hugeNumber]));
-      for (;;) {
-        // One that is refused stands in for no other of its uuid.
-        const left = batch.events.filter((event) => !refused.has(event));
-        const events = singleEvents(left);
-        try {
-          return await this.#transaction(client, { ...batch, events }, { batch, refused });
-        } catch (error) {
-          if (!isOfValue(error)) throw error;
-          await client.query("ROLLBACK");
-          const found = await this.#refused(client, left);
-          if (found.size === 0) throw error;
-          for (const [event, fault] of found) refused.set(event, fault);
-        }
+      await this.#session.begin(client);
+      await writePositions(client, { before, positions, trailEnds: this.#trailEnds });
+      const days = await this.#makeParts(client, events);
+      const { written, refused } = await this.#writeEvents(client, events);
+      const aside = [...refused].map(([event, detail]) => refusedLine(event, detail));
+      await insertRejected(client, [...rejected, ...aside]);
+      if (incidents.length > 0) {
+        const columns = ["stream", "epoch", "sequence", "kind", "messages", "detail"] as const;
+        const values = columns.map((name) => arrayOf(incidents.map((one) => one[name])));
+        await client.query(incidentsSql, values);
       }
+      await client.query("COMMIT");
+      for (const day of days) this.#days.add(day);
+      for (const position of positions) this.#trailEnds.set(position.stream, position);
+      const duplicates = events.length - written - refused.size;
+      return { written, duplicates, refused: refused.size };
     });
   }
 
@@ -168,55 +162,44 @@ export class PostgresTarget implements SinkTarget {
     if (has?.[0] !== 1) await client.query(personColumnSql(this.#schema));
   }
 
-  async #transaction(
+  /** Writes those that are new: all at once, or one by one if the server refuses a value. */
+  async #writeEvents(
     client: Client,
-    { events, rejected, incidents, before, positions }: SinkBatch,
-    { batch, refused }: { batch: SinkBatch; refused: ReadonlyMap<SinkRecord, string> },
-  ): Promise<WriteOutcome> {
-    await this.#session.begin(client);
-    await writePositions(client, { before, positions, trailEnds: this.#trailEnds });
-    const days = await this.#makeParts(client, events);
-    const fresh = await freshOf(client, events);
-    await this.#copy(client, fresh);
-    const aside = [...refused].map(([event, fault]) => refusedLine(event, fault));
-    await insertRejected(client, [...rejected, ...aside]);
-    if (incidents.length > 0) {
-      const columns = ["stream", "epoch", "sequence", "kind", "messages", "detail"] as const;
-      const values = columns.map((name) => arrayOf(incidents.map((one) => one[name])));
-      await client.query(incidentsSql, values);
+    all: readonly SinkRecord[],
+  ): Promise<{ written: number; refused: Refused }> {
+    const refused: Refused = new Map();
+    for (const event of all) {
+      const fault = faultOf(event);
+      if (fault !== undefined) refused.set(event, fault);
     }
-    await client.query("COMMIT");
-    for (const day of days) this.#days.add(day);
-    for (const position of positions) this.#trailEnds.set(position.stream, position);
-    const written = fresh.length;
-    const duplicates = batch.events.length - written - refused.size;
-    return { written, duplicates, refused: refused.size };
-  }
-
-  async #refused(client: Client, events: readonly SinkRecord[]): Promise<Refused> {
-    await this.#session.begin(client);
+    // One that is refused stands in for no other of its key.
+    const events = all.filter((event) => !refused.has(event));
+    const fresh = await freshOf(client, singleEvents(events));
+    await client.query("SAVEPOINT before_copy");
+    try {
+      await this.#copy(client, fresh);
+      await client.query("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT before_copy");
+      return { written: fresh.length, refused };
+    } catch (error) {
+      if (!isOfValue(error)) throw error;
+      await client.query("ROLLBACK TO SAVEPOINT before_copy");
+    }
     // Who changes the table may have done so since it was opened.
     await checkColumnTypes(client, this.#schema, this.#columns);
-    let found = await refusedByServer(client, events);
-    if (found.size === 0) {
-      await this.#makeParts(client, events);
-      const single = singleEvents(events);
-      const fresh = await freshOf(client, single);
-      const copy = (some: readonly SinkRecord[]) => this.#copy(client, some);
-      const { refused, taken } = await refusedByTable(client, { fresh, events }, copy);
-      found = refused;
-      const isUnfit =
-        fresh.length > refusedMax &&
-        taken === 0 &&
-        !(await takesSome(client, knownOf(single, fresh), copy)) &&
-        !(await takesAgain(client, this.#columns));
-      if (isUnfit)
-        throw new StoreError(
-          `write to PostgreSQL at ${this.shown}: ${[...found.values()].at(-1)}: so it is with ${found.size} events of one batch: look at the types and constraints of ${this.#schema}.events`,
-        );
-    }
-    await client.query("ROLLBACK");
-    return found;
+    const next = nextCopies(events);
+    const tried: SinkRecord[] = [];
+    const keys: number[] = [];
+    for (const [key, first] of fresh.entries())
+      for (let one: SinkRecord | undefined = first; one !== undefined; one = next.get(one)) {
+        tried.push(one);
+        keys.push(key);
+      }
+    const found = await insertEach(client, this.#columns, { events: tried, keys });
+    for (const [event, fault] of found) refused.set(event, fault);
+    const accepted = new Set(keys.filter((_, at) => !found.has(tried[at]!)));
+    const unwritten = fresh.filter((_, key) => !accepted.has(key));
+    await client.query(forgetSql, keysOf(unwritten).slice(0, 2));
+    return { written: accepted.size, refused };
   }
 
   async #copy(client: Client, events: readonly SinkRecord[]): Promise<void> {
@@ -260,16 +243,6 @@ async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<S
   return fresh;
 }
 
-/**
- * Some of those that are in the database: what was refused once is new each time that it comes, and
- * may be all that is new. Each gets another uuid: a unique index may have its own.
- */
-function knownOf(events: readonly SinkRecord[], fresh: readonly SinkRecord[]): SinkRecord[] {
-  const isFresh = new Set(fresh);
-  const known = events.filter((event) => !isFresh.has(event)).slice(0, refusedMax);
-  return known.map((event) => ({ ...event, uuid: randomUUID() }));
-}
-
 function keysOf(events: readonly SinkRecord[]): [keys: string, projects: string, uuids: string] {
   return [
     `{${events.map(eventKey).join(",")}}`,
@@ -278,12 +251,17 @@ function keysOf(events: readonly SinkRecord[]): [keys: string, projects: string,
   ];
 }
 
-const hugeNumber = "it has a number that jsonb would write out with thousands of digits";
+const textNames = ["event", "distinctId", "ip", "kind"] as const;
 
-function isHuge({ properties, set, setOnce, unset }: SinkRecord): boolean {
-  return [properties, set, setOnce, unset].some(
+/** Why PostgreSQL must not be given an event, or cannot be. */
+function faultOf(event: SinkRecord): string | undefined {
+  const name = textNames.find((one) => event[one].includes("\0"));
+  if (name !== undefined) return `its ${name} has the character U+0000`;
+  const { properties, set, setOnce, unset } = event;
+  const isHuge = [properties, set, setOnce, unset].some(
     (json) => json !== undefined && hasHugeNumber(json),
   );
+  return isHuge ? "it has a number that jsonb would write out with thousands of digits" : undefined;
 }
 
 async function insertRejected(client: Client, lines: readonly RejectedLine[]): Promise<void> {

@@ -1,152 +1,161 @@
-// Which events of a batch PostgreSQL does not take, and why: because of a value in their JSON, or
-// because of what the user has added to the table. Changes nothing that is committed.
+// Which events of a batch PostgreSQL refuses, and why: because of a value in their JSON, or because
+// of what the user has added to the table. They are inserted one by one, in one statement.
 
-import { randomUUID } from "node:crypto";
-import { type Client, DatabaseError } from "pg";
+import type { Client } from "pg";
+import { DatabaseError } from "pg";
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
-import { nextCopies } from "../single-events.ts";
 import type { SinkRecord } from "../sink-target.ts";
+import { eventTypes } from "./tables.ts";
 
-/** Events and why each of them is not taken. */
+/** Events and why each of them is refused. */
 export type Refused = Map<SinkRecord, string>;
 
-const textNames = ["event", "distinctId", "ip", "kind"] as const;
-const faultsSql = `SELECT at, fault FROM (
-    SELECT at, coalesce(json_fault(a), json_fault(b), json_fault(c), json_fault(d)) AS fault
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS row (a, b, c, d, at)
-  ) AS looked WHERE fault IS NOT NULL`;
-/**
- * Constraints that wait for the commit are checked now. A savepoint that is not released holds one
- * of the server's locks, of which all sessions together have some thousand.
- */
-const keepSql = `SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT before_some;
-  SAVEPOINT before_some`;
-/** How the server names the place in it where a trigger's RAISE is carried out. */
-const raised = "exec_stmt_raise";
+/** What the server reports about an error. */
+type Report = Pick<DatabaseError, "code" | "constraint" | "column" | "dataType"> & {
+  /** Whether a RAISE of a trigger or function is the cause. */
+  readonly isRaised: boolean;
+};
+
+/** The server's routine that carries out a trigger's RAISE. */
+const raiseRoutine = "exec_stmt_raise";
 /**
  * Classes of codes by which the server speaks of itself, of the connection, of what is there and of
  * what is allowed, or of a function that is wrong whatever the value; and the code for a value in
- * another binary form than the column's, which is a fault of the column. A text that is too long
- * for the type `name` has a code of a class that else speaks of what is there.
+ * another binary form than the column's, which is an error of the column.
  */
-const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42(?!622)|53|55|57|58|72|F0|HV|XX)/;
-/** The table has an event that excludes this one: by a unique index, or another constraint. */
-const excluded = new Set(["23505", "23P01"]);
-
-/** What a table was found to take of some events. */
-interface Tried {
-  readonly refused: Refused;
-  readonly taken: number;
-}
+const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
 
 /**
- * A value that the server, or what the user has added to the table, does not take: data exception,
- * limit, constraint, or whatever a trigger raises. That there is no part for a day is no such
- * thing.
+ * Whether the server, or what the user has added to the table, refuses a value: data exception,
+ * limit, constraint, or whatever a trigger raises. A day without a part is not such an error.
  */
 export function isOfValue(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
-  const { code = "", constraint, column, dataType, routine } = error;
-  if (routine === raised) return true;
-  // The server names only the domain where that is what is never null.
-  if (code.startsWith("23")) return (constraint ?? column ?? dataType) !== undefined;
+  return refusesValue({ ...error, isRaised: error.routine === raiseRoutine });
+}
+
+function refusesValue({ code = "", constraint, column, dataType, isRaised }: Report): boolean {
+  if (isRaised) return true;
+  // The server names only the domain if the value of a domain is never null.
+  if (code.startsWith("23")) return Boolean(constraint || column || dataType);
   return !notOfValue.test(code);
 }
 
-/** Those whose text or JSON no table of PostgreSQL takes. */
-export async function refusedByServer(
-  client: Client,
-  events: readonly SinkRecord[],
-): Promise<Refused> {
-  const found: Refused = new Map();
-  for (const event of events) {
-    const name = textNames.find((one) => event[one].includes("\0"));
-    if (name !== undefined) found.set(event, `its ${name} has the character U+0000`);
-  }
-  const texts = (["properties", "set", "setOnce", "unset"] as const).map((name) =>
-    arrayOf(events.map(({ [name]: json }) => (json === undefined ? null : textOf(json)))),
-  );
-  for (const [at, fault] of await selectRows(client, faultsSql, texts)) {
-    const event = events[(at as number) - 1];
-    if (event !== undefined) found.set(event, String(fault));
-  }
-  return found;
+/** Each column of an event, as text or as an integer that every server reads alike. */
+const textOfColumn: Readonly<Record<string, (event: SinkRecord) => string | number | null>> = {
+  project_id: ({ projectId }) => projectId,
+  uuid: ({ uuid }) => uuid,
+  event: ({ event }) => event,
+  distinct_id: ({ distinctId }) => distinctId,
+  timestamp: ({ timestampMs }) => timestampMs,
+  received_at: ({ receivedAtMs }) => receivedAtMs,
+  stored_at: ({ storedAtMs }) => storedAtMs,
+  timestamp_sent: ({ timestampSentMs }) => msOf(timestampSentMs),
+  sent_at: ({ sentAtMs }) => msOf(sentAtMs),
+  ip: ({ ip }) => ip || null,
+  kind: ({ kind }) => kind,
+  person_profile: ({ personProfile }) => String(personProfile),
+  historical: ({ historical }) => String(historical),
+  properties: ({ properties }) => textOf(properties),
+  set: ({ set }) => jsonOf(set),
+  set_once: ({ setOnce }) => jsonOf(setOnce),
+  unset: ({ unset }) => jsonOf(unset),
+  person_uuid: ({ personUuid }) => personUuid || null,
+};
+
+/** Of events with one key, the first that the table accepts is inserted. */
+interface Tried {
+  /** Events of one key follow each other. */
+  readonly events: readonly SinkRecord[];
+  /** For each event the number of its key, from 0. */
+  readonly keys: readonly number[];
 }
 
 /**
- * Those that the table does not take, whatever the user has added to it: an index on an expression,
- * a constraint, a generated column or a trigger may refuse a value. Of `fresh`, each uuid is there
- * once; where its event is refused, the next one of `events` that has the uuid is tried. Tried by
- * `copy`, by halves, in a transaction that the caller has begun and rolls back.
+ * Inserts events one by one, and returns those that the table refuses. Rejects with an error that is
+ * not of a value. Needs a transaction, which then checks all constraints at once.
  */
-export async function refusedByTable(
+export async function insertEach(
   client: Client,
-  { fresh, events }: { fresh: readonly SinkRecord[]; events: readonly SinkRecord[] },
-  copy: (some: readonly SinkRecord[]) => Promise<void>,
-): Promise<Tried> {
+  columns: readonly string[],
+  { events, keys }: Tried,
+): Promise<Refused> {
+  const arrays = columns.map((name) => arrayOf(events.map(textOfColumn[name]!)));
+  await client.query(cursorSql(columns), [arrayOf(keys), ...arrays]);
+  await client.query(eachSql(columns));
+  const [row] = await selectRows(client, "SELECT current_setting('penstock.refused')");
   const refused: Refused = new Map();
-  let taken = 0;
-  const next = nextCopies(events);
-  const untried = [fresh];
-  await client.query("SAVEPOINT before_some");
-  for (let some = untried.pop(); some !== undefined; some = untried.pop()) {
-    try {
-      await copy(some);
-      await client.query(keepSql);
-      taken += some.length;
-    } catch (error) {
-      if (!isOfValue(error)) throw error;
-      await client.query("ROLLBACK TO SAVEPOINT before_some");
-      const half = some.length >> 1;
-      if (half > 0) untried.push(some.slice(half), some.slice(0, half));
-      else {
-        const event = some[0]!;
-        refused.set(event, (error as Error).message);
-        const another = next.get(event);
-        if (another !== undefined) untried.push([another]);
-      }
-    }
+  for (const fault of JSON.parse(String(row?.[0])) as (Report & {
+    at: number;
+    message: string;
+  })[]) {
+    const { at, message, code } = fault;
+    if (!refusesValue(fault))
+      throw Object.assign(new DatabaseError(message, message.length, "error"), { code });
+    refused.set(events[at - 1]!, message);
   }
-  return { refused, taken };
+  return refused;
 }
 
-/** Whether the table takes any of them, or has one that excludes it. Tried one by one. */
-export async function takesSome(
-  client: Client,
-  events: readonly SinkRecord[],
-  copy: (some: readonly SinkRecord[]) => Promise<void>,
-): Promise<boolean> {
-  await client.query("SAVEPOINT before_some");
-  for (const event of events) {
-    try {
-      await copy([event]);
-      await client.query(keepSql);
-      return true;
-    } catch (error) {
-      if (!isOfValue(error)) throw error;
-      if (excluded.has((error as DatabaseError).code ?? "")) return true;
-      await client.query("ROLLBACK TO SAVEPOINT before_some");
-    }
-  }
-  return false;
+/** A double has too few digits for microseconds; an integer of milliseconds is exact. */
+function cursorSql(columns: readonly string[]): string {
+  const isTime = (name: string): boolean => eventTypes.get(name) === "timestamptz";
+  const types = columns.map((name, at) => `$${at + 2}::${isTime(name) ? "bigint" : "text"}[]`);
+  const values = columns.map((name) =>
+    isTime(name)
+      ? `timestamptz 'epoch' + "${name}" / 86400000 * interval '24 hours'
+        + "${name}" % 86400000 * interval '1 millisecond' AS "${name}"`
+      : `"${name}"`,
+  );
+  return `DECLARE tried NO SCROLL CURSOR FOR SELECT at, key, ${values.join(", ")}
+    FROM unnest($1::integer[], ${types.join(", ")}) WITH ORDINALITY
+      AS tried (key, ${columns.map((name) => `"${name}"`).join(", ")}, at)`;
 }
 
-/** Whether the table takes, under another uuid, an event that it has. */
-export async function takesAgain(client: Client, columns: readonly string[]): Promise<boolean> {
-  const values = columns.map((name) => (name === "uuid" ? "$1::uuid" : name));
-  const sql = `INSERT INTO events (${columns.join(", ")})
-    SELECT ${values.join(", ")} FROM events LIMIT 1`;
-  await client.query("SAVEPOINT before_some");
-  try {
-    const { rowCount } = await client.query(sql, [randomUUID()]);
-    await client.query(keepSql);
-    return rowCount === 1;
-  } catch (error) {
-    if (!isOfValue(error)) throw error;
-    await client.query("ROLLBACK TO SAVEPOINT before_some");
-    return excluded.has((error as DatabaseError).code ?? "");
-  }
+/** Values are assigned to a row first, which takes each type that they can be written as. */
+function eachSql(columns: readonly string[]): string {
+  const assigned = columns.map((name) => `target."${name}" := given."${name}";`);
+  const values = columns.map((name) => `target."${name}"`);
+  return `DO $each$
+DECLARE
+  tried refcursor := 'tried';
+  given record;
+  target events%ROWTYPE;
+  written integer := -1;
+  code text; message text; place text; broken text; named text; kind text;
+  refused jsonb[] := '{}';
+BEGIN
+  SET CONSTRAINTS ALL IMMEDIATE;
+  LOOP
+    FETCH tried INTO given;
+    EXIT WHEN NOT FOUND;
+    CONTINUE WHEN given.key = written;
+    BEGIN
+      ${assigned.join("\n      ")}
+      INSERT INTO events (${columns.map((name) => `"${name}"`).join(", ")})
+        VALUES (${values.join(", ")});
+      written := given.key;
+    EXCEPTION WHEN OTHERS OR assert_failure THEN
+      GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT,
+        place = PG_EXCEPTION_CONTEXT, broken = CONSTRAINT_NAME, named = COLUMN_NAME,
+        kind = PG_DATATYPE_NAME;
+      refused := refused || jsonb_build_object('at', given.at, 'code', code, 'message', message,
+        'constraint', broken, 'column', named, 'dataType', kind,
+        'isRaised', split_part(place, chr(10), 1) LIKE '% RAISE');
+    END;
+  END LOOP;
+  PERFORM set_config('penstock.refused', to_json(refused)::text, true);
+  CLOSE tried;
+END $each$`;
+}
+
+function msOf(ms: number): number | null {
+  return Number.isNaN(ms) ? null : ms;
+}
+
+function jsonOf(json: Uint8Array | undefined): string | null {
+  return json === undefined ? null : textOf(json);
 }
 
 export function textOf(bytes: Uint8Array): string {

@@ -45,15 +45,13 @@ test("the check of a column's type fails without waiting for readers, and leaves
   expect(await locksAt(url)).toEqual([]);
 });
 
-test("a table that takes no event leaves nothing locked", async () => {
+test("a table whose column was altered while it was open leaves nothing locked", async () => {
   const url = await newDatabase(postgres);
   const target = targetAt(url);
   await target.open();
-  await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
-  const free = Array.from({ length: 101 }, (_, at) =>
-    sinkRecordOf(1 + at, { price: "free" }, todayMs),
-  );
-  await expect(target.write(batchOf(free, 0))).rejects.toThrow("so it is with 101 events");
+  await asked(url, `ALTER TABLE ${table} ALTER properties TYPE json`);
+  const batch = batchOf([sinkRecordOf(1, {}, todayMs)], 0);
+  await expect(target.write(batch)).rejects.toThrow("the column properties");
   expect(await locksAt(url)).toEqual([]);
 });
 
