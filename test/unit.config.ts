@@ -1,0 +1,35 @@
+// `npm run test:unit`: the tests that start no process. A test file is one of them if neither it nor
+// any file that it imports, directly or through others, imports a module that starts processes.
+
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import path from "node:path";
+import { defineConfig } from "vitest/config";
+import allTests from "./vitest.config.ts";
+
+const root = path.resolve(import.meta.dirname, "..");
+const startsProcesses = /^\s*import [^;"]*"node:(child_process|cluster)"/m;
+/** Imports and re-exports of values; types leave nothing behind when a file runs. */
+const imports = /(?:^(?:import|export)(?! type)[^;"]*?|\bimport\()"(\.[^"]+)"/gm;
+
+function isUnitTest(testFile: string): boolean {
+  const files = new Set([path.join(root, testFile)]);
+  for (const file of files) {
+    const text = readFileSync(file, "utf8");
+    if (startsProcesses.test(text)) return false;
+    for (const [, imported = ""] of text.matchAll(imports)) {
+      const next = path.resolve(path.dirname(file), imported);
+      if (existsSync(next)) files.add(next);
+    }
+  }
+  return true;
+}
+
+// biome-ignore lint/style/noDefaultExport: vitest takes its configuration from the default export
+export default defineConfig({
+  test: {
+    ...allTests.test,
+    include: globSync("test/**/*.test.ts", { cwd: root }).filter(isUnitTest),
+    maxWorkers: availableParallelism(),
+  },
+});
