@@ -137,7 +137,7 @@ function linkCommand(packageFolder, name, file) {
  */
 async function copyServedScripts(folder) {
   const { readStaticFiles } = await import(
-    pathToFileURL(join(root, "dist", "http", "pages", "static-files.js")).href
+    pathToFileURL(join(root, "dist", "gateway", "http", "pages", "static-files.js")).href
   );
   const from = join(modulesDir, "posthog-js");
   for (const name of ["LICENSE", "package.json"]) cpSync(join(from, name), join(folder, name));
