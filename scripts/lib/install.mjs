@@ -10,6 +10,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -147,11 +148,17 @@ const unreachable = [
   "  without any network: bring a checkout that is set up, or a bundle (npm run bundle), from another machine",
 ].join("\n");
 
+/** What the compiler is told for dist/ besides tsconfig.json; paths are relative to .cache. */
+const distConfig = JSON.stringify({
+  extends: "../tsconfig.json",
+  compilerOptions: { noEmit: false, rootDir: "../src", sourceMap: true, declaration: true },
+  include: ["../src"],
+});
+
 function distKey() {
-  const configs = ["tsconfig.json", "tsconfig.build.json"].map((name) => join(root, name));
   const compiler = join(modulesDir, "typescript", "package.json");
   const sources = filesUnder(join(root, "src"), (name) => /\.(ts|html|css|js)$/.test(name));
-  return keyOf([...sources, ...configs, compiler], []);
+  return keyOf([...sources, join(root, "tsconfig.json"), compiler], [distConfig]);
 }
 
 export function isDistCurrent() {
@@ -171,7 +178,9 @@ export async function buildDist(runner) {
   rmSync(next, { recursive: true, force: true });
   const compiler = join(modulesDir, "typescript", "bin", "tsc");
   const sources = pathToFileURL(`${join(root, "src")}/`).href;
-  const args = ["-p", "tsconfig.build.json", "--outDir", next, "--sourceRoot", sources];
+  const config = join(cacheDir, "tsconfig.dist.json");
+  writeFileSync(config, distConfig);
+  const args = ["-p", config, "--outDir", next, "--sourceRoot", sources];
   const { ok, said } = await runner.run(runtimeNode(), [compiler, ...args], {
     unhurried: true,
   });

@@ -24,13 +24,7 @@ export function write(file: string, text: string): void {
  */
 export function smallProject({ name = "project", npm }: { name?: string; npm: string }): string {
   const folder = path.join(temporaryFolder(), name);
-  for (const file of [
-    "scripts",
-    "package.json",
-    "package-lock.json",
-    "tsconfig.json",
-    "tsconfig.build.json",
-  ]) {
+  for (const file of ["scripts", "package.json", "package-lock.json", "tsconfig.json"]) {
     cpSync(path.join(root, file), path.join(folder, file), { recursive: true });
   }
   write(
