@@ -2,20 +2,11 @@
 // round; what a table or a budget says is worked out from the rows later, so that nothing is shown
 // that was not recorded.
 
+import type { Row } from "../report/rows.ts";
 import type { ClosedLoop, Load } from "./load.ts";
 import type { Sync } from "./nats.ts";
 import { type Measurement, openSession } from "./session.ts";
 import { type FrameScope, type Variant, variantTitles } from "./variants.ts";
-
-export interface Row {
-  readonly group: string;
-  readonly scenario: string;
-  readonly variant: string;
-  readonly sync: Sync | "";
-  /** From 1. */
-  readonly round: number;
-  readonly values: Readonly<Record<string, number>>;
-}
 
 export interface Bench {
   readonly quick: boolean;

@@ -4,7 +4,7 @@
 
 import { createServer, connect as dial, type Socket } from "node:net";
 import { connect } from "@nats-io/transport-node";
-import { median } from "../report/statistics.ts";
+import { median } from "../report/rows.ts";
 
 interface FarNats {
   readonly url: string;

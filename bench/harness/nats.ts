@@ -15,8 +15,9 @@ import { eventsHeader, streamName } from "../../src/platform/nats/names.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { createClusterStore } from "../../test/faults/cluster-store.ts";
 import { startNatsServer, type TestNatsServer } from "../../test/kit/nats-server.ts";
+import type { Row } from "../report/rows.ts";
 
-export type Sync = "always" | "lazy";
+export type Sync = Exclude<Row["sync"], "">;
 
 export interface BenchNats {
   /** Of all nodes, with commas between. */

@@ -2,13 +2,12 @@
 // not measured says so; it is never taken as met.
 
 import { historyNames } from "../effects/histories.ts";
-import type { Row } from "../harness/bench.ts";
 import { variantTitles } from "../harness/variants.ts";
 import { ratioScenario } from "../scenarios/fairness.ts";
 import { latencyScenario, natsApartScenario } from "../scenarios/latency.ts";
 import { sinkScenario } from "../scenarios/sinks.ts";
 import { manyProjectsScenario } from "../scenarios/throughput.ts";
-import { medianAt, places, type Where } from "./statistics.ts";
+import { medianAt, places, type Row, type Where } from "./rows.ts";
 import { figure, textTable } from "./text-table.ts";
 
 export interface Budget {

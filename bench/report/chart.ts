@@ -5,9 +5,8 @@ import { BarChart } from "echarts/charts";
 import { GridComponent, TitleComponent } from "echarts/components";
 import { init, use } from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
-import type { Row } from "../harness/bench.ts";
 import { type Variant, variantTitles } from "../harness/variants.ts";
-import { medianAt } from "./statistics.ts";
+import { medianAt, type Row } from "./rows.ts";
 
 use([BarChart, GridComponent, TitleComponent, SVGRenderer]);
 

@@ -3,9 +3,9 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { Row } from "../harness/bench.ts";
 import { type Budget, isMet } from "./budgets.ts";
 import type { Machine, Versions } from "./machine.ts";
+import type { Row } from "./rows.ts";
 
 interface BenchResult {
   readonly at: string;

@@ -1,10 +1,9 @@
 // The tables of a run: medians, every round, ratios against the baseline and the ceiling of the
 // same run, CPU, memory, and whether it was the server that was measured.
 
-import type { Row } from "../harness/bench.ts";
 import { variantTitles } from "../harness/variants.ts";
 import { firstLimit } from "../scenarios/growth.ts";
-import { medianAt, places, valuesAt, type Where } from "./statistics.ts";
+import { medianAt, places, type Row, valuesAt, type Where } from "./rows.ts";
 import { figure, mebibytes, textTable } from "./text-table.ts";
 
 /**

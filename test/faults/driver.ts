@@ -4,14 +4,8 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { type Answer, type Connection, createConnection } from "../../bench/load/client.ts";
-import type { Events } from "./event-kinds.ts";
-import {
-  createSenders,
-  type FaultRequest,
-  type LoadName,
-  type LoadShape,
-  type Sender,
-} from "./senders.ts";
+import type { Events, LoadName } from "./event-kinds.ts";
+import { createSenders, type FaultRequest, type LoadShape, type Sender } from "./senders.ts";
 
 interface DriverOptions {
   readonly url: string;

@@ -4,7 +4,10 @@
 
 import { randomBytes } from "node:crypto";
 import { createLedger, type Ledger } from "../../bench/load/ledger.ts";
-import type { LoadName } from "./senders.ts";
+
+/** `projects`: single events of many projects at once, each on a connection of its own. */
+export const loadNames = ["singles", "batches", "mixed", "projects"] as const;
+export type LoadName = (typeof loadNames)[number];
 
 /**
  * - `single`, `batch`, `large`: live events; a large request has frames of its own.

@@ -9,7 +9,7 @@ import type { NetworkKind } from "./cluster-network.ts";
 import { isCluster } from "./cluster-watch.ts";
 import { connectReader } from "./connect-reader.ts";
 import { type Driver, startDriver } from "./driver.ts";
-import { createEventsOf, type Events, keyOf } from "./event-kinds.ts";
+import { createEventsOf, type Events, keyOf, type LoadName } from "./event-kinds.ts";
 import { emptyStreams, fillStreams } from "./filler.ts";
 import { known } from "./known-project.ts";
 import { leftoversOf } from "./leftovers.ts";
@@ -24,7 +24,7 @@ import type {
   ScenarioResult,
   Store,
 } from "./scenario.ts";
-import type { LoadName, LoadShape } from "./senders.ts";
+import type { LoadShape } from "./senders.ts";
 import { createStreamReader, type Settlement } from "./settle.ts";
 import { createSite, type Site } from "./stores.ts";
 

@@ -14,6 +14,7 @@ import { type NetworkKind, networkKinds } from "./cluster-network.ts";
 import { runEffectsScenario } from "./effects/run-effects-scenario.ts";
 import { databasesOf, type EffectsResult, type EffectsScenario } from "./effects/scenario.ts";
 import { effectsScenarios } from "./effects/scenarios.ts";
+import { type LoadName, loadNames } from "./event-kinds.ts";
 import { importKilled } from "./import/import-killed.ts";
 import { runImports } from "./import/run-imports.ts";
 import { whyNoNamespaces } from "./namespaces.ts";
@@ -21,7 +22,6 @@ import { type RunResult, runScenario } from "./run-scenario.ts";
 import type { Scenario } from "./scenario.ts";
 import { clusterRandomWalk } from "./scenarios/cluster-random-walk.ts";
 import { scenarios } from "./scenarios.ts";
-import { type LoadName, loadNames } from "./senders.ts";
 import { soak } from "./soak.ts";
 import { effectsTableOf, importTableOf, tableOf } from "./table.ts";
 

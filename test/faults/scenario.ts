@@ -4,9 +4,10 @@
 
 import type { TestNatsServer } from "../kit/nats-server.ts";
 import type { Place } from "./cluster-network.ts";
+import type { LoadName } from "./event-kinds.ts";
 import type { Closing } from "./lost-answers.ts";
 import type { Random } from "./random.ts";
-import type { LoadName, LoadShape } from "./senders.ts";
+import type { LoadShape } from "./senders.ts";
 
 /** Where the events go. All of it is real nats-servers, as processes of their own on loopback. */
 export interface Store {

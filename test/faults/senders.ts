@@ -4,11 +4,7 @@
 
 import { gzipSync } from "node:zlib";
 import { batchBody, eventText, eventTexts, singleBody } from "./bodies.ts";
-import { type Events, historyConnections, type KindOfEvent } from "./event-kinds.ts";
-
-/** `projects`: single events of many projects at once, each on a connection of its own. */
-export const loadNames = ["singles", "batches", "mixed", "projects"] as const;
-export type LoadName = (typeof loadNames)[number];
+import { type Events, historyConnections, type KindOfEvent, type LoadName } from "./event-kinds.ts";
 
 export interface FaultRequest {
   readonly body: Buffer;

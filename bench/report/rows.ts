@@ -1,6 +1,15 @@
-// Medians over rounds, and finding rows. Nothing here knows what is measured.
+// The rows of a result: finding them, and their medians over rounds. Nothing here knows what is
+// measured.
 
-import type { Row } from "../harness/bench.ts";
+export interface Row {
+  readonly group: string;
+  readonly scenario: string;
+  readonly variant: string;
+  readonly sync: "always" | "lazy" | "";
+  /** From 1. */
+  readonly round: number;
+  readonly values: Readonly<Record<string, number>>;
+}
 
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((left, right) => left - right);
