@@ -101,7 +101,7 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
     ),
     most(
       "memory at rest after load",
-      110,
+      160,
       limit("memory at rest after load", "restBytes") / mib,
       "MiB",
     ),

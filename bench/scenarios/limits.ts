@@ -23,7 +23,7 @@ const settleMs = 1_500;
 const slackSeconds = 2;
 /**
  * How long the memory is watched for coming back after the load; the least seen counts. Buffers are
- * kept for 10 s, and what is free is given back every 10 s.
+ * kept for 10 s.
  */
 const restMs = 22_000;
 

@@ -30,7 +30,6 @@ import { createReferenceScanner } from "../records/reference.ts";
 import { UuidSource } from "../records/uuid.ts";
 import { lowerBackgroundThreads } from "./background-threads.ts";
 import type { GatewayBase } from "./gateway-base.ts";
-import { garbageCollector, keepMemoryAtRest, loopWorkShare } from "./memory-at-rest.ts";
 import type { StoreSide } from "./store-side.ts";
 
 export interface DataPath {
@@ -84,13 +83,7 @@ async function openHttp(
   { admission, publisher, shares, connection }: HttpParts,
 ): Promise<HttpServer> {
   const { config, log, worker, clock, metrics, clientWarnings, closers } = base;
-  const { trim, inflater, ...tools } = intakeTools(log, clock.monotonicMs);
-  closers.add(
-    keepMemoryAtRest({
-      ...{ bytesInHand: () => admission.bytes, trim },
-      ...{ collect: garbageCollector(), workShare: loopWorkShare() },
-    }),
-  );
+  const { inflater, ...tools } = intakeTools(log, clock.monotonicMs);
   const intake = createIntake({
     ...tools,
     ...{ projects: registry, publisher, metrics, shares, clientWarnings },
@@ -146,7 +139,6 @@ function openPassThrough({
 type IntakeTools = ScanTools &
   Pick<IntakeOptions, "records" | "monotonicMs" | "nextTurn" | "onBug">;
 type ScanTools = Pick<IntakeOptions, "createScanner" | "workMs"> & {
-  readonly trim: () => void;
   readonly inflater: QuickInflater | undefined;
 };
 
@@ -168,12 +160,11 @@ function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
 
 function scanning(log: Log, monotonicMs: () => number): ScanTools {
   try {
-    const { Inflater, returnLargeBlocks, threadCpuMs, trimMemory } = loadAddon();
+    const { Inflater, returnLargeBlocks, threadCpuMs } = loadAddon();
     returnLargeBlocks();
     return {
       createScanner: createNativeScanner,
       workMs: workClock({ cpuMs: threadCpuMs, monotonicMs }),
-      trim: trimMemory,
       inflater: new Inflater(),
     };
   } catch (error) {
@@ -184,7 +175,6 @@ function scanning(log: Log, monotonicMs: () => number): ScanTools {
     return {
       createScanner: createReferenceScanner,
       workMs: monotonicMs,
-      trim: () => {},
       inflater: undefined,
     };
   }

@@ -44,7 +44,6 @@ interface Addon extends LineFunctions {
    * they are freed.
    */
   readonly returnLargeBlocks: () => void;
-  readonly trimMemory: () => void;
   /**
    * Milliseconds for which the calling thread has had a processor, since an unspecified moment. A
    * call takes a third of a microsecond.

@@ -105,14 +105,6 @@ napi_value return_large_blocks(napi_env, napi_callback_info) {
   return nullptr;
 }
 
-// What was freed between blocks still in use stays with the process until it is asked for.
-napi_value trim_memory(napi_env, napi_callback_info) {
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
-  return nullptr;
-}
-
 napi_value thread_cpu_ms(napi_env env, napi_callback_info) {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -143,7 +135,6 @@ NAPI_MODULE_INIT() {
   penstock::choose_name_key();
   const napi_property_descriptor functions[] = {
       method("returnLargeBlocks", return_large_blocks),
-      method("trimMemory", trim_memory),
       method("threadCpuMs", thread_cpu_ms),
   };
   napi_value scanner_class = nullptr;
