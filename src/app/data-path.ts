@@ -15,7 +15,7 @@ import { createAdmission } from "../gateway/intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../gateway/intake/intake.ts";
 import { createPeek } from "../gateway/intake/peek.ts";
 import type { Registry } from "../gateway/projects/registry/registry.ts";
-import { openUsageBucket, readUsage } from "../gateway/projects/usage/usage.ts";
+import { openUsageBucket } from "../gateway/projects/usage/usage.ts";
 import { GroupPublisher } from "../gateway/publish/publisher.ts";
 import { StoredShares } from "../gateway/streams/project-shares.ts";
 import { PassThrough } from "../gateway/upstream/pass-through.ts";
@@ -61,10 +61,6 @@ export async function openDataPath(
     streamShareOf: (projectId) => registry.streamShareOf(projectId),
     projectsKnown: () => registry.projectsKnown,
     openBucket: () => openUsageBucket(link.connection, { prefix, replicas, log, ageMaxMs }),
-    storedBytes: async () => {
-      const usages = await readUsage(link.connection, { prefix, replicas, nowMs: clock.wallMs() });
-      return new Map(usages.map(({ projectId, storedBytes }) => [projectId, storedBytes]));
-    },
   });
   closers.add(() => shares.close());
   const http = await openHttp(base, store.registry, {

@@ -134,7 +134,7 @@ export class PendingRequest implements RequestWaiter {
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
       this.#unknown += events;
-      this.#countShare(messageBytes, false);
+      this.#countShare(messageBytes);
     } else if (outcome === "refused") {
       this.fail(code ?? "unavailable");
     } else if (outcome === "duplicate") {
@@ -142,7 +142,7 @@ export class PendingRequest implements RequestWaiter {
     } else {
       this.#stored += events;
       this.#storedBytes += bytes;
-      this.#countShare(messageBytes, true);
+      this.#countShare(messageBytes);
     }
     this.release();
   }
@@ -153,8 +153,8 @@ export class PendingRequest implements RequestWaiter {
     this.release();
   }
 
-  #countShare(bytes: number, isSure: boolean): void {
-    this.#reports.shares?.stored(this.#lane, this.#project.id, bytes, isSure);
+  #countShare(bytes: number): void {
+    this.#reports.shares?.stored(this.#lane, this.#project.id, bytes);
     this.#holdToShare();
   }
 

@@ -31,8 +31,8 @@ export interface ProjectShares {
    * holds them, whatever became of them.
    */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void;
-  /** Counts bytes of messages that were stored, or if not `isSure` may be stored. */
-  stored(lane: Lane, projectId: string, bytes: number, isSure: boolean): void;
+  /** Counts bytes of messages that were stored, or may be stored: their outcome is not known. */
+  stored(lane: Lane, projectId: string, bytes: number): void;
 }
 
 interface StoredSharesOptions {
@@ -51,8 +51,6 @@ interface StoredSharesOptions {
   /** Names this process's writes. */
   readonly processId: string;
   readonly openBucket: () => Promise<KV>;
-  /** The bytes that each project has stored lately, by the usage records. */
-  readonly storedBytes: () => Promise<ReadonlyMap<string, number>>;
   readonly log: Pick<Log, "warn">;
   readonly monotonicMs: () => number;
 }
@@ -62,8 +60,6 @@ const apiTimeoutMs = 2_000;
 const warningEveryMs = 60_000;
 /** How long the start waits for what others have counted, and the end for the last record. */
 const waitMsMax = 1_000;
-/** Fewer bytes that nobody counted than this part of a stream are not estimated. */
-const estimatedPart = 1 / 64;
 const recordSlicesMax = 16_384;
 
 const shareFull: Problem = {
@@ -110,6 +106,8 @@ export class StoredShares implements ProjectShares {
     const projects = this.#options.projectsKnown();
     if (projects <= 1) return undefined;
     const ledger = this.#ledgerOf(lane, projectId);
+    // A stream that is missing, or takes nothing, is refused for that reason.
+    if (ledger.state.reading === undefined || ledger.state.refusal !== undefined) return undefined;
     const holding = ledger.holdings.get(projectId);
     const isOver = holding !== undefined && this.#isOver(ledger, holding);
     if (!isOver && !ledger.isOverReserve(holding, projects)) return undefined;
@@ -123,8 +121,8 @@ export class StoredShares implements ProjectShares {
     this.#ledgerOf(lane, projectId).addUnderWay(projectId, bytes);
   }
 
-  stored(lane: Lane, projectId: string, bytes: number, isSure: boolean): void {
-    this.#ledgerOf(lane, projectId).add(projectId, bytes, isSure);
+  stored(lane: Lane, projectId: string, bytes: number): void {
+    this.#ledgerOf(lane, projectId).add(projectId, bytes);
   }
 
   /** Writes what is in no record yet, for a second at most. */
@@ -178,10 +176,7 @@ export class StoredShares implements ProjectShares {
     try {
       await this.#exchangeAll();
       const manager = await managerOf(link.connection, { timeoutMs: apiTimeoutMs });
-      for (const exchange of this.#exchanges) {
-        await this.#estimate(manager, exchange);
-        await this.#findPurge(manager, exchange);
-      }
+      for (const exchange of this.#exchanges) await this.#findPurge(manager, exchange);
     } catch (error) {
       this.#bucket = undefined;
       const reason = (error as Error).message;
@@ -196,26 +191,6 @@ export class StoredShares implements ProjectShares {
     const runs = this.#exchanges.map((exchange) => exchange.run(bucket, processId));
     for (const run of await Promise.allSettled(runs))
       if (run.status === "rejected") throw run.reason;
-  }
-
-  /**
-   * Done once for each stream. What it holds that was never counted, as after an upgrade or a loss
-   * of the bucket, the usage records tell about whose it is.
-   */
-  async #estimate(manager: JetStreamManager, exchange: Exchange): Promise<void> {
-    const { ledger } = exchange;
-    const { name, lane, reading } = ledger.state;
-    if (exchange.isEstimated || reading === undefined) return;
-    if (-ledger.excess > ledger.bytesMax * estimatedPart) {
-      const every = this.#subjectOf(ledger, "*");
-      const { state } = await manager.streams.info(name, { subjects_filter: every });
-      const { subjects = {} } = state;
-      const isMixed = this.#subjectOf(ledger, manyProjects) in subjects;
-      const mayHave = (id: string): boolean =>
-        this.#ledgerOf(lane, id) === ledger && (isMixed || this.#subjectOf(ledger, id) in subjects);
-      ledger.estimate([...(await this.#options.storedBytes())].filter(([id]) => mayHave(id)));
-    }
-    exchange.isEstimated = true;
   }
 
   /**
@@ -251,7 +226,6 @@ export class StoredShares implements ProjectShares {
 /** Follows the one record of a stream, which all gateways add to. */
 class Exchange {
   readonly ledger: StreamLedger;
-  isEstimated = false;
   lookups = 0;
   #revision = -1;
   /** Names the write whose outcome is not known. */
@@ -263,9 +237,7 @@ class Exchange {
   }
 
   read(): void {
-    if (!this.ledger.read()) return;
-    this.#revision = -1;
-    this.isEstimated = false;
+    if (this.ledger.read()) this.#revision = -1;
   }
 
   /**

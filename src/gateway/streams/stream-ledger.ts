@@ -1,5 +1,5 @@
-// The bytes that each project has in one stream, as the gateways counted them when they were
-// acknowledged. They are counted in slices, each with the highest sequence in it, so the stream's
+// The bytes that each project has in one stream, as the gateways counted them when they were stored.
+// They are counted in slices, each with the highest sequence in it, so the stream's
 // first sequence shows which slices have left it, whether by age, by a purge or with the stream
 // itself. No clock decides what counts.
 
@@ -10,19 +10,17 @@ export type Slices = number[];
 
 /**
  * `shared`: in the record that all gateways have. `sending`: in a record that this process is
- * writing. `own`: counted by this process and in no record yet. `doubtful`: estimated, or without
- * an acknowledgement.
+ * writing. `own`: counted by this process and in no record yet.
  */
-const parts = ["shared", "sending", "own", "doubtful"] as const;
+const parts = ["shared", "sending", "own"] as const;
 type Part = (typeof parts)[number];
 
 /** What one project has in the stream. */
 export class Holding {
   readonly projectId: string;
-  readonly slices: Record<Part, Slices> = { shared: [], sending: [], own: [], doubtful: [] };
-  /** Bytes in all slices except the doubtful ones. */
-  sure = 0;
-  doubtful = 0;
+  readonly slices: Record<Part, Slices> = { shared: [], sending: [], own: [] };
+  /** Bytes in all slices. */
+  stored = 0;
   /** Bytes given to the publisher that have no outcome yet. */
   underWay = 0;
   /** What the project had when it first added something since the reserve was divided. */
@@ -42,7 +40,6 @@ const dividedAgainPart = 1 / 128;
 const slicePart = 1 / 1_024;
 /** Less of one project is not worth a place in the record. It bounds the record's size. */
 const sharedPart = 1 / 4_096;
-const estimatedSlices = 64;
 
 export class StreamLedger {
   readonly state: StreamState;
@@ -50,8 +47,7 @@ export class StreamLedger {
   /** Slices in the record that were found to be purged: by project, up to this sequence. */
   readonly #purged = new Map<string, number>();
   #reading: StreamReading | undefined;
-  #sure = 0;
-  #doubtful = 0;
+  #stored = 0;
   /** What this process has stored after the last sequence of the reading, and its bytes. */
   #unread: Slices = [];
   #unreadBytes = 0;
@@ -68,9 +64,9 @@ export class StreamLedger {
     return this.#reading?.bytesMax ?? Number.POSITIVE_INFINITY;
   }
 
-  /** How many bytes are counted that the stream does not hold; below 0: holds and nobody counted. */
+  /** How many bytes are counted that the stream does not hold; below 0: not all are counted. */
   get excess(): number {
-    return this.#sure + this.#doubtful - (this.#reading?.bytes ?? 0) - this.#unreadBytes;
+    return this.#stored - (this.#reading?.bytes ?? 0) - this.#unreadBytes;
   }
 
   addUnderWay(projectId: string, bytes: number): void {
@@ -79,17 +75,14 @@ export class StreamLedger {
     this.#divide();
   }
 
-  /** Counts bytes at about the stream's present end. `isSure`: they were acknowledged. */
-  add(projectId: string, bytes: number, isSure: boolean): void {
+  /** Counts bytes at about the stream's present end. */
+  add(projectId: string, bytes: number): void {
     const holding = this.#holdingOf(projectId);
-    const part = isSure ? "own" : "doubtful";
     const { sequence } = this.state;
-    append(holding.slices[part], [sequence, bytes], this.bytesMax * slicePart);
-    this.#change(holding, part, bytes);
-    if (isSure) {
-      append(this.#unread, [sequence, bytes], this.bytesMax * slicePart);
-      this.#unreadBytes += bytes;
-    }
+    for (const slices of [holding.slices.own, this.#unread])
+      append(slices, [sequence, bytes], this.bytesMax * slicePart);
+    this.#change(holding, bytes);
+    this.#unreadBytes += bytes;
     this.#divide();
   }
 
@@ -130,30 +123,6 @@ export class StreamLedger {
   }
 
   /**
-   * Counts the bytes that no gateway counted as these projects', by the bytes that each has stored
-   * elsewhere, and as spread evenly over the stream.
-   */
-  estimate(stored: readonly (readonly [projectId: string, bytes: number])[]): void {
-    const { bytes = 0, firstSequence = 1, lastSequence = 0 } = this.#reading ?? {};
-    const uncounted = Math.max(0, -this.excess);
-    const sum = stored.reduce((total, [, ofProject]) => total + ofProject, 0);
-    const lacking = stored.map(([projectId, ofProject]) => {
-      const counted = this.holdings.get(projectId)?.sure ?? 0;
-      return [projectId, Math.max(0, (bytes * ofProject) / Math.max(1, sum) - counted)] as const;
-    });
-    const lackingSum = lacking.reduce((total, [, ofProject]) => total + ofProject, 0);
-    for (const [projectId, ofProject] of lacking) {
-      const sliceBytes = Math.round((uncounted * ofProject) / Math.max(1, lackingSum));
-      const slices = Array.from({ length: estimatedSlices }, (_, slice) => [
-        firstSequence + Math.ceil(((lastSequence - firstSequence) * (slice + 1)) / estimatedSlices),
-        Math.round(sliceBytes / estimatedSlices),
-      ]);
-      this.#set(this.#holdingOf(projectId), "doubtful", slices.flat());
-    }
-    this.#dropEmpty();
-  }
-
-  /**
    * Takes the last answer of the stream's leader. Returns whether it is the first one of this
    * stream, of which nothing is known yet.
    */
@@ -177,10 +146,8 @@ export class StreamLedger {
   }
 
   /** Whether the project has as many bytes as it may have by this share, in per cent. */
-  isOver({ sure, doubtful, underWay }: Holding, share: number): boolean {
-    // What is doubtful counts as far as the stream holds more than is sure.
-    const stored = Math.min(1, Math.max(0, 1 - this.excess / Math.max(1, this.#doubtful)));
-    return sure + doubtful * stored + underWay >= (this.bytesMax * share) / 100;
+  isOver(holding: Holding, share: number): boolean {
+    return heldBy(holding) >= (this.bytesMax * share) / 100;
   }
 
   /** Whether the reserve is in use, and the project has used its part of it. */
@@ -251,7 +218,7 @@ export class StreamLedger {
   }
 
   #set(holding: Holding, part: Part, slices: Slices): void {
-    this.#change(holding, part, sumOf(slices) - sumOf(holding.slices[part]));
+    this.#change(holding, sumOf(slices) - sumOf(holding.slices[part]));
     holding.slices[part] = slices;
   }
 
@@ -260,7 +227,7 @@ export class StreamLedger {
       const slices = holding.slices[part];
       let gone = 0;
       while (gone < slices.length && slices[gone]! < firstSequence) gone += 2;
-      if (gone > 0) this.#change(holding, part, -sumOf(slices.splice(0, gone)));
+      if (gone > 0) this.#change(holding, -sumOf(slices.splice(0, gone)));
     }
   }
 
@@ -270,19 +237,14 @@ export class StreamLedger {
         this.holdings.delete(projectId);
   }
 
-  #change(holding: Holding, part: Part, bytes: number): void {
-    if (part === "doubtful") {
-      holding.doubtful += bytes;
-      this.#doubtful += bytes;
-    } else {
-      holding.sure += bytes;
-      this.#sure += bytes;
-    }
+  #change(holding: Holding, bytes: number): void {
+    holding.stored += bytes;
+    this.#stored += bytes;
   }
 }
 
-function heldBy({ sure, doubtful, underWay }: Holding): number {
-  return sure + doubtful + underWay;
+function heldBy({ stored, underWay }: Holding): number {
+  return stored + underWay;
 }
 
 function append(slices: Slices, [sequence, bytes]: [number, number], sliceBytes: number): void {

@@ -1,6 +1,6 @@
 // Several gateways count one project together, through records in the usage bucket of a real
 // nats-server: what one stores, another knows; a restart goes on with what is there; purges,
-// records of no use and an upgrade are met.
+// records of no use and events that no gateway counted are met.
 
 import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -9,7 +9,7 @@ import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { openUsageBucket, usageBucketName } from "../../../src/gateway/projects/usage/usage.ts";
 import { StoredShares } from "../../../src/gateway/streams/project-shares.ts";
 import { type FrameScope, manyProjects } from "../../../src/platform/nats/names.ts";
-import { StreamStates } from "../../../src/platform/nats/readiness.ts";
+import { type StreamState, StreamStates } from "../../../src/platform/nats/readiness.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { mebibyte } from "../../kit/publisher-rig.ts";
 
@@ -27,6 +27,7 @@ afterAll(() => connection.close());
 
 interface Gateway {
   readonly shares: StoredShares;
+  readonly state: StreamState;
   /** Stores mebibytes of the project, under its own subject unless another is named. */
   add(projectId: string, mebibytes?: number, subject?: string): Promise<void>;
   /** Reads what the stream holds now, as the watch of the streams does. */
@@ -45,7 +46,6 @@ interface Place {
 
 interface GatewayOptions {
   readonly ownShares?: Record<string, number>;
-  readonly storedBytes?: Record<string, number>;
   readonly projectShare?: number;
   readonly frameScope?: FrameScope;
   /** How often the bucket cannot be opened at first. */
@@ -82,7 +82,6 @@ async function placeOf(): Promise<Place> {
     },
     async gateway({
       ownShares = {},
-      storedBytes = {},
       projectShare = 75,
       frameScope = "project",
       failures = 0,
@@ -115,18 +114,18 @@ async function placeOf(): Promise<Place> {
           if (failures-- > 0) throw new Error("no bucket yet");
           return await openUsageBucket(connection, { prefix: subjectPrefix, replicas: 1, log });
         },
-        storedBytes: async () => new Map(Object.entries(storedBytes)),
         monotonicMs: () => performance.now(),
       });
       onTestFinished(() => shares.close());
       return {
         shares,
+        state,
         read,
         async add(projectId, mebibytes = 1, subject = projectId) {
           for (let bytes = 0; bytes < mebibytes * mebibyte; bytes += messageBytes) {
             await publish(subject, messageBytes / mebibyte);
             state.sequence = (await manager.streams.info(stream)).state.last_seq;
-            shares.stored("live", projectId, messageBytes, true);
+            shares.stored("live", projectId, messageBytes);
           }
         },
         code: (projectId) => shares.refusalOf("live", projectId)?.code,
@@ -348,33 +347,28 @@ test("a project's own share counts in place of the general one", async () => {
   expect(one.code("tiny")).toBe("project_full");
 });
 
-describe("a stream that was filled before gateways counted", () => {
-  test("is taken to be of those that the usage records name, if they have messages in it", async () => {
-    const { gateway, publish } = await placeOf();
-    await publish("main", 6.5);
-    await publish("web", 0.125);
-    const stored = { main: 9e9, web: 1e8, elsewhere: 1e12 };
-    const one = await gateway({ storedBytes: stored });
-    expect(one.code("main")).toBe("project_full");
-    expect(one.code("web")).toBe(undefined);
-    expect(one.code("elsewhere")).toBe(undefined);
-    expect(one.shares.projectsOver).toBe(1);
-  });
+test("what no gateway counted is no project's, and the reserve keeps room", async () => {
+  const { gateway, publish } = await placeOf();
+  await publish("main", 7.25);
+  const one = await gateway();
+  expect(one.code("main")).toBe(undefined);
+  await one.add("main", 0.25);
+  await expect.poll(() => one.code("main"), within).toBe("store_full");
+  expect(one.code("quiet")).toBe(undefined);
+});
 
-  test("is estimated once the bucket opens, if that fails at first", async () => {
-    const { gateway, publish } = await placeOf();
-    await publish("main", 6.5);
-    const one = await gateway({ storedBytes: { main: 9e9 }, failures: 1 });
-    await expect.poll(() => one.code("main"), within).toBe("project_full");
-  });
-
-  test("is nobody's where no usage is known, and the reserve keeps room", async () => {
-    const { gateway, publish } = await placeOf();
-    await publish("main", 7.25);
-    const one = await gateway();
-    expect(one.code("main")).toBe(undefined);
-    await one.add("main", 0.25);
-    await expect.poll(() => one.code("main"), within).toBe("store_full");
-    expect(one.code("quiet")).toBe(undefined);
-  });
+test("a stream that is missing or unfit refuses for that reason, not as full", async () => {
+  const { gateway } = await placeOf();
+  const one = await gateway();
+  await one.add("main", 6.25);
+  await one.add("other", 1.25);
+  await one.read();
+  const codes = () => [one.code("main"), one.code("other")];
+  expect(codes()).toEqual(["project_full", "store_full"]);
+  const { reading } = one.state;
+  one.state.reading = undefined;
+  expect(codes()).toEqual([undefined, undefined]);
+  one.state.reading = reading;
+  one.state.refusal = { code: "unavailable", detail: "It is missing" };
+  expect(codes()).toEqual([undefined, undefined]);
 });

@@ -37,14 +37,13 @@ class Model {
 
   /** What the ledger counts for the project. */
   counted(projectId: string): number {
-    const { sure, doubtful } = this.ledger.holdings.get(projectId) ?? { sure: 0, doubtful: 0 };
-    return sure + doubtful;
+    return this.ledger.holdings.get(projectId)?.stored ?? 0;
   }
 
   store(projectId: string, bytes: number): void {
     const sequence = ++this.state.sequence;
     this.messages.push({ sequence, projectId, bytes });
-    this.ledger.add(projectId, bytes, true);
+    this.ledger.add(projectId, bytes);
   }
 
   /** The first so many messages leave, as by age. */
@@ -158,22 +157,6 @@ test("a purge of the whole stream, and a stream that was deleted and created aga
   expect(stream.counted("p")).toBe(0);
   expect(stream.isOver("p", 50)).toBe(false);
   expect(stream.read()).toBe(false);
-});
-
-test("bytes without an acknowledgement count as far as the stream has them, and only they", () => {
-  const stream = new Model();
-  stream.store("sure", 400_000);
-  stream.ledger.add("unsure", 300_000, false);
-  stream.read();
-  // Nothing of it is in the stream.
-  expect(stream.isOver("unsure", 1)).toBe(false);
-  expect(stream.isOver("sure", 40)).toBe(true);
-  // A half of it is.
-  stream.messages.push({ sequence: ++stream.state.sequence, projectId: "unsure", bytes: 150_000 });
-  stream.read();
-  expect(stream.isOver("unsure", 15)).toBe(true);
-  expect(stream.isOver("unsure", 15.1)).toBe(false);
-  expect(stream.isOver("sure", 40)).toBe(true);
 });
 
 test("what was purged of a project is forgotten, of that project alone, and stays so", () => {
@@ -307,21 +290,4 @@ test("the record is replaced by the next one, and what is in none counts besides
   stream.ledger.load(new Map([["gone", [0, 500_000]]]));
   expect(stream.counted("gone")).toBe(0);
   expect(stream.counted("p")).toBe(0);
-});
-
-test("what nobody counted is estimated by what each project has stored elsewhere", () => {
-  const stream = new Model();
-  for (let times = 0; times < 128; times++)
-    stream.messages.push({ sequence: ++stream.state.sequence, projectId: "p", bytes: 5_000 });
-  stream.read();
-  stream.store("late", 10_000);
-  stream.ledger.estimate([
-    ["web", 3_000_000],
-    ["backend", 1_000_000],
-  ]);
-  expect(stream.counted("web") / 480_000).toBeCloseTo(1, 2);
-  expect(stream.counted("backend") / 160_000).toBeCloseTo(1, 2);
-  stream.expire(64);
-  expect(stream.counted("web") / 240_000).toBeCloseTo(1, 1);
-  expect(stream.counted("late")).toBe(10_000);
 });
