@@ -7,10 +7,21 @@ export type Value = string | number | null | Uint8Array;
 export type Row = readonly Value[];
 
 /** In a row, a uuid is a text, a truth value is 1 or 0, and JSON is the text that was sent. */
-export type ColumnType = "text" | "uuid" | "integer" | "real" | "boolean" | "json" | "bytes";
+export type ColumnType =
+  | "text"
+  | "uuid"
+  | "integer"
+  | "int32"
+  | "real"
+  | "boolean"
+  | "json"
+  | "bytes";
 
 export interface Column<Of> {
   readonly type: ColumnType;
+  readonly isNullable?: boolean;
+  /** What becomes of a value when a row of the same key is written. Default: it is replaced. */
+  readonly merge?: "sum" | "min";
   /** Never there: it tells the compiler what an object has in place of the value. */
   readonly of?: Of;
 }

@@ -12,6 +12,7 @@ const typeNames: Readonly<Record<ColumnType, string>> = {
   text: "text",
   uuid: "uuid",
   integer: "bigint",
+  int32: "bigint",
   real: "double precision",
   boolean: "boolean",
   json: "json",
@@ -40,17 +41,24 @@ export function selectSql({ name, columns }: Table): string {
 }
 
 /**
- * Inserts rows from `source`, a table or a subquery with these columns, or replaces those of the
- * same key; `other` is what becomes of such a row instead.
+ * Inserts rows from `source`, a table or a subquery with these columns. Replaces rows of the same
+ * key, or merges their values, as the columns say; `reset` are columns that are replaced as well.
  */
 export function upsertSql(
-  { name, key, columns }: Pick<Table, "name" | "key" | "columns">,
+  { name, key, columns, types }: Table,
   source: string,
-  other?: string,
+  reset: readonly string[] = columns,
 ): string {
-  const rest = columns.filter((column) => !key.includes(column));
-  const set = rest.map((column) => `"${column}" = excluded."${column}"`).join(", ");
-  const change = rest.length === 0 ? "DO NOTHING" : `DO UPDATE SET ${other ?? set}`;
+  const merged = {
+    sum: (column: string) => `old."${column}" + excluded."${column}"`,
+    min: (column: string) => `least(old."${column}", excluded."${column}")`,
+    none: (column: string) => `excluded."${column}"`,
+  };
+  const set = reset
+    .filter((column) => !key.includes(column))
+    .map((column) => `"${column}" = ${merged[types[column]?.merge ?? "none"](column)}`)
+    .join(", ");
+  const change = set === "" ? "DO NOTHING" : `DO UPDATE SET ${set}`;
   return `INSERT INTO ${name} AS old (${columnsSql(columns)}) SELECT ${columnsSql(columns)} FROM ${source}
     ON CONFLICT (${columnsSql(key)}) ${change}`;
 }

@@ -16,10 +16,6 @@ import { FencedError } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
 import * as tables from "../rows/tables.ts";
 
-const oldest = "first_seen_at_ms = least(old.first_seen_at_ms, excluded.first_seen_at_ms)";
-const sums =
-  "events = old.events + excluded.events, duplicates = old.duplicates + excluded.duplicates";
-
 interface Part {
   readonly shown: string;
   /** It begins the transaction. */
@@ -65,8 +61,8 @@ async function writeNumber(
 }
 
 async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> {
-  const upsert = (table: Table, values: readonly Value[], other?: string): Promise<void> =>
-    each(client, { table, values, sql: upsertSql(table, unnestSql(table, "new"), other) });
+  const upsert = (table: Table, values: readonly Value[]): Promise<void> =>
+    each(client, { table, values, sql: upsertSql(table, sourceOf(table)) });
   await writeBarePersons(client, commit.barePersons);
   await writePersons(client, commit.newPersons);
   await writePersons(client, commit.members);
@@ -74,17 +70,9 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
   await writeGroups(client, commit.groups);
   await insert(client, tables.links, commit.links, " ON CONFLICT DO NOTHING");
   await upsert(tables.groupTypes, commit.groupTypes);
-  await each(client, {
-    table: tables.groupMembers,
-    values: commit.groupMembers,
-    sql: upsertSql(tables.groupMembers, oncePerKey(tables.groupMembers, "min"), oldest),
-  });
+  await upsert(tables.groupMembers, commit.groupMembers);
   await upsert(tables.largeProperties, commit.largeProperties);
-  await each(client, {
-    table: tables.usage,
-    values: commit.usage,
-    sql: upsertSql(tables.usage, oncePerKey(tables.usage, "sum"), sums),
-  });
+  await upsert(tables.usage, commit.usage);
   await upsert(tables.activeIds, commit.activeIds);
   await upsert(tables.spikes, commit.spikes);
   await upsert(tables.activity, commit.activity);
@@ -96,12 +84,16 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
   await upsert(tables.outbox, commit.outbox);
 }
 
-/** A statement may not write a row twice, so rows of the same key are made one before. */
-function oncePerKey(table: Table, how: "min" | "sum"): string {
-  const { key, columns } = table;
+/**
+ * The rows of a statement. It may not write a row twice, so rows of the same key whose values are
+ * merged become one before.
+ */
+function sourceOf(table: Table): string {
+  const { key, columns, types } = table;
   const rest = columns
-    .filter((column) => !key.includes(column))
-    .map((column) => `${how}("${column}")::bigint AS "${column}"`);
+    .filter((column) => types[column]?.merge !== undefined)
+    .map((column) => `${types[column]?.merge}("${column}")::bigint AS "${column}"`);
+  if (rest.length === 0) return unnestSql(table, "new");
   return `(SELECT ${[columnsSql(key), ...rest].join(", ")} FROM ${unnestSql(table, "given")}
     GROUP BY ${columnsSql(key)}) AS new`;
 }
@@ -116,15 +108,12 @@ async function each(
 /** Those who were there all the same become what they would be if they were new. */
 async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.barePersons;
-  const { name, key } = table;
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
   const columns = [...table.columns, ...Object.keys(constants)];
   const given = `(SELECT ${[columnsSql(table.columns), ...Object.values(constants)].join(", ")}
     FROM ${unnestSql(table, "given")}) AS new (${columnsSql(columns)})`;
-  const others = tables.members.columns.filter((column) => !key.includes(column));
-  const reset = others.map((column) => `"${column}" = excluded."${column}"`).join(", ");
   const sql = `WITH written AS (
-      ${upsertSql({ name, key, columns }, given, reset)}
+      ${upsertSql({ ...table, columns }, given, tables.members.columns)}
       RETURNING old.xmax = 0 AS is_new
     )
     UPDATE totals SET persons = persons + (SELECT count(*) FROM written WHERE is_new)`;
@@ -147,14 +136,11 @@ async function writePersons(client: ClientBase, values: readonly Value[]): Promi
 /** Each old row is looked up by itself: as a join, it may be one with the whole table. */
 async function writeMerged(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.mergedMembers;
-  const { name, key } = table;
-  const others = tables.members.columns.filter((column) => !key.includes(column));
-  const reset = others.map((column) => `"${column}" = excluded."${column}"`).join(", ");
   const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
-    written AS (${upsertSql(table, "new", reset)})
+    written AS (${upsertSql(table, "new", tables.members.columns)})
     UPDATE totals SET persons = persons - (
       SELECT count(*) FROM new CROSS JOIN LATERAL (
-        SELECT merged_into FROM ${name} AS old
+        SELECT merged_into FROM ${table.name} AS old
         WHERE old.project_id = new.project_id AND old.uuid = new.uuid LIMIT 1
       ) AS before WHERE before.merged_into IS NULL)`;
   await each(client, { table, values, sql });

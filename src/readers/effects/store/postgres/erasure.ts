@@ -14,8 +14,7 @@ import {
   type PeopleErasure,
 } from "../erase-rows.ts";
 import { hints } from "./hints.ts";
-import { requireVersion } from "./migrate.ts";
-import { schemaName } from "./schema.ts";
+import { requireVersion, schemaName } from "./migrate.ts";
 
 /** It may wait for a writer's transaction, and look through all group members of the project. */
 const statementMsMax = 600_000;

@@ -3,7 +3,11 @@
 
 import type { ClientBase } from "pg";
 import { StoreError } from "../../../../platform/base/store-error.ts";
-import { schemaName, steps } from "./schema.ts";
+import { postgres, schemaFrom, schemaVersion } from "../rows/schema.ts";
+
+export const schemaName = "penstock_effects";
+/** Where a rebuild builds the tables that take the place of the others. */
+export const rebuiltSchemaName = "penstock_effects_rebuilt";
 
 /** Only with the writer's lock. Rejects with a StoreError where a newer release was here. */
 export async function bringUpToDate(
@@ -12,16 +16,16 @@ export async function bringUpToDate(
   schema = schemaName,
 ): Promise<void> {
   const version = await versionOf(client, schema);
-  if (version === steps.length) return;
-  if (version > steps.length) throw new StoreError(otherVersion(version, shown));
+  if (version === schemaVersion) return;
+  if (version > schemaVersion) throw new StoreError(otherVersion(version, shown));
   await client.query("BEGIN");
   try {
     // Where the schema is there, nobody needs the right to make it.
     if (!(await hasSchema(client, schema))) await client.query(`CREATE SCHEMA ${schema}`);
     await client.query("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)");
-    for (const step of steps.slice(version)) await client.query(step);
+    for (const sql of schemaFrom(version, postgres)) await client.query(sql);
     await client.query("DELETE FROM schema_version");
-    await client.query("INSERT INTO schema_version VALUES ($1)", [steps.length]);
+    await client.query("INSERT INTO schema_version VALUES ($1)", [schemaVersion]);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK").catch(() => {});
@@ -32,7 +36,7 @@ export async function bringUpToDate(
 /** Rejects with a StoreError where the tables are not those that this release reads. */
 export async function requireVersion(client: ClientBase, shown: string): Promise<void> {
   const version = await versionOf(client);
-  if (version !== steps.length) throw new StoreError(otherVersion(version, shown));
+  if (version !== schemaVersion) throw new StoreError(otherVersion(version, shown));
 }
 
 /** 0: there are no tables. */
@@ -63,7 +67,7 @@ function otherVersion(version: number, shown: string): string {
   const at = `read PostgreSQL at ${shown}`;
   if (version === 0)
     return `${at}: the tables are not there: \`penstock effects\` makes them when it starts`;
-  return version > steps.length
-    ? `${at}: its tables are of version ${version}, and this release knows ${steps.length}: run a newer release`
-    : `${at}: its tables are of version ${version}, and this release reads ${steps.length}: run \`penstock effects\` of this release first`;
+  return version > schemaVersion
+    ? `${at}: its tables are of version ${version}, and this release knows ${schemaVersion}: run a newer release`
+    : `${at}: its tables are of version ${version}, and this release reads ${schemaVersion}: run \`penstock effects\` of this release first`;
 }

@@ -16,8 +16,7 @@ import { leavesConnection, storeErrorOf } from "../../../../platform/postgres/fa
 import { keepAliveSql } from "../../../../platform/postgres/keep-alive.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { hints } from "./hints.ts";
-import { requireVersion } from "./migrate.ts";
-import { schemaName } from "./schema.ts";
+import { requireVersion, schemaName } from "./migrate.ts";
 
 const connectionsMax = 4;
 const idleMs = 30_000;

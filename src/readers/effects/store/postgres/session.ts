@@ -14,8 +14,7 @@ import { leavesConnection, storeErrorOf } from "../../../../platform/postgres/fa
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { FencedError } from "../port.ts";
 import { hints } from "./hints.ts";
-import { bringUpToDate } from "./migrate.ts";
-import { schemaName } from "./schema.ts";
+import { bringUpToDate, schemaName } from "./migrate.ts";
 
 /** Advisory locks belong to a database, and go with the connection. Two numbers, freely chosen. */
 const [lockClass, lockObject] = [1_885_695_603, 1];

@@ -37,10 +37,9 @@ import {
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
 import { removePublished, writeCommit } from "./commit.ts";
-import { hasSchema } from "./migrate.ts";
+import { hasSchema, rebuiltSchemaName, schemaName } from "./migrate.ts";
 import { readPositions } from "./positions.ts";
 import { PostgresReader } from "./reader.ts";
-import { rebuiltSchemaName, schemaName } from "./schema.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
 /** Rows of a kind that one statement has: those of some milliseconds. */

@@ -1,6 +1,6 @@
 // The tables of both databases: their columns, in the order in which the values of a row are
 // written and read. Rows go as one flat array of values, because copying many small objects from
-// thread to thread takes longer than writing them. The statements are each database's own.
+// thread to thread takes longer than writing them. The schema of both databases is generated from it.
 
 import type { Lane } from "../../../../platform/base/lane.ts";
 import { type Column, pick, table } from "../../../../platform/base/table.ts";
@@ -10,6 +10,9 @@ import type { LinkKind, LinkOutcome, RejectedReason, UsageClass } from "../../ty
 const text: Column<string> = { type: "text" };
 const uuid: Column<string> = { type: "uuid" };
 const integer: Column<number> = { type: "integer" };
+const int32: Column<number> = { type: "int32" };
+const sum: Column<number> = { type: "integer", merge: "sum" };
+const oldest: Column<number> = { type: "integer", merge: "min" };
 const real: Column<number> = { type: "real" };
 const bytes: Column<Uint8Array> = { type: "bytes" };
 const json: Column<string> = { type: "json" };
@@ -21,15 +24,15 @@ function word<Word extends string>(): Column<Word> {
 }
 
 function orNull<Of>({ type }: Column<Of>): Column<Of | undefined> {
-  return { type };
+  return { type, isNullable: true };
 }
 
 const place = {
   lane: word<Lane>(),
-  partition: integer,
-  epoch: integer,
+  partition: int32,
+  epoch: int32,
   sequence: integer,
-  line: integer,
+  line: int32,
 } as const;
 
 /** What a row has of where its line stands. */
@@ -55,8 +58,8 @@ export const members = table(
     known: orNull(boolean),
     created_at_ms: orNull(integer),
     last_seen_at_ms: orNull(integer),
-    ids_total: orNull(integer),
-    property_bytes: orNull(integer),
+    ids_total: orNull(int32),
+    property_bytes: orNull(int32),
     version: orNull(integer),
     properties: orNull(json),
     property_state: orNull(text),
@@ -115,7 +118,7 @@ export const groups = table(
   {
     created_at_ms: integer,
     updated_at_ms: integer,
-    property_bytes: integer,
+    property_bytes: int32,
     version: integer,
     properties: json,
     property_state: text,
@@ -150,7 +153,7 @@ export const groupTypes = table("group_types", { project_id: text, type: text },
 export const groupMembers = table(
   "group_members",
   { project_id: text, type: text, key: text, distinct_id: text },
-  { first_seen_at_ms: integer },
+  { first_seen_at_ms: oldest },
 );
 
 /** What all large properties of a project come to. */
@@ -159,7 +162,7 @@ export const largeProperties = table("large_properties", { project_id: text }, {
 export const usage = table(
   "usage_daily",
   { project_id: text, day: text, lane: word<Lane>(), class: word<UsageClass>() },
-  { events: integer, duplicates: integer },
+  { events: sum, duplicates: sum },
 );
 export const usageDays = pick(usage, ["day", "lane", "class", "events", "duplicates"]);
 
@@ -188,8 +191,8 @@ export const positions = table(
   { stream: text },
   {
     lane: word<Lane>(),
-    partition: integer,
-    epoch: integer,
+    partition: int32,
+    epoch: int32,
     created: text,
     sequence: integer,
     duplicates_previous: integer,
@@ -213,6 +216,8 @@ export const trail = table(
 
 export const outbox = table("outbox", { message_id: text }, { subject: text, json: text });
 
+export const rejectedTotals = table("rejected_totals", { project_id: text }, { total: integer });
+
 /** Rows of these two are appended, so their keys are none. */
 export const rejected = table(
   "rejected",
@@ -231,7 +236,7 @@ export const incidents = table(
   { stream: text },
   {
     kind: word<IncidentKind>(),
-    epoch: integer,
+    epoch: int32,
     sequence: integer,
     messages: integer,
     detail: text,

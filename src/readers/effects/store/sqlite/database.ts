@@ -7,8 +7,8 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { makeOwnFile } from "../../../../platform/base/own-file.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import type { Value } from "../../../../platform/base/table.ts";
+import { schemaFrom, schemaVersion, sqlite } from "../rows/schema.ts";
 import { mustBeReadable } from "./file-access.ts";
-import { steps } from "./schema.ts";
 
 const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;
@@ -74,8 +74,8 @@ export class Database {
       try {
         spillBeside(file, db);
         db.exec(`PRAGMA mmap_size = 0; PRAGMA cache_size = -${cacheKiB};`);
-        const version = schemaVersion(db);
-        if (version !== steps.length) throw new StoreError(otherVersion(file, version));
+        const version = versionOf(db);
+        if (version !== schemaVersion) throw new StoreError(otherVersion(file, version));
       } catch (error) {
         db.close();
         throw error;
@@ -201,11 +201,11 @@ function bringUpToDate(file: string, db: DatabaseSync): void {
   db.exec("BEGIN IMMEDIATE");
   try {
     db.exec("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT");
-    const version = schemaVersion(db);
-    if (version > steps.length) throw new StoreError(otherVersion(file, version));
-    for (const step of steps.slice(version)) db.exec(step);
+    const version = versionOf(db);
+    if (version > schemaVersion) throw new StoreError(otherVersion(file, version));
+    for (const sql of schemaFrom(version, sqlite)) db.exec(sql);
     db.exec("DELETE FROM schema_version");
-    db.prepare("INSERT INTO schema_version VALUES (?)").run(steps.length);
+    db.prepare("INSERT INTO schema_version VALUES (?)").run(schemaVersion);
     db.exec("COMMIT");
   } catch (error) {
     if (db.isTransaction) db.exec("ROLLBACK");
@@ -213,15 +213,15 @@ function bringUpToDate(file: string, db: DatabaseSync): void {
   }
 }
 
-function schemaVersion(db: DatabaseSync): number {
+function versionOf(db: DatabaseSync): number {
   const row = db.prepare("SELECT max(version) AS version FROM schema_version").get();
   return (row?.["version"] as number | null) ?? 0;
 }
 
 function otherVersion(file: string, version: number): string {
-  return version > steps.length
-    ? `open ${file}: its tables are of version ${version}, and this release knows ${steps.length}: run a newer release`
-    : `read ${file}: its tables are of version ${version}, and this release reads ${steps.length}: run \`penstock effects\` of this release first`;
+  return version > schemaVersion
+    ? `open ${file}: its tables are of version ${version}, and this release knows ${schemaVersion}: run a newer release`
+    : `read ${file}: its tables are of version ${version}, and this release reads ${schemaVersion}: run \`penstock effects\` of this release first`;
 }
 
 /** `penstock effects rebuild` is of no help: it asks the database what was applied. */

@@ -17,11 +17,17 @@ export function insertSql(
   return `INSERT INTO ${name} (${names}) VALUES ${rows}`;
 }
 
-/** Replaces the rows of the same key; `other` is what becomes of one instead. */
-export function upsertSql(table: Table, count = 1, other?: string): string {
-  const rest = table.columns.filter((column) => !table.key.includes(column));
-  const set = rest.map((column) => `${column} = excluded.${column}`).join(", ");
-  const change = rest.length === 0 ? "DO NOTHING" : `DO UPDATE SET ${other ?? set}`;
+/** Replaces the rows of the same key, or merges their values, as the columns say. */
+export function upsertSql(table: Table, count = 1): string {
+  const { key, columns, types } = table;
+  const rest = columns.filter((column) => !key.includes(column));
+  const merged = {
+    sum: (column: string) => `${column} + excluded.${column}`,
+    min: (column: string) => `min(${column}, excluded.${column})`,
+    none: (column: string) => `excluded.${column}`,
+  };
+  const set = rest.map((column) => `${column} = ${merged[types[column]?.merge ?? "none"](column)}`);
+  const change = rest.length === 0 ? "DO NOTHING" : `DO UPDATE SET ${set.join(", ")}`;
   return `${insertSql(table, count)} ON CONFLICT (${table.key.join(", ")}) ${change}`;
 }
 

@@ -67,12 +67,9 @@ export class SqliteWriter {
       const once = `${insertSql(tables.links)} ON CONFLICT DO NOTHING`;
       this.#each(this.#prepared(once), tables.links.columns.length, commit.links);
       this.#upsert(tables.groupTypes, commit.groupTypes);
-      const oldest = "first_seen_at_ms = min(first_seen_at_ms, excluded.first_seen_at_ms)";
-      this.#upsert(tables.groupMembers, commit.groupMembers, oldest);
+      this.#upsert(tables.groupMembers, commit.groupMembers);
       this.#upsert(tables.largeProperties, commit.largeProperties);
-      const sum =
-        "events = events + excluded.events, duplicates = duplicates + excluded.duplicates";
-      this.#upsert(tables.usage, commit.usage, sum);
+      this.#upsert(tables.usage, commit.usage);
       this.#upsert(tables.activeIds, commit.activeIds);
       this.#upsert(tables.spikes, commit.spikes);
       this.#upsert(tables.activity, commit.activity);
@@ -233,17 +230,17 @@ export class SqliteWriter {
     }
   }
 
-  #upsert(table: Table, values: readonly Value[], other?: string): void {
+  #upsert(table: Table, values: readonly Value[]): void {
     if (values.length === 0) return;
     const width = table.columns.length;
     const many = values.length - (values.length % (width * rowsACall));
     if (many > 0)
       this.#each(
-        this.#prepared(upsertSql(table, rowsACall, other)),
+        this.#prepared(upsertSql(table, rowsACall)),
         width * rowsACall,
         values.slice(0, many),
       );
-    this.#each(this.#prepared(upsertSql(table, 1, other)), width, values.slice(many));
+    this.#each(this.#prepared(upsertSql(table, 1)), width, values.slice(many));
   }
 
   #insert(table: Table, values: readonly Value[]): void {

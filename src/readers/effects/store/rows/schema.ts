@@ -1,0 +1,232 @@
+// The stored schema of both databases, generated from the tables. It is an interface that people
+// query. A released version is never changed: a change is one more upgrade. Times are milliseconds
+// since the epoch, with a readable column next to each in the tables of which few rows are written;
+// the views have readable times too. Texts sort by their bytes.
+
+import type { ColumnType, Table } from "../../../../platform/base/table.ts";
+import * as tables from "./tables.ts";
+
+interface Dialect {
+  readonly name: "sqlite" | "postgres";
+  readonly types: Readonly<Record<ColumnType, string>>;
+  /** A column that is computed from an expression. */
+  computed(name: string, of: string): string;
+  /** A readable time of milliseconds. */
+  time(ms: string): string;
+  /** A uuid as people write it. */
+  uuid(column: string): string;
+  json(text: string): string;
+  /** Tables of one row: the number of the last commit, and counts that would take a scan. */
+  readonly single: string;
+}
+
+interface Stored {
+  readonly table: Table;
+  /** Columns `<name>_ms` with a readable column `<name>` next to them. */
+  readonly times?: readonly string[];
+  /** Such columns in PostgreSQL only: in SQLite the rows are too many for what it takes. */
+  readonly timesOfPostgres?: readonly string[];
+  /** The type of a column that numbers the rows. Without it the key is the primary key. */
+  readonly id?: Partial<Readonly<Record<Dialect["name"], string>>>;
+  /** Rows are only appended, so the key is not unique. */
+  readonly isAppended?: boolean;
+  /** In SQLite, the rows are apart from the index of the primary key. */
+  readonly hasRowid?: boolean;
+  readonly fillfactor?: number;
+  readonly indexes?: readonly string[];
+}
+
+const identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY";
+/** The id of a row that was deleted is not used again. */
+const lastingId = { sqlite: "INTEGER PRIMARY KEY AUTOINCREMENT", postgres: identity };
+
+const stored: readonly Stored[] = [
+  {
+    // One row for each distinct id that was ever seen. It is found by its own uuid, which is
+    // computed from the id, so that one index finds a row by either. In SQLite rows are in the
+    // order in which they were added: an index of little more than uuids is all that new ids, which
+    // come in no order, are spread over.
+    table: tables.members,
+    id: { sqlite: "INTEGER PRIMARY KEY" },
+    fillfactor: 85,
+    indexes: [
+      "INDEX members_merged ON members (project_id, merged_into) WHERE merged_into IS NOT NULL",
+    ],
+  },
+  {
+    // The same link is requested repeatedly: each outcome of it is listed once.
+    table: tables.links,
+    times: ["at_ms"],
+    indexes: [
+      "UNIQUE INDEX person_links_once ON person_links (project_id, a, b, kind, outcome)",
+      "INDEX person_links_b ON person_links (project_id, b)",
+    ],
+  },
+  { table: tables.groups, times: ["created_at_ms", "updated_at_ms"] },
+  { table: tables.groupTypes },
+  { table: tables.groupMembers, timesOfPostgres: ["first_seen_at_ms"] },
+  { table: tables.usage },
+  { table: tables.activeIds, hasRowid: true },
+  {
+    table: tables.spikes,
+    times: ["started_at_ms", "ended_at_ms"],
+    indexes: [
+      "INDEX spikes_started ON spikes (project_id, started_at_ms, subject)",
+      "INDEX spikes_open ON spikes (project_id) WHERE ended_at_ms IS NULL",
+    ],
+  },
+  { table: tables.activity, hasRowid: true },
+  {
+    table: tables.rejected,
+    times: ["at_ms"],
+    id: lastingId,
+    isAppended: true,
+    indexes: ["INDEX rejected_project ON rejected (project_id, id)"],
+  },
+  // Of each project the newest rejections are retained. This is how many there ever were.
+  { table: tables.rejectedTotals, hasRowid: true },
+  { table: tables.positions, times: ["watermark_ms"] },
+  { table: tables.trail },
+  {
+    table: tables.incidents,
+    id: { sqlite: "INTEGER PRIMARY KEY", postgres: identity },
+    isAppended: true,
+  },
+  { table: tables.outbox, id: lastingId },
+  { table: tables.largeProperties },
+];
+
+export const sqlite: Dialect = {
+  name: "sqlite",
+  types: {
+    ...{ text: "TEXT", uuid: "BLOB", integer: "INTEGER", int32: "INTEGER", real: "REAL" },
+    ...{ boolean: "INTEGER", json: "TEXT", bytes: "BLOB" },
+  },
+  /** Writing a row computes it, in 3 µs; it takes no room. */
+  computed: (name, of) => `${name} TEXT AS (${of})`,
+  /** `2026-11-22T10:00:00.000Z` */
+  time: (ms) => {
+    const rest = `((${ms} % 1000) + 1000) % 1000`;
+    const seconds = `strftime('%Y-%m-%dT%H:%M:%S', (${ms} - ${rest}) / 1000, 'unixepoch')`;
+    return `${seconds} || printf('.%03dZ', ${rest})`;
+  },
+  uuid: (column) => {
+    const parts = ["1, 8", "9, 4", "13, 4", "17, 4", "21, 12"];
+    return parts.map((part) => `substr(lower(hex(${column})), ${part})`).join(" || '-' || ");
+  },
+  json: (text) => text,
+  single: `
+    CREATE TABLE writer (last_commit INTEGER NOT NULL) STRICT;
+    INSERT INTO writer VALUES (0);
+    CREATE TABLE totals (persons INTEGER NOT NULL, groups INTEGER NOT NULL) STRICT;
+    INSERT INTO totals VALUES (0, 0);`,
+};
+
+export const postgres: Dialect = {
+  name: "postgres",
+  types: {
+    ...{ text: 'text COLLATE "C"', uuid: "uuid", integer: "bigint", int32: "integer" },
+    // json keeps every digit as it was sent; jsonb would not.
+    ...{ real: "double precision", boolean: "boolean", json: "json", bytes: "bytea" },
+  },
+  computed: (name, of) => `${name} timestamptz GENERATED ALWAYS AS (${of}) STORED`,
+  time: (ms) => `to_timestamp(${ms} / 1000.0::float8)`,
+  uuid: (column) => column,
+  json: (text) => `${text}::jsonb`,
+  single: `
+    CREATE TABLE writer (last_commit bigint NOT NULL) WITH (fillfactor = 10);
+    INSERT INTO writer VALUES (0);
+    CREATE TABLE totals (
+      persons bigint NOT NULL, groups bigint NOT NULL,
+      rejected bigint NOT NULL, incidents bigint NOT NULL
+    ) WITH (fillfactor = 10);
+    INSERT INTO totals VALUES (0, 0, 0, 0);`,
+};
+
+export const schemaVersion = 5;
+
+/** The statements that bring a database from a version to `schemaVersion`. 0: it has no tables. */
+export function schemaFrom(version: number, dialect: Dialect): readonly string[] {
+  return version === 0 ? [everything(dialect)] : upgrades(dialect).slice(version - 1);
+}
+
+/** Entry n brings a database from version n + 1 to the next. */
+function upgrades(dialect: Dialect): readonly string[] {
+  return [
+    `${created({ table: tables.largeProperties }, dialect)}
+     INSERT INTO large_properties
+       SELECT project_id, sum(property_bytes) FROM (
+         SELECT project_id, property_bytes FROM members WHERE property_bytes > 65536
+         UNION ALL
+         SELECT project_id, property_bytes FROM groups WHERE property_bytes > 65536
+       ) AS counted
+       GROUP BY project_id;`,
+    installation(dialect),
+    // Older rows have no id, so an erasure does not find them by it.
+    `ALTER TABLE rejected ADD COLUMN distinct_id ${dialect.types.text};`,
+    "DROP TABLE IF EXISTS runs;",
+  ];
+}
+
+function everything(dialect: Dialect): string {
+  const each = stored.map((one) => created(one, dialect));
+  return [...each, views(dialect), dialect.single, installation(dialect)].join("\n");
+}
+
+/** Whose streams they are. One row, once a writer has started. */
+function installation({ name, types }: Dialect): string {
+  const end = name === "sqlite" ? " STRICT" : "";
+  return `CREATE TABLE installation (subject_prefix ${types.text} NOT NULL)${end};`;
+}
+
+function created(one: Stored, dialect: Dialect): string {
+  const { table, times = [], timesOfPostgres = [], isAppended = false, indexes = [] } = one;
+  const readable = dialect.name === "postgres" ? [...times, ...timesOfPostgres] : times;
+  const { name, key, columns, types } = table;
+  const id = one.id?.[dialect.name];
+  const keyWord = id === undefined ? "PRIMARY KEY" : "UNIQUE";
+  const parts = id === undefined ? [] : [`id ${id}`];
+  for (const column of columns) {
+    const { type, isNullable = false } = types[column]!;
+    const isKey = !isAppended && key.length === 1 && key[0] === column;
+    const rules = `${isNullable ? "" : " NOT NULL"}${isKey ? ` ${keyWord}` : ""}`;
+    parts.push(`"${column}" ${dialect.types[type]}${rules}`);
+    if (readable.includes(column))
+      parts.push(dialect.computed(column.replace(/_ms$/, ""), dialect.time(column)));
+  }
+  if (!isAppended && key.length > 1) parts.push(`${keyWord} (${key.join(", ")})`);
+  const statements = [`TABLE ${name} (${parts.join(", ")})${endOf(one, dialect)}`, ...indexes];
+  return statements.map((sql) => `CREATE ${sql};`).join("\n");
+}
+
+function endOf({ id, hasRowid = false, fillfactor }: Stored, { name }: Dialect): string {
+  if (name === "postgres")
+    return fillfactor === undefined ? "" : ` WITH (fillfactor = ${fillfactor})`;
+  return id !== undefined || hasRowid ? " STRICT" : " STRICT, WITHOUT ROWID";
+}
+
+function views({ time, uuid, json }: Dialect): string {
+  return `
+  CREATE VIEW persons AS
+    SELECT project_id, ${uuid("coalesce(first_uuid, uuid)")} AS uuid,
+      coalesce(main_id, first_id, distinct_id) AS main_distinct_id,
+      ids_total AS distinct_ids_total, ${json("coalesce(properties, '{}')")} AS properties, known,
+      ${time("created_at_ms")} AS created_at, ${time("last_seen_at_ms")} AS last_seen_at,
+      created_at_ms, last_seen_at_ms, version
+    FROM members WHERE merged_into IS NULL;
+
+  CREATE VIEW person_ids AS
+    SELECT project_id, distinct_id, (
+      WITH RECURSIVE up (shown, merged_into) AS (
+        SELECT coalesce(m.first_uuid, m.uuid), m.merged_into
+        UNION ALL
+        SELECT coalesce(next.first_uuid, next.uuid), next.merged_into FROM up
+        JOIN members AS next ON next.project_id = m.project_id AND next.uuid = up.merged_into
+      )
+      SELECT ${uuid("shown")} FROM up WHERE merged_into IS NULL
+    ) AS person_uuid, ${uuid("uuid")} AS own_uuid, ${time("first_ms")} AS first_seen_at
+    FROM members AS m;
+
+  CREATE VIEW person_uuids AS
+    SELECT project_id, own_uuid AS uuid, person_uuid, distinct_id FROM person_ids;`;
+}
