@@ -3,7 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import { isJsonSpace } from "../platform/base/ascii.ts";
 import { parseTree } from "./reference-parse.ts";
-import { Header, type Repair, repairsMax } from "./table.ts";
+import { growthBytesMax, Header, type Repair, repairPlacesMax } from "./table.ts";
 
 type PieceKind = "copied" | "malformed" | "nonFinite";
 
@@ -11,17 +11,20 @@ interface Piece {
   readonly kind: PieceKind;
   readonly length: number;
   readonly text: Buffer;
+  /** Whether the repair notes the place: the first replacement of its kind after each `{`. */
+  readonly isNoted: boolean;
 }
 
 const replacement = Buffer.from("\ufffd");
+const shortReplacement = Buffer.from("?");
 const nullWord = Buffer.from("null");
 /** The encoded surrogates of a pair, in Latin-1. */
 const surrogatePair = /^\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
-/** Whole strings, and the words outside of them, in Latin-1. */
-const stringsAndWords = /"(?:[^"\\]+|\\[\s\S])*(?:"|\\?$)|NaN|-?Infinity/g;
+/** Whole strings, and the words and braces outside of them, in Latin-1. */
+const stringsAndWords = /"(?:[^"\\]+|\\[\s\S])*(?:"|\\?$)|NaN|-?Infinity|\{/g;
 
 /** A malformed piece is the longest beginning that some continuation would make well-formed. */
-function sequenceAt(body: Buffer, at: number): Piece {
+function sequenceAt(body: Buffer, at: number): Omit<Piece, "isNoted"> {
   const pair = surrogatePair.exec(body.toString("latin1", at, at + 6));
   if (pair !== null) return { kind: "copied", length: 6, text: joined(body, at) };
   const lead = body[at]!;
@@ -48,16 +51,27 @@ function piecesOf(body: Buffer): readonly Piece[] {
   const words = new Map(
     [...body.toString("latin1").matchAll(stringsAndWords)]
       .filter(([text]) => !text.startsWith('"'))
-      .map(({ 0: text, index }) => [index, text.length]),
+      .map(({ 0: text, index }) => [index, text]),
   );
   const pieces: Piece[] = [];
+  const places = { malformed: 0, nonFinite: 0 };
+  const noted = new Set<PieceKind>();
+  let growth = 0;
   for (let at = 0; at < body.length; at += pieces.at(-1)!.length) {
     const word = words.get(at);
-    pieces.push(
-      word === undefined
+    if (word === "{") noted.clear();
+    const { kind, length, text } =
+      word === undefined || word === "{"
         ? sequenceAt(body, at)
-        : { kind: "nonFinite", length: word, text: nullWord },
-    );
+        : ({ kind: "nonFinite", length: word.length, text: nullWord } as const);
+    const written = kind === "malformed" && growth >= growthBytesMax ? shortReplacement : text;
+    growth += written.length - length;
+    const isNoted = kind !== "copied" && !noted.has(kind) && places[kind] < repairPlacesMax;
+    if (isNoted) {
+      noted.add(kind);
+      places[kind]++;
+    }
+    pieces.push({ kind, length, text: written, isNoted });
   }
   return pieces;
 }
@@ -77,11 +91,10 @@ function mayHoldEvents(body: Buffer): boolean {
 export function measureRepair(header: Uint32Array, body: Buffer): void {
   if (!mayHoldEvents(body)) return;
   const pieces = piecesOf(body);
-  const count = (wanted: PieceKind) => pieces.filter(({ kind }) => kind === wanted).length;
-  const [malformed, nonFinite] = [count("malformed"), count("nonFinite")];
-  if (malformed > repairsMax || nonFinite > repairsMax) return;
-  header[Header.Malformed] = malformed;
-  header[Header.NonFinite] = nonFinite;
+  const count = (wanted: PieceKind) =>
+    pieces.filter(({ kind, isNoted }) => isNoted && kind === wanted).length;
+  header[Header.Malformed] = count("malformed");
+  header[Header.NonFinite] = count("nonFinite");
   header[Header.RepairedBytes] = pieces.reduce((bytes, { text }) => bytes + text.length, 0);
 }
 
@@ -103,8 +116,8 @@ export function repairBody(
     if (read >= until) break;
     if (read >= progress[0]!) {
       const written = progress[1]!;
-      if (piece.kind === "malformed") malformed[progress[2]!++] = written;
-      if (piece.kind === "nonFinite") nonFinite[progress[3]!++] = written;
+      if (piece.isNoted && piece.kind === "malformed") malformed[progress[2]!++] = written;
+      if (piece.isNoted && piece.kind === "nonFinite") nonFinite[progress[3]!++] = written;
       progress[1] = written + piece.text.copy(text, written);
       progress[0] = read + piece.length;
     }

@@ -79,14 +79,13 @@ export const Header = {
   /** Index in the batch of the item in row 0. */
   FirstItem: 15,
   /**
-   * The number of malformed UTF-8 sequences that a repair replaces. This word and `NonFinite` are 0
-   * unless `RepairedBytes` is set.
+   * The number of places that a repair notes for malformed UTF-8: `Repair.malformed`. This word and
+   * `NonFinite` are 0 unless `RepairedBytes` is set.
    */
   Malformed: 16,
   /**
    * Bytes of the repaired body. Set with InvalidUtf8 if the body may be an object or an array, and
-   * with InvalidJson if it is one except for words for numbers that JSON does not have; 0 if there
-   * are more than `repairsMax` of either.
+   * with InvalidJson if it is one except for words for numbers that JSON does not have; else 0.
    */
   RepairedBytes: 17,
   /**
@@ -95,7 +94,7 @@ export const Header = {
    * without white space around are, where these are ASCII and written in `keyTokenBytesMax` bytes.
    */
   OtherKeyItem: 18,
-  /** The number of `NaN`, `Infinity` and `-Infinity` that a repair replaces. */
+  /** As `Malformed`, for `NaN`, `Infinity` and `-Infinity`: `Repair.nonFinite`. */
   NonFinite: 19,
   Words: 20,
 } as const;
@@ -258,20 +257,29 @@ export const depthMax = 100;
  */
 export const numberDigitsMax = 400;
 
-/** A body with more malformed sequences, or more `NaN` and its like, is not repaired. */
-export const repairsMax = 1_048_576;
+/** Places of either kind that a repair notes. Later ones are replaced all the same. */
+export const repairPlacesMax = 1_048_576;
+
+/**
+ * Once a repaired text is this much longer than what was read, "?" replaces malformed UTF-8, so that
+ * no text grows to three times its length.
+ */
+export const growthBytesMax = 2_097_152;
 
 /** The state of the repair of a body. */
 export interface Repair {
   /** The repaired text, of Header.RepairedBytes bytes. */
   readonly text: Buffer;
-  /** The offsets of the U+FFFD in the text, ascending: Header.Malformed of them. */
+  /**
+   * Where in the text malformed UTF-8 is replaced for the first time after each `{`, ascending:
+   * Header.Malformed offsets. They tell which events have a replacement.
+   */
   readonly malformed: Uint32Array;
-  /** The offsets of `null` for a number, ascending: Header.NonFinite of them. */
+  /** The same of `null` for a number: Header.NonFinite offsets. */
   readonly nonFinite: Uint32Array;
   /**
-   * Five words: bytes read, bytes written, offsets in `malformed` and in `nonFinite`, and whether
-   * the next byte is inside a string. Zeros at first.
+   * Five words: bytes read, bytes written, offsets in `malformed` and in `nonFinite`, and the state
+   * of the scanner. Zeros at first.
    */
   readonly progress: Uint32Array;
 }
@@ -339,8 +347,8 @@ export interface Scanner {
   /**
    * Continues the repair of a body for which a scan has set Header.RepairedBytes, until `until`
    * bytes of it are read, or a few more. U+FFFD replaces each malformed sequence, as in the WHATWG's
-   * decoder; a surrogate pair written as two sequences (CESU-8) becomes its character; `null`
-   * replaces `NaN`, `Infinity` and `-Infinity` outside of strings.
+   * decoder, and "?" after `growthBytesMax`; a surrogate pair written as two sequences (CESU-8)
+   * becomes its character; `null` replaces `NaN`, `Infinity` and `-Infinity` outside of strings.
    */
   repair(body: Buffer, until: number, repair: Repair): void;
 }

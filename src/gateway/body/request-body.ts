@@ -162,10 +162,11 @@ export class RequestBody {
     return this.#admission.isLarge(this.#bytesWith(0));
   }
 
-  /** Takes bytes out of the budget for a body that grows, or returns false. */
+  /** Takes bytes out of the budget for a body that grows or is repaired, or returns false. */
   tryHold(bytes: number): boolean {
     const requestBytes = this.#bytesWith(bytes);
-    if (this.#admission.isLarge(requestBytes)) this.#growing.add(this);
+    const isGrowing = this.state !== BodyState.Taken;
+    if (isGrowing && this.#admission.isLarge(requestBytes)) this.#growing.add(this);
     if (!this.#admission.tryTake(bytes, requestBytes)) return false;
     this.bytesHeld += bytes;
     return true;

@@ -176,6 +176,10 @@ export class HttpExchange implements Exchange {
     return this.#state !== AnswerState.Open;
   }
 
+  hold(bytes: number): boolean {
+    return this.body.tryHold(bytes);
+  }
+
   answerStored(report: IntakeReport): void {
     const converted = this.body.conversion?.answer(report);
     if (converted !== undefined) {

@@ -84,6 +84,11 @@ export interface Exchange extends ClientWarningOrigin {
    * names one; "" until then.
    */
   library: string;
+  /**
+   * Takes bytes of the budget of bytes in flight until the request is answered, or returns false if
+   * there is no room for them.
+   */
+  hold(bytes: number): boolean;
   answerStored(report: IntakeReport): void;
   answerProblem(problem: Problem): void;
 }

@@ -22,9 +22,6 @@ export async function awaitRoom(
   room: Promise<void>,
   { scanners, arrival, firstItem }: AwaitRoomOptions,
 ): Promise<void> {
-  // The repaired copy of a body is outside of the budget of bytes in flight: as many as there are
-  // scanners are enough.
-  if (work.repaired !== undefined) return room;
   const keepsScanner = await scanners.keepWhile(room, arrival);
   if (!keepsScanner && !work.pending.failed)
     await scanAgain(work, await scanners.take(arrival), firstItem);

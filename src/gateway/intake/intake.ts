@@ -235,6 +235,7 @@ class RequestTaker {
     const status = await scanner.scanInBackground(body);
     if (!isRepairable(status, scanner)) return this.#checks.open(work, status);
     const problem = scanProblem(status, work);
+    if (!work.exchange.hold(scanner.table[Header.RepairedBytes]!)) return noRoomToRepair;
     const repaired = await repairedBody(body, scanner, this.#share);
     const statusThen = await scanner.scanInBackground(repaired.body);
     if (statusThen !== ScanStatus.Ok) return problem;
@@ -339,6 +340,10 @@ function isAsHinted({ projectId, lane }: Arrival, work: Work): boolean {
   return projectId === work.project.id && lane === work.lane;
 }
 
+const noRoomToRepair: Problem = {
+  code: "overloaded",
+  detail: "No room to repair the body",
+};
 const tooManyBefore: Problem = {
   code: "overloaded",
   detail: "Too many large bodies came before this one",

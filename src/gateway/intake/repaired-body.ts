@@ -1,7 +1,6 @@
 // Repairs a body that the scan refused, so that what is wrong in one event does not cost the others
 // of its batch: U+FFFD replaces malformed UTF-8, `null` replaces NaN and Infinity. Works in slices
-// of the event loop's time. The scan bounds the work, because it returns how much there is to
-// repair. Must not judge events.
+// of the event loop's time. Must not judge events.
 
 import { Buffer } from "node:buffer";
 import { Header, type Scanner, ScanStatus } from "../../records/table.ts";
@@ -9,9 +8,9 @@ import type { LoopShare } from "./loop-share.ts";
 
 export interface RepairedBody {
   readonly body: Buffer;
-  /** Offsets in `body` of the characters that replace malformed bytes, ascending. */
+  /** Where in `body` each object has its first character for malformed bytes, ascending. */
   readonly malformed: Uint32Array;
-  /** Offsets in `body` of the `null`s that replace NaN and Infinity, ascending. */
+  /** The same of the `null`s that replace NaN and Infinity. */
   readonly nonFinite: Uint32Array;
 }
 

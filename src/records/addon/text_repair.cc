@@ -10,15 +10,21 @@ constexpr size_t kNullBytes = 4;
 constexpr size_t kSurrogatePairBytes = 6;
 constexpr size_t kJoinedBytes = 4;
 
+// Bits of RepairProgress::state. A `{` outside of strings clears all of them: one place for each
+// object is enough to tell which events have a replacement.
+constexpr uint32_t kInString = 1;
+constexpr uint32_t kMalformedNoted = 2;
+constexpr uint32_t kNonFiniteNoted = 4;
+
 enum class Kind { kCopied, kMalformed, kSurrogatePair, kNonFinite };
 
 struct Piece {
   size_t length;
   Kind kind;
 
-  size_t written() const {
+  size_t written(bool has_grown) const {
     switch (kind) {
-      case Kind::kMalformed: return kReplacementBytes;
+      case Kind::kMalformed: return has_grown ? 1 : kReplacementBytes;
       case Kind::kSurrogatePair: return kJoinedBytes;
       case Kind::kNonFinite: return kNullBytes;
       case Kind::kCopied: break;
@@ -52,15 +58,17 @@ Piece sequence_at(const uint8_t* text, size_t left) {
 }
 
 // `ahead` <= `left`: bytes after which a run of ASCII may end, so that a repair can go in steps.
-Piece piece_at(const uint8_t* text, size_t ahead, size_t left, uint32_t& in_string) {
+Piece piece_at(const uint8_t* text, size_t ahead, size_t left, uint32_t& state) {
   size_t run = 0;
   for (; run < ahead && text[run] < 0x80; run++) {
     const uint8_t c = text[run];
-    if (in_string != 0) {
-      if (c == '"') in_string = 0;
+    if ((state & kInString) != 0) {
+      if (c == '"') state &= ~kInString;
       else if (c == '\\' && run + 1 < left && text[run + 1] < 0x80) run++;
     } else if (c == '"') {
-      in_string = 1;
+      state |= kInString;
+    } else if (c == '{') {
+      state = 0;
     } else if (const size_t word = non_finite_length(text + run, left - run); word > 0) {
       return run > 0 ? Piece{run, Kind::kCopied} : Piece{word, Kind::kNonFinite};
     }
@@ -83,9 +91,18 @@ void join(const uint8_t* pair, uint8_t* target) {
   target[3] = static_cast<uint8_t>(0x80 | (point & 0x3F));
 }
 
-bool note(uint32_t& count, Places places, size_t at) {
+// Whether a replacement is to be noted: the first of its kind in an object.
+bool is_noted(Kind kind, uint32_t count, uint32_t& state) {
+  const uint32_t bit = kind == Kind::kMalformed ? kMalformedNoted : kNonFiniteNoted;
+  if ((state & bit) != 0 || count == kPlacesMax) return false;
+  state |= bit;
+  return true;
+}
+
+bool note(Kind kind, RepairProgress& progress, uint32_t& count, Places places) {
+  if (!is_noted(kind, count, progress.state)) return true;
   if (count >= places.length) return false;
-  places.words[count++] = static_cast<uint32_t>(at);
+  places.words[count++] = static_cast<uint32_t>(progress.written);
   return true;
 }
 
@@ -103,14 +120,15 @@ size_t non_finite_length(const uint8_t* text, size_t left) noexcept {
 
 RepairCounts count_repairs(const uint8_t* text, size_t length) noexcept {
   RepairCounts counts{0, 0, 0};
-  uint32_t in_string = 0;
+  uint32_t state = 0;
   for (size_t at = 0; at < length;) {
     const size_t left = length - at;
-    const Piece piece = piece_at(text + at, left, left, in_string);
+    const Piece piece = piece_at(text + at, left, left, state);
+    counts.repaired_length += piece.written(counts.repaired_length >= at + kGrowthMax);
     at += piece.length;
-    counts.repaired_length += piece.written();
-    if (piece.kind == Kind::kMalformed && ++counts.malformed > kRepairsMax) return {0, 0, 0};
-    if (piece.kind == Kind::kNonFinite && ++counts.non_finite > kRepairsMax) return {0, 0, 0};
+    if (piece.kind != Kind::kMalformed && piece.kind != Kind::kNonFinite) continue;
+    uint32_t& count = piece.kind == Kind::kMalformed ? counts.malformed : counts.non_finite;
+    if (is_noted(piece.kind, count, state)) count++;
   }
   return counts;
 }
@@ -122,18 +140,18 @@ bool repair_text(const uint8_t* text, size_t length, size_t until, RepairProgres
     const uint8_t* from = text + progress.read;
     uint8_t* to = target + progress.written;
     const Piece piece =
-        piece_at(from, until - progress.read, length - progress.read, progress.in_string);
-    const size_t bytes = piece.written();
+        piece_at(from, until - progress.read, length - progress.read, progress.state);
+    const size_t bytes = piece.written(progress.written >= progress.read + kGrowthMax);
     if (bytes > target_length - progress.written) return false;
     switch (piece.kind) {
       case Kind::kCopied: std::memcpy(to, from, bytes); break;
       case Kind::kSurrogatePair: join(from, to); break;
       case Kind::kMalformed:
-        if (!note(progress.malformed, malformed, progress.written)) return false;
-        std::memcpy(to, "\xEF\xBF\xBD", bytes);
+        if (!note(piece.kind, progress, progress.malformed, malformed)) return false;
+        std::memcpy(to, bytes == 1 ? "?" : "\xEF\xBF\xBD", bytes);
         break;
       case Kind::kNonFinite:
-        if (!note(progress.non_finite, non_finite, progress.written)) return false;
+        if (!note(piece.kind, progress, progress.non_finite, non_finite)) return false;
         std::memcpy(to, "null", bytes);
         break;
     }

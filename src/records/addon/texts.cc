@@ -90,7 +90,7 @@ napi_value repair_call(napi_env env, napi_callback_info info) {
   words.words[1] = static_cast<uint32_t>(progress.written);
   words.words[2] = progress.malformed;
   words.words[3] = progress.non_finite;
-  words.words[4] = progress.in_string;
+  words.words[4] = progress.state;
   if (!fits)
     napi_throw_type_error(env, nullptr, "repair: there is no room for the text or its places");
   return nullptr;

@@ -11,6 +11,7 @@ export const bareExchange: Omit<Exchange, "deadlineMs" | "answerStored" | "answe
   hint: undefined,
   projectId: "",
   library: "",
+  hold: () => true,
   path: "",
   client: "",
 };

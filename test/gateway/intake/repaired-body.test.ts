@@ -5,7 +5,7 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
-import type { TestProject } from "../../kit/gateway.ts";
+import { startTestGateway, type TestProject } from "../../kit/gateway.ts";
 
 let project: TestProject;
 
@@ -154,6 +154,44 @@ describe("numbers that JSON does not have cost no other event", () => {
       expect([answer.status, answer.json["code"]]).toEqual([400, "invalid_json"]);
     },
   );
+});
+
+test.each([
+  ["NaN", `[${"NaN,".repeat(3_750_000)}NaN]`],
+  ["malformed bytes", `"${"\xff".repeat(15_000_000)}"`],
+  ["objects with NaN", `[${'{"":NaN,"a":NaN},'.repeat(880_000)}0]`],
+])("an event of 15 MB of %s costs no other event", async (_title, value) => {
+  const bad = `{"event":"bad","distinct_id":"u","properties":{"a":${value}}}`;
+  const last = '{"event":"last","distinct_id":"u","properties":{"a":NaN}}';
+  const answer = await send((key) => `{"api_key":"${key}","batch":[${[good, bad, good, last]}]}`);
+  expect(answer.json).toMatchObject({
+    accepted: 3,
+    dropped: 1,
+    errors: [{ index: 1, code: "event_too_large" }],
+    warnings: [{ index: 3, code: "non_finite_number" }],
+  });
+  const events = await gateway.events(project);
+  expect(events.map((event) => event["event"])).toEqual(["good", "good", "last"]);
+});
+
+test("a repaired body takes room in the bytes in flight, and gives it back", async () => {
+  const bytesMax = { PENSTOCK_BODY_BYTES_MAX: "524288", PENSTOCK_INFLATED_BYTES_MAX: "524288" };
+  const tight = await startTestGateway({
+    env: { ...bytesMax, PENSTOCK_INFLIGHT_BYTES_MAX: "1048576" },
+  });
+  try {
+    const { key } = await tight.project();
+    const post = (bytes: number) => {
+      const properties = `{"token":"${key}","a":[${"NaN,".repeat(bytes / 4)}0]}`;
+      return tight.post("/e/", `{"event":"e","distinct_id":"u","properties":${properties}}`);
+    };
+    for (let round = 0; round < 4; round++) {
+      expect((await post(500_000)).json["code"]).toBe("overloaded");
+      expect((await post(400_000)).json["accepted"]).toBe(1);
+    }
+  } finally {
+    await tight.stop();
+  }
 });
 
 test("a surrogate pair encoded as two sequences is stored as its character", async () => {

@@ -2,7 +2,13 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { createReferenceScanner } from "../../../src/records/reference.ts";
-import { Header, repairsMax, type Scanner, ScanStatus } from "../../../src/records/table.ts";
+import {
+  growthBytesMax,
+  Header,
+  repairPlacesMax,
+  type Scanner,
+  ScanStatus,
+} from "../../../src/records/table.ts";
 
 const native = createNativeScanner(1);
 const reference = createReferenceScanner(1);
@@ -57,7 +63,7 @@ const bytes = fc.constantFrom(
     0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xc3, 0xdf, 0xe0, 0xe1, 0xed, 0xef,
     0xbd, 0xf0, 0xf4,
   ],
-  ...[0xf5, 0xff, 0x20, 0x22, 0x5c, 0x61, 0x7d],
+  ...[0xf5, 0xff, 0x20, 0x22, 0x5c, 0x61, 0x7b, 0x7d],
 );
 const highSurrogateFirst = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
 
@@ -154,14 +160,36 @@ describe("what is not repaired", () => {
       expect(repaired(text)).toBeUndefined();
     },
   );
+});
 
+describe("what a repair notes", () => {
   test.each([
-    ["malformed", (count: number) => Buffer.from(`{${"\xff".repeat(count)}}`, "latin1")],
-    ["nonFinite", (count: number) => Buffer.from(`[${"NaN,".repeat(count - 1)}NaN]`)],
-  ] as const)("more than a million places (%s)", (kind, bodyOf) => {
-    expect(repairedBy(native, bodyOf(repairsMax), 100_000)?.[kind]).toHaveLength(repairsMax);
-    expect(repairedBy(native, bodyOf(repairsMax + 1), 100_000)).toBeUndefined();
+    ["one place of each kind in an object", '[{"a":[NaN,"\xff",NaN,"\xff"]}]', [1, 1]],
+    ["one in each of several objects", '[{"a":NaN,"b":NaN},{"a":NaN},{"\xff":"\xfe"}]', [1, 2]],
+    ["one before the first object", '[NaN,NaN,{"a":1},NaN]', [0, 2]],
+    ["a brace in a string begins no object", '[{"a":NaN,"b":"{","c":NaN}]', [0, 1]],
+  ])("%s", (_title, text, [malformed, nonFinite]) => {
+    const body = Buffer.from(text, "latin1");
+    for (const scanner of [native, reference]) {
+      const noted = repairedBy(scanner, body, 1)!;
+      expect([noted.malformed.length, noted.nonFinite.length]).toEqual([malformed, nonFinite]);
+    }
   });
+
+  test("a million places of a kind, and later ones are replaced without a note", () => {
+    const object = '{"a":NaN},';
+    const body = Buffer.from(`[${object.repeat(repairPlacesMax)}{"a":NaN}]`);
+    const noted = repairedBy(native, body, 100_000)!;
+    expect(noted.nonFinite).toHaveLength(repairPlacesMax);
+    expect(noted.text.endsWith('{"a":null},{"a":null}]')).toBe(true);
+  });
+});
+
+test("a text that has grown by two mebibytes has ? for further malformed bytes", () => {
+  const count = growthBytesMax / 2;
+  const body = Buffer.from(`{"${"\xff".repeat(count)}\xff\xff":NaN}`, "latin1");
+  const { text } = repairedBy(native, body, 100_000)!;
+  expect(text).toBe(`{"${"\xef\xbf\xbd".repeat(count)}??":null}`);
 });
 
 test("the addon refuses to write past the text or its places", () => {
