@@ -14,7 +14,7 @@ import {
 interface AiEvent {
   readonly event: string;
   readonly distinct_id: string;
-  readonly uuid?: string;
+  readonly uuid: string;
   readonly timestamp?: string;
   readonly properties: Attributes;
 }
@@ -23,8 +23,12 @@ interface SpanParts {
   readonly span: OtlpSpan;
   readonly resource: Attributes;
   readonly scopeVersion: string;
-  /** The distinct id of spans that name no person, session or trace. */
-  readonly fallbackId: string;
+  /**
+   * The same for every sending of the request, and the place of the span in it: spans without ids
+   * are told apart by them.
+   */
+  readonly requestId: string;
+  readonly index: number;
 }
 
 /** Attributes of these beginnings make a span one of a language model. */
@@ -55,8 +59,10 @@ export function isAiSpan({ attributes }: OtlpSpan): boolean {
   return false;
 }
 
-export function aiEventOf({ span, resource, scopeVersion, fallbackId }: SpanParts): AiEvent {
+export function aiEventOf(parts: SpanParts): AiEvent {
+  const { span, resource, scopeVersion, requestId, index } = parts;
   const { attributes, traceId, spanId } = span;
+  valuesLeft = parsedValuesMax;
   const properties = noAttributes();
   for (const key in resource)
     if (!machinePrefixes.some((prefix) => key.startsWith(prefix))) properties[key] = resource[key];
@@ -66,7 +72,7 @@ export function aiEventOf({ span, resource, scopeVersion, fallbackId }: SpanPart
     firstText(attributes, spanIdKeys) ??
     firstText(resource, resourceIdKeys) ??
     derivedId(attributes, resource, traceId) ??
-    fallbackId;
+    uuidOf(distinctIdNamespace, `request:${requestId}`);
   properties["$geoip_disable"] ??= properties["posthog.geoip_disable"] ?? true;
   if (isId(traceId)) properties["$ai_trace_id"] = traceId;
   if (isId(spanId)) properties["$ai_span_id"] = spanId;
@@ -89,12 +95,11 @@ export function aiEventOf({ span, resource, scopeVersion, fallbackId }: SpanPart
   setStates(properties, kind);
   for (const key of left) delete properties[key];
   const timestamp = timeOf(span.startNs);
+  const id = isId(traceId) && isId(spanId) ? `${traceId}:${spanId}` : `${requestId}:${index}`;
   return {
     event: isTrace ? "$ai_trace" : kind,
     distinct_id: distinctId,
-    ...(isId(traceId) && isId(spanId)
-      ? { uuid: uuidOf(eventNamespace, `otel:${traceId}:${spanId}`) }
-      : {}),
+    uuid: uuidOf(eventNamespace, `otel:${id}`),
     ...(timestamp === undefined ? {} : { timestamp }),
     properties,
   };
@@ -632,14 +637,28 @@ function isObject(value: unknown): value is Attributes {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/**
+ * Values in the JSON texts of one span that are parsed, by the commas and brackets of the texts: as
+ * many take a few milliseconds. Further texts are stored as they are.
+ */
+const parsedValuesMax = 65_536;
+let valuesLeft = 0;
+
 /** The value of a JSON text of an object, array or string; any other text is the value itself. */
 function parsed(value: unknown): unknown {
-  if (typeof value !== "string" || !/^\s*[[{"]/.test(value)) return value;
+  if (typeof value !== "string" || !/^\s*[[{"]/.test(value) || !takesValues(value)) return value;
   try {
     return exactlyParsed(value);
   } catch {
     return value;
   }
+}
+
+function takesValues(text: string): boolean {
+  for (const mark of [",", "[", "{"])
+    for (let at = text.indexOf(mark); at >= 0; at = text.indexOf(mark, at + 1))
+      if (--valuesLeft < 0) return false;
+  return true;
 }
 
 /** The attributes `prefix.0.name`, `prefix.1.name` and so on, by their index and then name. */

@@ -10,7 +10,7 @@ import type { Problem } from "../../../platform/base/errors.ts";
 import { type FixedAnswer, JSON_TYPE, nosniff } from "../pages/fixed-answer.ts";
 import type { IntakeReport } from "../port.ts";
 import { batchOf, type Conversion, missingKey } from "./conversion.ts";
-import { JsonCursor } from "./otlp-json.ts";
+import { JsonCursor } from "./json-cursor.ts";
 import { parsedRepaired, textIn } from "./repaired-text.ts";
 
 /** As PostHog's capture has it: event and properties together. */

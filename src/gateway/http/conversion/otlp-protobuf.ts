@@ -10,110 +10,173 @@ import {
   MalformedOtlpError,
   noAttributes,
   type OtlpSpan,
+  orRejected,
   type ReadSpan,
   RejectedSpanError,
   type SpanEvent,
   spanBytesMax,
+  spanFieldsMax,
   ValueBudget,
 } from "./otlp.ts";
 
-const WireType = { Varint: 0, Fixed64: 1, Bytes: 2, Fixed32: 5 } as const;
+const WireType = {
+  Varint: 0,
+  Fixed64: 1,
+  Bytes: 2,
+  StartGroup: 3,
+  EndGroup: 4,
+  Fixed32: 5,
+} as const;
+const { Varint, Fixed64, Bytes } = WireType;
+
+/** The fields of a message that are read, and their wire types. All others are passed over. */
+type Fields = Readonly<Record<number, number>>;
+
+const requestFields: Fields = { 1: Bytes };
+const resourceSpansFields: Fields = { 1: Bytes, 2: Bytes };
+const resourceFields: Fields = { 1: Bytes };
+const scopeSpansFields: Fields = { 1: Bytes, 2: Bytes };
+const scopeFields: Fields = { 2: Bytes };
+const spanFields: Fields = {
+  ...{ 1: Bytes, 2: Bytes, 4: Bytes, 5: Bytes, 7: Fixed64, 8: Fixed64 },
+  ...{ 9: Bytes, 11: Bytes, 15: Bytes },
+};
+const eventFields: Fields = { 2: Bytes, 3: Bytes };
+const statusFields: Fields = { 2: Bytes, 3: Varint };
+const keyValueFields: Fields = { 1: Bytes, 2: Bytes };
+const valueFields: Fields = {
+  ...{ 1: Bytes, 2: Varint, 3: Varint, 4: Fixed64, 5: Bytes, 6: Bytes, 7: Bytes },
+};
+const listFields: Fields = { 1: Bytes };
+
+/** Fields of a request outside of its spans and resources. */
+const outerFieldsMax = 32_768;
+
+/** Counts fields: those of one span or resource, or of a request outside of them. */
+class FieldBudget {
+  readonly #max: number;
+  #left: number;
+
+  constructor(max: number) {
+    this.#max = max;
+    this.#left = max;
+  }
+
+  take(): void {
+    if (--this.#left < 0) throw new RejectedSpanError(`it has more than ${this.#max} fields`);
+  }
+}
+
+const longVarint = "a varint has more than 10 bytes";
 
 /** A message within the bytes, and a position in it. */
 class Message {
   readonly #bytes: Buffer;
   readonly #end: number;
+  readonly #budget: FieldBudget;
   #at: number;
   /** The field at the position. */
-  field = 0;
-  #wireType: number = WireType.Varint;
+  field = Number.NaN;
 
-  constructor(bytes: Buffer, start: number, end: number) {
+  constructor(bytes: Buffer, start: number, end: number, budget: FieldBudget) {
     this.#bytes = bytes;
     this.#at = start;
     this.#end = end;
+    this.#budget = budget;
   }
 
   get length(): number {
     return this.#end - this.#at;
   }
 
-  /** Goes to the next field; false at the end. */
-  next(): boolean {
-    if (this.#at === this.#end) return false;
-    const key = this.#smallVarint();
-    this.field = key >>> 3;
-    this.#wireType = key & 7;
-    if (this.field === 0) throw this.#malformed("a field has the number 0");
-    return true;
+  /** The same message, with its fields counted on their own. */
+  withOwnBudget(): Message {
+    return new Message(this.#bytes, this.#at, this.#end, new FieldBudget(spanFieldsMax));
   }
 
-  skip(): void {
-    switch (this.#wireType) {
-      case WireType.Varint:
-        this.varint();
-        return;
-      case WireType.Fixed64:
-        this.#advance(8);
-        return;
-      case WireType.Bytes:
-        this.#bytesField();
-        return;
-      case WireType.Fixed32:
-        this.#advance(4);
-        return;
-      default:
-        throw this.#malformed(`a field has the wire type ${this.#wireType}`);
+  /** Goes to the next known field of its type; false at the end. The caller takes its value. */
+  next(known: Fields): boolean {
+    while (this.#at !== this.#end) {
+      const wireType = this.#key();
+      if (known[this.field] === wireType) return true;
+      this.#pass(wireType);
     }
+    return false;
   }
 
   message(): Message {
-    const [start, end] = this.#bytesField();
-    return new Message(this.#bytes, start, end);
+    const start = this.#bytesField();
+    return new Message(this.#bytes, start, this.#at, this.#budget);
   }
 
   text(): string {
-    const [start, end] = this.#bytesField();
-    return this.#bytes.toString("utf8", start, end);
+    const start = this.#bytesField();
+    return this.#bytes.toString("utf8", start, this.#at);
   }
 
   hex(): string {
-    const [start, end] = this.#bytesField();
-    return this.#bytes.toString("hex", start, end);
+    const start = this.#bytesField();
+    return this.#bytes.toString("hex", start, this.#at);
   }
 
   fixed64(): bigint {
-    this.#expect(WireType.Fixed64);
-    const start = this.#at;
     this.#advance(8);
-    return this.#bytes.readBigUInt64LE(start);
+    return this.#bytes.readBigUInt64LE(this.#at - 8);
   }
 
   double(): number {
-    this.#expect(WireType.Fixed64);
-    const start = this.#at;
     this.#advance(8);
-    return this.#bytes.readDoubleLE(start);
+    return this.#bytes.readDoubleLE(this.#at - 8);
   }
 
-  /** A signed integer of 64 bits. */
-  varint(): bigint {
-    this.#expect(WireType.Varint);
-    let value = 0n;
-    for (let shift = 0n; shift < 70n; shift += 7n) {
+  /** A signed integer of 64 bits: a number if it is known to be a safe one. */
+  varint(): number | bigint {
+    let [low, high] = [0, 0];
+    for (let place = 0; place < 10; place++) {
       const byte = this.#byte();
-      value |= BigInt(byte & 0x7f) << shift;
-      if (byte < 0x80) return BigInt.asIntN(64, value);
+      if (place < 7) low += (byte & 0x7f) * 2 ** (7 * place);
+      else high += (byte & 0x7f) * 2 ** (7 * (place - 7));
+      if (byte >= 0x80) continue;
+      return place < 7 ? low : BigInt.asIntN(64, BigInt(low) + (BigInt(high) << 49n));
     }
-    throw this.#malformed("a varint has more than 10 bytes");
+    throw this.#malformed(longVarint);
   }
 
-  #bytesField(): readonly [start: number, end: number] {
-    this.#expect(WireType.Bytes);
+  /** Reads a key: sets the field, and returns its wire type. */
+  #key(): number {
+    this.#budget.take();
+    const key = this.#smallVarint();
+    this.field = key >>> 3;
+    if (this.field === 0) throw this.#malformed("a field has the number 0");
+    return key & 7;
+  }
+
+  /** Passes over the value of a field, which may be a group of fields. */
+  #pass(wireType: number): void {
+    let depth = 0;
+    for (let type = wireType; ; type = this.#key()) {
+      if (type === WireType.Varint) this.#passVarint();
+      else if (type === WireType.Fixed64) this.#advance(8);
+      else if (type === WireType.Bytes) this.#bytesField();
+      else if (type === WireType.Fixed32) this.#advance(4);
+      else if (type === WireType.StartGroup) depth++;
+      else if (type === WireType.EndGroup && depth > 0) depth--;
+      else throw this.#malformed(`a field has the wire type ${type}`);
+      if (depth === 0) return;
+    }
+  }
+
+  #passVarint(): void {
+    for (let place = 0; place < 10; place++) if (this.#byte() < 0x80) return;
+    throw this.#malformed(longVarint);
+  }
+
+  /** Returns the start of the bytes; the position is their end then. */
+  #bytesField(): number {
     const length = this.#smallVarint();
     const start = this.#at;
     this.#advance(length);
-    return [start, this.#at];
+    return start;
   }
 
   #smallVarint(): number {
@@ -140,48 +203,46 @@ class Message {
     this.#at += bytes;
   }
 
-  #expect(wireType: number): void {
-    if (this.#wireType !== wireType)
-      throw this.#malformed(`field ${this.field} has the wire type ${this.#wireType}`);
-  }
-
   #malformed(what: string): MalformedOtlpError {
     return new MalformedOtlpError(`${what}, at byte ${this.#at}`);
   }
 }
 
-/** Every span of the request, in order. Throws a MalformedOtlpError. */
-export function* protobufSpans(body: Buffer): Generator<ReadSpan, void> {
-  const request = new Message(body, 0, body.length);
-  while (request.next()) {
-    if (request.field === 1) yield* spansOfResource(request.message());
-    else request.skip();
-  }
+/**
+ * Every span of the request, in order. Undefined ends a step without one. Throws a
+ * MalformedOtlpError.
+ */
+export function* protobufSpans(body: Buffer): Generator<ReadSpan | undefined, void> {
+  const request = new Message(body, 0, body.length, new FieldBudget(outerFieldsMax));
+  while (request.next(requestFields)) yield* spansOfResource(request.message());
 }
 
-function* spansOfResource(message: Message): Generator<ReadSpan, void> {
+function* spansOfResource(message: Message): Generator<ReadSpan | undefined, void> {
   // A resource may stand behind its spans.
   const scopes: Message[] = [];
   let resource = noAttributes();
   let rejected = "";
-  while (message.next()) {
-    if (message.field === 1) {
-      const read = orRejected(() => resourceOf(message.message()));
-      if ("rejected" in read) rejected = `its resource: ${read.rejected}`;
-      else resource = read.value;
-    } else if (message.field === 2) scopes.push(message.message());
-    else message.skip();
-  }
+  const read = orRejected(() => {
+    while (message.next(resourceSpansFields)) {
+      const part = message.message();
+      if (message.field === 2) {
+        scopes.push(part);
+        continue;
+      }
+      const attributes = orRejected(() => resourceOf(part.withOwnBudget()));
+      if ("rejected" in attributes) rejected = `its resource: ${attributes.rejected}`;
+      else resource = attributes.value;
+    }
+  });
+  yield undefined;
   for (const scope of scopes) yield* spansOfScope(scope, resource, rejected);
+  if ("rejected" in read) yield read;
 }
 
 function resourceOf(message: Message): Attributes {
   const attributes = noAttributes();
   const budget = new ValueBudget();
-  while (message.next()) {
-    if (message.field === 1) readKeyValue(message.message(), attributes, budget, 0);
-    else message.skip();
-  }
+  while (message.next(resourceFields)) readKeyValue(message.message(), attributes, budget, 0);
   return attributes;
 }
 
@@ -189,30 +250,35 @@ function* spansOfScope(
   message: Message,
   resource: Attributes,
   rejected: string,
-): Generator<ReadSpan, void> {
+): Generator<ReadSpan | undefined, void> {
   const spans: Message[] = [];
   let scopeVersion = "";
-  while (message.next()) {
-    if (message.field === 1) scopeVersion = scopeVersionOf(message.message());
-    else if (message.field === 2) spans.push(message.message());
-    else message.skip();
-  }
+  const found = orRejected(() => {
+    while (message.next(scopeSpansFields)) {
+      const part = message.message();
+      if (message.field === 2) {
+        spans.push(part);
+        continue;
+      }
+      const version = orRejected(() => scopeVersionOf(part));
+      if ("value" in version) scopeVersion = version.value;
+    }
+  });
+  yield undefined;
   for (const one of spans) {
     if (rejected !== "") {
       yield { rejected };
       continue;
     }
-    const read = orRejected(() => spanOf(one));
+    const read = orRejected(() => spanOf(one.withOwnBudget()));
     yield "rejected" in read ? read : { span: read.value, resource, scopeVersion };
   }
+  if ("rejected" in found) yield found;
 }
 
 function scopeVersionOf(message: Message): string {
   let version = "";
-  while (message.next()) {
-    if (message.field === 2) version = message.text();
-    else message.skip();
-  }
+  while (message.next(scopeFields)) version = message.text();
   return version;
 }
 
@@ -225,7 +291,7 @@ function spanOf(message: Message): OtlpSpan {
   let [traceId, spanId, parentSpanId, name] = ["", "", "", ""];
   let [startNs, endNs] = [0n, 0n];
   let status = { isError: false, statusMessage: "" };
-  while (message.next()) {
+  while (message.next(spanFields)) {
     switch (message.field) {
       case 1:
         traceId = message.hex();
@@ -254,8 +320,6 @@ function spanOf(message: Message): OtlpSpan {
       case 15:
         status = statusOf(message.message());
         break;
-      default:
-        message.skip();
     }
   }
   return { traceId, spanId, parentSpanId, name, startNs, endNs, attributes, events, ...status };
@@ -265,20 +329,18 @@ function eventOf(message: Message, budget: ValueBudget): SpanEvent {
   budget.take(0);
   const attributes = noAttributes();
   let name = "";
-  while (message.next()) {
+  while (message.next(eventFields)) {
     if (message.field === 2) name = message.text();
-    else if (message.field === 3) readKeyValue(message.message(), attributes, budget, 0);
-    else message.skip();
+    else readKeyValue(message.message(), attributes, budget, 0);
   }
   return { name, attributes };
 }
 
 function statusOf(message: Message): { isError: boolean; statusMessage: string } {
   let [isError, statusMessage] = [false, ""];
-  while (message.next()) {
+  while (message.next(statusFields)) {
     if (message.field === 2) statusMessage = message.text();
-    else if (message.field === 3) isError = message.varint() === 2n;
-    else message.skip();
+    else isError = message.varint() === 2;
   }
   return { isError, statusMessage };
 }
@@ -290,12 +352,12 @@ function readKeyValue(
   budget: ValueBudget,
   depth: number,
 ): void {
+  budget.takeNamed();
   let key = "";
   let value: unknown;
-  while (message.next()) {
+  while (message.next(keyValueFields)) {
     if (message.field === 1) key = message.text();
-    else if (message.field === 2) value = anyValue(message.message(), budget, depth);
-    else message.skip();
+    else value = anyValue(message.message(), budget, depth);
   }
   if (value !== undefined) target[key] = value;
 }
@@ -304,13 +366,13 @@ function readKeyValue(
 function anyValue(message: Message, budget: ValueBudget, depth: number): unknown {
   budget.take(depth);
   let value: unknown;
-  while (message.next()) {
+  while (message.next(valueFields)) {
     switch (message.field) {
       case 1:
         value = message.text();
         break;
       case 2:
-        value = message.varint() !== 0n;
+        value = Number(message.varint()) !== 0;
         break;
       case 3:
         value = integerOf(message.varint());
@@ -327,8 +389,6 @@ function anyValue(message: Message, budget: ValueBudget, depth: number): unknown
       case 7:
         value = message.hex();
         break;
-      default:
-        message.skip();
     }
   }
   return value;
@@ -336,11 +396,7 @@ function anyValue(message: Message, budget: ValueBudget, depth: number): unknown
 
 function arrayOf(message: Message, budget: ValueBudget, depth: number): unknown[] {
   const values: unknown[] = [];
-  while (message.next()) {
-    if (message.field !== 1) {
-      message.skip();
-      continue;
-    }
+  while (message.next(listFields)) {
     const value = anyValue(message.message(), budget, depth);
     if (value !== undefined) values.push(value);
   }
@@ -349,18 +405,6 @@ function arrayOf(message: Message, budget: ValueBudget, depth: number): unknown[
 
 function mapOf(message: Message, budget: ValueBudget, depth: number): Attributes {
   const values = noAttributes();
-  while (message.next()) {
-    if (message.field === 1) readKeyValue(message.message(), values, budget, depth);
-    else message.skip();
-  }
+  while (message.next(listFields)) readKeyValue(message.message(), values, budget, depth);
   return values;
-}
-
-function orRejected<T>(read: () => T): { readonly value: T } | { readonly rejected: string } {
-  try {
-    return { value: read() };
-  } catch (error) {
-    if (error instanceof RejectedSpanError) return { rejected: error.message };
-    throw error;
-  }
 }

@@ -3,20 +3,20 @@
 // partial success.
 
 import { Buffer } from "node:buffer";
-import { randomUUID } from "node:crypto";
+import { createHash } from "node:crypto";
 import type { Problem } from "../../../platform/base/errors.ts";
 import { type FixedAnswer, JSON_TYPE, nosniff } from "../pages/fixed-answer.ts";
 import type { IntakeReport } from "../port.ts";
 import { aiEventOf, isAiSpan } from "./ai-events.ts";
 import { batchOf, type Conversion, missingKey } from "./conversion.ts";
-import { MalformedOtlpError, type ReadSpan, RejectedSpanError } from "./otlp.ts";
+import { MalformedOtlpError, type ReadSpan, RejectedSpanError, spansMax } from "./otlp.ts";
 import { jsonSpans } from "./otlp-json.ts";
 import { protobufSpans } from "./otlp-protobuf.ts";
 
 /** As PostHog's capture has it. */
 const bodyBytesMax = 4_194_304;
-/** Spans of all kinds in one request. */
-const spansMax = 1_000;
+/** Bytes of the body that are hashed in one step, which takes a few tenths of a millisecond. */
+const hashedBytesMax = 262_144;
 /**
  * Each event has the attributes of its resource, so events may be larger than their request. The
  * events of one request may have this many bytes, and `expansionMax` times those of its body more.
@@ -58,7 +58,7 @@ export class OtlpTraces implements Conversion {
       return { code: "invalid_payload", detail };
     }
     const events: string[] = [];
-    const fallbackId = randomUUID();
+    const requestId = yield* hashOf(body);
     const mostBytes = Math.min(eventBytesMax, eventBytesFree + expansionMax * body.length);
     let bytesLeft = mostBytes;
     let spans = 0;
@@ -70,7 +70,10 @@ export class OtlpTraces implements Conversion {
           const detail = `A trace request may have ${spansMax} spans`;
           return { code: "too_many_events", detail };
         }
-        const text = this.#eventText(read, fallbackId);
+        const event = this.#unlessDeep(() => this.#eventOf(read, requestId, spans));
+        if (event === undefined) continue;
+        yield;
+        const text = this.#unlessDeep(() => JSON.stringify(event));
         if (text === undefined) continue;
         bytesLeft -= Buffer.byteLength(text);
         if (bytesLeft < 0) this.#reject(`the events of the request have over ${mostBytes} bytes`);
@@ -100,8 +103,12 @@ export class OtlpTraces implements Conversion {
     return this.#contentType.includes("protobuf");
   }
 
-  /** The event of a span as JSON; undefined if it is none, or is rejected. */
-  #eventText(read: ReadSpan, fallbackId: string): string | undefined {
+  /** The event of a span; undefined if it is none, or is rejected. */
+  #eventOf(
+    read: ReadSpan,
+    requestId: string,
+    index: number,
+  ): ReturnType<typeof aiEventOf> | undefined {
     if ("rejected" in read) {
       this.#reject(read.rejected);
       return undefined;
@@ -110,8 +117,13 @@ export class OtlpTraces implements Conversion {
       this.#others++;
       return undefined;
     }
+    return aiEventOf({ ...read, requestId, index });
+  }
+
+  /** What `make` returns; undefined, and the span is rejected, if it takes too much of the stack. */
+  #unlessDeep<T>(make: () => T): T | undefined {
     try {
-      return JSON.stringify(aiEventOf({ ...read, fallbackId }));
+      return make();
     } catch (error) {
       // The text of an attribute may hold JSON of any depth, which takes the stack.
       if (!(error instanceof RangeError)) throw error;
@@ -129,6 +141,16 @@ export class OtlpTraces implements Conversion {
     if (this.#reasons.length < reasonsMax && !this.#reasons.includes(reason))
       this.#reasons.push(reason);
   }
+}
+
+/** The hash of the body, in steps. A client that sends a request again sends the same bytes. */
+function* hashOf(body: Buffer): Generator<undefined, string> {
+  const hash = createHash("sha1");
+  for (let at = 0; at < body.length; at += hashedBytesMax) {
+    hash.update(body.subarray(at, at + hashedBytesMax));
+    yield;
+  }
+  return hash.digest("hex");
 }
 
 function jsonAnswer(rejected: number, message: string): FixedAnswer {

@@ -28,21 +28,49 @@ export type ReadSpan =
   | { readonly span: OtlpSpan; readonly resource: Attributes; readonly scopeVersion: string }
   | { readonly rejected: string };
 
+/** Spans of all kinds in one request. */
+export const spansMax = 1_000;
 /** Values in the attributes of one span or resource, those within arrays and maps included. */
 const valuesMax = 10_000;
+/** Values with a name: each takes as long as ten others. */
+const namedValuesMax = 2_048;
 /** Arrays and maps within each other. An event may be 100 deep, with what is around its values. */
 const valueDepthMax = 90;
 /** No record of the store is larger. */
 export const spanBytesMax = 1_048_576;
+/**
+ * Fields of protobuf, or members and items of JSON, in one span: to read as many takes a few
+ * milliseconds.
+ */
+export const spanFieldsMax = 65_536;
 
 /** Thrown for a request that is not in its encoding. The message says what is wrong, and where. */
 export class MalformedOtlpError extends Error {}
 /** Thrown for a span that is read no further. The other spans of the request are. */
 export class RejectedSpanError extends Error {}
 
+/** What `read` returns; or, for a part of a request that cannot be read, why. */
+export function orRejected<T>(
+  read: () => T,
+): { readonly value: T } | { readonly rejected: string } {
+  try {
+    return { value: read() };
+  } catch (error) {
+    if (error instanceof RejectedSpanError || error instanceof MalformedOtlpError)
+      return { rejected: error.message };
+    throw error;
+  }
+}
+
 /** Counts the values of one span or resource. */
 export class ValueBudget {
   #left = valuesMax;
+  #namedLeft = namedValuesMax;
+
+  takeNamed(): void {
+    if (--this.#namedLeft < 0)
+      throw new RejectedSpanError(`it has more than ${namedValuesMax} attributes`);
+  }
 
   take(depth: number): void {
     if (--this.#left < 0) throw new RejectedSpanError(`it has more than ${valuesMax} values`);
@@ -56,19 +84,18 @@ export function noAttributes(): Attributes {
 }
 
 /** A number if a double holds it, else its digits. */
-export function integerOf(value: bigint): number | string {
+export function integerOf(value: number | bigint): number | string {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
 /** As JSON.parse, but with the digits, as text, of an integer that a double does not hold. */
 export function exactlyParsed(text: string): unknown {
-  return /\d{16}/.test(text) ? JSON.parse(text, exactValue as Reviver) : JSON.parse(text);
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  return JSON.parse(text.replace(/"(?:[^"\\]+|\\.)*"|[-\d][\d.eE+-]*/gs, exactToken));
 }
 
-type Reviver = (key: string, value: unknown) => unknown;
-
-function exactValue(_key: string, value: unknown, { source }: { source?: string }): unknown {
-  const isInexact = typeof value === "number" && !Number.isSafeInteger(value);
-  return isInexact && source !== undefined && /^-?\d+$/.test(source) ? source : value;
+function exactToken(token: string): string {
+  const isInexact = /^-?\d{16,}$/.test(token) && !Number.isSafeInteger(Number(token));
+  return isInexact ? `"${token}"` : token;
 }

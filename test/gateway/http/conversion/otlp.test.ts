@@ -4,12 +4,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OtlpTraces } from "../../../../src/gateway/http/conversion/otlp-traces.ts";
+import type { Problem } from "../../../../src/platform/base/errors.ts";
 import { otlpJson, otlpProtobuf, type TestSpan, type TestSpans } from "../../../kit/otlp-spans.ts";
 
 interface Event {
   readonly event: string;
   readonly distinct_id: string;
-  readonly uuid?: string;
+  readonly uuid: string;
   readonly timestamp?: string;
   readonly properties: Record<string, unknown>;
 }
@@ -25,12 +26,16 @@ const report = {
   ...{ accepted: 1, dropped: 0, errors: [], errorsTotal: 0, warnings: [], warningsTotal: 0 },
 };
 
-function converted(body: Buffer | string, type: string): Converted {
-  const traces = new OtlpTraces("phc_key", type);
-  const steps = traces.convert(Buffer.from(body));
+function runOf(traces: OtlpTraces, body: Buffer): Buffer | Problem {
+  const steps = traces.convert(body);
   let step = steps.next();
   while (step.done !== true) step = steps.next();
-  const { value } = step;
+  return step.value;
+}
+
+function converted(body: Buffer | string, type: string): Converted {
+  const traces = new OtlpTraces("phc_key", type);
+  const value = runOf(traces, Buffer.from(body));
   if (!Buffer.isBuffer(value))
     return { events: [], code: value.code, detail: value.detail, answer: undefined };
   const batch = JSON.parse(value.toString()) as { api_key: string; batch: Event[] };
@@ -241,12 +246,20 @@ describe("whose span it is", () => {
     const spans = [{ attributes: ai }, { attributes: ai, traceId: "0".repeat(32) }];
     const [one, other] = json([{ spans }]).events;
     expect(one!.distinct_id).toBe(other!.distinct_id);
-    expect([one!.uuid, one!.timestamp, one!.properties["$ai_trace_id"]]).toEqual([
-      undefined,
-      undefined,
-      undefined,
-    ]);
-    expect(json([{ spans }]).events[0]!.distinct_id).not.toBe(one!.distinct_id);
+    expect([one!.timestamp, one!.properties["$ai_trace_id"]]).toEqual([undefined, undefined]);
+    const others = [...spans, { attributes: ai }];
+    expect(json([{ spans: others }]).events[0]!.distinct_id).not.toBe(one!.distinct_id);
+  });
+
+  test("spans without ids have the same uuids when their request is sent again", () => {
+    const spans = [{ attributes: ai }, { attributes: ai }, { traceId, attributes: ai }];
+    for (const each of [json, protobuf]) {
+      const { events } = each([{ spans }]);
+      expect(new Set(events.map(({ uuid }) => uuid)).size).toBe(3);
+      expect(each([{ spans }]).events).toEqual(events);
+      const others = each([{ spans: [...spans, { attributes: ai }] }]).events;
+      expect(others[0]!.uuid).not.toBe(events[0]!.uuid);
+    }
   });
 });
 
@@ -466,14 +479,86 @@ describe("what is not as it should be", () => {
     ["text", "xyz"],
     ["a length past the end", "\x0a\x7fab"],
     ["the field 0", "\x02\x00"],
-    ["a group", "\x0b\x0c"],
+    ["a group that does not end", "\x13\x08\x01"],
+    ["a group that did not begin", "\x14"],
     ["an endless varint", `\x08${"\xff".repeat(11)}`],
-    ["a request where a span is text", "\x0a\x02\x12\x01"],
   ])("protobuf that is malformed (%s) is refused, with the place", (_title, text) => {
     const answer = converted(Buffer.from(text, "latin1"), "application/x-protobuf");
     expect(answer.code).toBe("invalid_payload");
     expect(answer.detail).toMatch(/protobuf: .*at byte \d+/);
   });
+
+  const join = (...parts: readonly (Buffer | string)[]) =>
+    Buffer.concat(
+      parts.map((part) => (typeof part === "string" ? Buffer.from(part, "latin1") : part)),
+    );
+  const message = (field: number, ...parts: readonly (Buffer | string)[]) => {
+    const bytes = join(...parts);
+    return join(Buffer.from([field * 8 + 2, bytes.length]), bytes);
+  };
+  const aiAttribute = message(9, message(1, "gen_ai.x"), message(2, "\x18\x01"));
+
+  test.each([
+    ["a name that is a number", "\x28\x07", {}],
+    ["a start that is text", message(7, "now"), {}],
+    ["an id of a fixed length", "\x09abcdefgh", {}],
+    ["a group", "\x2b\x08\x01\x12\x01x\x13\x14\x2c", {}],
+    ["a value that is text for a number", message(9, message(1, "a"), message(2, "\x1a\x01x")), {}],
+    ["a status that is a number", "\x78\x02", {}],
+    [
+      "another value of the same attribute",
+      message(9, message(1, "a"), message(2, "\x1d1234\x18\x05")),
+      { a: 5 },
+    ],
+  ])("a field of protobuf with a wrong type is passed over alone: %s", (_title, field, more) => {
+    const body = message(1, message(2, message(2, field, aiAttribute, message(5, "n"))));
+    const { events } = converted(body, "application/x-protobuf");
+    expect(events.map(({ properties }) => properties)).toEqual([
+      expect.objectContaining({ "gen_ai.x": 1, $ai_span_name: "n", ...more }),
+    ]);
+    expect(events[0]!.properties).not.toHaveProperty("$ai_is_error");
+  });
+
+  test("a part of a request in protobuf that breaks off costs itself alone", () => {
+    const good = message(2, aiAttribute);
+    for (const parts of [
+      [message(2, message(2, "\x2a\x7f"), good)],
+      [message(2, good, "\x12\x7f")],
+      [message(2, good), "\x12\x7f"],
+      [message(2, message(1, "\x12\x7f"), good, good.subarray(0, 1))],
+    ]) {
+      const traces = new OtlpTraces("phc_key", "application/x-protobuf");
+      const body = join(message(1, ...parts), message(1, message(2, good)));
+      const batch = Buffer.from(runOf(traces, body) as Buffer).toString();
+      expect((JSON.parse(batch) as { batch: unknown[] }).batch).toHaveLength(2);
+      const answer = Buffer.from(traces.answer(report).body as Uint8Array).toString("latin1");
+      expect(answer).toMatch(/Spans that are not stored: 1 .*at byte \d+/);
+    }
+  });
+
+  test.each([
+    ['{"resource":5,"scopeSpans":[{"spans":[SPAN]}]}', 1, "0"],
+    ['{"scopeSpans":[5,{"scope":[],"spans":[SPAN]},null]}', 1, "0"],
+    ['{"scopeSpans":{}},{"scopeSpans":[{"spans":"x"},{"spans":[SPAN]}]}', 1, "2"],
+    ['5,{"scopeSpans":[{"spans":[SPAN,{"name":tru},SPAN]}]}', 2, "1"],
+    ['{"scopeSpans":null},{"scopeSpans":[{"scope":{"version":tru},"spans":[5,SPAN]}]}', 1, "0"],
+    [
+      '{"scopeSpans":[{"spans":[{"name":5,"traceId":[],"status":"x","events":{},ATTRIBUTES}]}]}',
+      1,
+      "0",
+    ],
+  ])(
+    "a part of a request in JSON with a wrong type costs itself alone: %s",
+    (text, stored, lost) => {
+      const attributes = '"attributes":[{"key":"gen_ai.x","value":{"intValue":1}},5,{"key":{}}]';
+      const filled = text
+        .replaceAll("SPAN", `{${attributes}}`)
+        .replaceAll("ATTRIBUTES", attributes);
+      const { events, answer } = converted(`{"resourceSpans":[${filled}]}`, "application/json");
+      expect(events).toHaveLength(stored);
+      expect(answer?.rejectedSpans ?? "0").toBe(lost);
+    },
+  );
 
   test("every truncation of a request is refused, or has the spans before it", () => {
     const whole = otlpProtobuf([{ spans: [ai] }, { spans: [ai] }]);
@@ -554,7 +639,8 @@ describe("what is not as it should be", () => {
       [deep, "deep"],
       [{ "gen_ai.x": Array(10_001).fill(1) as number[] }, "10000 values"],
       [{ "gen_ai.x": "x".repeat(1_048_577) }, "1048576 bytes"],
-      [{ "gen_ai.input.messages": nested(300_000) }, "too deeply"],
+      [{ "gen_ai.input.messages": nested(30_000) }, "too deeply"],
+      [Object.fromEntries(Array.from({ length: 2_049 }, (_, at) => [`gen_ai.${at}`, 1])), "2048"],
     ] as const) {
       const spans = [ai, { attributes }, ai];
       const { events, answer } = json([{ spans }]);
@@ -565,6 +651,36 @@ describe("what is not as it should be", () => {
       });
       expect(protobuf([{ spans }]).events).toHaveLength(2);
     }
+  });
+
+  test("a span of more fields than are read is rejected alone", () => {
+    const good = message(2, aiAttribute);
+    const many = Buffer.alloc(2 * 65_537, Buffer.from([0x2a, 0]));
+    const long = (field: number, bytes: Buffer) =>
+      join(
+        Buffer.from([
+          field * 8 + 2,
+          (bytes.length & 127) | 128,
+          ((bytes.length >> 7) & 127) | 128,
+          bytes.length >> 14,
+        ]),
+        bytes,
+      );
+    const body = long(1, long(2, join(good, long(2, many), good)));
+    expect(converted(body, "application/x-protobuf").events).toHaveLength(2);
+    const attributes = '"attributes":[{"key":"gen_ai.x","value":{"intValue":1}}]';
+    for (const more of [`[${"1,".repeat(65_536)}1]`, `[${'{"a":1},'.repeat(20_000)}1]`]) {
+      const spans = `{${attributes}},{${attributes},"x":${more}},{${attributes}}`;
+      const text = `{"resourceSpans":[{"scopeSpans":[{"spans":[${spans}]}]}]}`;
+      const { events, answer } = converted(text, "application/json");
+      expect([events.length, answer?.rejectedSpans]).toEqual([2, "1"]);
+    }
+  });
+
+  test("a text of more JSON values than are parsed is stored as text", () => {
+    const text = `[${"1,".repeat(65_536)}1]`;
+    const { properties } = eventOf({ attributes: { "gen_ai.input.messages": text } });
+    expect(properties["$ai_input"]).toBe(text);
   });
 
   test("a resource costs its own spans alone, and cannot blow a request up", () => {

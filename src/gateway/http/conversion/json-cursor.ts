@@ -1,0 +1,167 @@
+// Goes through a JSON text byte by byte, and parses single values of it: a text of 4 MiB is never
+// parsed in one go. Names are given in lowerCamelCase, as they are or as protobuf has them.
+
+import type { Buffer } from "node:buffer";
+import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
+import {
+  exactlyParsed,
+  MalformedOtlpError,
+  RejectedSpanError,
+  spanBytesMax,
+  spanFieldsMax,
+} from "./otlp.ts";
+import { parsedRepaired, textIn } from "./repaired-text.ts";
+
+/** Members in one value, those further in included: to parse them takes longer than other values. */
+const membersMax = 20_000;
+
+/** A position in a JSON text. Each value is to be taken by exactly one call. */
+export class JsonCursor {
+  readonly #bytes: Buffer;
+  #at = 0;
+  /** In the value that was passed last. */
+  #members = 0;
+  #values = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  /** The names of an object's members. Whoever asks for the next has taken the value. */
+  *members(): Generator<string, void> {
+    this.#take(Ascii.OpenBrace, "an object");
+    if (this.#takeIf(Ascii.CloseBrace)) return;
+    do {
+      const name = this.#parsed(this.#slice());
+      if (typeof name !== "string") throw this.#malformed("a name is expected");
+      this.#take(Ascii.Colon, "a colon");
+      yield camelCased(name);
+    } while (this.#takeIf(Ascii.Comma));
+    this.#take(Ascii.CloseBrace, "a comma or the end of an object");
+  }
+
+  /** As often as an array has items. */
+  *items(): Generator<undefined, void> {
+    this.#take(Ascii.OpenBracket, "an array");
+    if (this.#takeIf(Ascii.CloseBracket)) return;
+    do yield;
+    while (this.#takeIf(Ascii.Comma));
+    this.#take(Ascii.CloseBracket, "a comma or the end of an array");
+  }
+
+  isAt(byte: number): boolean {
+    return this.#peek() === byte;
+  }
+
+  /**
+   * The value at the position. One that is too large for a span is passed over, and throws a
+   * RejectedSpanError; one that is not JSON throws a MalformedOtlpError.
+   */
+  value(): unknown {
+    return this.#parsed(this.#slice());
+  }
+
+  /** The text of the value at the position, as it stands in the bytes. */
+  text(): Buffer {
+    return this.#slice();
+  }
+
+  end(): void {
+    if (this.#peek() !== undefined) throw this.#malformed("the text goes on behind the request");
+  }
+
+  #parsed(slice: Buffer): unknown {
+    if (slice.length > spanBytesMax)
+      throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
+    if (this.#members > membersMax || this.#values > spanFieldsMax)
+      throw new RejectedSpanError(
+        `it has more than ${membersMax} members or ${spanFieldsMax} values`,
+      );
+    try {
+      return parsedRepaired(textIn(slice), exactlyParsed);
+    } catch (error) {
+      if (error instanceof RangeError)
+        throw new RejectedSpanError("its values are nested too deeply");
+      throw this.#malformed((error as Error).message);
+    }
+  }
+
+  #slice(): Buffer {
+    const first = this.#peek();
+    const start = this.#at;
+    this.#members = 0;
+    this.#values = 0;
+    if (first === Ascii.Quote) this.#passString();
+    else if (first === Ascii.OpenBrace || first === Ascii.OpenBracket) this.#passContainer();
+    else this.#passScalar();
+    return this.#bytes.subarray(start, this.#at);
+  }
+
+  #passString(): void {
+    const bytes = this.#bytes;
+    let at = this.#at + 1;
+    for (; bytes[at] !== Ascii.Quote; at++) {
+      if (bytes[at] === Ascii.Backslash) at++;
+      if (at >= bytes.length) throw this.#malformed("the text ends within a string");
+    }
+    this.#at = at + 1;
+  }
+
+  /** Passes brackets with all that is between them. Whether they fit is seen when it is parsed. */
+  #passContainer(): void {
+    const bytes = this.#bytes;
+    let at = this.#at;
+    let depth = 0;
+    let inString = false;
+    do {
+      const byte = bytes[at++];
+      if (byte === undefined) throw this.#malformed("the text ends within a value");
+      if (byte === Ascii.Quote) inString = !inString;
+      else if (inString) {
+        if (byte === Ascii.Backslash) at++;
+      } else if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) {
+        depth++;
+        this.#values++;
+      } else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) depth--;
+      else if (byte === Ascii.Comma) this.#values++;
+      else if (byte === Ascii.Colon) this.#members++;
+    } while (depth > 0);
+    this.#at = at;
+  }
+
+  #passScalar(): void {
+    const start = this.#at;
+    while (isOfScalar(this.#bytes[this.#at])) this.#at++;
+    if (this.#at === start) throw this.#malformed("a value is expected");
+  }
+
+  #peek(): number | undefined {
+    while (isJsonSpace(this.#bytes[this.#at])) this.#at++;
+    return this.#bytes[this.#at];
+  }
+
+  #takeIf(byte: number): boolean {
+    if (this.#peek() !== byte) return false;
+    this.#at++;
+    return true;
+  }
+
+  #take(byte: number, what: string): void {
+    if (!this.#takeIf(byte)) throw this.#malformed(`${what} is expected`);
+  }
+
+  #malformed(what: string): MalformedOtlpError {
+    return new MalformedOtlpError(`${what}, at byte ${this.#at}`);
+  }
+}
+
+const letterOrSign = /[\w+.-]/;
+
+function isOfScalar(byte: number | undefined): boolean {
+  return byte !== undefined && byte < 0x80 && letterOrSign.test(String.fromCharCode(byte));
+}
+
+export function camelCased(name: string): string {
+  if (!name.includes("_")) return name;
+  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
