@@ -127,7 +127,11 @@ export const replacedCharactersMax = 256;
  * Keeps in the record what was sent as `name`: the record has another value, or none, for it. Of two
  * of one name, from the event and from its `properties`, the first is kept.
  */
-export function keepReplaced(verdict: Verdict, name: string, token: Buffer): void {
+export function keepReplaced(
+  verdict: Pick<Verdict, "replaced">,
+  name: string,
+  token: Buffer,
+): void {
   if (verdict.replaced !== "" && Object.hasOwn(JSON.parse(`{${verdict.replaced}}`), name)) return;
   const comma = verdict.replaced === "" ? "" : ",";
   verdict.replaced += `${comma}"${name}":${keptToken(token)}`;

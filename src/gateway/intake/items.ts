@@ -125,7 +125,10 @@ export class ItemTaker {
     judgeItem(item, job, verdict);
     const sentAt = job.unreadableSentAt;
     if (sentAt !== undefined && sentAt.length > 0) keepReplaced(verdict, "sent_at", sentAt);
-    if (job.additions !== undefined && isStorable(verdict)) judgeLengths(item, verdict);
+    if (job.additions !== undefined && isStorable(verdict)) {
+      judgeLengths(item, verdict);
+      this.#keepIgnored(this.#plainForm.ignored.replaced);
+    }
     if (
       verdict.hasPersonFields &&
       isStorable(verdict) &&
@@ -135,6 +138,14 @@ export class ItemTaker {
       refuse(verdict, "event_too_large", detail);
     }
     return item;
+  }
+
+  /** Warns of what an event of the newer protocol (v1) sent beside its properties and is ignored. */
+  #keepIgnored(members: string): void {
+    if (members === "") return;
+    const verdict = this.#verdict;
+    verdict.warnings |= warningBit.invalid_options;
+    verdict.replaced = verdict.replaced === "" ? members : `${verdict.replaced},${members}`;
   }
 
   #leaveOut({ tally }: Job, index: number, item: ItemView): void {

@@ -20,6 +20,7 @@ import type { Tally } from "./tally.ts";
 import {
   additionsTo,
   bytesWithAdditions,
+  type Ignored,
   takesAdditions,
   writeWithAdditions,
 } from "./v1/additions.ts";
@@ -55,6 +56,7 @@ export class PlainForm {
   readonly #cursor: Cursor;
   #text = Buffer.alloc(0);
   #addedTo = Buffer.alloc(0);
+  readonly ignored: Ignored = { replaced: "" };
 
   /** The scanner's table is overwritten with each item that is scanned again. */
   constructor(scanner: Scanner) {
@@ -85,13 +87,13 @@ export class PlainForm {
     return this.#rescanned({ body, start, end });
   }
 
-  /** The item with the request's members added to its properties; undefined as in `of`. */
+  /**
+   * The item with the request's members added to its properties; undefined as in `of`. `ignored`
+   * has what the item sent for them and is wrong.
+   */
   withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
-    const additions = additionsTo(item, members);
-    if (additions === undefined) {
-      const detail = "options must be an object of known types, session_id and window_id strings";
-      return refuse(verdict, "invalid_options", detail);
-    }
+    this.ignored.replaced = "";
+    const additions = additionsTo(item, members, this.ignored);
     if (additions === "" || !takesAdditions(item)) return item;
     const bytes = bytesWithAdditions(item, additions);
     if (bytes > slowItemBytesMax) {

@@ -60,12 +60,6 @@ export const errorTable = {
     when: "properties is not an object, null or an empty array",
     remedy: "Make properties an object, encoded once, or leave it out.",
   },
-  invalid_options: {
-    status: 400,
-    title: "The event's options, session_id or window_id cannot be read",
-    when: "in the newer protocol, an event's options, session_id or window_id is not what it must be; only as the detail of a drop",
-    remedy: "Make options an object, and session_id and window_id text, or leave them out.",
-  },
   event_name_too_long: {
     status: 400,
     title: "The event's name is too long",
@@ -232,7 +226,6 @@ export type ErrorCode = keyof typeof errorTable;
 /** The error codes that an item of a batch can get. */
 export const itemErrorCodes = [
   "invalid_properties",
-  "invalid_options",
   "event_name_too_long",
   "distinct_id_too_long",
   "too_deep",

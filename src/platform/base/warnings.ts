@@ -130,6 +130,11 @@ export const warningTable = {
     when: "$unset or $group_unset, or something in $unset, is not an array of names or an object whose keys they are: ignored",
     remedy: "Send the names as an array of strings.",
   },
+  invalid_options: {
+    detail: "options, one of its members, session_id or window_id cannot be read: ignored",
+    when: "in the newer protocol, an event's options, one of its members, session_id or window_id is not what it must be: ignored",
+    remedy: "Make options an object, and session_id and window_id text, or leave them out.",
+  },
   invalid_uuid: {
     detail: "uuid is not a UUID, or is the nil or the max UUID: stored with a new one",
     when: "uuid is present and is not a UUID, or is the nil or the max UUID (all zeros, all f): stored with a new one",

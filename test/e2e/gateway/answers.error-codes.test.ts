@@ -167,7 +167,6 @@ async function toAnswer(response: Response): Promise<Answer> {
 const elsewhere: Partial<Record<ErrorCode, string>> = {
   invalid_framing: "test/gateway/http",
   invalid_header: "the-newer-protocol-answers-for-each-event",
-  invalid_options: "the-newer-protocol-answers-for-each-event",
   event_name_too_long: "the-newer-protocol-answers-for-each-event",
   distinct_id_too_long: "the-newer-protocol-answers-for-each-event",
   expands_too_far: "caps.expansion",

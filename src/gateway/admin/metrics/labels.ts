@@ -39,7 +39,6 @@ export const outcomeOfReason = {
   no_distinct_id: "dropped",
   not_an_object: "dropped",
   invalid_properties: "error",
-  invalid_options: "error",
   event_name_too_long: "error",
   distinct_id_too_long: "error",
   too_deep: "error",

@@ -15,8 +15,9 @@ import {
 } from "../../../records/item-view.ts";
 import { isEmptyArray } from "../../../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../../records/table.ts";
+import { keepReplaced, type Verdict } from "../../../records/verdict.ts";
 
-/** A session's or window's id, or options, of more bytes than this are an error. */
+/** A session's or window's id, or options, of more bytes than this are ignored. */
 export const additionBytesMax = 4_096;
 
 const parts =
@@ -27,60 +28,65 @@ const switches = [
   ["process_person_profile", "$process_person_profile"],
 ] as const;
 
+/** What an event sent and is ignored because its type or value is wrong: as in `Verdict`. */
+export type Ignored = Pick<Verdict, "replaced">;
+
 /**
- * The members to add to the `properties` of an event, with commas between them; "" for none, and
- * undefined where one of their sources has a wrong type or value. `lib`: the members that every
- * event of the request gets.
+ * The members to add to the `properties` of an event, with commas between them; "" for none. `lib`:
+ * the members that every event of the request gets. Sources with a wrong type or value go into
+ * `ignored`.
  */
-export function additionsTo(item: ItemView, lib: string): string | undefined {
+export function additionsTo(item: ItemView, lib: string, ignored: Ignored): string {
   const types = extraTypes(item);
   if ((types & parts) === 0) return lib;
   const { body, table, row } = item;
   const extra = extraOf(table, row);
-  const spanOf = (at: number): Span => ({
-    body,
-    start: table[extra + at]!,
-    end: table[extra + at + 1]!,
-  });
+  const tokenAt = (at: number): Buffer => body.subarray(table[extra + at], table[extra + at + 1]);
+  const session = tokenAt(Extra.SessionIdStart);
+  const window = tokenAt(Extra.WindowIdStart);
   const all = [
-    idMember("$session_id", typeAt(types, ExtraShift.SessionId), spanOf(Extra.SessionIdStart)),
-    idMember("$window_id", typeAt(types, ExtraShift.WindowId), spanOf(Extra.WindowIdStart)),
-    optionMembers(typeAt(types, ExtraShift.Options), spanOf(Extra.OptionsStart)),
+    idMember("session_id", typeAt(types, ExtraShift.SessionId), session, ignored),
+    idMember("window_id", typeAt(types, ExtraShift.WindowId), window, ignored),
+    optionMembers(typeAt(types, ExtraShift.Options), tokenAt(Extra.OptionsStart), ignored),
     lib,
   ];
-  return all.includes(undefined) ? undefined : all.filter((members) => members !== "").join(",");
+  return all.filter((members) => members !== "").join(",");
 }
 
-interface Span {
-  readonly body: Buffer;
-  readonly start: number;
-  readonly end: number;
-}
-
-function idMember(name: string, type: TokenType, { body, start, end }: Span): string | undefined {
+function idMember(
+  name: "session_id" | "window_id",
+  type: TokenType,
+  token: Buffer,
+  ignored: Ignored,
+): string {
   if (isNothing(type) || type === TokenType.EmptyString) return "";
-  if (!isString(type) || end - start > additionBytesMax) return undefined;
-  return `"${name}":${body.toString("utf8", start, end)}`;
+  if (isString(type) && token.length <= additionBytesMax) return `"$${name}":${token}`;
+  keepReplaced(ignored, name, token);
+  return "";
 }
 
-function optionMembers(type: TokenType, { body, start, end }: Span): string | undefined {
+function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string {
   if (isNothing(type)) return "";
   // PHP writes an empty object so.
-  if (type === TokenType.Array && isEmptyArray(body, start, end)) return "";
-  if (type !== TokenType.Object || end - start > additionBytesMax) return undefined;
-  const options = JSON.parse(body.toString("utf8", start, end)) as Record<string, unknown>;
+  if (type === TokenType.Array && isEmptyArray(token, 0, token.length)) return "";
+  const ignore = (): void => keepReplaced(ignored, "options", token);
+  if (type !== TokenType.Object || token.length > additionBytesMax) {
+    ignore();
+    return "";
+  }
+  const options = JSON.parse(token.toString()) as Record<string, unknown>;
   const members: string[] = [];
   for (const [option, property] of switches) {
     const value = options[option];
     if (value === undefined || value === null) continue;
     const isOn = switchOf(value);
-    if (isOn === undefined) return undefined;
-    members.push(`"${property}":${isOn}`);
+    if (isOn === undefined) ignore();
+    else members.push(`"${property}":${isOn}`);
   }
   const { product_tour_id: tour } = options;
   if (tour !== undefined && tour !== null) {
-    if (typeof tour !== "string" && !Number.isSafeInteger(tour)) return undefined;
-    members.push(`"$product_tour_id":${JSON.stringify(String(tour))}`);
+    if (typeof tour !== "string" && !Number.isSafeInteger(tour)) ignore();
+    else members.push(`"$product_tour_id":${JSON.stringify(String(tour))}`);
   }
   return members.join(",");
 }

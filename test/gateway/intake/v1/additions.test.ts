@@ -11,22 +11,30 @@ import {
 } from "../../../../src/gateway/intake/v1/additions.ts";
 import { createNativeScanner } from "../../../../src/records/native.ts";
 import { Header, ScanStatus } from "../../../../src/records/table.ts";
+import { replacedBytesMax } from "../../../../src/records/verdict.ts";
 
 const scanner = createNativeScanner(16);
 const lib = '"$lib":"sdk","$lib_version":"1"';
 
-/** The event as it is before it is stored, or undefined where its options cannot be read. */
-function withAdditions(event: object, indent: number): Record<string, unknown> | undefined {
+interface Added extends Record<string, unknown> {
+  readonly properties?: Record<string, unknown>;
+}
+
+let replaced: unknown;
+
+/** The event as it is before it is stored. `replaced` has what of it is ignored. */
+function withAdditions(event: object, indent: number): Added {
   const body = Buffer.from(JSON.stringify({ batch: [event] }, undefined, indent));
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
   const item = { body, table: scanner.table, row: Header.Words };
-  const additions = additionsTo(item, lib);
-  if (additions === undefined) return undefined;
-  if (!takesAdditions(item)) return JSON.parse(JSON.stringify(event)) as Record<string, unknown>;
+  const ignored = { replaced: "" };
+  const additions = additionsTo(item, lib, ignored);
+  replaced = JSON.parse(`{${ignored.replaced}}`);
+  if (!takesAdditions(item)) return JSON.parse(JSON.stringify(event)) as Added;
   const target = Buffer.alloc(bytesWithAdditions(item, additions));
   return JSON.parse(
     target.toString("utf8", 0, writeWithAdditions(item, additions, target)),
-  ) as Record<string, unknown>;
+  ) as Added;
 }
 
 const names = ["$session_id", "$window_id", "$cookieless_mode", "$lib", "a", "é", '"', ""];
@@ -78,6 +86,7 @@ describe("what is said outside is put inside", () => {
           ? { ...plain, properties: { ...outside, ...(plain["properties"] as object | null) } }
           : plain;
         expect(withAdditions(sent, indent)).toEqual(inside);
+        expect(replaced).toEqual({});
       }),
       { numRuns: 500 },
     );
@@ -96,8 +105,21 @@ describe("what is said outside is put inside", () => {
     [{ options: { product_tour_id: true } }],
     [{ options: { product_tour_id: 0.5 } }],
     [{ options: { other: "x".repeat(4_096) } }],
-  ])("%j cannot be read", (event) => {
-    expect(withAdditions(event, 0)).toBeUndefined();
+  ])("%j cannot be read: it is ignored and kept", (event) => {
+    const { properties } = withAdditions(event, 0);
+    expect(properties).toEqual({ $lib: "sdk", $lib_version: "1" });
+    const long = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+    const [[name, value]] = Object.entries(event) as [[string, unknown]];
+    const isLong = JSON.stringify(value).length > replacedBytesMax;
+    expect(replaced).toEqual({ [name]: isLong ? long(value).slice(0, 256) : value });
+  });
+
+  test("one option that cannot be read costs no other", () => {
+    const options = { cookieless_mode: "x", process_person_profile: false, product_tour_id: 1.5 };
+    const { properties } = withAdditions({ options, session_id: [], window_id: "w" }, 0);
+    expect(properties).toMatchObject({ $window_id: "w", $process_person_profile: false });
+    expect(Object.keys(properties!)).not.toContain("$cookieless_mode");
+    expect(replaced).toEqual({ options, session_id: [] });
   });
 
   test.each([{ options: [] }, { options: {} }, { options: null }])("%j says nothing", (event) => {
@@ -112,6 +134,6 @@ describe("what is said outside is put inside", () => {
     [12, "12"],
   ])("a tour %j is %j", (tour, text) => {
     const read = withAdditions({ options: { product_tour_id: tour } }, 0);
-    expect(read?.["properties"]).toMatchObject({ $product_tour_id: text });
+    expect(read.properties).toMatchObject({ $product_tour_id: text });
   });
 });
