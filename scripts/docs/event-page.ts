@@ -230,7 +230,7 @@ function whole(): readonly Row[] {
     [
       "bytes that are not UTF-8",
       "none",
-      `stored with U+FFFD in their place, warning ${code("invalid_utf8")}; a surrogate pair encoded as two sequences of three bytes is stored as its character`,
+      `stored with U+FFFD in their place, or \`?\` once the body has grown by 2 MiB, warning ${code("invalid_utf8")}; a surrogate pair encoded as two sequences of three bytes is stored as its character`,
     ],
     [
       "`NaN`, `Infinity` and `-Infinity` as values",
@@ -268,7 +268,7 @@ function newerProtocol(): readonly Row[] {
     ],
     [
       `\`session_id\` or \`window_id\` that is no text; \`options\` that are no object (\`[]\` counts as \`{}\`); a switch among them that is neither a boolean nor \`"true"\`, \`"false"\`, \`"1"\`, \`"0"\` or a number; a \`product_tour_id\` that is neither text nor a whole number; any of them over ${bytesText(additionBytesMax)}`,
-      `drop, ${code("invalid_options")}`,
+      `ignored, and kept in \`replaced\` (of \`options\` all); warning ${code("invalid_options")}`,
     ],
     [
       `an event of more than ${bytesText(slowItemBytesMax)} with what is put into its \`properties\``,
