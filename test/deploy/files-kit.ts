@@ -60,7 +60,7 @@ export function bytesOf(size: string): number {
 /** The manifests of the base or an overlay, as kustomize puts them together. */
 export async function kustomize(overlay: string): Promise<Manifest[]> {
   const folder = path.join(root, "deploy/kubernetes", overlay);
-  const text = execFileSync(await testProgram("kubectl"), ["kustomize", folder], {
+  const text = execFileSync((await testProgram("kubectl")).path, ["kustomize", folder], {
     encoding: "utf8",
   });
   return parseAllDocuments(text).map((document) => {

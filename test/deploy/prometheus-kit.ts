@@ -43,7 +43,7 @@ export interface Ended {
 
 /** Runs promtool in deploy/prometheus. */
 export async function promtool(...args: string[]): Promise<Ended> {
-  const program = path.join(await testProgram("prometheus"), "promtool");
+  const program = path.join((await testProgram("prometheus")).path, "promtool");
   const child = spawn(program, args, { cwd: prometheusDir, stdio: ["ignore", "pipe", "pipe"] });
   let out = "";
   for (const stream of [child.stdout, child.stderr]) {
@@ -77,7 +77,7 @@ export async function startPrometheus(
   adminUrl: string,
   beside: { readonly effects: string; readonly sink: string },
 ): Promise<TestPrometheus> {
-  const binary = path.join(await testProgram("prometheus"), "prometheus");
+  const binary = path.join((await testProgram("prometheus")).path, "prometheus");
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-prometheus-"));
   const configFile = path.join(folder, "prometheus.yml");
   writeFileSync(

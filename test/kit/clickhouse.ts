@@ -19,12 +19,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../src/platform/embedded/free-port.ts";
 import { leashScript } from "./leash.ts";
 import { untilStopped } from "./nats-server.ts";
-import { testProgram } from "./test-program.ts";
-
-interface ClickHouseProgram {
-  readonly command: readonly string[];
-  readonly libraries?: string;
-}
+import { findTestProgram, type TestProgram } from "./test-program.ts";
 
 export interface TestClickHouseOptions {
   /** PEM files, to speak TLS too. */
@@ -62,18 +57,16 @@ const startMsMax = 30_000;
  * Fetches a ClickHouse if need be. Undefined where this host can have none, which is said on
  * standard error.
  */
-export async function findClickHouse(): Promise<ClickHouseProgram | undefined> {
-  const found = JSON.parse(await testProgram("clickhouse")) as Found;
-  if (found.command !== undefined) return { ...found, command: found.command };
+export async function findClickHouse(): Promise<TestProgram | undefined> {
+  const found = await findTestProgram("clickhouse");
+  if (!("why" in found)) return found;
   process.stderr.write(`NOT RUN: the sink in ClickHouse: ${found.why}\n`);
   return undefined;
 }
 
-type Found = Partial<ClickHouseProgram> & { readonly why?: string };
-
 /** The caller calls remove() in the end. */
 export async function startClickHouse(
-  program: ClickHouseProgram,
+  program: TestProgram,
   options: TestClickHouseOptions = {},
 ): Promise<TestClickHouse> {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-clickhouse-"));
@@ -113,14 +106,14 @@ export async function startClickHouse(
 }
 
 class Server {
-  readonly #program: ClickHouseProgram;
+  readonly #program: TestProgram;
   readonly #folder: string;
   readonly #ports: { readonly http: number; readonly tls: number };
   #shell: ChildProcess | undefined;
   pid = 0;
 
   constructor(
-    program: ClickHouseProgram,
+    program: TestProgram,
     place: { folder: string; ports: { http: number; tls: number } },
   ) {
     this.#program = program;
@@ -129,7 +122,9 @@ class Server {
   }
 
   async start(options: TestClickHouseOptions): Promise<void> {
-    const { command, libraries } = this.#program;
+    const { path: program, libraries } = this.#program;
+    // Newer releases are one program for everything.
+    const command = program.endsWith("server") ? [program] : [program, "server"];
     const config = this.#configure(options);
     const log = openSync(this.#logFile, "a");
     const args = ["-c", leashScript, "leash", this.#folder, ...command, `--config-file=${config}`];

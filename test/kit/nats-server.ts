@@ -114,7 +114,7 @@ export function findNatsServer(): string {
 export function oldestNatsServer(): string {
   const script = path.resolve(import.meta.dirname, "../../scripts/test-program.mjs");
   const said = execFileSync(process.execPath, [script, "oldest-nats-server"], { encoding: "utf8" });
-  return said.trim().split("\n").at(-1)!;
+  return (JSON.parse(said.trim().split("\n").at(-1)!) as { path: string }).path;
 }
 
 function storeDirOf(folder: string, { storeDir }: TestNatsServerOptions): string {

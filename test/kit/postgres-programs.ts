@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { testProgram } from "./test-program.ts";
+import { type TestProgram, testProgram } from "./test-program.ts";
 
 const cacheDir = path.resolve(import.meta.dirname, "../../.cache");
 /** Part of the template's name: another one where the folder would be made otherwise. */
@@ -36,23 +36,16 @@ export interface PostgresPrograms {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-interface Found {
-  readonly bin: string;
-  /** The folder of the libraries that were fetched with it. */
-  readonly libraries?: string;
-  readonly version: string;
-}
-
 /**
  * Fetches PostgreSQL if need be; rejects with the ways to get it where it cannot be had. `folder`:
  * one of `newFolder`, where a copy of the programs may be put.
  */
 export async function findPostgres(folder: string): Promise<PostgresPrograms> {
-  const found = JSON.parse(await testProgram("postgres")) as Found;
+  const found = await testProgram("postgres");
   const account = ownAccount();
   const prefix = account === undefined ? [] : prefixOf(account);
   const isClosed = account !== undefined && !canRun(prefix, found);
-  const { bin, libraries, version } = isClosed ? copied(found, folder, account) : found;
+  const { path: bin, libraries, version = "" } = isClosed ? copied(found, folder, account) : found;
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PG"));
   return {
     version,
@@ -84,7 +77,7 @@ function prefixOf({ uid, gid }: Account): string[] {
   return ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups"];
 }
 
-function canRun(prefix: readonly string[], { bin }: Found): boolean {
+function canRun(prefix: readonly string[], { path: bin }: TestProgram): boolean {
   const { error, status } = spawnSync(prefix[0]!, [
     ...prefix.slice(1),
     "test",
@@ -97,7 +90,11 @@ function canRun(prefix: readonly string[], { bin }: Found): boolean {
 }
 
 /** A checkout below root's home is closed to the account, and so is what was fetched into it. */
-function copied({ bin, libraries, version }: Found, folder: string, account: Account): Found {
+function copied(
+  { path: bin, libraries, ...rest }: TestProgram,
+  folder: string,
+  account: Account,
+): TestProgram {
   if (libraries === undefined)
     throw new Error(`run PostgreSQL as nobody: this account cannot reach ${bin}`);
   const from = path.resolve(bin, "../../../..");
@@ -105,7 +102,7 @@ function copied({ bin, libraries, version }: Found, folder: string, account: Acc
   execFileSync("cp", ["-R", from, to]);
   execFileSync("chown", ["-R", `${account.uid}:${account.gid}`, to]);
   const moved = (place: string): string => path.join(to, path.relative(from, place));
-  return { bin: moved(bin), libraries: moved(libraries), version };
+  return { ...rest, path: moved(bin), libraries: moved(libraries) };
 }
 
 /** A data folder of one's own in `parent`; answers its path. */

@@ -8,18 +8,21 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { freePort } from "../../src/platform/embedded/free-port.ts";
-import { testProgram } from "./test-program.ts";
+import { findTestProgram } from "./test-program.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 
 export const proxyNames = ["haproxy", "nginx"] as const;
 type ProxyName = (typeof proxyNames)[number];
 
-type Found = Record<ProxyName, { program?: string; libraries?: string; why?: string }>;
+type Found = Record<ProxyName, Awaited<ReturnType<typeof findTestProgram>>>;
 
 /** Where the programs are, fetched if need be; `why` where one cannot be had on this host. */
 export async function findProxies(): Promise<Found> {
-  return JSON.parse(await testProgram("proxies")) as Found;
+  return {
+    haproxy: await findTestProgram("haproxy"),
+    nginx: await findTestProgram("nginx"),
+  };
 }
 
 /** Starts the proxy before the gateway and returns its port. The proxy ends with the test. */
@@ -41,7 +44,9 @@ export async function startConfigured(
   found: Found,
   configOf: (port: number, folder: string) => string,
 ): Promise<number> {
-  const { program, libraries } = found[name];
+  const program = found[name];
+  if ("why" in program) throw new Error(`start ${name}: ${program.why}`);
+  const { libraries } = program;
   const port = await freePort();
   const folder = mkdtempSync(path.join(tmpdir(), `penstock-test-${name}-`));
   const configFile = path.join(folder, "proxy.conf");
@@ -49,7 +54,7 @@ export async function startConfigured(
   const args = name === "haproxy" ? ["-f", configFile, "-db"] : ["-c", configFile, "-p", folder];
   const env =
     libraries === undefined ? process.env : { ...process.env, LD_LIBRARY_PATH: libraries };
-  const child = spawn(program!, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(program.path, args, { env, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding("utf8").on("data", (text: string) => (said += text));

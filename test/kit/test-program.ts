@@ -5,13 +5,38 @@ import path from "node:path";
 
 const script = path.resolve(import.meta.dirname, "../../scripts/test-program.mjs");
 
-/**
- * Answers what the script says of the program, which is fetched if need be. Rejects with the ways
- * to get it where it cannot be had.
- */
-export async function testProgram(
-  name: "clickhouse" | "kubectl" | "postgres" | "prometheus" | "proxies" | "python-client",
-): Promise<string> {
+type ProgramName =
+  | "clickhouse"
+  | "haproxy"
+  | "kubectl"
+  | "nginx"
+  | "postgres"
+  | "prometheus"
+  | "python-client";
+
+export interface TestProgram {
+  /** The program, or the folder of its programs. */
+  readonly path: string;
+  /** The folders of the libraries that were fetched with it. */
+  readonly libraries?: string;
+  readonly version?: string;
+  readonly versions?: Readonly<Record<string, string>>;
+}
+
+interface Missing {
+  readonly why: string;
+  readonly versions?: Readonly<Record<string, string>>;
+}
+
+/** Fetches the program if need be. Rejects with the ways to get it if the host has none. */
+export async function testProgram(name: ProgramName): Promise<TestProgram> {
+  const found = await findTestProgram(name);
+  if ("why" in found) throw new Error(`find ${name}: ${found.why}`);
+  return found;
+}
+
+/** The same, with the reason for one that tests can do without. */
+export async function findTestProgram(name: ProgramName): Promise<TestProgram | Missing> {
   const child = spawn(process.execPath, [script, name], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) {
@@ -25,5 +50,5 @@ export async function testProgram(
     child.once("error", reject).once("close", resolve),
   );
   if (code !== 0) throw new Error(`find ${name}: ${said}`);
-  return said.trim().split("\n").at(-1) ?? "";
+  return JSON.parse(said.trim().split("\n").at(-1) ?? "") as TestProgram | Missing;
 }

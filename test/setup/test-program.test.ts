@@ -52,12 +52,12 @@ describe("Prometheus is found or asked for", () => {
     const onPath = folderOf("prometheus", "promtool");
     expect(ask("prometheus", { PATH: onPath })).toEqual({
       status: 0,
-      stdout: `${onPath}\n`,
+      stdout: `{"path":"${onPath}"}\n`,
       stderr: "",
     });
     expect(ask("prometheus", { PATH: onPath, PENSTOCK_TEST_PROMETHEUS: named })).toEqual({
       status: 0,
-      stdout: `${named}\n`,
+      stdout: `{"path":"${named}"}\n`,
       stderr: "",
     });
   });
@@ -73,7 +73,7 @@ describe("Prometheus is found or asked for", () => {
   test("without apt-get, and with half of it on PATH, the ways to get it are named", () => {
     const { status, stderr } = ask("prometheus", { PATH: folderOf("prometheus") });
     expect(status).toBe(1);
-    expect(stderr).toContain("no Prometheus was found");
+    expect(stderr).toContain("prometheus cannot be fetched on this host");
     expect(stderr).toContain("PENSTOCK_TEST_PROMETHEUS=/path/to/folder");
     expect(stderr).toMatch(/brew install prometheus/);
   });
@@ -91,7 +91,7 @@ describe("kubectl is found or asked for", () => {
     const onPath = kubectlOf("v1.27.0");
     expect(ask("kubectl", { PATH: onPath })).toEqual({
       status: 0,
-      stdout: `${onPath}/kubectl\n`,
+      stdout: `{"path":"${onPath}/kubectl"}\n`,
       stderr: "",
     });
   });

@@ -9,14 +9,17 @@ import { gatewayForFile } from "../../kit/for-file.ts";
 import { expectTold } from "./matrix-kit.ts";
 import { findPythonClient } from "./python-kit.ts";
 
-const { exporterVersion, python } = await findPythonClient();
+const { versions, python } = await findPythonClient();
 const found = python === undefined ? [] : [python];
 const gateway = await gatewayForFile();
 const script = path.join(import.meta.dirname, "otel_exporter.py");
 
 describe("spans of the Python exporter are stored", () => {
   test("the matrix has the version that is tried here", () => {
-    expectTold("opentelemetry-exporter-otlp-proto-http", exporterVersion);
+    expectTold(
+      "opentelemetry-exporter-otlp-proto-http",
+      versions["opentelemetry-exporter-otlp-proto-http"]!,
+    );
   });
 
   test.each(found.flatMap((program) => [[program, "none"] as const, [program, "gzip"] as const]))(

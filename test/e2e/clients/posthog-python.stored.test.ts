@@ -6,7 +6,8 @@ import { type StoredEvent, startTestGateway, type TestGateway } from "../../kit/
 import { expectTold } from "./matrix-kit.ts";
 import { findPythonClient, runPython } from "./python-kit.ts";
 
-const { version, python } = await findPythonClient();
+const { versions, python } = await findPythonClient();
+const version = versions["posthog"]!;
 const found = python === undefined ? [] : [python];
 let gateway: TestGateway;
 

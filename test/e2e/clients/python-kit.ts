@@ -3,24 +3,24 @@
 import { execFile } from "node:child_process";
 import path from "node:path";
 import type { TestGateway, TestProject } from "../../kit/gateway.ts";
-import { testProgram } from "../../kit/test-program.ts";
+import { findTestProgram } from "../../kit/test-program.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 const runMsMax = 60_000;
 
 interface Found {
-  readonly version: string;
-  readonly exporterVersion: string;
+  /** By package. */
+  readonly versions: Readonly<Record<string, string>>;
   readonly python?: string;
-  readonly why?: string;
 }
 
 /** Set up if need be; says on standard error when it cannot be. */
 export async function findPythonClient(): Promise<Found> {
-  const found = JSON.parse(await testProgram("python-client")) as Found;
-  if (found.python === undefined)
-    process.stderr.write(`NOT RUN: PostHog's Python client: ${found.why}\n`);
-  return found;
+  const found = await findTestProgram("python-client");
+  const { versions = {} } = found;
+  if (!("why" in found)) return { python: found.path, versions };
+  process.stderr.write(`NOT RUN: PostHog's Python client: ${found.why}\n`);
+  return { versions };
 }
 
 interface PythonRun {

@@ -18,13 +18,13 @@ import { findProxies, proxyNames, startProxy } from "../../kit/proxies.ts";
 import { framingCases } from "./framing-cases.ts";
 
 const found = await findProxies();
-const names = proxyNames.filter((name) => found[name].program !== undefined);
+const names = proxyNames.filter((name) => "path" in found[name]);
 const listenMs = 400;
 const victimsAtATime = 4;
 
 for (const name of proxyNames) {
-  if (found[name].program === undefined)
-    process.stderr.write(`NOT RUN: ${name} is not on this host: ${found[name].why}\n`);
+  const one = found[name];
+  if ("why" in one) process.stderr.write(`NOT RUN: ${name} is not on this host: ${one.why}\n`);
 }
 
 describe("proxies and the gateway agree", () => {

@@ -1,6 +1,5 @@
-// Set-up takes the newest nats-server that the distribution's suites offer, asks for a newer one
-// than it has once in a while, and goes on with what it has where none can be had. apt-get and
-// dpkg-deb are stand-ins; `offers` says what each suite has.
+// Set-up fetches the newest nats-server that the distribution's suites offer, if none is here.
+// apt-get and dpkg-deb are stand-ins; `offers` lists what each suite has.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -17,10 +16,12 @@ import { describe, expect, test } from "vitest";
 import { temporaryFolder } from "../kit/processes.ts";
 import { root, write } from "./setup-kit.ts";
 
+const codename = /^VERSION_CODENAME=(.*)$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1];
 const aptGet = `#!/bin/sh
-suite=$(sed -n 's/^Suites: //p' parts/penstock.sources)
+suite=$([ ! -f parts/penstock.sources ] || sed -n 's/^Suites: //p' parts/penstock.sources)
 case "$*" in
-  *update*) echo "$suite" >> HOME/asked; [ ! -f HOME/away ] || { echo "E: no route to the archive"; exit 100; } ;;
+  *indextargets*) cat HOME/targets ;;
+  *update*) echo "$suite" >> HOME/asked; sed -n 's/^URIs: //p' parts/penstock.sources >> HOME/mirrors; [ ! -f HOME/away ] || { echo "E: no route to the archive"; exit 100; } ;;
   *download*) version=$(sed -n "s/^$suite //p" HOME/offers); [ -n "$version" ] && echo "$version" > nats-server.deb ;;
 esac
 `;
@@ -29,6 +30,13 @@ mkdir -p "$3/usr/sbin"
 printf '#!/bin/sh\\necho "nats-server: v%s"\\n' "$(cat "$2")" > "$3/usr/sbin/nats-server"
 chmod +x "$3/usr/sbin/nats-server"
 `;
+/** Site, suite and component of each source of the host. */
+const targets = [
+  "http://vendor.example/apt stable main",
+  "http://mirror.example/security bookworm-security main",
+  `http://mirror.example/debian ${codename} contrib`,
+  `http://mirror.example/debian ${codename} main`,
+].join("\n");
 const bring = `
 import { createRunner } from "./scripts/lib/runner.mjs";
 import { bringNatsServer, requireNatsServer } from "./scripts/lib/nats-server.mjs";
@@ -42,6 +50,8 @@ interface Host {
   setUp(env?: Record<string, string>): { readonly said: string; readonly status: number | null };
   /** The suites that were asked since the last look. */
   asked(): string[];
+  /** The mirrors that were asked. */
+  mirrors(): string[];
   versions(): string[];
 }
 
@@ -50,6 +60,7 @@ function hostWith(offers: string, { hasApt = true } = {}): Host {
   cpSync(path.join(root, "scripts"), path.join(folder, "scripts"), { recursive: true });
   write(path.join(folder, "bring.mjs"), bring);
   write(path.join(folder, "offers"), offers);
+  write(path.join(folder, "targets"), `${targets}\n`);
   const bin = path.join(folder, "bin");
   const standIns = hasApt
     ? { "apt-get": aptGet, "dpkg-deb": dpkgDeb, dpkg: "#!/bin/sh\necho amd64\n" }
@@ -79,6 +90,7 @@ function hostWith(offers: string, { hasApt = true } = {}): Host {
       rmSync(asked, { force: true });
       return lines;
     },
+    mirrors: () => readFileSync(path.join(folder, "mirrors"), "utf8").trim().split("\n"),
     versions() {
       const cache = path.join(folder, ".cache/nats-server");
       return existsSync(cache) ? readdirSync(cache).sort() : [];
@@ -109,38 +121,20 @@ describe("the newest nats-server is fetched", () => {
     expect(host.asked()).toEqual(["forky", "trixie"]);
   });
 
-  test("a checkout with an older one gets the newer one beside it", () => {
+  test("an older one that was fetched before is enough", () => {
     const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
     givenCached(host, "2.10.27");
-    expect(host.setUp().status).toBe(0);
-    expect(host.versions()).toEqual(["2.10.27", "2.15.1"]);
+    expect(host.setUp()).toEqual({ said: "", status: 0 });
+    expect(host.asked()).toEqual([]);
   });
 
-  test("away from the network it goes on with the older one, and does not ask every time", () => {
+  test("the mirror of the host's main archive is used, and no other of its sources", () => {
     const host = hostWith("forky 2.15.1\n");
-    givenCached(host, "2.10.27");
-    write(path.join(host.folder, "away"), "");
-    const first = host.setUp();
-    expect(first.said).toContain("nats-server 2.10.27 stays");
-    expect(first.status).toBe(0);
-    expect(host.asked()).toEqual(["forky"]);
-    expect(host.setUp()).toEqual({ said: "", status: 0 });
-    expect(host.asked()).toEqual([]);
-
-    // An hour later.
-    write(path.join(host.folder, ".cache/stamps/nats-server"), `${Date.now() - 1}\n`);
-    rmSync(path.join(host.folder, "away"));
     expect(host.setUp().status).toBe(0);
-    expect(host.versions()).toEqual(["2.10.27", "2.15.1"]);
-  });
-
-  test("an archive without a newer one is asked once", () => {
-    const host = hostWith("forky 2.10.27\n");
-    givenCached(host, "2.10.27");
-    expect(host.setUp().status).toBe(0);
-    expect(host.asked()).toEqual(["forky"]);
-    expect(host.setUp()).toEqual({ said: "", status: 0 });
-    expect(host.asked()).toEqual([]);
+    expect(host.mirrors()).toEqual(["http://mirror.example/debian"]);
+    const other = hostWith("forky 2.15.1\n");
+    write(path.join(other.folder, "targets"), "http://a.example/x bookworm-security main\n");
+    expect(other.setUp().said).toContain("the host's apt sources name no main archive");
   });
 
   test("without apt the lack of it is told before anything else is done", () => {
