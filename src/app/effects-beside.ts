@@ -5,7 +5,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { constants, setPriority } from "node:os";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
-import { removePortNote, writePortNote } from "../commands/effects-port-note.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { processPauses, restartLoop } from "../platform/base/retry.ts";
 import type { Config } from "../platform/settings/config.ts";
@@ -98,19 +97,7 @@ export async function runBeside(context: CommandContext): Promise<void> {
   const { host } = context;
   const signal = AbortSignal.any([stop, left.signal]);
   const log = createLog(config.logLevel).child({ process: "effects" });
-  const noted = { dataDir: config.dataDir, host };
-  await serveEffects(config, {
-    ...{ host, log, signal, acceptExpired: false, isBeside: true },
-    listening(port) {
-      try {
-        writePortNote(noted, port);
-      } catch (error) {
-        const { message: reason } = error as Error;
-        log.warn({ reason }, "the port of the effects cannot be noted: doctor does not find it");
-      }
-    },
-  });
-  removePortNote(noted);
+  await serveEffects(config, { host, log, signal, acceptExpired: false, isBeside: true });
 }
 
 /**

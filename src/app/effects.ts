@@ -3,12 +3,15 @@
 // there, so that people can be read while no event can come.
 
 import { availableParallelism } from "node:os";
+import type { NatsConnection } from "@nats-io/nats-core";
 import { type CommandContext, CommandError } from "../commands/context.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { retryWithWarning, SparseWarning } from "../platform/base/retry.ts";
 import { shownUrls } from "../platform/nats/access.ts";
+import { managerOf, streamInfoOf } from "../platform/nats/api.ts";
 import { instanceOf } from "../platform/nats/instance.ts";
 import { connectNats } from "../platform/nats/link.ts";
+import { streamName } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { EffectsHttp } from "../readers/effects/http/server.ts";
 import type { ProcessStatus } from "../readers/effects/http/status.ts";
@@ -35,8 +38,6 @@ interface ServeOptions {
   readonly acceptExpired: boolean;
   /** True beside a gateway: a port that is taken is told, and applying goes on without it. */
   readonly isBeside: boolean;
-  /** Is told the port once it is listened on. */
-  readonly listening?: (port: number) => void;
 }
 
 /**
@@ -47,6 +48,7 @@ interface ServeOptions {
 const besideEventsPerSecondMax = 10_000;
 const againMs = 500;
 const sayAgainMs = 30_000;
+const questionMs = 2_000;
 
 /** `penstock effects`: runs until `context.stop`. */
 export async function runEffects(
@@ -63,10 +65,11 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
   const { log, signal } = options;
   const parts = new Parts();
   const metrics = new EffectsMetrics();
+  const instance = instanceOf(config);
   const http = new EffectsHttp({
     host: config.effectsHost,
     reader: () => parts.reader,
-    instance: instanceOf(config),
+    instance,
     status: async () => parts.status(),
     written: (wanted, signal) => parts.writer?.positionsReached(wanted, signal),
     metrics,
@@ -89,6 +92,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     parts.closeLink = () => link.close();
     await requireStreams(link, config.subjectPrefix);
     const { connection } = link;
+    instance.stream_created = await streamCreated(connection, config.subjectPrefix);
     const { acceptExpired } = options;
     const people = { largeBytesMax: config.effectsLargeBytesMax };
     const writer = new EffectsWriter({
@@ -146,11 +150,20 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
   try {
     const port = await http.listen(effectsPort);
     options.log.info({ effectsHost, effectsPort: port }, "shows people, groups and usage");
-    options.listening?.(port);
   } catch (error) {
     if (!options.isBeside) throw error;
     const { message: reason } = error as Error;
     options.log.warn({ reason }, "events are applied, but people are not shown over HTTP");
+  }
+}
+
+/** When the first live stream was created; null if there is none yet, or NATS does not answer. */
+async function streamCreated(connection: NatsConnection, prefix: string): Promise<string | null> {
+  try {
+    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    return (await streamInfoOf(manager, streamName(prefix, "live", 0)))?.created ?? null;
+  } catch {
+    return null;
   }
 }
 

@@ -4,6 +4,7 @@
 import { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
 import { createMetrics, type Metrics } from "../gateway/admin/metrics/metrics.ts";
 import type { ProcessLog } from "../platform/base/log.ts";
+import { type Instance, instanceOf } from "../platform/nats/instance.ts";
 import type { Config } from "../platform/settings/config.ts";
 
 export interface GatewayDependencies {
@@ -32,6 +33,7 @@ export interface GatewayBase extends Omit<GatewayDependencies, "wallMs"> {
   readonly metrics: Metrics;
   readonly clientWarnings: ClientWarnings;
   readonly status: GatewayStatus;
+  readonly instance: Instance;
   readonly closers: Closers;
 }
 
@@ -79,5 +81,6 @@ export function gatewayBase(
   // Shown from the first scrape on: an alert on a NATS that was never reached needs this gauge.
   metrics.watch({ natsConnected: () => status.isConnected() });
   const clientWarnings = new ClientWarnings(clock);
-  return { ...dependencies, config, clock, metrics, clientWarnings, status, closers };
+  const instance = instanceOf(config);
+  return { ...dependencies, config, clock, metrics, clientWarnings, status, instance, closers };
 }

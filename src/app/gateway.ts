@@ -6,7 +6,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
 import type { Metrics } from "../gateway/admin/metrics/metrics.ts";
 import { AdminServer } from "../gateway/admin/server.ts";
-import { instanceOf } from "../platform/nats/instance.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { connectionAddon, type DataPath, openDataPath } from "./data-path.ts";
 import { type GatewayBase, type GatewayDependencies, gatewayBase } from "./gateway-base.ts";
@@ -18,6 +17,8 @@ export interface Gateway {
   readonly port: number;
   /** The admin port; 0 for a worker, which has none. */
   readonly adminPort: number;
+  /** When the first live stream was created; null if JetStream did not answer. */
+  readonly streamCreated: string | null;
   readonly metrics: Metrics;
   /** The last things that went wrong for clients. */
   readonly clientWarnings: ClientWarnings;
@@ -43,11 +44,13 @@ export async function startGateway(
 ): Promise<Gateway> {
   const connection = connectionAddon(config, dependencies.log);
   const base = gatewayBase(config, dependencies);
-  const { log, worker, metrics, clientWarnings, status, closers } = base;
+  const { log, worker, metrics, clientWarnings, status, instance, closers } = base;
   try {
     const operator = worker === undefined ? await openOperatorSide(base) : undefined;
     const adminPort = operator?.port ?? 0;
     const store = await openStoreSide(base);
+    const streamCreated = store.streams.of("live", 0).reading?.created ?? null;
+    instance.stream_created = streamCreated;
     const data = await openDataPath(base, store, connection);
     watchSides(metrics, store, data);
     const port = await data.http.listen(config.host, config.port, worker ?? "alone");
@@ -62,7 +65,7 @@ export async function startGateway(
 
     let closed: Promise<void> | undefined;
     return {
-      ...{ port, adminPort, metrics, clientWarnings },
+      ...{ port, adminPort, streamCreated, metrics, clientWarnings },
       readiness: () => status.readiness(),
       warnings: () => status.warnings(),
       close: (drainDelayMs = config.drainDelayMs) => {
@@ -83,8 +86,8 @@ interface OperatorSide {
 
 /** The admin port, which answers while the rest is still on its way up. */
 async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
-  const { config, log, clock, metrics, clientWarnings, status, tryKey, effectsPort, closers } =
-    base;
+  const { config, log, clock, metrics, clientWarnings, status, instance, closers } = base;
+  const { tryKey, effectsPort } = base;
   const live = livePageOf(config, {
     counts: async () => metrics.counts(),
     clientWarnings: async () => clientWarnings.latest(),
@@ -97,7 +100,7 @@ async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
     readiness: () => status.readiness(),
     warnings: async () => status.warnings(),
     publicPort: () => status.publicPort,
-    instance: instanceOf(config),
+    instance,
     live: (request, response) => live.answer(request, response),
   });
   const port = await admin.listen(config.adminHost, config.adminPort);

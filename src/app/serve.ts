@@ -43,9 +43,12 @@ export async function up(
     );
   }
   requireNamedFolder(config);
-  if (isEffectsPortGiven) await requireEffectsPort(config);
+  const prepare = async (effective: Config, log: Log) => {
+    if (isEffectsPortGiven) await requireEffectsPort(config);
+    return await demoProject(effective, log);
+  };
   const effectsPort = isEffectsPortGiven ? givenEffectsPort : defaultEffectsPort;
-  await run(config, context, { prepare: demoProject, effectsPort });
+  await run(config, context, { prepare, effectsPort });
 }
 
 interface Kind {
@@ -77,6 +80,7 @@ async function run(
         ? await startGateway(effective, { log, signal: context.stop, ...shown })
         : await startWorkers(effective, context, { log, ...shown });
     effectsPort = await portOf?.(config, log);
+    if (embedded !== undefined) noteAnswers(embedded, { config, gateway, effectsPort, log });
     if (project !== undefined) {
       const program = calledHere(context);
       const isDefaultData = isDefaultDataDir(config.dataDir, context.mainFile);
@@ -114,6 +118,28 @@ async function embed(
     token: config.natsToken,
     signal: stop,
   });
+}
+
+interface Answering {
+  readonly config: Config;
+  readonly gateway: Running;
+  readonly effectsPort: number | undefined;
+  readonly log: Log;
+}
+
+/** For `doctor` and for a second start on the folder. The gateway works without. */
+function noteAnswers(embedded: EmbeddedNats, { config, gateway, effectsPort, log }: Answering) {
+  const { port, adminPort } = gateway;
+  try {
+    embedded.noteAnswers({ url: addressOf(config, port), port, adminPort, effectsPort });
+  } catch (error) {
+    const { message: reason } = error as Error;
+    log.warn({ reason }, "the ports cannot be noted in the data folder: doctor does not find them");
+  }
+}
+
+function addressOf({ tlsCert, host }: Config, port: number): string {
+  return `${tlsCert === undefined ? "http" : "https"}://${reachable(host)}:${port}`;
 }
 
 async function demoProject(effective: Config, log: Log): Promise<Project | undefined> {
@@ -156,7 +182,7 @@ interface Welcome {
 
 function welcome(facts: Welcome): string {
   const { config, gateway, project, program, isDefaultData, effectsPort } = facts;
-  const address = `${config.tlsCert === undefined ? "http" : "https"}://${reachable(config.host)}:${gateway.port}`;
+  const address = addressOf(config, gateway.port);
   const admin = `http://${reachable(config.adminHost)}:${gateway.adminPort}`;
   const key = project.keys.at(-1) ?? "";
   const event = JSON.stringify({ api_key: key, event: "hello", distinct_id: "me" });

@@ -27,6 +27,7 @@ export async function startWorkers(
   const program = { file: mainFile, args: [workerCommand], env: withoutSettings(env) };
   const supervisor = new Supervisor({ config, program, log, signal: stop });
   const ownMetrics = watchProcess();
+  const instance = instanceOf(config);
   let publicPort: number | undefined;
   const live = livePageOf(config, {
     counts: () => supervisor.counts(),
@@ -43,7 +44,7 @@ export async function startWorkers(
     readiness: () => supervisor.readiness(),
     warnings: () => supervisor.warnings(),
     publicPort: () => publicPort,
-    instance: instanceOf(config),
+    instance,
     live: (request, response) => live.answer(request, response),
     log,
     monotonicMs: () => performance.now(),
@@ -57,8 +58,9 @@ export async function startWorkers(
   };
   const adminPort = await admin.listen(config.adminHost, config.adminPort);
   try {
-    const port = await supervisor.start();
+    const { port, streamCreated } = await supervisor.start();
     publicPort = port;
+    instance.stream_created = streamCreated;
     const { host, adminHost, workers } = config;
     log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
     return { port, adminPort, close };

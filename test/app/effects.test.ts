@@ -5,7 +5,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { constants, getPriority } from "node:os";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
-import { readPortNote } from "../../src/commands/effects-port-note.ts";
+import { readHolder } from "../../src/platform/embedded/data-lock.ts";
 import { effectsMetricTable } from "../../src/readers/effects/metrics/metric-table.ts";
 import { gatewayForFile } from "../kit/for-file.ts";
 import {
@@ -87,14 +87,15 @@ describe("beside the gateway of up", () => {
     await expect.poll(() => isRunning(second), slow).toBe(false);
   });
 
-  test("where it answers is noted in the data folder, for as long as it does", async () => {
-    const { child, dataDir, personUrl } = await up();
-    const noted = { dataDir, host: process };
-    await expect.poll(() => readPortNote(noted), slow).toBe(Number(new URL(personUrl).port));
+  test("notes its ports in the data folder for as long as it runs", async () => {
+    const { child, dataDir, captureUrl, personUrl } = await up();
+    expect(readHolder(dataDir)).toMatchObject({
+      port: Number(new URL(captureUrl).port),
+      effectsPort: Number(new URL(personUrl).port),
+    });
     child.kill("SIGTERM");
     expect(await ended(child)).toBe(0);
-    expect(readPortNote(noted)).toBeUndefined();
-    expect(existsSync(path.join(dataDir, "effects-port.json"))).toBe(false);
+    expect(readHolder(dataDir)).toBeUndefined();
   });
 });
 

@@ -2,16 +2,17 @@
 // says what is wrong and how to fix it. Changes nothing. It goes on when NATS is away, and ends
 // within about ten seconds even if nothing answers.
 
+import { resolve } from "node:path";
 import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
 import { readStaticFiles } from "../../gateway/http/pages/static-files.ts";
 import { wantedConfigs } from "../../gateway/streams/desired.ts";
+import { readHolder } from "../../platform/embedded/data-lock.ts";
 import { folderFix, unusableFolder } from "../../platform/embedded/folder-fault.ts";
-import { instanceOf } from "../../platform/nats/instance.ts";
+import { type Instance, instanceOf } from "../../platform/nats/instance.ts";
 import { type Config, variableOf } from "../../platform/settings/config.ts";
 import type { ConfigResult } from "../../platform/settings/read-config.ts";
 import { loadAddon } from "../../records/native.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
-import { readPortNote } from "../effects-port-note.ts";
 import { findNats } from "../nats.ts";
 import { forTerminal } from "../terminal.ts";
 import { checkEffects } from "./effects.ts";
@@ -25,7 +26,7 @@ import {
 } from "./files.ts";
 import { checkOf, type Finding } from "./finding.ts";
 import { checkDisk, checkFiles, checkMemory } from "./machine.ts";
-import { checkNats } from "./nats.ts";
+import { checkNats, type NatsFindings } from "./nats.ts";
 import { checkAdminPort, checkPublicPort } from "./ports.ts";
 import { countOf, jsonOf, linesOf } from "./report.ts";
 import { checkScripts } from "./scripts.ts";
@@ -73,11 +74,12 @@ async function checkAll(
   urls: readonly string[],
   context: CommandContext,
 ): Promise<Finding[]> {
-  const ports = checkPorts(config, context);
+  const asked = checkNats(config, urls, context);
+  const ports = checkPorts(config, context, asked);
   const effects = checkEffects(config, context);
   const upstream = checkUpstream({ url: config.upstreamUrl, timeoutMs: portTimeoutMs });
   const uws = await import("../../gateway/http/uws.ts").catch((error: unknown) => error);
-  const nats = await checkNats(config, urls, context);
+  const nats = await asked;
   return [
     ...nats.findings,
     ...checkMachine(config, nats.storedBytes),
@@ -88,18 +90,31 @@ async function checkAll(
   ];
 }
 
-async function checkPorts(config: Config, { host }: CommandContext): Promise<Finding[]> {
+async function checkPorts(
+  config: Config,
+  { host }: CommandContext,
+  nats: Promise<Pick<NatsFindings, "streamCreated">>,
+): Promise<Finding[]> {
   const timeoutMs = portTimeoutMs;
-  const mine = instanceOf({ ...config, natsUrl: config.natsUrl ?? embeddedUrl(config, host) });
+  const embedded = config.natsUrl === undefined ? embeddedUrl(config, host) : undefined;
+  const natsUrl = config.natsUrl ?? embedded;
+  // The process that runs on the data folder may have other ports than the settings of this one.
+  const noted = embedded === undefined ? undefined : readHolder(resolve(config.dataDir));
+  const mine = async (): Promise<Instance> => ({
+    ...instanceOf({ ...config, natsUrl }),
+    stream_created: (await nats).streamCreated,
+  });
   const effects = checkEffectsPort(
-    { host: config.effectsHost, port: config.effectsPort, timeoutMs },
+    { host: config.effectsHost, port: noted?.effectsPort ?? config.effectsPort, timeoutMs },
     mine,
-    readPortNote({ dataDir: config.dataDir, host }),
   );
-  const asked = { host: config.adminHost, port: config.adminPort, timeoutMs };
+  const asked = { host: config.adminHost, port: noted?.adminPort ?? config.adminPort, timeoutMs };
   const admin = await checkAdminPort(asked, mine);
   const isTls = config.tlsCert !== undefined;
-  const open = await checkPublicPort({ ...config, isTls, timeoutMs }, admin);
+  const open = await checkPublicPort(
+    { host: config.host, port: noted?.port ?? config.port, isTls, timeoutMs },
+    admin,
+  );
   return [open, admin.finding, await effects];
 }
 

@@ -1,13 +1,13 @@
 // Asks the process of the effects how it is, where one answers on the port of the settings. None is
 // needed, so a port that is free is well. What the database says is another check's.
 
-import type { Instance } from "../../platform/nats/instance.ts";
 import { totalLag } from "../../readers/effects/streams/lag.ts";
 import { counted } from "../terminal.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 import {
   fieldOf,
   get,
+  type Mine,
   otherOne,
   otherThan,
   type PortCheck,
@@ -23,30 +23,18 @@ const effectsPort: PortCheck = {
 /** A process that works is seconds behind; beyond it, it is down or cannot keep up. */
 export const lagSecondsMax = 60;
 
-/**
- * `noted`: where the effects of the `up` that runs on the data folder answer. That is another port
- * than the one of the settings where that one was taken.
- */
-export async function checkEffectsPort(
-  asked: PortQuestion,
-  mine: Instance,
-  noted?: number,
-): Promise<Finding> {
+export async function checkEffectsPort(question: PortQuestion, mine: Mine): Promise<Finding> {
   const check = checkOf(effectsPort.name);
-  const isMoved = noted !== undefined && noted !== asked.port;
-  const question = isMoved ? { ...asked, port: noted } : asked;
   const unused = await unusedPort(question, effectsPort);
   if (unused !== undefined) return unused;
   const { port } = question;
   const ask = (path: string) => get({ ...question, path, isTls: false });
   const live = await ask("/livez");
   if (fieldOf(live?.body, "status") !== "alive") return taken(effectsPort, port, live);
-  const other = otherThan(mine, live?.body);
+  const other = await otherThan(mine, live?.body);
   if (other !== undefined) return otherOne(effectsPort, port, other);
   const ready = await ask("/readyz");
-  const instead = asked.port === 0 ? "" : ` in place of ${asked.port}`;
-  const moved = isMoved ? `, where \`up\` has put it${instead}` : "";
-  const who = `a \`penstock effects\` answers on ${port}${moved}`;
+  const who = `a \`penstock effects\` answers on ${port}`;
   if (ready?.status !== 200) {
     const reasons = fieldOf(ready?.body, "reasons");
     const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it does not say why";

@@ -8,6 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../platform/base/store-error.ts";
 import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import type { Config } from "../../platform/settings/config.ts";
+import { requireInstallation } from "../../readers/effects/store/installation.ts";
 import {
   type OpenReader,
   readerAt,
@@ -57,7 +58,12 @@ async function checkDatabase(
   { place, config, context }: Checked,
 ): Promise<Finding[]> {
   const check = checkOf("effects");
-  const asked = Promise.all([reader.totals(), reader.positions()]);
+  const installation = { prefix: config.subjectPrefix, shown: shownPlace(place) };
+  const asked = Promise.all([
+    reader.totals(),
+    reader.positions(),
+    requireInstallation(reader, installation),
+  ]);
   const late = delay(databaseTimeoutMs, undefined, { ref: false });
   const answer = await Promise.race([asked, late]);
   if (answer === undefined) {

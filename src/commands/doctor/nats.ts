@@ -9,7 +9,7 @@ import { fullMessageBytes, wantedConfigs } from "../../gateway/streams/desired.t
 import { findNatsServer } from "../../platform/embedded/find-nats-server.ts";
 import { isNoteHidden, readNatsConfig } from "../../platform/embedded/nats-config.ts";
 import type { NatsAccess } from "../../platform/nats/access.ts";
-import { bucketStream } from "../../platform/nats/names.ts";
+import { bucketStream, streamName } from "../../platform/nats/names.ts";
 import { NatsRefusedError } from "../../platform/nats/sign-in.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import type { CommandContext } from "../context.ts";
@@ -27,11 +27,15 @@ const budgetMs = 8_000;
 const connectBudgetMs = 3_500;
 const questionMsMax = 2_000;
 
-interface NatsFindings {
+export interface NatsFindings {
   readonly findings: readonly Finding[];
   /** Bytes in all streams; undefined when NATS could not be asked. */
   readonly storedBytes: number | undefined;
+  /** When the first live stream was created; null if there is none, or NATS could not be asked. */
+  readonly streamCreated: string | null;
 }
+
+const notAsked = { storedBytes: undefined, streamCreated: null };
 
 export async function checkNats(
   config: Config,
@@ -48,7 +52,7 @@ export async function checkNats(
   const isSyncTold = monitors.length > 0 || faults.length === 0;
   const told = [...faults, ...(isSyncTold ? sync : [])];
   if (!("connection" in opened))
-    return { findings: [...binary, opened.finding, ...told], storedBytes: undefined };
+    return { findings: [...binary, opened.finding, ...told], ...notAsked };
   try {
     const found = await checkServer(config, { ...opened, timeoutMs, monitors, told });
     return { ...found, findings: [...binary, ...found.findings] };
@@ -85,7 +89,7 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
       facts.roundTripMs === undefined
         ? []
         : [checkJetStreamFault(facts.jetStream.fault, facts.server.jetstream === true)];
-    return { findings: [...server, size, ...fault, ...told], storedBytes: undefined };
+    return { findings: [...server, size, ...fault, ...told], ...notAsked };
   }
   const { streams, clock } = facts.jetStream;
   const messageBytes = fullMessageBytes(config.frameBytesMax, facts.server.max_payload);
@@ -105,6 +109,7 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
       ...[...checkStreams(question), ...checkFill(question), ...projects],
     ],
     storedBytes: [...streams.values()].reduce((sum, { state }) => sum + state.bytes, 0),
+    streamCreated: streams.get(streamName(subjectPrefix, "live", 0))?.created ?? null,
   };
 }
 
@@ -141,7 +146,7 @@ async function open(
     if (isNoteHidden(resolve(config.dataDir))) {
       const fix = "run doctor as the user who started Penstock";
       return {
-        finding: check.warn(`the note of ${config.dataDir} is for another user alone`, fix),
+        finding: check.warn(`only another user may read the note in ${config.dataDir}`, fix),
       };
     }
     const fix =
@@ -168,7 +173,7 @@ async function open(
     const fix =
       config.natsUrl === undefined
         ? `look at its log, ${config.dataDir}/nats/nats-server.log; it may be frozen or short of CPU`
-        : "start nats-server, or put PENSTOCK_NATS_URL, the way to it (firewall, TLS) or the credentials right";
+        : "start nats-server, or correct PENSTOCK_NATS_URL, the route to it (firewall, TLS) or the credentials";
     return { finding: check.fail((error as Error).message, fix) };
   } finally {
     clearTimeout(timer);

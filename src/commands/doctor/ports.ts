@@ -54,10 +54,9 @@ export async function checkPublicPort(
   const unused = await unusedPort(question, publicPort);
   if (unused !== undefined) return unused;
   const { port } = question;
-  // A gateway answers a path that it does not serve with a problem document, whose code comes from
-  // a closed table.
-  const answer = await get({ ...question, path: "/livez" });
-  if (answer?.status !== 404 || codeOf(answer.body) !== "not_found")
+  // The front page, because a gateway counts a path that it does not serve as a client's error.
+  const answer = await get({ ...question, path: "/" });
+  if (answer?.status !== 200 || !answer.body.includes("<title>Penstock</title>"))
     return taken(publicPort, port, answer);
   const who = `a Penstock answers on ${port} already`;
   if (admin.publicPort === port)
@@ -68,6 +67,9 @@ export async function checkPublicPort(
   );
 }
 
+/** The installation of the settings; fulfilled once NATS has answered or its time is up. */
+export type Mine = () => Promise<Instance>;
+
 /** What answers on the admin port. */
 interface AdminPort {
   readonly publicPort: number | undefined;
@@ -76,7 +78,7 @@ interface AdminPort {
   readonly finding: Finding;
 }
 
-export async function checkAdminPort(question: PortQuestion, mine: Instance): Promise<AdminPort> {
+export async function checkAdminPort(question: PortQuestion, mine: Mine): Promise<AdminPort> {
   const nobody = { publicPort: undefined, other: undefined };
   const unused = await unusedPort(question, adminPort);
   if (unused !== undefined) return { ...nobody, finding: unused };
@@ -85,7 +87,7 @@ export async function checkAdminPort(question: PortQuestion, mine: Instance): Pr
   if (fieldOf(live?.body, "status") !== "alive")
     return { ...nobody, finding: taken(adminPort, port, live) };
   const publicPort = Number(fieldOf(live?.body, "public_port"));
-  const other = otherThan(mine, live?.body);
+  const other = await otherThan(mine, live?.body);
   const finding =
     other === undefined ? await readiness(question) : otherOne(adminPort, port, other);
   return { publicPort, other, finding };
@@ -95,10 +97,10 @@ export async function checkAdminPort(question: PortQuestion, mine: Instance): Pr
 const unnamed = "unnamed";
 
 /** The installation that an answer of /livez names, if it is not this one; undefined if it is. */
-export function otherThan(mine: Instance, body: string | undefined): string | undefined {
+export async function otherThan(mine: Mine, body: string | undefined): Promise<string | undefined> {
   const found = instanceIn(fieldOf(body, "instance"));
   if (found === undefined) return unnamed;
-  return isSameInstance(mine, found) ? undefined : shownInstance(found);
+  return isSameInstance(await mine(), found) ? undefined : shownInstance(found);
 }
 
 export function otherOne({ name, portSetting }: PortCheck, port: number, other: string): Finding {
@@ -236,8 +238,4 @@ export function fieldOf(body: string | undefined, name: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function codeOf(body: string): unknown {
-  return fieldOf(body, "code");
 }

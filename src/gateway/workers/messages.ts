@@ -19,6 +19,14 @@ export interface StartMessage {
   readonly config: Config;
 }
 
+/** What a worker reports once it takes connections. */
+export interface Listening {
+  /** The public port. */
+  readonly port: number;
+  /** When the first live stream was created; null if JetStream did not answer. */
+  readonly streamCreated: string | null;
+}
+
 /**
  * The channel keeps order and loses nothing while both processes live. An `ask` is answered under
  * its id; other messages are not answered.
@@ -29,7 +37,7 @@ export type MessageToWorker =
   | { readonly type: "stop"; readonly drainDelayMs: number };
 
 export type MessageFromWorker =
-  | { readonly type: "listening"; readonly port: number }
+  | ({ readonly type: "listening" } & Listening)
   /** The worker could not start, for a reason that no second try will change. It ends next. */
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }

@@ -8,7 +8,7 @@ import { processPauses, restartLoop } from "../../platform/base/retry.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import { MergedMetrics } from "./merged-metrics.ts";
-import type { WorkerAnswers, WorkerRole } from "./messages.ts";
+import type { Listening, WorkerAnswers, WorkerRole } from "./messages.ts";
 import { SilenceWatch } from "./silence-watch.ts";
 import {
   startWorkerProcess,
@@ -63,27 +63,28 @@ export class Supervisor {
   }
 
   /**
-   * Starts all workers. Returns the public port. Rejects with the words of the first worker that
+   * Starts all workers. Returns what the first one reported. Rejects with the words of the first worker that
    * cannot start.
    */
-  async start(): Promise<number> {
+  async start(): Promise<Listening> {
     const giveUp = rejectionOf(this.#signal);
     const indexes = this.#indexes();
     // The first worker finds out that the port is free and which number it has, and makes the
     // streams. The others start once that is done.
-    this.#port = await Promise.race([this.#startFirst(0, "first"), giveUp]);
+    const first = await Promise.race([this.#startFirst(0, "first"), giveUp]);
+    this.#port = first.port;
     await Promise.race([
       Promise.all(indexes.slice(1).map((index) => this.#startFirst(index, "joining"))),
       giveUp,
     ]);
-    return this.#port;
+    return first;
   }
 
-  async #startFirst(index: number, role: WorkerRole): Promise<number> {
+  async #startFirst(index: number, role: WorkerRole): Promise<Listening> {
     const worker = this.#launch(index, role);
-    const port = await worker.listening;
+    const listening = await worker.listening;
     this.#kept.push(this.#keepRunning(index, worker));
-    return port;
+    return listening;
   }
 
   #launch(index: number, role: WorkerRole): WorkerProcess {

@@ -4,6 +4,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type {
+  Listening,
   MessageFromWorker,
   MessageToWorker,
   StartMessage,
@@ -38,10 +39,8 @@ export interface WorkerProcess {
   readonly pid: number | undefined;
   /** How many messages of this worker have been read. A live worker sends more and more of them. */
   readonly said: number;
-  /**
-   * The public port, once the worker takes connections. Rejects when the worker ends before that.
-   */
-  readonly listening: Promise<number>;
+  /** Fulfilled once the worker takes connections. Rejects when the worker ends before that. */
+  readonly listening: Promise<Listening>;
   /** Fulfilled when the process is gone and its last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
   /** Asks the worker. Undefined when it has not answered in time. */
@@ -71,10 +70,10 @@ export function startWorkerProcess({
   let said = 0;
   let reason: string | undefined;
   const ended = endOf(child).then((end) => ({ ...end, reason: reason ?? end.reason }));
-  const listening = new Promise<number>((resolve, reject) => {
+  const listening = new Promise<Listening>((resolve, reject) => {
     child.on("message", (message: MessageFromWorker) => {
       said += 1;
-      if (message.type === "listening") resolve(message.port);
+      if (message.type === "listening") resolve(message);
       else if (message.type === "failed") reason = message.reason;
       else if (message.type === "counts") onMetrics(message.metrics);
       else pending.get(message.id)?.(message.answer);

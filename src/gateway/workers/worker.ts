@@ -5,6 +5,7 @@
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type {
+  Listening,
   MessageFromWorker,
   MessageToWorker,
   StartMessage,
@@ -24,8 +25,7 @@ export interface SupervisorChannel {
   on(event: "disconnect", listener: () => void): unknown;
 }
 
-interface WorkerGateway {
-  readonly port: number;
+interface WorkerGateway extends Listening {
   readonly metrics: { counts(): MetricSnapshot[]; snapshot(): Promise<MetricSnapshot[]> };
   readonly clientWarnings: { latest(): readonly ClientWarning[] };
   readiness(): Promise<readonly string[]>;
@@ -103,8 +103,8 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
     await send(channel, { type: "failed", reason: (error as Error).message });
     return false;
   }
-  const { metrics, port } = gateway;
-  await send(channel, { type: "listening", port });
+  const { metrics, port, streamCreated } = gateway;
+  await send(channel, { type: "listening", port, streamCreated });
   const reports = setInterval(
     () => void send(channel, { type: "counts", metrics: metrics.counts() }),
     reportEveryMs,

@@ -22,10 +22,9 @@ export interface LeashedServer {
 
 const saidCharsMax = 4_096;
 
-// $1 is the grace period in seconds, the rest is the command. Descriptors 3 and 5 are the locks of
-// the data folder, which the server keeps to its end, and 4 the leash. The server has its own
-// process group, so that Ctrl-C in a terminal reaches the gateway only, which stops the server
-// after its last acknowledgement.
+// $1 is the grace period in seconds, the rest is the command, and descriptor 4 is the leash. The
+// server has its own process group, so that Ctrl-C in a terminal reaches the gateway only, which
+// stops the server after its last acknowledgement.
 const leashScript = `
 grace=$1; shift
 exec 4<&0
@@ -33,7 +32,6 @@ exec 4<&0
 server=$!
 echo "$server"
 (
-  exec 3<&- 5<&-
   read -r line <&4
   kill -TERM "$server"
   while [ "$grace" -gt 0 ] && kill -0 "$server"; do sleep 1; grace=$((grace - 1)); done
@@ -48,21 +46,14 @@ exit "$status"
 `;
 
 /**
- * `command` is the program and its arguments; it inherits `lockFds`, two at most. Never throws:
- * when a program cannot be started, `ended` is fulfilled.
+ * `command` is the program and its arguments. Never throws: when a program cannot be started,
+ * `ended` is fulfilled.
  */
-export function startOnLeash(
-  command: readonly string[],
-  graceSeconds: number,
-  [folderLock = "ignore", fileLock = "ignore"]: readonly (number | "ignore")[],
-): LeashedServer {
+export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
   // When no descriptors are left the shell has no streams. The return type of `spawn` does not say
   // so, ChildProcess does.
-  const shell: ChildProcess = spawn("sh", args, {
-    stdio: ["pipe", "pipe", "pipe", folderLock, "ignore", fileLock],
-    detached: true,
-  });
+  const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true });
   let said = "";
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
     said = (said + text).slice(-saidCharsMax);

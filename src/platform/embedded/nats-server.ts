@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../base/log.ts";
 import { makeFolder } from "../base/make-folder.ts";
 import { pauseUntilAborted, processPauses, restartLoop } from "../base/retry.ts";
-import { type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
+import { type Answers, type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
 import type { NatsServerBinary } from "./find-nats-server.ts";
 import { folderFault } from "./folder-fault.ts";
 import { accessOf, type EmbeddedAccess } from "./kept-access.ts";
@@ -57,20 +57,14 @@ const roomCheckMs = 1_000;
 /** Throws an EmbeddedError when it cannot start for a reason the user can do something about. */
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
   const dataDir = resolve(options.dataDir);
-  const { host, log, port, token, signal } = options;
+  const { host, log, port, token } = options;
   if (roomIn(dataDir) === "none") {
     throw new EmbeddedError(
       `start on ${dataDir}: its disk has no room left: make room on it, or name a folder on another disk in PENSTOCK_DATA_DIR`,
     );
   }
-  const lock = await lockDataDir(dataDir, host, signal);
+  const lock = await lockDataDir(dataDir, host.pid);
   try {
-    if (lock.fds.length === 0) {
-      log.warn(
-        { dataDir },
-        "no lock of the kernel (no flock, python3 or perl here): keep one container to the folder",
-      );
-    }
     await waitForOrphan(dataDir, host);
     const storeBytesMax = storeRoom(dataDir, options);
     const access = await accessOf({ dataDir, port, token, version: options.binary.version, log });
@@ -147,6 +141,11 @@ export class EmbeddedNats {
     });
   }
 
+  /** Notes in the folder where the gateway answers. Throws the system's error. */
+  noteAnswers(answers: Answers): void {
+    this.#options.lock.note(answers);
+  }
+
   /** Stops the server, waits until it is gone, and releases the folder. */
   async close(): Promise<void> {
     const { dataDir, lock } = this.#options;
@@ -160,14 +159,14 @@ export class EmbeddedNats {
   }
 
   async #launch(stop: AbortSignal | undefined): Promise<void> {
-    const { dataDir, binary, host, log, storeBytesMax, lock } = this.#options;
+    const { dataDir, binary, host, log, storeBytesMax } = this.#options;
     const { version } = binary;
     const { token } = this;
     this.#identity = undefined;
     this.#healthUrl = undefined;
     removePortsFiles(dataDir);
     const config = writeNatsConfig({ dataDir, port: this.#port, token, storeBytesMax, version });
-    const server = startOnLeash([binary.file, "-c", config], stopGraceSeconds, lock.fds);
+    const server = startOnLeash([binary.file, "-c", config], stopGraceSeconds);
     this.#server = server;
     try {
       this.#pid = await server.pid;

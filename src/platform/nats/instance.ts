@@ -11,6 +11,8 @@ export interface Instance {
   readonly nats: string | null;
   readonly subject_prefix: string;
   readonly data_folder: string;
+  /** When the first live stream was created; null while that is not known. */
+  stream_created: string | null;
 }
 
 export function instanceOf({
@@ -26,15 +28,18 @@ export function instanceOf({
     nats: natsUrl === undefined ? null : shownUrls(natsUrl),
     subject_prefix: subjectPrefix,
     data_folder: realFolder(dataDir),
+    stream_created: null,
   };
 }
 
 /**
- * Whether both store in the same streams: under the same prefix, in servers of which they name one
- * alike. Without the servers of one of them, the data folder counts.
+ * Returns whether both store in the same streams. A server may have several host names, so a stream
+ * that was created at the same moment counts first. Otherwise both must name one server alike, or,
+ * if one of them names no server, have the same data folder.
  */
 export function isSameInstance(one: Instance, other: Instance): boolean {
   if (one.subject_prefix !== other.subject_prefix) return false;
+  if (one.stream_created !== null && one.stream_created === other.stream_created) return true;
   if (one.nats === null || other.nats === null) return one.data_folder === other.data_folder;
   const places = placesOf(one.nats);
   return placesOf(other.nats).some((place) => places.includes(place));
@@ -46,11 +51,20 @@ export function shownInstance({ nats, subject_prefix: prefix, data_folder: folde
 
 /** Undefined if the value is not one, as of an older version. */
 export function instanceIn(value: unknown): Instance | undefined {
-  const { nats, subject_prefix: prefix, data_folder: folder } = (value ?? {}) as Partial<Instance>;
-  const isOne = typeof prefix === "string" && typeof folder === "string" && nats !== undefined;
-  return isOne
-    ? { nats: nats === null ? null : String(nats), subject_prefix: prefix, data_folder: folder }
-    : undefined;
+  const {
+    nats,
+    subject_prefix: prefix,
+    data_folder: folder,
+    stream_created: created,
+  } = (value ?? {}) as Partial<Instance>;
+  if (typeof prefix !== "string" || typeof folder !== "string" || nats === undefined)
+    return undefined;
+  return {
+    nats: nats === null ? null : String(nats),
+    subject_prefix: prefix,
+    data_folder: folder,
+    stream_created: typeof created === "string" ? created : null,
+  };
 }
 
 function placesOf(urls: string): string[] {

@@ -7,22 +7,24 @@ import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { checkEffectsPort } from "../../../src/commands/doctor/effects-port.ts";
 import type { Finding } from "../../../src/commands/doctor/finding.ts";
-import { readPortNote, writePortNote } from "../../../src/commands/effects-port-note.ts";
 import type { ProcessStatus } from "../../../src/readers/effects/http/status.ts";
-import { temporaryFolder } from "../../kit/processes.ts";
 import { applied, effectsHttp, readerOf } from "../../readers/effects/http/reader-kit.ts";
 
 const totals = { persons: 3, groups: 1, openSpikes: 0, rejected: 2, incidents: 1 };
 const reader = readerOf({ totals: async () => totals });
 
-const mine = { nats: "nats://127.0.0.1:1", subject_prefix: "penstock", data_folder: "/mine" };
+const mine = {
+  ...{ nats: "nats://127.0.0.1:1", subject_prefix: "penstock", data_folder: "/mine" },
+  stream_created: null,
+};
+const ofSettings = async () => mine;
 
 async function found(status: Partial<ProcessStatus>, of = reader): Promise<Finding> {
   const whole = { state: "applying", reasons: [], streams: [], ...status };
   const base = await effectsHttp(of, { status: async () => whole, instance: mine });
   return await checkEffectsPort(
     { host: "127.0.0.1", port: Number(new URL(base).port), timeoutMs: 1_500 },
-    mine,
+    ofSettings,
   );
 }
 
@@ -62,7 +64,7 @@ test("one of another installation fails, and is named", async () => {
   for (const instance of others) {
     const base = await effectsHttp(reader, { instance });
     const question = { host: "127.0.0.1", port: Number(new URL(base).port), timeoutMs: 1_500 };
-    const { level, found, fix } = await checkEffectsPort(question, mine);
+    const { level, found, fix } = await checkEffectsPort(question, ofSettings);
     expect(level).toBe("fail");
     expect(found).toContain("another installation");
     expect(found).toContain(instance.data_folder);
@@ -76,32 +78,14 @@ test("a port that is free is well, and one that a stranger has fails with its se
   onTestFinished(() => void stranger.close());
   const { port } = stranger.address() as AddressInfo;
   const question = { host: "127.0.0.1", port, timeoutMs: 1_500 };
-  expect(await checkEffectsPort(question, mine)).toMatchObject({
+  expect(await checkEffectsPort(question, ofSettings)).toMatchObject({
     ...{ level: "fail", fix: expect.stringContaining("PENSTOCK_EFFECTS_PORT") },
   });
   stranger.close();
   stranger.closeAllConnections();
   await once(stranger, "close");
-  expect(await checkEffectsPort(question, mine)).toMatchObject({
+  expect(await checkEffectsPort(question, ofSettings)).toMatchObject({
     level: "ok",
     found: `${port} is free`,
-  });
-});
-
-test("one that `up` has put on another port is found there, and the port is told", async () => {
-  const stranger = createServer((_, answer) => answer.end("hello")).listen(0, "127.0.0.1");
-  await once(stranger, "listening");
-  onTestFinished(() => void stranger.close());
-  const { port } = stranger.address() as AddressInfo;
-  const status = async () => ({ state: "applying", reasons: [], streams: [] });
-  const moved = Number(new URL(await effectsHttp(reader, { status, instance: mine })).port);
-  const question = { host: "127.0.0.1", port, timeoutMs: 1_500 };
-  const noted = { dataDir: temporaryFolder(), host: process };
-  writePortNote(noted, moved);
-  expect(await checkEffectsPort(question, mine, readPortNote(noted))).toMatchObject({
-    level: "ok",
-    found: expect.stringContaining(
-      `answers on ${moved}, where \`up\` has put it in place of ${port}: applying`,
-    ),
   });
 });

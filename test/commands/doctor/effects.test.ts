@@ -69,6 +69,17 @@ test("a database of another NATS is not shown as that of this one", async () => 
   expect(run.of("effects lag")).toEqual([]);
 });
 
+test("a database of another subject prefix on the same NATS fails, and its prefix is named", async () => {
+  const file = path.join(temporaryFolder(), "effects.sqlite");
+  const store = new SqliteStore({ file });
+  await store.open();
+  await store.bindTo("staging");
+  await store.close();
+  const run = await doctorAt(await serverWith({}), { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  expect(expectOne(run, "effects", "fail").found).toContain("PENSTOCK_SUBJECT_PREFIX=staging");
+  expect(run.of("effects lag")).toEqual([]);
+});
+
 test("a file that is no database fails, and so does a server that is away, without its password", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   writeFileSync(file, "no database at all, but long enough to be looked at as one".repeat(100));

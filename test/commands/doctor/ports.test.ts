@@ -7,13 +7,17 @@ import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { checkAdminPort, checkPublicPort } from "../../../src/commands/doctor/ports.ts";
 import { AdminServer } from "../../../src/gateway/admin/server.ts";
+import { frontPage } from "../../../src/gateway/http/pages/front-page.ts";
 import { silent } from "../../kit/processes.ts";
 
-const mine = { nats: "nats://nats-1:4222,nats-2", subject_prefix: "penstock", data_folder: "/a" };
+const mine = {
+  ...{ nats: "nats://nats-1:4222,nats-2", subject_prefix: "penstock", data_folder: "/a" },
+  stream_created: "2026-01-01T00:00:00.000000001Z",
+};
 
 /** What doctor finds at the two ports of a gateway of that installation. */
 async function found(instance: object | undefined) {
-  const open = createServer((_, answer) => answer.writeHead(404).end('{"code":"not_found"}'));
+  const open = createServer((_, answer) => answer.end(frontPage.body));
   open.listen(0, "127.0.0.1");
   await once(open, "listening");
   onTestFinished(() => void open.close());
@@ -29,23 +33,29 @@ async function found(instance: object | undefined) {
   const port = await admin.listen("127.0.0.1", 0);
   onTestFinished(() => admin.close());
   const asked = { host: "127.0.0.1", timeoutMs: 1_500 };
-  const answered = await checkAdminPort({ ...asked, port }, mine);
+  const answered = await checkAdminPort({ ...asked, port }, async () => mine);
   const ofPublic = { ...asked, port: publicPort, isTls: false };
   return { admin: answered.finding, open: await checkPublicPort(ofPublic, answered), ofPublic };
 }
 
-test("one of the same servers, prefix and folder is well, by whichever server it is named", async () => {
+test("accepts a gateway of the same servers and prefix, whichever server it names", async () => {
   for (const nats of [mine.nats, "tls://NATS-2:4222", "nats-1,nats-9"]) {
-    const { admin, open } = await found({ ...mine, nats, data_folder: "/b" });
+    const { admin, open } = await found({ ...mine, nats, data_folder: "/b", stream_created: null });
     expect([admin.level, open.level]).toEqual(["ok", "ok"]);
   }
 });
 
+test("accepts a gateway whose streams are the same under another host name of NATS", async () => {
+  const { admin, open } = await found({ ...mine, nats: "nats://10.0.0.7:4222", data_folder: "/b" });
+  expect([admin.level, open.level]).toEqual(["ok", "ok"]);
+});
+
 test("one of other servers, of another prefix or embedded elsewhere fails, and is named", async () => {
   for (const other of [
-    { ...mine, nats: "nats://127.0.0.1:15000", data_folder: "/b" },
+    { ...mine, nats: "nats://127.0.0.1:15000", data_folder: "/b", stream_created: null },
+    { ...mine, nats: "nats://127.0.0.1:15000", stream_created: "2026-01-02T00:00:00Z" },
     { ...mine, subject_prefix: "staging" },
-    { ...mine, nats: null, data_folder: "/b" },
+    { ...mine, nats: null, data_folder: "/b", stream_created: null },
   ]) {
     for (const { level, found: said } of Object.values(await found(other)).slice(0, 2) as never[]) {
       expect(level).toBe("fail");
