@@ -14,7 +14,7 @@ import { connectNats } from "../platform/nats/link.ts";
 import { streamName } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { EffectsHttp } from "../readers/effects/http/server.ts";
-import type { ProcessStatus } from "../readers/effects/http/status.ts";
+import { type ProcessStatus, withAskedLag } from "../readers/effects/http/status.ts";
 import { countedStore } from "../readers/effects/metrics/counted-store.ts";
 import { EffectsMetrics } from "../readers/effects/metrics/effects-metrics.ts";
 import {
@@ -24,6 +24,7 @@ import {
 import { shownPlace, storeAt, storePlace } from "../readers/effects/store/open.ts";
 import type { EffectsReader, EffectsStore } from "../readers/effects/store/port.ts";
 import { FencedError } from "../readers/effects/store/port.ts";
+import { type StreamStatus, streamStatuses } from "../readers/effects/streams/lag.ts";
 import { EffectsWriter } from "../readers/effects/writer/effects-writer.ts";
 import { readyFolder } from "./effects-folder.ts";
 import { findAccess, natsHasMoved } from "./find-access.ts";
@@ -70,7 +71,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     host: config.effectsHost,
     reader: () => parts.reader,
     instance,
-    status: async () => parts.status(),
+    status: () => withAskedLag(parts.status(), parts.askLag),
     written: (wanted, signal) => parts.writer?.positionsReached(wanted, signal),
     metrics,
     log,
@@ -102,6 +103,11 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
         : {}),
     });
     parts.writer = writer;
+    parts.askLag = async () => {
+      const applied = await store.reader.positions();
+      const which = { prefix: config.subjectPrefix, applied, nowMs: Date.now() };
+      return await streamStatuses(connection, which);
+    };
     writer.start();
     log.info({ database: shownPlace(storePlace(config)) }, "applying events");
     const moved = natsHasMoved(config, { host: options.host, access, link, signal });
@@ -125,6 +131,7 @@ class Parts {
   store: EffectsStore | undefined;
   writer: EffectsWriter | undefined;
   closeLink: (() => Promise<void>) | undefined;
+  askLag: (() => Promise<StreamStatus[]>) | undefined;
   waitsFor = "the database";
 
   get reader(): EffectsReader | undefined {

@@ -1,6 +1,7 @@
 // What the process of the effects says of itself: how far it is behind each stream, and what it
 // could not apply. The same at /status and in `penstock effects status`.
 
+import { setTimeout as delay } from "node:timers/promises";
 import type { EffectsReader, Totals } from "../store/port.ts";
 import { lagMessages, type StreamStatus } from "../streams/lag.ts";
 import type { IncidentRow, RejectedRow } from "../types.ts";
@@ -21,6 +22,22 @@ interface StatusRows {
 }
 
 const shownMax = 20;
+
+/** Whoever shows the answer waits a second at most. */
+const askMsMax = 500;
+
+/**
+ * The status with the lag as `ask` finds it, which is how `penstock effects status` shows it. If
+ * NATS does not answer in time, the streams stay as the process estimates them.
+ */
+export async function withAskedLag(
+  status: ProcessStatus,
+  ask: (() => Promise<readonly StreamStatus[]>) | undefined,
+): Promise<ProcessStatus> {
+  const late = delay(askMsMax, undefined, { ref: false });
+  const streams = await Promise.race([ask?.(), late]).catch(() => undefined);
+  return streams === undefined ? status : { ...status, streams };
+}
 
 /** The members of /status, without braces. */
 export async function statusMembers(

@@ -1,0 +1,26 @@
+// What a status shows as lag: what NATS reports, as `penstock effects status` does, and the
+// process's own estimate only if NATS does not answer.
+
+import { expect, test } from "vitest";
+import { withAskedLag } from "../../../../src/readers/effects/http/status.ts";
+import { applied } from "./reader-kit.ts";
+
+const ofStream = (lastSequence: number, lagSeconds: number) => [
+  { ...applied("PENSTOCK_LIVE_0", 7), lastSequence, lagSeconds },
+];
+const estimated = { state: "applying", reasons: [], streams: ofStream(8, 3_600) };
+
+test("shows the lag that NATS reports in place of the estimate", async () => {
+  const asked = ofStream(12, 0.5);
+  expect(await withAskedLag(estimated, async () => asked)).toEqual({
+    ...estimated,
+    streams: asked,
+  });
+});
+
+test("shows the estimate if NATS fails, does not answer in time, or is not connected yet", async () => {
+  const fails = () => Promise.reject(new Error("no answer"));
+  const isSilent = () => new Promise<never>(() => {});
+  for (const ask of [fails, isSilent, undefined])
+    expect(await withAskedLag(estimated, ask)).toEqual(estimated);
+});
