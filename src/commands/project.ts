@@ -27,7 +27,7 @@ import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts
 import { firstProject } from "../platform/base/first-project.ts";
 import { type ConfiguredCommand, say } from "./configured-command.ts";
 import { CommandError, usageExitCode } from "./context.ts";
-import { findNats, openNats } from "./nats.ts";
+import { findNats, withNats } from "./nats.ts";
 import { table } from "./terminal.ts";
 
 interface NewProject {
@@ -196,16 +196,10 @@ async function atNats<T>(
   { config, context }: ConfiguredCommand,
   work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
 ): Promise<T> {
-  const connection = await openNats(findNats(config, context.host));
-  try {
-    return await work(connection, {
-      prefix: config.subjectPrefix,
-      replicas: config.replicas,
-      hubDomain: config.hubDomain,
-    });
-  } finally {
-    await connection.close();
-  }
+  const { subjectPrefix: prefix, replicas, hubDomain } = config;
+  return await withNats(findNats(config, context.host), (connection) =>
+    work(connection, { prefix, replicas, hubDomain }),
+  );
 }
 
 function projectJson({ quota, ...project }: Project): object {

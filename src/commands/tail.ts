@@ -11,7 +11,7 @@ import { isOfManyProjects, manyProjects } from "../platform/nats/names.ts";
 import { originalOf } from "../platform/nats/rewritten.ts";
 import type { Config } from "../platform/settings/config.ts";
 import type { CommandContext } from "./context.ts";
-import { findNats, openNats } from "./nats.ts";
+import { findNats, openNats, refusalOf } from "./nats.ts";
 import { mustBeProjectId, registeredProjects, unknownText } from "./registered-project.ts";
 import { forTerminal } from "./terminal.ts";
 
@@ -62,8 +62,8 @@ const againMs = 1_000;
 const pingMs = 5_000;
 
 /**
- * Runs until `context.stop` is aborted. Rejects when NATS cannot be reached at the start; after
- * that it tries again for ever.
+ * Runs until `context.stop` is aborted. Rejects if NATS cannot be reached at the start, or refuses
+ * what this needs before it follows a stream; after that it retries for ever.
  */
 export async function tail(
   config: Config,
@@ -79,15 +79,18 @@ export async function tail(
     if (line !== said) stderr.write(`tail: ${forTerminal(line)}\n`);
     said = line;
   }
-  const open = async () =>
-    await openNats(findNats(config, context.host), { pingInterval: pingMs, reconnect: false });
+  let access = findNats(config, context.host);
+  const open = async () => await openNats(access, { pingInterval: pingMs, reconnect: false });
   const places = new Map<string, Place>();
   let connection: NatsConnection | undefined = await open();
   if (project !== undefined) void tellIfUnknown(connection, { config, project, say });
   while (!stop.aborted) {
     try {
-      // NATS is looked up before each connection: an embedded server may be back on another port.
-      connection ??= await open();
+      if (connection === undefined) {
+        // NATS is looked up again: an embedded server may be back on another port.
+        access = findNats(config, context.host);
+        connection = await open();
+      }
       const ended = connection.closed().then((error) => {
         throw new Error(
           error instanceof Error ? error.message : "the server closed the connection",
@@ -97,6 +100,9 @@ export async function tail(
       const tailing: Tail = { js: jetstream(connection), context, options, say, places };
       await Promise.race([followAll(tailing, config.subjectPrefix), ended]);
     } catch (error) {
+      const isFollowing = places.size > 0;
+      const refusal = connection && !isFollowing && refusalOf(error, access, connection);
+      if (refusal !== undefined) throw refusal;
       if (!stop.aborted) say(`${(error as Error).message}; trying again`);
     }
     await connection?.close().catch(() => {});

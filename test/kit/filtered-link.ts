@@ -22,6 +22,7 @@ export function filtered(link: NatsLink, pass: (message: Buffer) => boolean): Na
     },
     refusal: (error) => link.refusal(error),
     tryAnotherServer: () => link.tryAnotherServer(),
+    onDenied: (listener) => link.onDenied(listener),
     onChange: (listener) => link.onChange(listener),
     close: () => link.close(),
   };

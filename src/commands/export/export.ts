@@ -15,7 +15,7 @@ import type { Config } from "../../platform/settings/config.ts";
 import { findStreams, type StreamName, storedStream } from "../../readers/stream/stored-stream.ts";
 import { storedMsMax } from "../../records/timestamp.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
-import { findNats, openNats } from "../nats.ts";
+import { findNats, withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import type { FoundStream } from "../stream-messages.ts";
 import { counted } from "../terminal.ts";
@@ -91,23 +91,23 @@ export async function exportEvents(
     for (const part of othersParts(options.out))
       say(`${part} is of another export to this file: remove it where none runs any more`);
   }
-  const connection = await openNats(findNats(config, context.host));
   const counts = { events: 0, bytes: 0, messages: 0, unreadable: 0 };
   const sinceMonotonicMs = performance.now();
   const progress = setInterval(() => say(progressOf(counts, sinceMonotonicMs)), progressMs);
   try {
-    await mustBeKnown(connection, config, { command: "export", project });
-    const { subjectPrefix: prefix } = config;
-    const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
-    const { stop } = context;
-    const own: Export = { connection, prefix, choice, choose, counts, stop, say };
-    await write(Readable.from(pieces(own, streams)), { ...options, parquet }, context);
+    await withNats(findNats(config, context.host), async (connection) => {
+      await mustBeKnown(connection, config, { command: "export", project });
+      const { subjectPrefix: prefix } = config;
+      const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
+      const { stop } = context;
+      const own: Export = { connection, prefix, choice, choose, counts, stop, say };
+      await write(Readable.from(pieces(own, streams)), { ...options, parquet }, context);
+    });
   } finally {
     clearInterval(progress);
-    await connection.close();
   }
   if (counts.unreadable > 0)
-    say(`left out, because it is no event: ${counted(counts.unreadable, "line")}`);
+    say(`skipped, because it is not an event: ${counted(counts.unreadable, "line")}`);
   say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
 }
 

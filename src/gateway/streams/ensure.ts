@@ -16,6 +16,7 @@ import {
 import { storesAtomicBatchesWell } from "../../platform/nats/atomic-batches.ts";
 import { headerBytesMax } from "../../platform/nats/limits.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
+import { withoutJetStream as withoutJetStreamAtAll } from "../../platform/nats/sign-in.ts";
 import { BatchRule } from "./batch-rule.ts";
 import {
   brokenPromises,
@@ -152,9 +153,8 @@ export class Streams {
 
 /** A server without JetStream may be in a cluster, or be a leaf, whose other servers have it. */
 function withoutJetStream({ connection }: NatsLink): string {
-  return connection.info?.jetstream === true
-    ? ""
-    : ": this nats-server runs without JetStream: start it with --jetstream, or with a `jetstream` block";
+  const { reason, fix } = withoutJetStreamAtAll;
+  return connection.info?.jetstream === true ? "" : `: ${reason}: ${fix}`;
 }
 
 interface EnsureOptions {

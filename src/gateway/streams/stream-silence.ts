@@ -49,7 +49,8 @@ export class StreamSilence {
       state.silentMonotonicMs !== undefined &&
       state.silentMonotonicMs <= askedMonotonicMs &&
       now - state.silentMonotonicMs <= silentMsMax;
-    const fault = hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name);
+    const fault =
+      state.denial ?? (hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name));
     const detail = `S${fault.slice(1)}`;
     // The silence is logged once. The refusal goes on, also while nobody sends anything, until an
     // acknowledgement ends it.
@@ -71,6 +72,7 @@ export class StreamSilence {
     this.#toldUnder = undefined;
     state.silentMonotonicMs = undefined;
     state.silence = undefined;
+    state.denial = undefined;
   }
 }
 

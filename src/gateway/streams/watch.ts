@@ -15,7 +15,7 @@ import { type StreamSize, WatchedStream } from "./watched-stream.ts";
 export interface StreamWatchOptions {
   readonly link: Pick<
     NatsLink,
-    "connection" | "connected" | "messageBytesMax" | "onChange" | "tryAnotherServer"
+    "connection" | "connected" | "messageBytesMax" | "onChange" | "onDenied" | "tryAnotherServer"
   >;
   readonly settings: StreamSettings;
   readonly streams: StreamStates;
@@ -70,6 +70,9 @@ export class StreamWatch {
       this.#leaveStuckServer();
     }, everyMs).unref();
     link.onChange((connected) => this.#changed(connected));
+    link.onDenied((subject, refusal) => {
+      for (const stream of this.#streams) stream.denied(subject, refusal);
+    });
     this.askedOnce = this.#askAll();
   }
 

@@ -8,6 +8,7 @@ import type { Log } from "../../platform/base/log.ts";
 import { apiCodes, bytesMaxOf, isApiError, isFromLeader } from "../../platform/nats/api.ts";
 import { takesAtomicBatches } from "../../platform/nats/atomic-batches.ts";
 import { noteAway, type StreamMetrics, type StreamState } from "../../platform/nats/readiness.ts";
+import type { NatsRefusedError } from "../../platform/nats/sign-in.ts";
 import { brokenPromises, loweredLimits, type WantedConfig } from "./desired.ts";
 import { type Before, type Certainty, StreamHistory } from "./history.ts";
 import { StreamRoom } from "./stream-room.ts";
@@ -104,6 +105,13 @@ export class WatchedStream {
 
   get isRefused(): boolean {
     return (this.state.refusal ?? this.state.silence) !== undefined;
+  }
+
+  /** NATS did not let this process publish to that subject. */
+  denied(subject: string, { reason, fix }: Pick<NatsRefusedError, "reason" | "fix">): void {
+    const [own = ""] = this.#options.wanted.subjects;
+    if (subject.startsWith(own.replace("*", "")))
+      this.state.denial = `stream ${this.name} cannot be written: ${reason}: ${fix}`;
   }
 
   /** What keeps the stream from storing events, as last heard. */

@@ -51,6 +51,8 @@ export interface NatsLink {
   refusal(error: unknown): NatsRefusedError | undefined;
   /** The listener hears of each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
+  /** The listener is called with each subject that NATS did not let this process publish to. */
+  onDenied(listener: (subject: string, refusal: NatsRefusedError) => void): void;
   /** Sends what is pending and closes for good. */
   close(): Promise<void>;
 }
@@ -155,6 +157,7 @@ class WatchedLink implements NatsLink {
   /** Fulfilled when all losses so far are logged to their end. */
   #losses: Promise<void> = Promise.resolve();
   readonly #listeners: ((connected: boolean) => void)[] = [];
+  readonly #deniedListeners: ((subject: string, refusal: NatsRefusedError) => void)[] = [];
   #connected = true;
   #messageBytesMax: number;
   /**
@@ -203,6 +206,10 @@ class WatchedLink implements NatsLink {
 
   onChange(listener: (connected: boolean) => void): void {
     this.#listeners.push(listener);
+  }
+
+  onDenied(listener: (subject: string, refusal: NatsRefusedError) => void): void {
+    this.#deniedListeners.push(listener);
   }
 
   async close(): Promise<void> {
@@ -257,9 +264,13 @@ class WatchedLink implements NatsLink {
     }
     // Rejected to the one who asked, too.
     if (error instanceof PermissionViolationError && error.subject.includes(".API.")) return;
+    const refusal = this.refusal(error);
+    if (error instanceof PermissionViolationError && refusal && error.operation === "publish")
+      for (const listener of this.#deniedListeners) listener(error.subject, refusal);
     const warning = this.#errors.get(error.name) ?? new SparseWarning(this.#log, lostLogEveryMs);
     this.#errors.set(error.name, warning);
-    warning.warn({ reason: error.message }, "NATS reports an error");
+    const fix = refusal && { fix: refusal.fix };
+    warning.warn({ reason: error.message, ...fix }, "NATS reports an error");
   }
 
   /** The client reports a reconnect once for each attempt that failed before it. */

@@ -48,6 +48,11 @@ export interface StreamState {
    * request is let through at times all the same. An acknowledgement ends this.
    */
   silence: Problem | undefined;
+  /**
+   * Why NATS rejects what this process publishes to the stream, as last reported. An
+   * acknowledgement or a new connection ends this.
+   */
+  denial: string | undefined;
   /** From this time on requests are let through to the silent stream, until one brings lines. */
   probeMonotonicMs: number;
   /**
@@ -145,6 +150,7 @@ export function heardFrom(stream: StreamState, monotonicMs: number): void {
   stream.isServerFull = false;
   stream.silentMonotonicMs = undefined;
   stream.silence = undefined;
+  stream.denial = undefined;
   stream.awaySinceMonotonicMs = undefined;
 }
 
@@ -235,6 +241,7 @@ function newState(name: string, lane: Lane): StreamState {
     ackedMonotonicMs: Number.NEGATIVE_INFINITY,
     silentMonotonicMs: undefined,
     silence: undefined,
+    denial: undefined,
     probeMonotonicMs: 0,
     awaySinceMonotonicMs: undefined,
     wentBack: undefined,

@@ -108,6 +108,11 @@ export function outlastRefusals(connection: NatsConnection): void {
     connection.protocol.options.ignoreAuthErrorAbort = true;
 }
 
+export const withoutJetStream: Reason = {
+  reason: "this nats-server runs without JetStream",
+  fix: "start it with --jetstream, or with a `jetstream` block",
+};
+
 /**
  * What an answer of JetStream means that waiting does not help with: the account has no JetStream,
  * or the user lacks a permission. Undefined for any other error.

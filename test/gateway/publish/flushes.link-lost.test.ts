@@ -33,6 +33,7 @@ async function startLosable() {
     send: (message) => link.send(message),
     refusal: () => undefined,
     tryAnotherServer: () => link.tryAnotherServer(),
+    onDenied: (listener) => link.onDenied(listener),
     onChange: (listener) => void listeners.push(listener),
     close: () => link.close(),
   });

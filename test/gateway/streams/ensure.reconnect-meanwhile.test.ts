@@ -36,6 +36,7 @@ function rigOf(settings = streamSettings()) {
     messageBytesMax: real.messageBytesMax,
     send: () => {},
     tryAnotherServer: () => false,
+    onDenied() {},
     refusal: () => undefined,
     onChange: (listener) => void listeners.push(listener),
     close: async () => {},

@@ -65,6 +65,7 @@ describe("how full a stream is is known", () => {
       messageBytesMax: link.messageBytesMax,
       onChange: (listener: (connected: boolean) => void) => link.onChange(listener),
       tryAnotherServer: () => link.tryAnotherServer(),
+      onDenied: () => {},
       get connected() {
         looks++;
         return link.connected;

@@ -186,7 +186,14 @@ describe("each stream is asked by name", () => {
         error: (_fields: object, message: string) => void log.push(message),
       };
       const watch = new StreamWatch({
-        link: { connection, connected, messageBytesMax, onChange, tryAnotherServer: () => false },
+        link: {
+          connection,
+          connected,
+          messageBytesMax,
+          onChange,
+          onDenied() {},
+          tryAnotherServer: () => false,
+        },
         settings,
         streams,
         metrics: { streamWentBack() {} },
@@ -220,7 +227,14 @@ describe("each stream is asked by name", () => {
     }));
     const wentBack: string[] = [];
     const watch = new StreamWatch({
-      link: { connection, connected, messageBytesMax, onChange, tryAnotherServer: () => false },
+      link: {
+        connection,
+        connected,
+        messageBytesMax,
+        onChange,
+        onDenied() {},
+        tryAnotherServer: () => false,
+      },
       settings,
       streams: rig.streams.states,
       metrics: { streamWentBack: (lane) => void wentBack.push(lane) },
@@ -257,6 +271,7 @@ describe("each stream is asked by name", () => {
     const watch = new StreamWatch({
       link: {
         ...{ connection, connected, messageBytesMax, onChange },
+        onDenied() {},
         tryAnotherServer() {
           tries.push(nowMs);
           return true;
