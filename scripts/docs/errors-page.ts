@@ -30,7 +30,7 @@ All errors are \`application/problem+json\` (RFC 9457): \`{"type","title","statu
 
 - **A 4xx is final**: nothing of the request is stored, and it will not be. SDKs give up on it.
 - **A 429** is only for a quota that an operator has set. \`Retry-After\` is 1 to 60 seconds, jittered.
-- **A 503 is for trying again**: some of the request may be stored already. Transient trouble is always 503, because posthog-js gives up on any 4xx. \`Retry-After\` is 1 to 5 seconds, jittered. While the store is away, it is as long as the store has been away, and up to half as long again: 1 or 2 seconds at first, 60 at most. Of \`project_full\` it is up to 60.`;
+- **A 503 is for trying again**: some of the request may be stored already. Transient trouble is always 503, because posthog-js gives up on any 4xx. For \`unavailable\`, \`timeout\` and \`store_full\`, \`Retry-After\` is as long as the stream of the project's events has stored nothing, and up to half as long again: 1 or 2 seconds at first, 60 at most. If the request ends before its project is known, the time counts since which no stream stores. \`overloaded\` has the same times while such an outage lasts. Otherwise it has 1 to 5 seconds, as the other codes have, and \`project_full\` has up to 60.`;
 
 export function errorsPage(): string {
   const codes = Object.keys(errorTable) as ErrorCode[];

@@ -23,8 +23,8 @@ const RETRY_AFTER_SECONDS_MAX = 60;
  */
 const RETRY_AFTER_SPREAD = 5;
 /**
- * With these codes Retry-After is as long as what the request needs of the store has been away, and up to half as long again.
- * SDKs on phones drop all that they hold at the fourth failure in a row: with a constant time, an
+ * With these codes Retry-After is as long as `AwayMs` states for the request, and up to half as long
+ * again; while that is 0, it is 1 or 2 seconds, or, for `overloaded`, as for other codes. SDKs on phones drop all that they hold at the fourth failure in a row: with a constant time, an
  * outage of four such times would cost them everything.
  */
 const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
@@ -77,8 +77,8 @@ interface StoreNeeds {
 }
 
 /**
- * Returns for how long the stream of the project's events has been away; for how long the whole
- * store has been if the lane is not known. 0 while it is there.
+ * Returns for how many milliseconds the stream of the project's events has stored nothing, or, if
+ * the lane is not known yet, all streams together. 0 while it stores.
  */
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 

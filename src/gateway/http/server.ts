@@ -63,7 +63,7 @@ interface HttpServerOptions {
    * read.
    */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
-  /** For how many milliseconds the store has been away, 0 while it is there. */
+  /** Default: the store is never away. */
   readonly awayMs?: AwayMs;
   /**
    * With it the client's address is read once for each connection, without it for each request. A
