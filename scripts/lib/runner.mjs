@@ -7,8 +7,8 @@ import { setPriority } from "node:os";
 import { isGroupAlive, signalGroup } from "./processes.mjs";
 import { root, SetupError } from "./project.mjs";
 
-/** How long a program has to end after a signal before it is killed. */
-const graceMs = 10_000;
+/** How long a program has to end after a signal before it is killed: npm does not end in time. */
+const graceMs = 1_000;
 const pollMs = 20;
 /** The `nice` of a program whose end nothing else waits for. */
 const unhurriedNice = 10;

@@ -22,6 +22,7 @@ if [ -f node_modules/written ]; then
   [ $before = $(wc -c < node_modules/written) ] || { echo "ENOTEMPTY: node_modules is being written"; exit 1; }
 fi
 mkdir -p node_modules
+[ -f deaf ] && trap '' INT TERM
 if [ -f slow ]; then
   (while [ -f slow ]; do echo x >> node_modules/written; sleep 0.02; done) &
   echo $$ $! > pids.next && mv pids.next pids
@@ -64,6 +65,19 @@ describe("an interrupted run leaves nothing running", () => {
     const second = setUp(folder);
     expect(await ended(second)).toBe(0);
     expect(existsSync(path.join(folder, "dist/main.js"))).toBe(true);
+  });
+
+  test("SIGINT, with an npm that does not end in time", patience, async () => {
+    const folder = slowProject();
+    write(path.join(folder, "deaf"), "");
+    const run = setUp(folder);
+    const pids = await pidsOfNpm(folder);
+    const sinceMs = performance.now();
+    run.kill("SIGINT");
+    expect(await ended(run)).toBe(128 + constants.signals.SIGINT);
+    expect(performance.now() - sinceMs).toBeLessThan(8_000);
+    expect(run.said()).toContain("stopped: interrupted by SIGINT");
+    expect(pids.filter(stillRuns)).toEqual([]);
   });
 
   test("SIGKILL", patience, async () => {
