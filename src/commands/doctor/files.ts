@@ -84,7 +84,7 @@ function readTimes({ setting, file }: NamedFile): Times[] | Finding {
 }
 
 function notYet(setting: string, fromMs: number): Finding {
-  const found = `${setting} is valid from ${shownDay(fromMs)} on: nobody takes it before`;
+  const found = `${setting} is not valid before ${shownDay(fromMs)}`;
   return checkOf("certificates").fail(found, "look at the clock, or wait, or have another made");
 }
 

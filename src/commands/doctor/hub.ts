@@ -25,15 +25,15 @@ export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefi
   const check = checkOf("registry");
   if (info === undefined) return undefined;
   if (!isMirrorOf(info.config, hubDomain)) {
-    const found = `${name} is not a mirror of the one in domain ${hubDomain}: the gateway waits for one without end`;
-    const fix = `look what is in it (\`penstock project list\`, without PENSTOCK_HUB_DOMAIN), then \`nats stream rm ${name}\` here: the gateway makes the mirror`;
+    const found = `${name} is not a mirror of the one in domain ${hubDomain}: the gateway waits for one forever`;
+    const fix = `check its content (\`penstock project list\`, without PENSTOCK_HUB_DOMAIN), then \`nats stream rm ${name}\` here: the gateway creates the mirror`;
     return check.fail(found, fix);
   }
   if (isFilled(info.config)) return undefined;
-  const found = `${name} has not yet had all the hub has: the gateway waits until then, and does not listen`;
+  const found = `${name} has not copied all of the hub yet: the gateway does not listen until then`;
   return check.warn(
     found,
-    "start the gateway, and see that the hub answers; its log says what it waits for",
+    "start the gateway, and check that the hub answers; the log names what the gateway waits for",
   );
 }
 
@@ -49,15 +49,15 @@ export async function checkHub(
     const hub = await managerOf(connection, { domain: hubDomain, timeoutMs });
     const there = await streamInfoOf(hub, name);
     if (there === undefined) {
-      const found = `domain ${hubDomain} answers, and has no registry for the leaf nodes to mirror`;
-      return check.warn(found, "run `penstock gather` at the hub: it makes it");
+      const found = `domain ${hubDomain} answers, but has no registry for the leaf nodes to mirror`;
+      return check.warn(found, "run `penstock gather` at the hub: it creates the registry");
     }
     const [here, atHub] = [info?.state.last_seq ?? 0, there.state.last_seq];
     if (info !== undefined && isMirrorOf(info.config, hubDomain) && here > atHub) {
-      const found = `${name} is at ${here} here and at ${atHub} in domain ${hubDomain}, where it was made anew: the mirror follows nothing`;
+      const found = `${name} is at ${here} here and at ${atHub} in domain ${hubDomain}, where it was created again: the mirror follows nothing`;
       return check.warn(
         found,
-        `\`nats stream rm ${name}\` here, and start the gateway again: it makes the mirror`,
+        `\`nats stream rm ${name}\` here, and start the gateway again: it creates the mirror`,
       );
     }
     return check.ok(`domain ${hubDomain} answers`);
@@ -66,7 +66,7 @@ export async function checkHub(
       info !== undefined && isFilled(info.config) ? "" : ", and a gateway here waits for it";
     const found = `domain ${hubDomain} does not answer${waits}: ${(error as Error).message}`;
     const fix =
-      "start the hub's nats-server, put the way to it right (`leafnodes` in leaf.conf), or PENSTOCK_HUB_DOMAIN (`domain` in hub.conf)";
+      "start the hub's nats-server, or correct `leafnodes` in leaf.conf or PENSTOCK_HUB_DOMAIN (`domain` in hub.conf)";
     return check.warn(found, fix);
   }
 }

@@ -116,7 +116,7 @@ export function checkSync(known: {
     return [
       check.fail(
         "the configuration in the data folder was changed",
-        "restart Penstock: it writes it anew",
+        "restart Penstock: it writes the file again",
       ),
     ];
   }

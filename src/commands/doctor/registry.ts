@@ -33,7 +33,7 @@ export async function checkRegistry(
   if (fault !== undefined) return [fault];
   if (!isThere && mirror !== undefined) {
     return [
-      check.ok("not there yet: the gateway makes it, and listens when it has all the hub has"),
+      check.ok("does not exist yet: the gateway creates it, and listens once it has copied all of the hub"),
     ];
   }
   const silence = Promise.withResolvers<never>();
@@ -78,7 +78,7 @@ export async function checkRegistry(
 }
 
 const incomplete = checkOf("registry").fail(
-  "it has lost projects, and nobody has said yet that all are back: a gateway that did not know them answers other keys 503",
+  "it has lost projects, and no operator has confirmed yet that all are back: a gateway that did not know them answers other keys 503",
   "add each project again with the key that its clients have, then run `penstock project complete`",
 );
 
@@ -161,7 +161,7 @@ function clashes(projects: readonly Project[]): Finding[] {
 
 /** What a gateway answers to the keys in such entries, as the registry itself has it. */
 function damagedFindings(damaged: Registry["damaged"]): Finding[] {
-  const fix = "put the entry right with `nats kv put`, or remove it with `nats kv del`";
+  const fix = "correct the entry with `nats kv put`, or remove it with `nats kv del`";
   const findingOf = (found: string, entries: readonly DamagedEntry[]): Finding[] => {
     const shown = entries.map(({ id, fault }) => `${id} (${fault})`);
     return entries.length === 0

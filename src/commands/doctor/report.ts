@@ -1,6 +1,6 @@
 // The findings as they are printed: a line each and the counts in the last, or one JSON object.
 
-import { greatestOf } from "../../platform/base/extremes.ts";
+import { table } from "../terminal.ts";
 import type { Finding, Level } from "./finding.ts";
 
 export type Counts = Readonly<Record<Level, number>>;
@@ -15,11 +15,11 @@ export function jsonOf(findings: readonly Finding[], counts: Counts): string {
 }
 
 export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts): string {
-  const width = greatestOf(findings.map(({ check }) => check.length));
-  const lines = findings.map(({ check, level, found, fix }) => {
-    const line = `${level.padEnd(4)}  ${check.padEnd(width)}  ${oneLine(found)}`;
-    return fix === undefined ? line : `${line}. Fix: ${oneLine(fix)}`;
+  const rows = findings.map(({ check, level, found, fix }) => {
+    const text = oneLine(found);
+    return [level, check, fix === undefined ? text : `${text}. Fix: ${oneLine(fix)}`];
   });
+  const lines = table(rows);
   return [...lines, `${findings.length} checked: ${ok} ok, ${warn} warn, ${fail} fail`, ""].join(
     "\n",
   );

@@ -102,7 +102,7 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
   const isForGood =
     config.storage !== wanted.storage || config.retention !== wanted.retention || config.sealed;
   if (isForGood) {
-    return `that cannot be edited: read what is in it, then \`nats stream rm ${name}\`, and the gateway makes it anew; or take another PENSTOCK_SUBJECT_PREFIX`;
+    return `that cannot be edited: read what is in it, then \`nats stream rm ${name}\`, and the gateway creates it again; or set another PENSTOCK_SUBJECT_PREFIX`;
   }
   const flags = "--discard=new --max-msgs=-1 --max-msgs-per-subject=-1 --max-msg-size=-1 --ack";
   return `\`nats stream edit ${name} --subjects='${subjects.join(",")}' ${flags}\``;
@@ -138,7 +138,7 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
       check.fail(`${replicas} are set, and the cluster has ${sizeMonitored} nodes`, fix),
     );
   } else if (cluster !== undefined && replicas > size && size > 1) {
-    const found = `${replicas} are set, and the cluster tells of ${size} nodes that are up`;
+    const found = `${replicas} are set, but the cluster reports ${size} nodes that are up`;
     findings.push(
       check.warn(found, `start those that are down, add nodes, or ${setTo(size >= 3 ? 3 : 1)}`),
     );

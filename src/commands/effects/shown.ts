@@ -2,13 +2,12 @@
 
 import { Buffer } from "node:buffer";
 import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
-import { greatestOf } from "../../platform/base/extremes.ts";
 import { iso } from "../../readers/effects/http/shapes.ts";
+import { table } from "../terminal.ts";
 
 /** `NAME  value` lines below a title. */
 export function card(title: string, rows: readonly (readonly [string, string])[]): string[] {
-  const width = greatestOf(rows.map(([name]) => name.length));
-  return [title, ...rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)];
+  return [title, ...table(rows.map((row) => ["", ...row]))];
 }
 
 /** A line for each property of a JSON object; the values as they are written there. */

@@ -271,7 +271,7 @@ class Erasing {
       return;
     }
     const done =
-      this.#receipt === undefined ? "Nothing was removed" : "What was erased before is gone";
+      this.#receipt === undefined ? "Nothing was removed" : "What was erased before stays erased";
     throw new CommandError(`erase: ${behind}. ${unknown}. ${done}. ${fix}. ${orElse}`);
   }
 
@@ -415,7 +415,7 @@ class Erasing {
     if (options.yes) return;
     const { stdin, stderr } = command.context;
     if ((stdin as { readonly isTTY?: boolean }).isTTY !== true)
-      throw new CommandError("erase: nobody can be asked here: confirm by --yes", usageExitCode);
+      throw new CommandError("erase: there is no terminal to ask on: confirm with --yes", usageExitCode);
     const where = names.map(({ stream }) => stream).join(", ");
     const asked = createInterface({ input: stdin, output: stderr });
     const question = `Erase all their events from ${where}, and what is known of them? This cannot be undone. Type ${options.project}: `;
@@ -438,7 +438,7 @@ class Erasing {
       all.reduce((total, one) => total + one[name], 0);
     say(
       command,
-      `${counted(sum("events"), "event")} ${what}: of ${counted(sum("scanned"), "message")} ${sum("deleted")} removed, ${sum("rewritten")} written anew without them`,
+      `${counted(sum("events"), "event")} ${what}: of ${counted(sum("scanned"), "message")} ${sum("deleted")} removed, ${sum("rewritten")} rewritten without them`,
     );
     const doubtful = sum("doubtful");
     if (doubtful > 0)

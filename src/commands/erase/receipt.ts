@@ -63,7 +63,7 @@ const outOfReach = [
   "backups and snapshots of streams and databases, mirrors of streams, streams of leaf nodes",
   "in a cluster of nats-server, the Raft logs of its nodes, until it shortens them",
   "logs of proxies and load balancers",
-  "counts of usage and of active people, which name nobody",
+  "counts of usage and of active people, which name no person",
 ] as const;
 
 export function startedReceipt({ given, alsoTheirs, last, ...rest }: Started): Receipt {

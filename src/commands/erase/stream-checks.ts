@@ -16,11 +16,11 @@ function hindranceOf(config: StreamConfig): string | undefined {
   if (config.mirror !== undefined) return "it is a mirror: erase from the stream that it copies";
   if (config.sealed) return "it is sealed, and nats-server opens no sealed stream again";
   if (config.deny_delete)
-    return "its deny_delete is set, which nats-server lets nobody take back: its messages leave it by age, by a purge, or with the stream";
+    return "its deny_delete is set, which nats-server cannot unset: its messages leave it by age, by a purge, or with the stream";
   if (config.max_msgs > 0 || config.max_msgs_per_subject > 0)
-    return "it has a limit of messages, so that a frame that is written anew would push another out: take the limit off (max_msgs, max_msgs_per_subject: -1)";
+    return "it has a limit of messages, so that a frame that is written again would push another out: remove the limit (max_msgs, max_msgs_per_subject: -1)";
   if (config.discard !== DiscardPolicy.New && config.max_bytes > 0)
-    return "it discards its oldest messages when it is full, so that a frame that is written anew might push another out: set discard to new";
+    return "it discards its oldest messages when it is full, so that a frame that is written again might push another out: set discard to new";
   return undefined;
 }
 

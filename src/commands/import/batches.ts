@@ -186,7 +186,7 @@ export class Batches {
   #otherFile(why: string): CommandError {
     const { name, done } = this.#options;
     return new CommandError(
-      `import ${name}: it is not the file of which ${done?.lines} lines are done: ${why}. To begin anew: --restart`,
+      `import ${name}: it is not the file of which ${done?.lines} lines are done: ${why}. To start again: --restart`,
     );
   }
 

@@ -171,7 +171,7 @@ export class FileImport {
     this.#mustGoThere(state, stateFile);
     if (format !== undefined && format.name !== state.format) {
       throw new CommandError(
-        `import ${this.#name}: by ${stateFile.name} its format is ${state.format}: to begin anew: --restart`,
+        `import ${this.#name}: by ${stateFile.name} its format is ${state.format}: to start again: --restart`,
       );
     }
     if (!state.finished && state.lines > 0)

@@ -92,7 +92,7 @@ function mustBeWhole(losses: number, { dryRun }: ImportOptions): void {
 function mustBeClean({ notStored, warned }: { notStored: number; warned: number }): void {
   if (notStored + warned === 0) return;
   throw new CommandError(
-    `import --strict: lines left out: ${grouped(notStored)}, with a warning: ${grouped(warned)}`,
+    `import --strict: lines not stored: ${grouped(notStored)}, with a warning: ${grouped(warned)}`,
   );
 }
 

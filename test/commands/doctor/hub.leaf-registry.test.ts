@@ -54,7 +54,7 @@ test("doctor knows a leaf's registry: a new leaf, a mirror on its way, one that 
   await until(async () => (await look()).of("hub")[0]?.found.includes("has no registry") === true);
   const fresh = await look();
   expect(expectOne(fresh, "hub", "warn").fix).toContain("penstock gather");
-  expect(expectOne(fresh, "registry", "ok").found).toContain("the gateway makes it");
+  expect(expectOne(fresh, "registry", "ok").found).toContain("the gateway creates it");
 
   await hub.gather();
   expect(expectOne(await look(), "hub", "ok").found).toBe("domain hub answers");
@@ -70,7 +70,7 @@ test("doctor knows a leaf's registry: a new leaf, a mirror on its way, one that 
   });
   expect(mirror).toBeDefined();
   expect(expectOne(await look(), "registry", "warn").found).toContain(
-    "has not yet had all the hub has",
+    "has not copied all of the hub yet",
   );
 
   await until(isOpened);

@@ -128,7 +128,7 @@ describe("doctor looks at the machine", () => {
       PENSTOCK_TLS_CERT: later.certFile,
       PENSTOCK_TLS_KEY: later.keyFile,
     });
-    expect(expectOne(early, "certificates", "fail").found).toContain("nobody takes it before");
+    expect(expectOne(early, "certificates", "fail").found).toContain("is not valid before");
   });
 
   test("authorities are judged by the last to end, chains by the first", async () => {
@@ -163,7 +163,7 @@ describe("doctor looks at the machine", () => {
       /^PENSTOCK_NATS_CA ended \d{4}/,
     );
     const early = expectOne(await of(old.cert, later.cert), "certificates", "fail");
-    expect(early.found).toContain("nobody takes it before");
+    expect(early.found).toContain("is not valid before");
 
     writeFileSync(file, `${soon.cert}\n${old.cert}`);
     const chain = await alone({ PENSTOCK_TLS_CERT: file, PENSTOCK_TLS_KEY: soon.keyFile });

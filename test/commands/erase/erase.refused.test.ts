@@ -111,7 +111,7 @@ test("on a terminal it asks for the project's name", async () => {
 test("a dry run counts, and changes nothing", async () => {
   const before = await messagesIn(connection, live);
   const { out } = await erased({ natsUrl, ids, dryRun: true, yes: false });
-  expect(out).toContain("2 events would be erased: of 2 messages 1 removed, 1 written anew");
+  expect(out).toContain("2 events would be erased: of 2 messages 1 removed, 1 rewritten");
   expect(await messagesIn(connection, live)).toEqual(before);
 });
 

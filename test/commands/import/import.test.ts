@@ -138,7 +138,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
 
   test.each([
     ["lines that are left out", text, "lines left out: 5, with a warning: 2"],
-    ["wrong times", linesOf(2, { timestamp: "soon" }), "lines left out: 0, with a warning: 2"],
+    ["wrong times", linesOf(2, { timestamp: "soon" }), "lines not stored: 0, with a warning: 2"],
   ])("with --strict a dry run fails for %s", async (_, content, said) => {
     const { error } = await runImport([
       ...["--dry-run", "--strict", "--format", "posthog"],
@@ -151,7 +151,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     const project = await gateway.project();
     const file = fileWith(linesOf(2) + linesOf(1, { timestamp: "soon", uuid: "7" }));
     const { error, out } = await runImport([...to(project), "--strict", file]);
-    expect(error?.message).toContain("lines left out: 0, with a warning: 1");
+    expect(error?.message).toContain("lines not stored: 0, with a warning: 1");
     expect(out).toContain("3 events stored (1 with a warning), 0 not");
     expect((await stored(project)).length).toBe(3);
     const clean = await runImport([...to(project), "--strict", fileWith(linesOf(2))]);
