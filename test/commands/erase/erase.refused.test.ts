@@ -76,7 +76,7 @@ test("what cannot be meant is refused", async () => {
   expect(await refusal({ project: "Shpo" })).toMatch(
     "erase: there is no project Shpo: did you mean shop? there are shop, ",
   );
-  expect(await refusal({ yes: false })).toContain("confirm by --yes");
+  expect(await refusal({ yes: false })).toContain("confirm with --yes");
   const file = path.join(temporaryFolder(), "none.sqlite");
   expect(await refusal({ place: { kind: "sqlite", file } })).toContain("--no-effects");
   const receipt = path.join(temporaryFolder(), "receipt");

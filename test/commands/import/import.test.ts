@@ -137,7 +137,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
   });
 
   test.each([
-    ["lines that are left out", text, "lines left out: 5, with a warning: 2"],
+    ["lines that are left out", text, "lines not stored: 5, with a warning: 2"],
     ["wrong times", linesOf(2, { timestamp: "soon" }), "lines not stored: 0, with a warning: 2"],
   ])("with --strict a dry run fails for %s", async (_, content, said) => {
     const { error } = await runImport([
