@@ -14,6 +14,8 @@ import type { PlainTexts } from "./plain-texts.ts";
 export const nameBytesMax = 400;
 /** Bytes of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
+/** Members of `$set` and the like that one event writes: other projects wait for each of them. */
+export const eventPropertiesMax = 200;
 /** So many names are compared one with another; more are looked up. */
 const comparedNamesMax = 16;
 /** Characters of a name that a rejection quotes. */
@@ -43,6 +45,8 @@ export class PropertyWritesReader {
   readonly #rejected = new Map<string, FieldRejection>();
   /** Bytes of all names and values of the event: what is kept of them has no more. */
   #bytesRead = 0;
+  /** Members read of all fields of the event. */
+  #membersRead = 0;
   /** What was kept of the event's fields while there was room for whatever came. */
   #kept: (readonly PropertyText[])[] = [];
   /** Set when there is no longer room for whatever comes. */
@@ -58,6 +62,7 @@ export class PropertyWritesReader {
   begin(): void {
     if (this.#rejected.size > 0) this.#rejected.clear();
     this.#bytesRead = 0;
+    this.#membersRead = 0;
     this.#kept = [];
     this.#bytesLeft = undefined;
   }
@@ -121,6 +126,7 @@ export class PropertyWritesReader {
     const members = this.#members;
     members.begin(body, start, end);
     while (members.next()) {
+      if (!this.#mayRead(field)) return;
       const name = this.#nameOf(body, field, { start: members.nameStart, end: members.nameEnd });
       if (name === undefined) continue;
       const { oddities } = members;
@@ -128,6 +134,16 @@ export class PropertyWritesReader {
       else if ((oddities & ValueOddity.Number) !== 0) this.#addFault(name, "number_out_of_range");
       else this.#addValue(body, name);
     }
+  }
+
+  #mayRead(field: string): boolean {
+    if (this.#membersRead === eventPropertiesMax) {
+      const detail = `${field}: an event writes at most ${eventPropertiesMax} properties, so later ones are not applied`;
+      this.reject(field, "properties_too_large", detail);
+      return false;
+    }
+    this.#membersRead++;
+    return true;
   }
 
   #addValue(body: Buffer, name: string): void {
@@ -165,6 +181,7 @@ export class PropertyWritesReader {
     const members = this.#members;
     members.begin(body, start, end);
     while (members.next()) {
+      if (!this.#mayRead(field)) return;
       const { valueType } = members;
       const isObject = type === TokenType.Object;
       if (
