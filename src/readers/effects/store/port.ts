@@ -10,6 +10,7 @@ import type {
   IncidentRow,
   LargePropertiesRow,
   MemberRow,
+  OutboxRow,
   Position,
   RejectedRow,
   SpikeRow,
@@ -194,6 +195,8 @@ export interface EffectsReader {
   spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>>;
   rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]>;
   incidents(limit: number): Promise<readonly IncidentRow[]>;
+  /** The rows of the outbox, oldest first. */
+  unpublished(): Promise<readonly OutboxRow[]>;
   /** What the names of its streams begin with, once that is noted. */
   installation(): Promise<string | undefined>;
   positions(): Promise<readonly Position[]>;

@@ -18,7 +18,7 @@ import type { StreamItem } from "../../stream/stream-reader.ts";
 import type { PeopleOptions } from "../people/people-options.ts";
 import type { EffectsReader, EffectsStore } from "../store/port.ts";
 import { effectsWords } from "../streams/reader-words.ts";
-import type { IncidentRow, Position } from "../types.ts";
+import type { IncidentRow, OutboxRow, Position } from "../types.ts";
 import type { Applier } from "./applier.ts";
 import { CommitChain } from "./commit-chain.ts";
 import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
@@ -31,10 +31,12 @@ export class RebuildError extends Error {
   override name = "RebuildError";
 }
 
-/** How far a database has applied the streams, and what went wrong with them, oldest first. */
+/** How far a database has applied the streams, and what cannot be built from them; oldest first. */
 export interface Applied {
   readonly positions: readonly Position[];
   readonly incidents: readonly IncidentRow[];
+  /** Announcements of spikes that are still to be published. */
+  readonly outbox: readonly OutboxRow[];
 }
 
 export interface RebuildOptions {
@@ -74,11 +76,12 @@ const endCheckMs = 250;
 const incidentsMax = 100_000;
 
 export async function appliedOf(
-  reader: Pick<EffectsReader, "positions" | "incidents">,
+  reader: Pick<EffectsReader, "positions" | "incidents" | "unpublished">,
 ): Promise<Applied> {
   const positions = await reader.positions();
   const incidents = await reader.incidents(incidentsMax);
-  return { positions, incidents: incidents.toReversed() };
+  const outbox = await reader.unpublished();
+  return { positions, incidents: incidents.toReversed(), outbox };
 }
 
 /** Rejects with a RebuildError when it is not possible, does not move, or was aborted. */
@@ -190,7 +193,7 @@ class Building {
     this.#checkArrived();
     const ends = [...this.#goals.values()].map((goal) => placeItem(goal, goal.end));
     await this.#applier.apply(ends);
-    await this.#commit(applied.incidents);
+    await this.#commit(applied);
     return { messages: this.#messages, missing: this.#missing };
   }
 
@@ -272,7 +275,7 @@ class Building {
         await this.#applier.apply(items);
         this.#moved();
         if (this.#applier.isStreamReplaced) throw new RebuildError(changedMeanwhile);
-        if (this.#batchEvents >= batchEventsMax || this.#applier.isFull) await this.#commit([]);
+        if (this.#batchEvents >= batchEventsMax || this.#applier.isFull) await this.#commit();
       }
     } finally {
       streams.close();
@@ -322,13 +325,15 @@ class Building {
     return isWanted;
   }
 
-  async #commit(incidents: readonly IncidentRow[]): Promise<void> {
+  /** Writes rows of the old database too. Spikes that it has published are not announced again. */
+  async #commit(
+    { incidents, outbox }: Pick<Applied, "incidents" | "outbox"> = { incidents: [], outbox: [] },
+  ): Promise<void> {
     this.#batchEvents = 0;
-    if (!this.#applier.hasChanges && incidents.length === 0) return;
+    if (!this.#applier.hasChanges && incidents.length + outbox.length === 0) return;
     this.#doing = "the new database does not take what is written to it";
     const changes = await this.#applier.changes();
-    // Spikes were announced when they happened.
-    await this.#chain.write({ ...changes, incidents, outbox: [] }, false);
+    await this.#chain.write({ ...changes, incidents, outbox }, false);
     this.#applier.committed();
     this.#moved();
     this.#options.onProgress?.(this.#messages);

@@ -20,6 +20,7 @@ import { apart, dumpOf, untilApplied } from "../../../kit/effects-dumps.ts";
 import { startNatsServer } from "../../../kit/nats-server.ts";
 import { numbersFrom, randomFrames } from "../../../kit/random-events.ts";
 import { makeStreams, storeFrames, type TestFrame } from "../../../kit/stored-events.ts";
+import { commitOf } from "../store/row-kit.ts";
 import { deleteStreams, goneAfterTest, type WriterRig } from "./writer-kit.ts";
 
 const live = "PENSTOCK_LIVE_0";
@@ -210,6 +211,20 @@ export function streamTests(rig: WriterRig): void {
       [live, "expired_unread", gone],
     ]);
     expect(await apartFromWhole(store, [...before, unread.at(-1)!])).toEqual([]);
+  });
+
+  test("a rebuild takes over announcements that are not published yet, and no others", async () => {
+    const store = await rig.openStore();
+    const writer = rig.startWriter({ store });
+    await storeFrames(connection, liveFrames(numbersFrom(19), 5));
+    await untilApplied(store.reader, connection);
+    await writer.close();
+    const outbox = ["z", "a"].map((messageId) => ({ messageId, subject: "s", json: "{}" }));
+    await store.commit(commitOf(await store.lastCommit(), { outbox }));
+    const into = await rig.openStore();
+    const applied = await appliedOf(store.reader);
+    await rebuild({ connection, prefix: "penstock", applied, into });
+    expect(await into.reader.unpublished()).toEqual(outbox);
   });
 
   // How it reads the streams does not depend on the database.

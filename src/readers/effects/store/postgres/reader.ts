@@ -7,7 +7,7 @@ import { readAddress } from "../../../../platform/postgres/address.ts";
 import { selectSql } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { personUuid } from "../../people/person-uuid.ts";
-import type { IncidentRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
+import type { IncidentRow, OutboxRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
 import { installationSql } from "../installation.ts";
 import {
@@ -32,6 +32,7 @@ import {
   activeDayOf,
   appliedStreamOf,
   incidentOf,
+  outboxOf,
   rejectedOf,
   shownGroupOf,
   spikeOf,
@@ -52,6 +53,7 @@ interface Days {
   readonly to: string;
 }
 
+const outboxSql = `${selectSql(tables.outbox)} ORDER BY id`;
 const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT $1`;
 
 export class PostgresReader implements EffectsReader {
@@ -136,6 +138,10 @@ export class PostgresReader implements EffectsReader {
 
   async incidents(limit: number): Promise<readonly IncidentRow[]> {
     return (await this.#all(newestIncidentsSql, limit)).map(incidentOf);
+  }
+
+  async unpublished(): Promise<readonly OutboxRow[]> {
+    return (await this.#all(outboxSql)).map(outboxOf);
   }
 
   positions(): Promise<readonly Position[]> {

@@ -31,7 +31,7 @@ export const spikeOf = rowReader(tables.spikes);
 export const usageDayOf = rowReader(tables.usageDays);
 export const shownLinkOf: (row: Row) => Link = rowReader(tables.shownLinks);
 
-const outboxOf = rowReader(tables.outbox);
+export const outboxOf = rowReader(tables.outbox);
 const readGroup = rowReader(tables.groups);
 const readPosition = rowReader(tables.positions);
 const readRejected = rowReader(tables.rejected);

@@ -59,6 +59,7 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
   )`;
 
 const withUuidTexts = uuidTextsOf(tables.members);
+const outboxSql = `${selectSql(tables.outbox)} ORDER BY id`;
 const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT ?`;
 const linkColumns = tables.shownLinks.columns.join(", ");
 const placeColumns = tables.placeColumns.join(", ");
@@ -167,6 +168,10 @@ export class SqliteQueries extends ReadingSide {
 
   incidents(limit: number): Value[][] {
     return this.#all(newestIncidentsSql, limit);
+  }
+
+  unpublished(): Value[][] {
+    return this.#all(outboxSql);
   }
 
   positions(): { rows: Value[][]; trail: Value[][] } {

@@ -1,7 +1,7 @@
 // The port's reader on SQLite. Also for a process beside the writer's, such as a command: it opens
 // the file read-only, so it neither takes the writer's lock nor waits for it.
 
-import type { IncidentRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
+import type { IncidentRow, OutboxRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
 import type {
   AppliedStream,
@@ -19,7 +19,7 @@ import type {
   UsageDay,
   Versioned,
 } from "../port.ts";
-import { incidentOf, positionsOf, rejectedOf, spikeOf } from "../rows/read-rows.ts";
+import { incidentOf, outboxOf, positionsOf, rejectedOf, spikeOf } from "../rows/read-rows.ts";
 import { spikePage } from "../spike-page.ts";
 import type { SqliteLongRead } from "./long-read.ts";
 import type { SqliteQueries } from "./queries.ts";
@@ -95,6 +95,10 @@ export class SqliteReader implements EffectsReader {
 
   async incidents(limit: number): Promise<readonly IncidentRow[]> {
     return (await this.#thread.call("incidents", limit)).map(incidentOf);
+  }
+
+  async unpublished(): Promise<readonly OutboxRow[]> {
+    return (await this.#thread.call("unpublished")).map(outboxOf);
   }
 
   async positions(): Promise<readonly Position[]> {
