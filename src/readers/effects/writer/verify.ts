@@ -17,6 +17,8 @@ interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
   readonly reader: EffectsReader;
   /** The projects of which people were erased. */
   readonly erasedProjects?: ReadonlySet<string>;
+  /** Characters of what the comparison holds in memory. Default: 64 Mi. */
+  readonly comparedMax?: number;
 }
 
 export interface Verified extends Rebuilt {
@@ -27,10 +29,9 @@ export interface Verified extends Rebuilt {
 }
 
 const differencesMax = 20;
-/** Lines that are remembered until their counterpart comes. */
-const apartMax = 10_000;
-/** Ids of refused links that are remembered. */
-const refusedMax = 1_000_000;
+const comparedMaxDefault = 67_108_864;
+/** What a text in memory counts beside its characters. */
+const textCost = 100;
 const tries = 20;
 
 /**
@@ -39,11 +40,11 @@ const tries = 20;
  * the signal aborts.
  */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
-  const { signal, into, erasedProjects = new Set() } = options;
+  const { signal, into, erasedProjects = new Set(), comparedMax = comparedMaxDefault } = options;
   const { applied, lines } = await snapshotOf(reader);
   try {
     const rebuilt = await rebuild({ ...options, applied });
-    const comparison = new Comparison(erasedProjects);
+    const comparison = new Comparison(erasedProjects, comparedMax);
     const others = into.reader.dump("lasting")[Symbol.asyncIterator]();
     try {
       await untilAborted(comparison.run(lines, others), signal);
@@ -132,17 +133,17 @@ class Comparison {
   readonly #apart = new Map<string, Sign>();
   /** Ids with a link that was refused because of others, in either database. */
   readonly #refused = new Set<string>();
+  /** Characters that both may still take. */
+  #room: number;
   #isOver = false;
 
-  constructor(erasedProjects: ReadonlySet<string>) {
+  constructor(erasedProjects: ReadonlySet<string>, room: number) {
     this.#erasedProjects = erasedProjects;
+    this.#room = room;
   }
 
   async run(lines: AsyncIterator<string>, others: AsyncIterator<string>): Promise<void> {
-    const [ours, theirs] = [
-      comparedLines(lines, this.#refused),
-      comparedLines(others, this.#refused),
-    ];
+    const [ours, theirs] = [this.#compared(lines), this.#compared(others)];
     for (;;) {
       const [line, other] = [await ours.next(), await theirs.next()];
       if (line.done === true && other.done === true) return;
@@ -154,9 +155,31 @@ class Comparison {
 
   #note(line: string, sign: Sign): void {
     const before = this.#apart.get(line);
-    if (before !== undefined && before !== sign) this.#apart.delete(line);
-    else if (this.#apart.size < apartMax) this.#apart.set(line, sign);
+    if (before !== undefined && before !== sign) {
+      this.#apart.delete(line);
+      this.#room += line.length + textCost;
+    } else if (this.#hasRoom(line)) this.#apart.set(line, sign);
     else this.#isOver = true;
+  }
+
+  #hasRoom(text: string): boolean {
+    const left = this.#room - text.length - textCost;
+    if (left < 0) return false;
+    this.#room = left;
+    return true;
+  }
+
+  /** All lines but those that name refused links, whose ids are remembered. */
+  async *#compared(lines: AsyncIterator<string>): AsyncGenerator<string> {
+    for (let next = await lines.next(); next.done !== true; next = await lines.next()) {
+      if (!next.value.startsWith(refusedBegin)) {
+        yield next.value;
+        continue;
+      }
+      const { project_id: project, a = "", b = "" } = JSON.parse(next.value) as DumpLine;
+      for (const key of [refusedKey(project, a), refusedKey(project, b)])
+        if (!this.#refused.has(key) && this.#hasRoom(key)) this.#refused.add(key);
+    }
   }
 
   result(): Pick<Verified, "differences" | "explained"> {
@@ -169,7 +192,7 @@ class Comparison {
       else if (differences.length < differencesMax) differences.push(`${sign} ${line}`);
     }
     if (this.#isOver && differences.length < differencesMax)
-      differences.push(`and more than ${apartMax} lines differ`);
+      differences.push("and more lines than the comparison can hold in memory");
     const explained: string[] = [];
     if (ofLinks > 0)
       explained.push(
@@ -190,22 +213,6 @@ class Comparison {
 
   #isOfErasure({ table, project_id: project }: DumpLine): boolean {
     return countingTables.has(table) && this.#erasedProjects.has(project);
-  }
-}
-
-/** All lines but those that name refused links, whose ids are remembered. */
-async function* comparedLines(
-  lines: AsyncIterator<string>,
-  refused: Set<string>,
-): AsyncGenerator<string> {
-  for (let next = await lines.next(); next.done !== true; next = await lines.next()) {
-    if (!next.value.startsWith(refusedBegin)) {
-      yield next.value;
-      continue;
-    }
-    if (refused.size >= refusedMax) continue;
-    const { project_id: project, a = "", b = "" } = JSON.parse(next.value) as DumpLine;
-    refused.add(refusedKey(project, a)).add(refusedKey(project, b));
   }
 }
 

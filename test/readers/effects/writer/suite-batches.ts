@@ -307,6 +307,8 @@ export function batchTests(rig: WriterRig): void {
     const other = await verify({ ...comparing, into: await rig.openStore() });
     expect(other.differences).toHaveLength(2);
     expect(other.differences.join()).toContain('"zoe"');
+    const small = await verify({ ...comparing, into: await rig.openStore(), comparedMax: 200 });
+    expect(small.differences).toEqual(["and more lines than the comparison can hold in memory"]);
   });
 }
 

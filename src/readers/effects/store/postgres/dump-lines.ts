@@ -16,8 +16,8 @@ import {
 import { dumpedPersons } from "../rows/tables.ts";
 import type { ReaderPool } from "./reader-pool.ts";
 
-/** Persons may have 512 KiB of properties each. */
-const personsAtOnce = 200;
+/** Persons and groups may have 512 KiB of properties each. */
+const withPropertiesAtOnce = 50;
 const rowsAtOnce = 1_000;
 
 const personsSql = `${selectSql(dumpedPersons)}
@@ -33,10 +33,12 @@ const idsSql = `WITH RECURSIVE tree (project_id, person, uuid) AS (
   JOIN members AS m USING (project_id, uuid) GROUP BY tree.project_id, person`;
 
 export async function* dumpLines(pool: ReaderPool, kind: DumpKind): AsyncGenerator<string> {
-  const persons = { sql: personsSql, rowsMax: personsAtOnce, itemsOf: personLines };
+  const persons = { sql: personsSql, rowsMax: withPropertiesAtOnce, itemsOf: personLines };
   const sections = dumpSections[kind].map((section) => ({
     sql: sectionSql(section, " NULLS FIRST"),
-    rowsMax: rowsAtOnce,
+    rowsMax: section.columns.some(({ type }) => type === "json")
+      ? withPropertiesAtOnce
+      : rowsAtOnce,
     itemsOf: async (rows: Value[][]) =>
       rows.map((row) => sectionLine(section, row as (string | number | null)[])),
   }));
