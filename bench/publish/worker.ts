@@ -65,7 +65,6 @@ async function frames(): Promise<void> {
     };
     for (let index = 0; index < way.waiting; index++) {
       const waiter: RequestWaiter = {
-        expectFrame: () => {},
         whenEnded: () => {},
         frameSettled(outcome) {
           if (outcome !== "stored") return reject(new Error(`publish: a frame ended ${outcome}`));

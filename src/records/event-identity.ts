@@ -1,6 +1,6 @@
-// Names a stored event that came without a uuid by what its client sent, so that the event is
-// recognized when it is sent a second time. Excluded is what the gateway adds: the uuid, the times
-// of receipt and of sending, the address, and the time that is corrected by the client's clock.
+// Names a stored event by what its client sent, so that the event is recognized when it is sent a
+// second time. Excluded is what the gateway adds: a uuid where the client sent none, the times of
+// receipt and of sending, the address, and the time that is corrected by the client's clock.
 
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
@@ -20,7 +20,8 @@ const parts = Buffer.allocUnsafe(16_384);
 /**
  * The identity of the event in the record `bytes`. Another sending of the event has the same one.
  * Exception: an event that has neither a uuid nor a timestamp, but an `offset`. `sentWith` is known
- * from the rules: a record does not show whether the gateway added the time.
+ * from the rules: a record does not show whether the gateway added the uuid or the time. An event
+ * with a uuid is compared without its time.
  */
 export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
   // No text that a client sent holds these: its quotes are escaped, or end it.
@@ -30,8 +31,8 @@ export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
   const receivedAt = bytes.indexOf(beforeReceivedAt, timeTo);
   const kindAt = bytes.indexOf(beforeKind, receivedAt);
   const key = bytes.length > parts.length ? Buffer.allocUnsafe(bytes.length) : parts;
-  let at = bytes.copy(key, 0, uuidEnd, timestampAt);
-  if (sentWith !== SentWith.Neither) {
+  let at = bytes.copy(key, 0, sentWith === SentWith.Uuid ? uuidAt : uuidEnd, timestampAt);
+  if (sentWith === SentWith.Time) {
     const isCorrected = receivedAt > timeTo;
     const sentFrom = isCorrected ? timeTo + beforeTimestampSent.length : timeFrom;
     at += bytes.copy(key, at, sentFrom, sentFrom + storedTimestampBytes);

@@ -104,3 +104,12 @@ test("events that differ in anything that was sent are different", () => {
   ];
   expect(new Set(all.map(identityOf)).size).toBe(all.length);
 });
+
+test("an event with a uuid of its own is told by it, and not by what the gateway adds", () => {
+  const first = recordOf({ receivedAtMs: firstMs, timestamp });
+  const again = recordOf({ receivedAtMs: againMs, timestamp, ip: "10.0.0.1" });
+  expect(eventIdentity(again, SentWith.Uuid)).not.toBe(eventIdentity(first, SentWith.Uuid));
+  const uuid = first.subarray(0, 46);
+  const same = Buffer.concat([uuid, again.subarray(46)]);
+  expect(eventIdentity(same, SentWith.Uuid)).toBe(eventIdentity(first, SentWith.Uuid));
+});

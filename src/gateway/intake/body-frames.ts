@@ -2,16 +2,17 @@
 // id that comes out the same when the client sends the same body again: always if all events in it
 // have uuids, else only if the sending before has failed.
 
+import { randomBytes } from "node:crypto";
 import { SentWith } from "../../platform/base/sent-with.ts";
 import type { FrameSink } from "../../records/frame-sink.ts";
 import type { FrameWaiter, Publisher } from "../publish/port.ts";
-import type { FailedBodies, NamedBody } from "./failed-bodies.ts";
+import type { RetryMemory } from "../publish/retry-memory.ts";
 import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
-import type { Work } from "./work.ts";
+import type { NamedBody, Work } from "./work.ts";
 
 export class BodyFrames extends OwnFrames {
   readonly #bodyId: string;
-  readonly #failedBodies: FailedBodies;
+  readonly #failed: RetryMemory<string>;
   /** Undefined until an event without a uuid comes. */
   #sendingId: string | undefined = undefined;
   #haveUuids = true;
@@ -26,7 +27,7 @@ export class BodyFrames extends OwnFrames {
   constructor(work: Work, publisher: Publisher, { id, failed }: NamedBody) {
     super(work, publisher);
     this.#bodyId = id;
-    this.#failedBodies = failed;
+    this.#failed = failed;
   }
 
   sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink {
@@ -60,10 +61,10 @@ export class BodyFrames extends OwnFrames {
 
   #sending(): string {
     if (this.#sendingId === undefined) {
-      const sendingId = this.#failedBodies.take(this.#bodyId);
+      const sendingId = this.#failed.take(this.#bodyId) ?? randomBytes(9).toString("base64url");
       this.#sendingId = sendingId;
       this.work.pending.whenEnded((isStored) => {
-        if (!isStored) this.#failedBodies.remember(this.#bodyId, sendingId);
+        if (!isStored) this.#failed.remember(this.#bodyId, sendingId);
       });
     }
     return this.#sendingId;

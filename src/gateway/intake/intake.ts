@@ -11,6 +11,7 @@ import { type BackgroundScanner, Header, ScanStatus } from "../../records/table.
 import type { BodyHint, Exchange, Intake, OwnedBody, Peek, WholeBody } from "../http/port.ts";
 import type { ProjectLookup } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
+import { RetryMemory } from "../publish/retry-memory.ts";
 import type { ProjectShares } from "../streams/project-shares.ts";
 import { type Arrival, Arrivals } from "./arrivals.ts";
 import { awaitRoom } from "./await-room.ts";
@@ -19,7 +20,6 @@ import { Checks } from "./checks.ts";
 import { RefusalHints } from "./details/refusal-hints.ts";
 import { Slips } from "./details/slips.ts";
 import { scanProblem } from "./envelope.ts";
-import { FailedBodies } from "./failed-bodies.ts";
 import { ItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
 import { createPeek } from "./peek.ts";
@@ -88,7 +88,7 @@ class RequestTaker {
   readonly #share: LoopShare;
   readonly #arrivals: Arrivals;
   readonly #scanners: ScannerQueue;
-  readonly #failedBodies: FailedBodies;
+  readonly #failedBodies: RetryMemory<string>;
 
   constructor(options: IntakeOptions) {
     const { createScanner, projects, publisher, records, metrics, shares } = options;
@@ -105,7 +105,7 @@ class RequestTaker {
     this.#hints = hints;
     this.#checks = new Checks({ projects, publisher, metrics, caps, shares, hints, monotonicMs });
     this.#share = new LoopShare({ nextTurn, monotonicMs });
-    this.#failedBodies = new FailedBodies(monotonicMs);
+    this.#failedBodies = new RetryMemory(monotonicMs);
     this.#arrivals = new Arrivals(monotonicMs);
     this.#scanners = new ScannerQueue({ createScanner, publisher, monotonicMs });
   }

@@ -54,9 +54,8 @@ export class SharedFrames implements RequestFrames {
 
   finish(): void {
     if (this.#frame === undefined) return;
-    const { pending, exchange, project } = this.#work;
-    const runs = this.#runs;
-    const uuidless = runs === undefined ? undefined : { projectId: project.id, runs };
+    const { pending, exchange } = this.#work;
+    const uuidless = this.#runs;
     this.#bytesMax = 0;
     this.#lines = 0;
     this.#runs = undefined;

@@ -14,14 +14,21 @@ import type { RequestFacts } from "../../records/verdict.ts";
 import type { Exchange } from "../http/port.ts";
 import type { MeteredProject, ProjectLookup, RequestCost, Taken } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
+import type { RetryMemory } from "../publish/retry-memory.ts";
 import { withoutMark } from "./byte-order-mark.ts";
 import type { Slips } from "./details/slips.ts";
 import type { Envelope } from "./envelope.ts";
-import type { NamedBody } from "./failed-bodies.ts";
 import { type PendingReports, PendingRequest } from "./pending-request.ts";
 import type { RepairedBody } from "./repaired-body.ts";
 import type { SentAt } from "./sent-at.ts";
 import type { Tally } from "./tally.ts";
+
+export interface NamedBody {
+  /** A hash of project, lane and body: nothing else in the stream has the same. */
+  readonly id: string;
+  /** By body id, the ids of sendings that failed: some of their frames may be stored. */
+  readonly failed: RetryMemory<string>;
+}
 
 /** The places where requests of the newer protocol (v1) differ from all others. */
 export interface Protocol {

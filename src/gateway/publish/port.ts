@@ -34,8 +34,6 @@ export interface FrameWaiter {
 
 /** A request that joins shared frames. */
 export interface RequestWaiter extends FrameWaiter {
-  /** The waiter will be told of one frame more. */
-  expectFrame(): void;
   /**
    * Calls back at the end of the request. `isStored`: its client may take all its events for stored,
    * and does not send it again.
@@ -72,16 +70,11 @@ export interface Publisher {
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
    * The lines appended since the last call are this waiter's. Group commit sends the frame. With
-   * `uuidless` some of their events came without a uuid. If such an event is in another frame
-   * already, because its request timed out, its line is taken out, and the waiter is told of that
-   * frame as well.
+   * `uuidless` some of their events came without a uuid. If the same lines are in another frame
+   * already, because their request timed out, they are taken out, and the waiter is told of that
+   * frame instead.
    */
-  join(
-    frame: FrameSink,
-    waiter: RequestWaiter,
-    deadlineMs: number,
-    uuidless?: { readonly projectId: string; readonly runs: SentWithRuns },
-  ): void;
+  join(frame: FrameSink, waiter: RequestWaiter, deadlineMs: number, uuidless?: SentWithRuns): void;
   /**
    * A frame of the caller's own, with room for `bytes` (may exceed frameBytesMax for one large
    * record).

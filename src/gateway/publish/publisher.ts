@@ -26,7 +26,7 @@ import type { AtomicBatch } from "./atomic-batch.ts";
 import { Distance } from "./distance.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import { Flushes } from "./flushes.ts";
-import { Frame, type FrameQueue, frameOf } from "./frame.ts";
+import { type Fate, Frame, type FrameQueue, frameOf } from "./frame.ts";
 import { FrameMemory } from "./frame-memory.ts";
 import { FrameQueues } from "./frame-queues.ts";
 import { InFlight } from "./in-flight.ts";
@@ -34,7 +34,7 @@ import { NextFrames } from "./next-frames.ts";
 import type { FrameOutcome, FrameWaiter, Publisher, RequestWaiter } from "./port.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
 import { Settlement } from "./settlement.ts";
-import { TimedOutEvents, UuidlessLines } from "./timed-out-events.ts";
+import { TimedOutLines, UuidlessLines } from "./timed-out-lines.ts";
 
 interface PublisherOptions {
   readonly link: NatsLink;
@@ -82,7 +82,7 @@ export class GroupPublisher implements Publisher {
   readonly #queues: FrameQueues;
   readonly #flushes: Flushes;
   readonly #inFlight: InFlight;
-  readonly #timedOut: TimedOutEvents;
+  readonly #timedOut: TimedOutLines;
   /** The queues that have anything under way. */
   readonly #busy = new Set<FrameQueue>();
   #tickTimer: NodeJS.Timeout | undefined;
@@ -94,7 +94,7 @@ export class GroupPublisher implements Publisher {
 
   constructor(options: PublisherOptions) {
     const { link, config, admission, log } = options;
-    this.#timedOut = new TimedOutEvents(options);
+    this.#timedOut = new TimedOutLines(options);
     this.#link = link;
     this.#config = config;
     this.#monotonicMs = options.monotonicMs;
@@ -219,42 +219,18 @@ export class GroupPublisher implements Publisher {
     this.#memory.give(before);
   }
 
-  join(
-    sink: FrameSink,
-    waiter: RequestWaiter,
-    deadlineMs: number,
-    uuidless?: { readonly projectId: string; readonly runs: SentWithRuns },
-  ): void {
+  join(sink: FrameSink, waiter: RequestWaiter, deadlineMs: number, uuidless?: SentWithRuns): void {
     const frame = frameOf(sink);
     if (frame.length === 0) throw new Error("join frame: no line was appended");
     if (uuidless === undefined) {
       this.#addWaiter(frame, waiter, deadlineMs);
       return;
     }
-    const { projectId, runs } = uuidless;
-    const lines = new UuidlessLines(waiter, projectId, runs);
-    if (!this.#timedOut.has(projectId) || !this.#joinAgain(frame, lines, deadlineMs))
-      this.#addWaiter(frame, lines, deadlineMs);
-  }
-
-  /**
-   * Lets events that come again wait for the frame that has them already. Returns whether no others
-   * are left in the lines of the waiter.
-   */
-  #joinAgain(frame: Frame, lines: UuidlessLines, deadlineMs: number): boolean {
-    const taken = this.#timedOut.takeOut(frame, lines);
-    const { request: waiter } = lines;
-    const hasOthers = frame.length > frame.joinedBytes;
-    for (let more = taken.size - (hasOthers ? 0 : 1); more > 0; more--) waiter.expectFrame();
-    for (const [fate, events] of taken) {
-      const again: FrameWaiter = {
-        frameSettled: (outcome, code) =>
-          waiter.frameSettled(outcome === "stored" ? "duplicate" : outcome, code, events, 0, 0),
-      };
-      if (fate.frame === undefined) again.frameSettled("stored", undefined, events, 0, 0);
-      else fate.frame.join(again, deadlineMs);
-    }
-    return !hasOthers;
+    const lines = new UuidlessLines(waiter, uuidless);
+    const events = frame.events - frame.joinedEvents;
+    const fate = this.#timedOut.takeOut(frame, lines);
+    if (fate === undefined) this.#addWaiter(frame, lines, deadlineMs);
+    else joinAgain(fate, events, { waiter, deadlineMs });
   }
 
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink {
@@ -426,4 +402,19 @@ export class GroupPublisher implements Publisher {
         this.#settle(frame, "refused", "draining");
     }
   }
+}
+
+interface Rejoining {
+  readonly waiter: FrameWaiter;
+  readonly deadlineMs: number;
+}
+
+/** Lets events that come again wait for the frame that has them already. */
+function joinAgain({ frame }: Fate, events: number, { waiter, deadlineMs }: Rejoining): void {
+  const again: FrameWaiter = {
+    frameSettled: (outcome, code) =>
+      waiter.frameSettled(outcome === "stored" ? "duplicate" : outcome, code, events, 0, 0),
+  };
+  if (frame === undefined) again.frameSettled("stored", undefined, events, 0, 0);
+  else frame.join(again, deadlineMs);
 }

@@ -1,0 +1,72 @@
+// Remembers what became of requests that failed and may be stored, for as long as the streams know a
+// message id. When such a request comes again, what is remembered tells that it is a retry. A
+// request that comes again after a 200 is meant, and is stored again.
+
+/** Maximum number of remembered values. Beyond that the oldest is forgotten. */
+const valuesMax = 16_384;
+/** The duplicate window of the streams. */
+const rememberedMs = 120_000;
+
+interface Remembered<Value> {
+  readonly value: Value;
+  readonly untilMonotonicMs: number;
+}
+
+export class RetryMemory<Value> {
+  readonly #monotonicMs: () => number;
+  /**
+   * The key last remembered is the last. Several clients may send the same request, so a key may
+   * have several values.
+   */
+  readonly #known = new Map<string, Remembered<Value>[]>();
+  #size = 0;
+
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs;
+  }
+
+  get isEmpty(): boolean {
+    this.#forgetOld();
+    return this.#size === 0;
+  }
+
+  /** The oldest value of the key, which is then forgotten: a value stands for one retry. */
+  take(key: string): Value | undefined {
+    this.#forgetOld();
+    const values = this.#known.get(key);
+    const now = this.#monotonicMs();
+    for (let first = values?.shift(); first !== undefined; first = values?.shift()) {
+      this.#size--;
+      if (values?.length === 0) this.#known.delete(key);
+      if (first.untilMonotonicMs > now) return first.value;
+    }
+    return undefined;
+  }
+
+  remember(key: string, value: Value): void {
+    this.#forgetOld();
+    const values = this.#known.get(key) ?? [];
+    values.push({ value, untilMonotonicMs: this.#monotonicMs() + rememberedMs });
+    this.#known.delete(key);
+    this.#known.set(key, values);
+    this.#size++;
+    if (this.#size > valuesMax) this.#forgetFirst();
+  }
+
+  #forgetOld(): void {
+    const now = this.#monotonicMs();
+    for (const values of this.#known.values()) {
+      if (values.at(-1)!.untilMonotonicMs > now) return;
+      while (values.length > 0) this.#forgetFirst();
+    }
+  }
+
+  #forgetFirst(): void {
+    for (const [key, values] of this.#known) {
+      values.shift();
+      this.#size--;
+      if (values.length === 0) this.#known.delete(key);
+      return;
+    }
+  }
+}

@@ -1,0 +1,109 @@
+// Recognizes small requests with events without uuids that were answered `timeout` and come again.
+// The frame with their lines was sent, and was not acknowledged in time. No reader could tell the
+// second sending from the first. So such a request waits for the frame that has its lines already,
+// and is not stored a second time.
+
+import { createHash } from "node:crypto";
+import type { ErrorCode } from "../../platform/base/errors.ts";
+import { SentWith, type SentWithRuns } from "../../platform/base/sent-with.ts";
+import { TurnBudget } from "../../platform/base/turn-budget.ts";
+import { Fate, type Frame } from "./frame.ts";
+import type { FrameOutcome, FrameWaiter, RequestWaiter } from "./port.ts";
+import { RetryMemory } from "./retry-memory.ts";
+
+/**
+ * What is remembered in one turn, in bytes of records and `eventCost` for each: to name a small
+ * event takes 1 µs, and 1 KiB of a long one 2 µs. Further requests of the turn are not remembered.
+ */
+const remembersPerTurn = 4_194_304;
+const eventCost = 1_024;
+const lineFeed = 0x0a;
+
+interface TimedOutLinesOptions {
+  /** Names an event, given its record: the same each time that the event is sent. */
+  readonly identify: (record: Buffer, sentWith: SentWith) => string;
+  readonly monotonicMs: () => number;
+}
+
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Waits for lines of a request that may have to be recognized when they come again. */
+export class UuidlessLines implements FrameWaiter {
+  readonly request: RequestWaiter;
+  readonly runs: SentWithRuns;
+
+  constructor(request: RequestWaiter, runs: SentWithRuns) {
+    this.request = request;
+    this.runs = runs;
+  }
+
+  frameSettled(
+    outcome: FrameOutcome,
+    code: ErrorCode | undefined,
+    events: number,
+    bytes: number,
+    messageBytes: number,
+  ): void {
+    this.request.frameSettled(outcome, code, events, bytes, messageBytes);
+  }
+}
+
+export class TimedOutLines {
+  readonly #identify: TimedOutLinesOptions["identify"];
+  readonly #fates: RetryMemory<Fate>;
+  readonly #budget = new TurnBudget(remembersPerTurn);
+
+  constructor({ identify, monotonicMs }: TimedOutLinesOptions) {
+    this.#identify = identify;
+    this.#fates = new RetryMemory(monotonicMs);
+  }
+
+  /** Remembers the lines in these bytes of the frame, which is still under way. */
+  remember(frame: Frame, lines: UuidlessLines, range: Range): void {
+    if (this.#budget.isSpent) return;
+    frame.fate ??= new Fate(frame);
+    this.#fates.remember(this.#nameOf(frame, lines, range), frame.fate);
+  }
+
+  /**
+   * Returns what became of the frame that has these lines already; undefined if they are new. They
+   * are those lines of the frame that no waiter has joined with, and are taken out of it. If the
+   * request fails, they are remembered again.
+   */
+  takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {
+    if (this.#fates.isEmpty) return undefined;
+    const name = this.#nameOf(frame, lines, { start: frame.joinedBytes, end: frame.length });
+    let fate: Fate | undefined;
+    // A frame that is not stored, or whose outcome will never be known, tells nothing.
+    do fate = this.#fates.take(name);
+    while (fate !== undefined && fate.frame === undefined && !fate.isStored);
+    if (fate === undefined) return undefined;
+    const known = fate;
+    frame.rollback();
+    lines.request.whenEnded((isStored) => {
+      if (!isStored) this.#fates.remember(name, known);
+    });
+    return known;
+  }
+
+  #nameOf({ buffer }: Frame, { runs }: UuidlessLines, { start, end }: Range): string {
+    const hash = createHash("sha256");
+    let sentWith: SentWith = SentWith.Uuid;
+    let run = 0;
+    for (let from = start, line = 0; from < end; line++) {
+      if (line === runs[run]) {
+        sentWith = runs[run + 1] as SentWith;
+        run += 2;
+      }
+      const feedAt = buffer.indexOf(lineFeed, from);
+      const to = feedAt < 0 ? end : Math.min(end, feedAt + 1);
+      hash.update(`\n${this.#identify(buffer.subarray(from, to), sentWith)}`);
+      this.#budget.spend(to - from + eventCost);
+      from = to;
+    }
+    return hash.digest("base64url");
+  }
+}

@@ -1,0 +1,112 @@
+// The lines of a request without uuids are recognized after a timeout, as a whole.
+
+import { expect, test } from "vitest";
+import { Departures } from "../../../src/gateway/publish/departures.ts";
+import { Frame, FrameQueue, memoryBytesFor } from "../../../src/gateway/publish/frame.ts";
+import { TimedOutLines, UuidlessLines } from "../../../src/gateway/publish/timed-out-lines.ts";
+import { SentWith, type SentWithRuns } from "../../../src/platform/base/sent-with.ts";
+import { StreamStates } from "../../../src/platform/nats/readiness.ts";
+
+const allUuidless: SentWithRuns = [0, SentWith.Time];
+
+function rig() {
+  let now = 0;
+  const stream = new StreamStates("test", 1).of("live", 0);
+  const departures = new Departures<Frame>(stream, {
+    framesUnackedMax: 64,
+    monotonicMs: () => now,
+  });
+  const options = { lane: "live", subject: "s", window: 2, background: false } as const;
+  const queue = new FrameQueue(stream, departures, options);
+  const named: string[] = [];
+  const timedOut = new TimedOutLines({
+    monotonicMs: () => now,
+    identify(record, sentWith) {
+      named.push(record.toString());
+      return `${sentWith}${record}`;
+    },
+  });
+  const ends: ((isStored: boolean) => void)[] = [];
+  const linesBy = (runs: SentWithRuns): UuidlessLines =>
+    new UuidlessLines(
+      { frameSettled() {}, whenEnded: (callback) => void ends.push(callback) },
+      runs,
+    );
+  const frameOf = (text: string): Frame => {
+    const frame = new Frame(queue, Buffer.alloc(memoryBytesFor(text.length)));
+    frame.commit(frame.buffer.write(text, "latin1"), text.split("\n").length - 1);
+    return frame;
+  };
+  return {
+    ...{ named, ends },
+    wait: (ms: number): void => {
+      now += ms;
+    },
+    /** The lines of a request time out. */
+    timeOut(text: string, runs = allUuidless): Frame {
+      const frame = frameOf(text);
+      timedOut.remember(frame, linesBy(runs), { start: 0, end: frame.length });
+      return frame;
+    },
+    /** The lines are sent again. Returns whether they are recognized. */
+    isKnown(text: string, runs = allUuidless): boolean {
+      const frame = frameOf(text);
+      const isKnown = timedOut.takeOut(frame, linesBy(runs)) !== undefined;
+      expect(frame.length).toBe(isKnown ? 0 : text.length);
+      return isKnown;
+    },
+  };
+}
+
+test("recognizes the same lines once for each time that they timed out", () => {
+  const { timeOut, isKnown } = rig();
+  timeOut("a\nb\n");
+  timeOut("a\nb\n");
+  expect([isKnown("a\nb\n"), isKnown("a\nb\n"), isKnown("a\nb\n")]).toEqual([true, true, false]);
+});
+
+test("takes other lines for new: fewer, more, in another order, or sent with other things", () => {
+  const { timeOut, isKnown } = rig();
+  timeOut("a\nb\n");
+  for (const text of ["a\n", "a\nb\nc\n", "b\na\n"]) expect(isKnown(text)).toBe(false);
+  expect(isKnown("a\nb\n", [1, SentWith.Time])).toBe(false);
+  expect(isKnown("a\nb\n")).toBe(true);
+});
+
+test("names no line while nothing has timed out", () => {
+  const { timeOut, isKnown, named, wait } = rig();
+  expect(isKnown("a\n")).toBe(false);
+  timeOut("b\n");
+  wait(120_000);
+  named.length = 0;
+  expect(isKnown("a\n")).toBe(false);
+  expect(named).toEqual([]);
+});
+
+test("remembers lines again if their request fails, and forgets them after the duplicate window", () => {
+  const { timeOut, isKnown, ends, wait } = rig();
+  timeOut("a\n");
+  expect(isKnown("a\n")).toBe(true);
+  ends.pop()?.(false);
+  expect(isKnown("a\n")).toBe(true);
+  ends.pop()?.(false);
+  wait(120_000);
+  expect(isKnown("a\n")).toBe(false);
+});
+
+test("takes lines for new if their frame is not stored", () => {
+  const { timeOut, isKnown } = rig();
+  const frame = timeOut("a\n");
+  frame.fate!.frame = undefined;
+  expect(isKnown("a\n")).toBe(false);
+});
+
+test("bounds the work of one turn", async () => {
+  const { timeOut, named } = rig();
+  for (let request = 0; request < 10_000; request++) timeOut(`${request}\n`);
+  expect(named.length).toBeLessThanOrEqual(4_096);
+  await new Promise(setImmediate);
+  const before = named.length;
+  timeOut("a\n");
+  expect(named).toHaveLength(before + 1);
+});
