@@ -3,8 +3,8 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { createNativeScanner } from "../../src/records/native.ts";
-import { createReferenceScanner } from "../../src/records/reference.ts";
 import { Header, Row, type Scanner, ScanStatus } from "../../src/records/table.ts";
+import { createReferenceScanner } from "../../test/kit/reference-scanner/scanner.ts";
 import { scanBodies } from "./bodies.ts";
 import { loadSimdjson } from "./simdjson-package.ts";
 

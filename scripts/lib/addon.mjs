@@ -30,7 +30,7 @@ const rows = [
     step: "scan-addon",
     folder: join("src", "records", "addon"),
     name: "native scanner",
-    without: "the slow one in JavaScript is used instead",
+    without: "without it Penstock does not start",
     packages: ["@nozbe/simdjson"],
     unhurried: false,
   },
@@ -57,8 +57,8 @@ export function addonsNotBuilt() {
 }
 
 /**
- * The builds of what is not current, longest first. A failure is not fatal: the gateway does
- * without, more slowly. `simdjson` is its object file, where it is compiled already.
+ * The builds of what is not current, longest first. A failure is not fatal: the commands that need
+ * the addon say so. `simdjson` is its object file, where it is compiled already.
  */
 export function addonBuilds(runner, { simdjson } = {}) {
   return addonsNotBuilt().map((addon) => () => buildAddon({ ...addon, simdjson }, runner));

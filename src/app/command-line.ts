@@ -41,6 +41,7 @@ import { burstSecondsDefault } from "../gateway/projects/quota/quota.ts";
 import { workerCommand } from "../gateway/workers/worker-process.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { lanes } from "../platform/nats/names.ts";
+import { loadAddon } from "../records/native.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
 import { addErase } from "./erase-command.ts";
 import { addImport } from "./import-command.ts";
@@ -48,13 +49,19 @@ import { positiveNumber, streamShare } from "./positive-number.ts";
 import { addSinks } from "./sink-commands.ts";
 import { version } from "./version.ts";
 
+const doctorCommand = "doctor";
+
 export function commandLine(context: CommandContext): Command {
   const program = new Command("penstock")
     .description("Takes product-analytics events over HTTP and stores them in NATS JetStream.")
     .showHelpAfterError("(add --help for what there is)")
     .configureHelp({ groupItems: settingsLast })
     .version(version)
-    .exitOverride();
+    .exitOverride()
+    .hook("preAction", (_, command) => {
+      // doctor reports a missing scanner among its findings.
+      if (command.name() !== doctorCommand) loadAddon();
+    });
   addServing(program, context);
   addDoctor(program, context);
   addProjects(program, context);
@@ -107,7 +114,7 @@ function addServing(program: Command, context: CommandContext): void {
 function addDoctor(program: Command, context: CommandContext): void {
   withAll(
     program
-      .command("doctor")
+      .command(doctorCommand)
       .description("check everything a gateway with these settings needs; changes nothing"),
   )
     .option(

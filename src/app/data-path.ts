@@ -26,7 +26,6 @@ import type { Config } from "../platform/settings/config.ts";
 import { eventIdentity } from "../records/event-identity.ts";
 import { createNativeScanner, loadAddon } from "../records/native.ts";
 import { JsonRecordWriter } from "../records/record.ts";
-import { createReferenceScanner } from "../records/reference.ts";
 import { UuidSource } from "../records/uuid.ts";
 import { lowerBackgroundThreads } from "./background-threads.ts";
 import type { GatewayBase } from "./gateway-base.ts";
@@ -132,15 +131,20 @@ function openPassThrough({
   return passThrough;
 }
 
-type IntakeTools = ScanTools &
-  Pick<IntakeOptions, "records" | "monotonicMs" | "nextTurn" | "onBug">;
-type ScanTools = Pick<IntakeOptions, "createScanner" | "workMs"> & {
-  readonly inflater: QuickInflater | undefined;
+type IntakeTools = Pick<
+  IntakeOptions,
+  "createScanner" | "workMs" | "records" | "monotonicMs" | "nextTurn" | "onBug"
+> & {
+  readonly inflater: QuickInflater;
 };
 
 function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
+  const { Inflater, returnLargeBlocks, threadCpuMs } = loadAddon();
+  returnLargeBlocks();
   return {
-    ...scanning(log, monotonicMs),
+    createScanner: createNativeScanner,
+    workMs: workClock({ cpuMs: threadCpuMs, monotonicMs }),
+    inflater: new Inflater(),
     records: new JsonRecordWriter({
       uuids: new UuidSource({ randomFill: (bytes) => randomFillSync(bytes) }),
     }),
@@ -152,28 +156,6 @@ function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
         "one event made the intake throw and was refused; its neighbours were not",
       ),
   };
-}
-
-function scanning(log: Log, monotonicMs: () => number): ScanTools {
-  try {
-    const { Inflater, returnLargeBlocks, threadCpuMs } = loadAddon();
-    returnLargeBlocks();
-    return {
-      createScanner: createNativeScanner,
-      workMs: workClock({ cpuMs: threadCpuMs, monotonicMs }),
-      inflater: new Inflater(),
-    };
-  } catch (error) {
-    log.warn(
-      { err: error },
-      "the native scanner is not there: scanning with JSON.parse, many times slower",
-    );
-    return {
-      createScanner: createReferenceScanner,
-      workMs: monotonicMs,
-      inflater: undefined,
-    };
-  }
 }
 
 function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles | undefined {

@@ -7,8 +7,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { createNativeScanner } from "../../src/records/native.ts";
-import { createReferenceScanner } from "../../src/records/reference.ts";
 import { type Scanner, ScanStatus } from "../../src/records/table.ts";
+import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 import { outcomeOf } from "../kit/scan-outcome.ts";
 import { mutations, readCorpus } from "./inputs.ts";
 

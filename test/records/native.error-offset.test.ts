@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../src/records/native.ts";
-import { createReferenceScanner } from "../../src/records/reference.ts";
 import { Header, ScanLimit, ScanStatus } from "../../src/records/table.ts";
+import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 
 const scanners = [
   ["native", createNativeScanner(4)],

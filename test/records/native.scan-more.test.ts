@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../src/records/native.ts";
-import { createReferenceScanner } from "../../src/records/reference.ts";
 import { Header, Row, rowsMax, ScanStatus } from "../../src/records/table.ts";
 import { residentBytes } from "../kit/floods.ts";
+import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 import { outcomeOf } from "../kit/scan-outcome.ts";
 
 const itemCount = 2 * rowsMax + 10;

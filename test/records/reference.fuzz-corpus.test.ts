@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../src/records/native.ts";
-import { createReferenceScanner } from "../../src/records/reference.ts";
 import { ScanStatus } from "../../src/records/table.ts";
 import { mutations, readCorpus } from "../fuzz/inputs.ts";
+import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 import { outcomeOf, parses } from "../kit/scan-outcome.ts";
 
 const corpus = readCorpus();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../src/records/native.ts";
-import { createReferenceScanner } from "../../src/records/reference.ts";
 import { keyTokenBytesMax } from "../../src/records/table.ts";
+import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 import { inWords } from "./table-in-words.ts";
 
 describe("keys and rare parts are in the table", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../src/records/native.ts";
-import { createReferenceScanner } from "../../src/records/reference.ts";
+import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 import { inWords } from "./table-in-words.ts";
 
 describe("rows hold the parts of events", () => {

@@ -177,8 +177,8 @@ function checkLocalFiles(config: Config, uws: unknown): Finding[] {
       {
         name: "scanner",
         load: loadAddon,
-        without: "JSON.parse scans, many times slower",
-        isNeeded: false,
+        without: "nothing else starts",
+        isNeeded: true,
       },
       {
         name: "connection id",

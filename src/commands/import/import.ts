@@ -1,9 +1,7 @@
 // `import` sends files of events to a gateway as history: ours, PostHog's, Segment's, Mixpanel's
 // and Amplitude's. It talks HTTP alone, so it runs anywhere. docs/guides/importing.md is about it.
 
-import { createNativeScanner, loadAddon } from "../../records/native.ts";
-import { createReferenceScanner } from "../../records/reference.ts";
-import type { BackgroundScanner } from "../../records/table.ts";
+import { createNativeScanner } from "../../records/native.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
 import { forTerminal } from "../terminal.ts";
 import { grouped } from "./counts.ts";
@@ -52,13 +50,13 @@ export async function importFiles(
   const { stderr, stop } = context;
   const { url, key, timeZone } = checked(files, options);
   const progress = new Progress({ stderr, monotonicMs: () => performance.now() });
-  const createScanner = scannerFactory(progress);
   const sender = options.dryRun ? undefined : senderOf(url, options, { progress, stop });
   const found = { notStored: 0, warned: 0, losses: 0 };
   try {
     for (const file of files) {
       const one = new FileImport({
-        ...{ file, url, key, createScanner, sender, progress, stop },
+        ...{ file, url, key, sender, progress, stop },
+        createScanner: createNativeScanner,
         ...{ lineBytesMax: options.lineBytesMax, restart: options.restart },
         sameProject: options.sameProject,
         format: formatNamed(options.format),
@@ -205,15 +203,4 @@ function senderOf(
       said = why ?? "";
     },
   });
-}
-
-/** Scanners of the addon; where it is not built, those that stand in for it. */
-function scannerFactory(progress: Progress): (rows?: number) => BackgroundScanner {
-  try {
-    loadAddon();
-    return createNativeScanner;
-  } catch {
-    progress.say("the native scanner is not built: reading with JSON.parse, many times slower");
-    return createReferenceScanner;
-  }
 }

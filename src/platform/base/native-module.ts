@@ -6,8 +6,8 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
 /**
- * Takes the first place that is there. Throws, with the cause, if the addon is not built or is not
- * for this Node.
+ * Loads the first of the places that exists. Throws if the addon is not built or not for this Node;
+ * the message names the fix.
  */
 export function loadNativeModule(name: string, places: readonly URL[]): unknown {
   const files = places.map((place) => fileURLToPath(place));
@@ -15,6 +15,10 @@ export function loadNativeModule(name: string, places: readonly URL[]): unknown 
   try {
     return createRequire(file)(file);
   } catch (cause) {
-    throw new Error(`Loading the ${name} addon: ${file} is not built or does not load`, { cause });
+    const [why] = existsSync(file) ? (cause as Error).message.split("\n") : ["it is not built"];
+    throw new Error(
+      `the native ${name} ${file} does not load: ${why}: build it with \`npm run setup\``,
+      { cause },
+    );
   }
 }

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../../src/records/native.ts";
-import { createReferenceScanner } from "../../../src/records/reference.ts";
 import { type BackgroundScanner, Header, rowsMax, ScanStatus } from "../../../src/records/table.ts";
 import { eventLikeJson, mutatedJson } from "../../kit/event-like-json.ts";
+import { createReferenceScanner } from "../../kit/reference-scanner/scanner.ts";
 import { backgroundOutcomeOf, outcomeOf, written } from "../../kit/scan-outcome.ts";
 
 describe("background and direct scans agree", () => {

@@ -4,7 +4,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../../src/records/native.ts";
-import { createReferenceScanner } from "../../../src/records/reference.ts";
 import {
   depthMax,
   Header,
@@ -17,6 +16,7 @@ import {
 } from "../../../src/records/table.ts";
 import { mutations, readCorpus } from "../../fuzz/inputs.ts";
 import { eventLikeJson } from "../../kit/event-like-json.ts";
+import { createReferenceScanner } from "../../kit/reference-scanner/scanner.ts";
 import { parses } from "../../kit/scan-outcome.ts";
 
 const native = createNativeScanner(1);

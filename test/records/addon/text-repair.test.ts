@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../../src/records/native.ts";
-import { createReferenceScanner } from "../../../src/records/reference.ts";
 import {
   growthBytesMax,
   Header,
@@ -9,6 +8,7 @@ import {
   type Scanner,
   ScanStatus,
 } from "../../../src/records/table.ts";
+import { createReferenceScanner } from "../../kit/reference-scanner/scanner.ts";
 
 const native = createNativeScanner(1);
 const reference = createReferenceScanner(1);

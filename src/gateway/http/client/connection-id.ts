@@ -40,7 +40,7 @@ const addonPlaces = [
 
 /** Throws, with the cause, if the addon is not built or is not for this Node. */
 export function loadConnectionAddon(): ConnectionAddon {
-  return loadNativeModule("connection", addonPlaces) as ConnectionAddon;
+  return loadNativeModule("connection addon", addonPlaces) as ConnectionAddon;
 }
 
 /** Throws as loadConnectionAddon does. */

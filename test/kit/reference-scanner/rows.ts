@@ -1,8 +1,6 @@
 // Writes what the table holds of one item, for the reference scanner: its row and its extra. It
 // must share nothing with the addon.
 
-import { membersByName } from "./reference-keys.ts";
-import type { JsonNode, JsonTree } from "./reference-parse.ts";
 import {
   depthMax,
   Extra,
@@ -13,7 +11,9 @@ import {
   PropertyShift,
   Row,
   TokenType,
-} from "./table.ts";
+} from "../../../src/records/table.ts";
+import { membersByName } from "./keys.ts";
+import type { JsonNode, JsonTree } from "./parse.ts";
 
 interface FieldPlace {
   readonly start: number;

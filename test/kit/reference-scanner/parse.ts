@@ -3,8 +3,8 @@
 // of any depth and never goes back in the text.
 
 import { isUtf8 } from "node:buffer";
-import { Ascii } from "../platform/base/ascii.ts";
-import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
+import { Ascii } from "../../../src/platform/base/ascii.ts";
+import { depthMax, numberDigitsMax, TokenType } from "../../../src/records/table.ts";
 
 /** One value of the text: bytes [start, end). */
 export interface JsonNode {

@@ -1,9 +1,9 @@
 // The repair of a refused body for the reference scanner. It must share nothing with the addon.
 
 import { isUtf8 } from "node:buffer";
-import { isJsonSpace } from "../platform/base/ascii.ts";
-import { parseTree } from "./reference-parse.ts";
-import { growthBytesMax, Header, type Repair, repairPlacesMax } from "./table.ts";
+import { isJsonSpace } from "../../../src/platform/base/ascii.ts";
+import { growthBytesMax, Header, type Repair, repairPlacesMax } from "../../../src/records/table.ts";
+import { parseTree } from "./parse.ts";
 
 type PieceKind = "copied" | "malformed" | "nonFinite";
 

@@ -1,8 +1,8 @@
 // Writes the plain form of a JSON text, as table.ts describes it. The addon's normaliser is tested
-// against this code, which also stands in for it. It makes one nested call for each level, which
-// `depthMax` bounds, and must share nothing with the addon.
+// against this code. It makes one nested call for each level, which `depthMax` bounds, and must
+// share nothing with the addon.
 
-import { depthMax } from "./table.ts";
+import { depthMax } from "../../../src/records/table.ts";
 
 const token = /[ \t\n\r]*("(?:[^"\\]|\\.)*"|[{}[\]:,]|[-+.\w]+)/y;
 

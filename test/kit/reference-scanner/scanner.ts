@@ -1,19 +1,8 @@
-// The reference scanner: fills the table of table.ts in plain JavaScript. The addon is tested
-// against it, and it stands in where the addon is not built. It must share nothing with the addon
-// but the layout.
+// The reference scanner: fills the table of src/records/table.ts in plain JavaScript, many times
+// slower than the addon. The addon is tested against it. It must share nothing with the addon
+// except the layout.
 
-import { Ascii } from "../platform/base/ascii.ts";
-import { keyOfArray, keyOfEnvelope, keyOfEvent, membersByName } from "./reference-keys.ts";
-import { normaliseText } from "./reference-normalise.ts";
-import {
-  findUtf8Fault,
-  type JsonChild,
-  type JsonNode,
-  type JsonTree,
-  parseTree,
-} from "./reference-parse.ts";
-import { measureNumbers, measureRepair, repairBody } from "./reference-repair.ts";
-import { fillItem } from "./reference-rows.ts";
+import { Ascii } from "../../../src/platform/base/ascii.ts";
 import {
   type BackgroundScanner,
   Extra,
@@ -27,7 +16,12 @@ import {
   ScanStatus,
   TokenType,
   tableWords,
-} from "./table.ts";
+} from "../../../src/records/table.ts";
+import { keyOfArray, keyOfEnvelope, keyOfEvent, membersByName } from "./keys.ts";
+import { normaliseText } from "./normalise.ts";
+import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree } from "./parse.ts";
+import { measureNumbers, measureRepair, repairBody } from "./repair.ts";
+import { fillItem } from "./rows.ts";
 
 /** The items of a body, and how many containers they stand in. */
 interface Items {
@@ -83,9 +77,8 @@ function replaceLineBreaks(body: Buffer): void {
 }
 
 /**
- * A scanner without the addon: many times slower, with the same results. It has no background
- * thread. A background scan is done at once, on the event loop, and the promise it returns is
- * already settled.
+ * Creates a reference scanner. It has no background thread: a background scan runs immediately on
+ * the event loop, and its promise is already settled.
  * @param rows Rows that the table holds. `scanMore` brings the events of a body past that number.
  */
 export function createReferenceScanner(rows: number = rowsMax): BackgroundScanner {

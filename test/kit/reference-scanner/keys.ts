@@ -1,8 +1,8 @@
 // Finds the key that a body is sent with, for the reference scanner: the places where a key may
 // stand, and whether the items of an array have the same key. It must share nothing with the addon.
 
-import type { JsonNode } from "./reference-parse.ts";
-import { keyTokenBytesMax, TokenType } from "./table.ts";
+import { keyTokenBytesMax, TokenType } from "../../../src/records/table.ts";
+import type { JsonNode } from "./parse.ts";
 
 const nothing: ReadonlySet<TokenType> = new Set([TokenType.Null, TokenType.EmptyString]);
 

@@ -1,0 +1,57 @@
+// Without the native scanner no command starts, except doctor, which reports that it is missing.
+
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const root = path.resolve(import.meta.dirname, "../..");
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(path.join(tmpdir(), "penstock-test-no-scanner-"));
+  cpSync(path.join(root, "src"), path.join(folder, "src"), {
+    recursive: true,
+    filter: (file) => path.basename(file) !== "build",
+  });
+  cpSync(path.join(root, "package.json"), path.join(folder, "package.json"));
+  symlinkSync(path.join(root, "node_modules"), path.join(folder, "node_modules"));
+});
+
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function run(...args: string[]) {
+  return spawnSync(process.execPath, [path.join(folder, "src/main.ts"), ...args], {
+    cwd: folder,
+    encoding: "utf8",
+    timeout: 30_000,
+  });
+}
+
+test.each([
+  [["serve"]],
+  [["up"]],
+  [["import", "events.jsonl", "--dry-run"]],
+  [["effects"]],
+  [["sink", "postgres", "postgres://127.0.0.1/events"]],
+  [["export", "shop"]],
+  [["erase", "shop", "--distinct-id", "user-1"]],
+])("%j ends with an error that names the fix", (args) => {
+  const { status, stdout, stderr } = run(...args);
+  expect(stderr).toMatch(
+    /^penstock: the native scanner \S+\.node does not load: it is not built: build it with `npm run setup`\n$/,
+  );
+  expect(stdout).toBe("");
+  expect(status).toBe(1);
+});
+
+test("doctor reports it as a failure", () => {
+  const { checks } = JSON.parse(run("doctor", "--json").stdout) as { checks: object[] };
+  expect(checks).toContainEqual(
+    expect.objectContaining({
+      ...{ check: "addons", level: "fail", fix: "npm run setup" },
+      found: "scanner is not built, or not for this Node: nothing else starts",
+    }),
+  );
+});
