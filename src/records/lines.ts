@@ -1,29 +1,49 @@
 // The layout of what the addon reads of stored lines, and the functions that do it. The C++ side
 // (addon/stored_lines.h) states the same numbers; a test compares the two.
 
+/** The values of a record whose places are told, by their index. */
+export const Part = {
+  Uuid: 0,
+  ProjectId: 1,
+  Event: 2,
+  DistinctId: 3,
+  Ip: 4,
+  Kind: 5,
+  Properties: 6,
+  Set: 7,
+  SetOnce: 8,
+  Unset: 9,
+  Replaced: 10,
+  /** These are members of the properties. */
+  NestedSet: 11,
+  NestedSetOnce: 12,
+  NestedUnset: 13,
+  /** Only its type is told. */
+  Groups: 14,
+  Count: 15,
+} as const;
+export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
+
 /** The words of a line. */
 export const Line = {
   /** LineFlag bits, and the kind at LineShift.Kind. */
   Flags: 0,
-  /** Where the 36 characters of the uuid begin. */
-  UuidAt: 1,
-  /** The text of the project id, without its quotes. */
-  ProjectStart: 2,
-  ProjectEnd: 3,
-  /** The token of the distinct id. */
-  IdStart: 4,
-  IdEnd: 5,
-  /** A hash over project and uuid, under the key that the caller gives. */
-  UuidHigh: 6,
-  UuidLow: 7,
+  /** The TokenType of each part: four bits each, eight parts a word. */
+  Types: 1,
+  /** A double of two words: milliseconds since the epoch; NaN where the record has no such time. */
+  ReceivedAt: 4,
+  Timestamp: 6,
+  TimestampSent: 8,
+  SentAt: 10,
+  /** A hash over project, uuid, event and distinct id, under the key that the caller gives. */
+  UuidHigh: 12,
+  UuidLow: 13,
   /** A hash over the distinct id, where it is plain. */
-  IdHigh: 8,
-  IdLow: 9,
-  /** A double of two words: milliseconds since the epoch. */
-  ReceivedAt: 10,
-  /** As ReceivedAt, where the line has LineFlag.HasTime. */
-  Time: 12,
-  Words: 14,
+  IdHigh: 14,
+  IdLow: 15,
+  /** The token of each part, quotes or brackets included: where it begins and where it ends. */
+  Parts: 16,
+  Words: 46,
 } as const;
 
 export const LineFlag = {
@@ -36,14 +56,18 @@ export const LineFlag = {
   HasWrites: 8,
   /** The distinct id is short ASCII without escapes, and does not begin with white space. */
   PlainId: 16,
-  /** The timestamp has the stored form. */
-  HasTime: 32,
+  Historical: 32,
   /** The name of the event has escapes: whether it is one of the next two is not known. */
   EscapedEvent: 64,
   /** The event is `$merge_dangerously`. */
   Merge: 128,
   /** The event is `$exception` or `$$heatmap`. */
   Automatic: 256,
+  /**
+   * All between timestamp and properties is that of a written line before it, in the same call: the
+   * times except the event's own, `ip`, `kind`, `person_profile` and `historical`.
+   */
+  SameOrigin: 512,
 } as const;
 
 /** Bit positions in Line.Flags, above the flags. */
@@ -59,8 +83,8 @@ export interface LineFunctions {
   /**
    * Reads the lines of the rows in a scan's table. `place` has five words: how many lines there
    * are, the line of the first row, where that line begins, and the two words of the key for the
-   * hashes of events. Writes Line.Words words for each
-   * row that has a line, and returns how many these are.
+   * hashes of events. Writes Line.Words words for each row that has a line, and returns how many
+   * these are.
    */
   readonly readLines: (
     text: Buffer,

@@ -94,8 +94,25 @@ std::string_view slice(const Frame& frame, size_t from, size_t to) {
   return {reinterpret_cast<const char*>(frame.text.data()) + from, to - from};
 }
 
+size_t start_of(const uint32_t* line, LinePart part) {
+  return line[penstock::kLineParts + 2 * part];
+}
+
+size_t end_of(const uint32_t* line, LinePart part) {
+  return line[penstock::kLineParts + 2 * part + 1];
+}
+
+uint32_t type_of(const uint32_t* line, LinePart part) {
+  return line[penstock::kLineTypes + part / 8] >> (4 * (part % 8)) & 15;
+}
+
+/** The text of the project id, without its quotes. */
 std::string_view project_of(const Frame& frame, const uint32_t* line) {
-  return slice(frame, line[penstock::kLineProjectStart], line[penstock::kLineProjectEnd]);
+  const std::string_view token = slice(frame, start_of(line, penstock::kPartProjectId),
+                                       end_of(line, penstock::kPartProjectId));
+  check(token.size() > 2 && token.front() == '"' && token.back() == '"',
+        "a project id is a string");
+  return token.substr(1, token.size() - 2);
 }
 
 bool stands_at(const Frame& frame, size_t at, std::string_view expected) {
@@ -108,8 +125,8 @@ void check_hash(const uint32_t* words, HashWords hash) {
 }
 
 void check_id(const Frame& frame, const uint32_t* line) {
-  const size_t start = line[penstock::kLineIdStart];
-  const size_t end = line[penstock::kLineIdEnd];
+  const size_t start = start_of(line, penstock::kPartDistinctId);
+  const size_t end = end_of(line, penstock::kPartDistinctId);
   const std::string_view token = slice(frame, start, end);
   check(token.size() >= 2 && token.front() == '"' && token.back() == '"', "an id is a string");
   constexpr std::string_view kName = ",\"distinct_id\":";
@@ -123,16 +140,39 @@ void check_id(const Frame& frame, const uint32_t* line) {
              penstock::id_hash(reinterpret_cast<const uint8_t*>(id.data()), id.size()));
 }
 
-void check_time(const uint32_t* words) {
+/** `name`: with its quotes. A line that does not have it has no time. */
+void check_time(std::string_view text, std::string_view name, const uint32_t* words) {
   double ms = 0;
   std::memcpy(&ms, words, sizeof ms);
+  if (std::isnan(ms)) {
+    check(text.find(name) >= text.find(",\"properties\":"), "a time that is there is read");
+    return;
+  }
   check(std::trunc(ms) == ms && std::abs(ms) < 1e15, "a time is a whole number of milliseconds");
+}
+
+/** Each part that is there is a whole token of the line, and none stands before the one before it.
+ */
+void check_parts(const Frame& frame, const uint32_t* line, size_t end) {
+  size_t at = 0;
+  for (uint32_t part = 0; part <= penstock::kPartReplaced; part++) {
+    const auto own = static_cast<LinePart>(part);
+    if (type_of(line, own) == penstock::kAbsent) continue;
+    const std::string_view token = slice(frame, start_of(line, own), end_of(line, own));
+    check(!token.empty() && start_of(line, own) >= at && end_of(line, own) < end,
+          "the parts of a line are in it, in order");
+    at = end_of(line, own);
+    const bool is_object = type_of(line, own) == penstock::kObject;
+    check(!is_object || (token.front() == '{' && token.back() == '}'), "an object is whole");
+    const bool is_text = type_of(line, own) == penstock::kPlainString;
+    check(!is_text || (token.front() == '"' && token.back() == '"'), "a text is whole");
+  }
 }
 
 /** The line [start, end), which was read. */
 void check_line(const Frame& frame, const uint32_t* line, size_t start, size_t end) {
   const std::string_view text = slice(frame, start, end);
-  const size_t uuid_at = line[penstock::kLineUuidAt];
+  const size_t uuid_at = start_of(line, penstock::kPartUuid) + 1;
   check(text.substr(0, 9) == "{\"uuid\":\"" && uuid_at == start + 9, "a record begins with a uuid");
   check(text.size() > 9 + kUuidBytes && text.back() == '}', "a record is whole");
   const std::string_view project = project_of(frame, line);
@@ -145,7 +185,7 @@ void check_line(const Frame& frame, const uint32_t* line, size_t start, size_t e
   const auto* const id = reinterpret_cast<const uint8_t*>(project.data());
   const size_t event_at = own + project.size() + std::string_view("\",\"event\":").size();
   constexpr std::string_view kBeforeId = ",\"distinct_id\":";
-  const size_t id_at = line[penstock::kLineIdStart];
+  const size_t id_at = start_of(line, penstock::kPartDistinctId);
   check(
       id_at >= event_at + kBeforeId.size() && stands_at(frame, id_at - kBeforeId.size(), kBeforeId),
       "the distinct id comes after the event");
@@ -154,27 +194,27 @@ void check_line(const Frame& frame, const uint32_t* line, size_t start, size_t e
       line + penstock::kLineUuidHigh,
       penstock::event_hash(penstock::project_key(kUuidKey, id, project.size()), bytes + uuid_at,
                            {bytes + event_at, id_at - kBeforeId.size() - event_at},
-                           {bytes + id_at, line[penstock::kLineIdEnd] - id_at}));
+                           {bytes + id_at, end_of(line, penstock::kPartDistinctId) - id_at}));
   check_id(frame, line);
   check(line[penstock::kLineFlags] >> penstock::kLineKindShift < 8, "a kind is one of eight");
   check(text.find(",\"received_at\":\"") != std::string_view::npos, "a record says when it came");
-  check_time(line + penstock::kLineReceivedAt);
-  if ((line[penstock::kLineFlags] & penstock::kLineHasTime) != 0)
-    check_time(line + penstock::kLineTime);
+  check_parts(frame, line, end);
+  check_time(text, "\"received_at\":", line + penstock::kLineReceivedAt);
+  check_time(text, "\"timestamp\":", line + penstock::kLineTimestamp);
+  check_time(text, "\"timestamp_sent\":", line + penstock::kLineTimestampSent);
+  check_time(text, "\"sent_at\":", line + penstock::kLineSentAt);
 }
 
 /** What a reader keeps of the lines before must not show. */
 void check_alone(const Frame& frame, LineRows rows, const uint32_t* line, size_t start) {
   const Words alone = read(frame, rows);
-  constexpr uint32_t kSame = penstock::kLineSameProject;
+  constexpr uint32_t kSame = penstock::kLineSameProject | penstock::kLineSameOrigin;
   check((line[penstock::kLineFlags] & ~kSame) == alone[penstock::kLineFlags],
         "a line is read the same whichever come before it");
   if (alone[penstock::kLineFlags] == 0) return;
   check(rows.first_start == start && project_of(frame, line) == project_of(frame, alone.data()),
         "the project of a line is the same whichever come before it");
-  constexpr uint32_t kSaid[] = {penstock::kLineUuidAt, penstock::kLineIdStart, penstock::kLineIdEnd,
-                                penstock::kLineReceivedAt, penstock::kLineReceivedAt + 1};
-  for (const uint32_t word : kSaid) {
+  for (uint32_t word = penstock::kLineTypes; word < penstock::kLineWords; word++) {
     check(line[word] == alone[word], "a line says the same whichever come before it");
   }
 }

@@ -1,11 +1,10 @@
 // Records as the gateway stores them, and what the reader of frames makes of lines: for tests of
 // what events do.
 
-import { FrameLines, frameRows } from "../../src/readers/effects/lines/frame-lines.ts";
+import { FrameLines } from "../../src/readers/effects/lines/frame-lines.ts";
 import type { StoredLine } from "../../src/readers/effects/lines/line.ts";
 import type { EventEffect, Rejection } from "../../src/readers/effects/types.ts";
 import type { StoredFrame } from "../../src/readers/stream/stored-frame.ts";
-import { createNativeScanner } from "../../src/records/native.ts";
 
 export const eventUuid = "0190c8b2-7f3a-7c11-9d2e-3f4a5b6c7d8e";
 export const receivedAtMs = Date.UTC(2026, 0, 2, 3, 4, 5, 700);
@@ -75,7 +74,7 @@ export function snapshot(line: StoredLine): ReadLine {
 let shared: FrameLines | undefined;
 
 export function readFrame(frame: StoredFrame, reader?: FrameLines): ReadFrame {
-  shared ??= new FrameLines({ scanner: createNativeScanner(frameRows) });
+  shared ??= new FrameLines();
   const lines = new Map<number, ReadLine>();
   const unreadable = new Map<number, Rejection & { projectId: string }>();
   const reading = (reader ?? shared).read(frame, {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Line, LineFlag, LineShift } from "../../src/records/lines.ts";
+import { Line, LineFlag, LineShift, Part } from "../../src/records/lines.ts";
 import { loadAddon } from "../../src/records/native.ts";
 import {
   Extra,
@@ -29,6 +29,7 @@ test("the table's layout is the same on both sides: the addon's numbers are thos
     ExtraShift,
     ItemFlag,
     Line,
+    Part,
     LineFlag,
     LineShift,
   };

@@ -4,10 +4,9 @@
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { Lane } from "../../platform/base/lane.ts";
-import { FrameLines, frameRows } from "../../readers/effects/lines/frame-lines.ts";
+import { FrameLines } from "../../readers/effects/lines/frame-lines.ts";
 import type { LineVisitor, StoredLine } from "../../readers/effects/lines/line.ts";
 import type { StoredFrame } from "../../readers/stream/stored-frame.ts";
-import { createNativeScanner } from "../../records/native.ts";
 import { groupAlone, mayNameIds, namedIds, withoutNamedIds } from "./edited-line.ts";
 
 export interface CutFrame {
@@ -35,7 +34,7 @@ export class FrameCutter {
   readonly #ids: ReadonlySet<string>;
   /** How the ids stand in a line where they are written without needless escapes. */
   readonly #idTexts: readonly Buffer[];
-  readonly #lines = new FrameLines({ scanner: createNativeScanner(frameRows) });
+  readonly #lines = new FrameLines();
 
   /** `ids`: as they are stored. */
   constructor(projectId: string, ids: ReadonlySet<string>) {

@@ -19,9 +19,9 @@ import { findNats, withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import type { FoundStream } from "../stream-messages.ts";
 import { counted } from "../terminal.ts";
-import { type Choice, chosenLines } from "./chosen-lines.ts";
+import { type Choice, type Chosen, ChosenLines } from "./chosen-lines.ts";
 import { giveName, mustBeFree, othersParts } from "./out-file.ts";
-import type { Chosen, ParquetExport } from "./parquet-export.ts";
+import type { ParquetExport } from "./parquet-export.ts";
 import { type WholeMessage, wholeMessages } from "./whole-messages.ts";
 
 export const compressions = ["gzip", "zstd"] as const;
@@ -79,12 +79,9 @@ export async function exportEvents(
   const nowMs = Date.now();
   const choice = choiceOf(project, options, nowMs);
   const parquet = options.format === "parquet" ? await parquetExport(choice, options) : undefined;
-  const lines = ({ subject, data }: WholeMessage): Chosen => {
-    const { text, ...rest } = chosenLines(subject, textOf(data), choice);
-    return { bytes: Buffer.from(text), ...rest };
-  };
-  const choose: Export["choose"] =
-    parquet === undefined ? lines : (message, name) => parquet.rows(message, name);
+  const lines = new ChosenLines(choice);
+  const choose: Export["choose"] = (message, name) =>
+    parquet === undefined ? lines.of(message) : parquet.rows(message, name);
   const say = (line: string) => context.stderr.write(`export: ${line}\n`);
   if (options.out !== undefined) {
     mustBeFree(options.out, options.force === true);
@@ -109,10 +106,6 @@ export async function exportEvents(
   if (counts.unreadable > 0)
     say(`skipped, because it is not an event: ${counted(counts.unreadable, "line")}`);
   say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
-}
-
-function textOf({ buffer, byteOffset, length }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, length).toString();
 }
 
 /** DuckDB is loaded where it is asked for. */

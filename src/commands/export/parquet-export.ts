@@ -9,17 +9,9 @@ import { rowsFileBytes, rowsOf } from "../../readers/sinks/parquet/rows.ts";
 import { SinkRecords } from "../../readers/sinks/sink-records.ts";
 import type { SinkRecord } from "../../readers/sinks/sink-target.ts";
 import type { StreamName } from "../../readers/stream/stored-stream.ts";
-import type { Choice } from "./chosen-lines.ts";
+import type { Choice, Chosen } from "./chosen-lines.ts";
 import { giveName } from "./out-file.ts";
 import type { WholeMessage } from "./whole-messages.ts";
-
-/** What goes out of a message. */
-export interface Chosen {
-  readonly bytes: Buffer;
-  readonly events: number;
-  /** Lines that are no record. */
-  readonly unreadable: number;
-}
 
 export class ParquetExport {
   readonly #choice: Choice;
@@ -42,7 +34,7 @@ export class ParquetExport {
     let unreadable = 0;
     const projectId = isOfManyProjects(subject) ? undefined : project;
     const frame = { ...message, stream, projectId };
-    this.#records.read(frame, {
+    const reading = this.#records.read(frame, {
       record: (record) => {
         const { receivedAtMs, projectId: owner } = record;
         if (owner === project && receivedAtMs >= this.#fromMs && receivedAtMs < this.#toMs)
@@ -50,6 +42,7 @@ export class ParquetExport {
       },
       rejected: () => void unreadable++,
     });
+    for (const _ of reading);
     const { bytes, rowBytesMax } = rowsOf({ events, rejected: [], incidents: [] }, Date.now());
     this.#rowBytesMax = Math.max(this.#rowBytesMax, rowBytesMax);
     return { bytes, events: events.length, unreadable };

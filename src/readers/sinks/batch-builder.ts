@@ -1,6 +1,7 @@
 // Puts frames together to a batch, and knows how far each stream is read with it. A frame is never
 // divided. Its bytes are held until the batch is written or given up.
 
+import { linesToPause } from "../../records/reader.ts";
 import type { FrameItem } from "../stream/frame-item.ts";
 import type { PlaceItem, StreamItem } from "../stream/stream-reader.ts";
 import { RejectedOfFrame } from "./rejected-of-frame.ts";
@@ -31,8 +32,8 @@ export interface BatchLimits {
   readonly bytesMax: number;
 }
 
-/** So many lines are read at once: short ones take some milliseconds. */
-const linesAtOnce = 4_096;
+/** The reader pauses so often before others have the event loop: short lines take milliseconds. */
+const pausesAtOnce = 4_096 / linesToPause;
 
 export class BatchBuilder {
   readonly #filter: SinkFilter;
@@ -150,12 +151,9 @@ export class BatchBuilder {
       },
       rejected: (line: RejectedLine): void => putAside(rejected.single(line)),
     };
-    const linesMax = linesAtOnce;
-    let next = this.#records.read(frame, visitor, { from: { line: 0, start: 0 }, linesMax });
-    while (next !== undefined) {
-      await new Promise(setImmediate);
-      next = this.#records.read(frame, visitor, { from: next, linesMax });
-    }
+    let pauses = 0;
+    for (const _ of this.#records.read(frame, visitor))
+      if (++pauses % pausesAtOnce === 0) await new Promise(setImmediate);
     putAside(rejected.rest());
   }
 }

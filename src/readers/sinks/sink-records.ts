@@ -1,383 +1,203 @@
-// Reads the lines of a stored frame as records. Each line is scanned by itself, so that one that is
-// no JSON spoils no other. What stands between the long values of a line as the gateway writes it
-// is short and always the same, so it is told by two patterns; another spelling is read member by
-// member. Properties are never taken apart.
+// Reads the lines of a stored frame as records of the sinks. A batch holds ten thousands of them
+// while it is written, so each is small: what all lines of a request have in common they share, and
+// of the frame's bytes a view is made only when somebody asks for it.
 
 import { Buffer } from "node:buffer";
-import { Ascii } from "../../platform/base/ascii.ts";
-import { isProjectId, isUuid } from "../../platform/base/forms.ts";
-import { isString, typeAt } from "../../records/item-view.ts";
-import { JsonMembers } from "../../records/json-members.ts";
-import { createNativeScanner } from "../../records/native.ts";
-import {
-  Extra,
-  ExtraShift,
-  extraOf,
-  FieldShift,
-  Header,
-  hasExtra,
-  Row,
-  ScanStatus,
-  TokenType,
-} from "../../records/table.ts";
-import { timestampTokenMs } from "../../records/timestamp.ts";
-import { UuidForm, uuidBytes, uuidForm } from "../../records/uuid.ts";
-import { Remembered } from "./remembered.ts";
+import { isUuid } from "../../platform/base/forms.ts";
+import { isString } from "../../records/item-view.ts";
+import { Line, LineFlag, Part } from "../../records/lines.ts";
+import { RecordReader } from "../../records/reader.ts";
+import type { RecordView } from "../../records/record-view.ts";
+import { TokenType } from "../../records/table.ts";
+import type { StoredFrame } from "../stream/stored-frame.ts";
 import type { RejectedLine, RejectReason, SinkRecord } from "./sink-target.ts";
-import {
-  type FrameOfRecords,
-  type LinePlace,
-  type SharedFields,
-  WrittenRecord,
-  withReplaced,
-} from "./written-record.ts";
 
-interface RecordVisitor {
+interface SinkVisitor {
   record(record: SinkRecord): void;
   rejected(line: RejectedLine): void;
 }
 
-type Fields = Omit<
-  SinkRecord,
-  "stream" | "sequence" | "line" | "storedAtMs" | "text" | "personUuid"
+export type FrameOfRecords = Pick<
+  StoredFrame,
+  "stream" | "sequence" | "storedAtMs" | "projectId" | "data"
 >;
 
-interface Span {
-  readonly start: number;
-  readonly end: number;
-  readonly type: TokenType;
-}
+/** What lines that came together have in common, except their project. */
+type SharedFields = Pick<
+  SinkRecord,
+  "receivedAtMs" | "timestampSentMs" | "sentAtMs" | "ip" | "kind" | "personProfile" | "historical"
+>;
 
-/** What is wrong with a line. */
-class LineFault extends Error {
-  reason: RejectReason = "not_json";
-}
-
-/** Where a line begins. */
-interface LineStart {
-  readonly line: number;
-  readonly start: number;
-}
-
-interface Part {
-  readonly from: LineStart;
-  readonly linesMax: number;
-}
-
-const wholeFrame: Part = { from: { line: 0, start: 0 }, linesMax: Number.POSITIVE_INFINITY };
-
-const time = '"([^"\\\\]{24})"';
-const beforeUuid = Buffer.from('{"uuid":"');
-const head = /^","project_id":"([A-Za-z0-9_-]{1,64})","event":$/;
-const middle = new RegExp(
-  `^(?:,"timestamp_sent":${time})?,"received_at":${time}(?:,"sent_at":${time})?(?:,"ip":"([ !#-[\\]-~]*)")?,"kind":"([a-z_]+)","person_profile":(true|false),"historical":(true|false),"properties":$`,
-);
-const beforeDistinctId = Buffer.from(',"distinct_id":');
-const beforeTimestamp = Buffer.from(',"timestamp":');
-const beforeSet = Buffer.from(',"$set":');
-const beforeSetOnce = Buffer.from(',"$set_once":');
-const beforeUnset = Buffer.from(',"$unset":');
-const beforeReplaced = Buffer.from(',"replaced":');
 const emptyObject = Buffer.from("{}");
-const emptyBytes = Buffer.alloc(0);
-const row = Header.Words;
+const replacedMember = Buffer.from('{"$replaced":');
 
 export class SinkRecords {
-  readonly #scanner = createNativeScanner(1);
-  readonly #members = new JsonMembers(emptyObject);
-
-  /** One for all lines: to make one takes longer than to read a short line. */
-  readonly #fault = new LineFault();
-
-  readonly #heads = new Remembered(headOf);
-  readonly #middles = new Remembered(middleOf);
+  readonly #records = new RecordReader();
+  #shared: SharedFields | undefined = undefined;
 
   /**
-   * Tells the visitor of every line of the part, in order. Blank lines are told to nobody. Gives
-   * where the next part begins; undefined: the frame is at its end.
+   * Tells the visitor of every line, in order. Blank lines are told to nobody. Pauses as
+   * RecordReader does.
    */
-  read(
-    frame: FrameOfRecords,
-    visitor: RecordVisitor,
-    { from, linesMax }: Part = wholeFrame,
-  ): LineStart | undefined {
-    const { data, projectId } = frame;
+  *read(frame: FrameOfRecords, visitor: SinkVisitor): Generator<void, void> {
+    const { stream, sequence, storedAtMs, data } = frame;
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
-    let { line, start } = from;
-    for (; start < body.length; line++) {
-      if (line - from.line >= linesMax) return { line, start };
-      const found = body.indexOf(Ascii.LineFeed, start);
-      const end = found < 0 ? body.length : found;
-      const place = { frame, body, line, start, end };
-      start = end + 1;
-      try {
-        const record = this.#recordOf(place);
-        if (record === undefined) continue;
-        if (projectId !== undefined && record.projectId !== projectId)
-          throw this.#faulty(
-            "wrong_project",
-            `it says that it is of the project ${record.projectId}`,
-          );
-        visitor.record(record);
-      } catch (error) {
-        if (!(error instanceof LineFault)) throw error;
-        const { reason, message: detail } = error;
-        const { stream, sequence, storedAtMs } = frame;
-        const where = { stream, sequence, line, storedAtMs, text: textOf(place) };
-        visitor.rejected({ ...where, projectId: projectId ?? "", reason, detail });
-      }
-    }
-    return undefined;
-  }
-
-  #faulty(reason: RejectReason, detail: string): LineFault {
-    const fault = this.#fault;
-    fault.reason = reason;
-    fault.message = detail;
-    return fault;
-  }
-
-  /** Undefined: the line is blank. */
-  #recordOf(place: LinePlace): SinkRecord | undefined {
-    const { table } = this.#scanner;
-    const status = this.#scanner.scanPart(place.body, place.start, place.end);
-    if (status === ScanStatus.OutOfMemory) throw new Error("scanning a line: no memory");
-    if (status === ScanStatus.Empty) return undefined;
-    if (status !== ScanStatus.Ok) {
-      const what = status === ScanStatus.InvalidUtf8 ? "UTF-8" : "JSON";
-      const at = table[Header.ErrorOffset]!;
-      throw this.#faulty("not_json", `it is not ${what} from byte ${at} on`);
-    }
-    if (table[Header.RootType] !== TokenType.Object)
-      throw this.#faulty("not_a_record", "it is no object");
-    const isItem = table[Header.BatchType] === TokenType.Absent;
-    const record = isItem ? this.#asWritten(place) : undefined;
-    if (record !== undefined) return record;
-    const { stream, sequence, storedAtMs } = place.frame;
-    const text = textOf(place);
-    const where = { stream, sequence, line: place.line, storedAtMs, text };
-    return { ...where, ...this.#byMembers(text), personUuid: "" };
-  }
-
-  /** Undefined: it is not spelt as the gateway does. */
-  #asWritten(place: LinePlace): SinkRecord | undefined {
-    const { table } = this.#scanner;
-    const { body, start } = place;
-    const eventStart = start + table[row + Row.EventStart]!;
-    const eventEnd = start + table[row + Row.EventEnd]!;
-    const idStart = start + table[row + Row.DistinctIdStart]!;
-    const idEnd = start + table[row + Row.DistinctIdEnd]!;
-    const timeStart = start + table[row + Row.TimestampStart]!;
-    const timeEnd = start + table[row + Row.TimestampEnd]!;
-    const propertiesStart = start + table[row + Row.PropertiesStart]!;
-    const uuidStart = start + beforeUuid.length;
-    const uuidEnd = uuidStart + uuidBytes;
-    const types = table[row + Row.FieldTypes]!;
-    if (
-      !isString(typeAt(types, FieldShift.Event)) ||
-      !isString(typeAt(types, FieldShift.DistinctId)) ||
-      typeAt(types, FieldShift.Properties) !== TokenType.Object ||
-      !isAt(body, beforeUuid, start, Math.min(uuidStart, eventStart)) ||
-      !isAt(body, beforeDistinctId, eventEnd, idStart) ||
-      !isAt(body, beforeTimestamp, idEnd, timeStart)
-    )
-      return undefined;
-    const projectId = this.#heads.of(body, uuidEnd, eventStart);
-    const shared = this.#middles.of(body, timeEnd, propertiesStart);
-    const timestampMs = timestampTokenMs(body, timeStart, timeEnd);
-    if (
-      projectId === undefined ||
-      shared === undefined ||
-      Number.isNaN(timestampMs) ||
-      uuidForm(body, uuidStart, uuidEnd) !== UuidForm.Lower
-    )
-      return undefined;
-    const extra = extraOf(table, row);
-    const unset = hasExtra(table, row)
-      ? typeAt(table[extra + Extra.Types]!, ExtraShift.Unset)
-      : TokenType.Absent;
-    const rest = this.#restAfterFields(place, unset);
-    const replaced = rest === undefined ? undefined : replacedOf(rest);
-    if (replaced === undefined) return undefined;
-    const own = {
-      uuid: body.toString("latin1", uuidStart, uuidEnd),
-      projectId,
-      event: stringIn(body, eventStart, eventEnd),
-      distinctId: stringIn(body, idStart, idEnd),
-      timestampMs,
-      propertiesStart,
-      propertiesEnd: start + table[row + Row.PropertiesEnd]!,
-      replaced: replaced.length === 0 ? undefined : replaced,
-      set: this.#object(place, typeAt(types, FieldShift.Set), row + Row.SetStart),
-      setOnce: this.#object(place, typeAt(types, FieldShift.SetOnce), row + Row.SetOnceStart),
-      unset: unset === TokenType.Array ? this.#tokenAt(place, extra + Extra.UnsetStart) : undefined,
+    const reject = (line: LinePlace, reason: RejectReason, detail: string): void => {
+      const text = body.subarray(line.start, line.end);
+      const where = { stream, sequence, line: line.line, storedAtMs, text };
+      visitor.rejected({ ...where, projectId: frame.projectId ?? "", reason, detail });
     };
-    return new WrittenRecord(place, own, shared);
+    yield* this.#records.read(data, {
+      record: (record) => {
+        const fault = record.isWritten ? undefined : faultOf(record);
+        if (fault !== undefined) reject(record, "not_a_record", fault);
+        else if (frame.projectId !== undefined && record.projectId !== frame.projectId)
+          reject(record, "wrong_project", `it says that it is of the project ${record.projectId}`);
+        else visitor.record(new FrameRecord({ frame, body }, record, this.#sharedOf(record)));
+      },
+      unreadable: ({ reason, detail }, line, start, end) =>
+        reject({ line, start, end }, reason, detail),
+    });
   }
 
-  /**
-   * What follows properties and person fields, up to the end of the line; undefined if these do not
-   * follow each other.
-   */
-  #restAfterFields({ body, start, end }: LinePlace, unset: TokenType): Buffer | undefined {
-    const { table } = this.#scanner;
-    const types = table[row + Row.FieldTypes]!;
-    let at = start + table[row + Row.PropertiesEnd]!;
-    const isNext = (type: TokenType, before: Buffer, word: number): boolean => {
-      if (type === TokenType.Absent) return true;
-      if (!isAt(body, before, at, start + table[word]!)) return false;
-      at = start + table[word + 1]!;
-      return true;
-    };
-    const isWritten =
-      isNext(typeAt(types, FieldShift.Set), beforeSet, row + Row.SetStart) &&
-      isNext(typeAt(types, FieldShift.SetOnce), beforeSetOnce, row + Row.SetOnceStart) &&
-      isNext(unset, beforeUnset, extraOf(table, row) + Extra.UnsetStart);
-    return isWritten ? body.subarray(at, end) : undefined;
-  }
-
-  #object(place: LinePlace, type: TokenType, word: number): Buffer | undefined {
-    return type === TokenType.Object ? this.#tokenAt(place, word) : undefined;
-  }
-
-  /** What has its span at the word. */
-  #tokenAt({ body, start }: LinePlace, word: number): Buffer {
-    const { table } = this.#scanner;
-    return body.subarray(start + table[word]!, start + table[word + 1]!);
-  }
-
-  #byMembers(text: Buffer): Fields {
-    const spans = this.#spansOf(text);
-    const string = (name: string): string | undefined => {
-      const span = spans.get(name);
-      return span !== undefined && isString(span.type)
-        ? stringIn(text, span.start, span.end)
-        : undefined;
-    };
-    const needed = (name: string): string => {
-      const value = string(name);
-      if (value === undefined) throw this.#faulty("not_a_record", `it has no ${name}`);
-      return value;
-    };
-    const ms = (name: string): number => {
-      const { type, start, end } = spans.get(name) ?? absent;
-      return isString(type) ? timestampTokenMs(text, start, end) : Number.NaN;
-    };
-    const json = (name: string, wanted: TokenType): Buffer | undefined => {
-      const { type, start, end } = spans.get(name) ?? absent;
-      return type === wanted ? text.subarray(start, end) : undefined;
-    };
-    const uuid = needed("uuid");
-    if (!isUuid(uuid)) throw this.#faulty("not_a_record", "its uuid is no UUID");
-    const projectId = needed("project_id");
-    if (!isProjectId(projectId)) throw this.#faulty("not_a_record", "its project_id is none");
-    const timestampMs = ms("timestamp");
-    if (Number.isNaN(timestampMs)) throw this.#faulty("not_a_record", "its timestamp is none");
-    const receivedAtMs = ms("received_at");
-    return {
-      uuid: uuid.toLowerCase(),
-      projectId,
-      event: needed("event"),
-      distinctId: needed("distinct_id"),
-      timestampMs,
-      receivedAtMs: Number.isNaN(receivedAtMs) ? timestampMs : receivedAtMs,
-      timestampSentMs: ms("timestamp_sent"),
-      sentAtMs: ms("sent_at"),
-      ip: string("ip") ?? "",
-      kind: string("kind") ?? "custom",
-      personProfile: spans.get("person_profile")?.type !== TokenType.False,
-      historical: spans.get("historical")?.type === TokenType.True,
-      properties: withReplaced(
-        json("properties", TokenType.Object) ?? emptyObject,
-        json("replaced", TokenType.Object),
-      ),
-      set: json("$set", TokenType.Object),
-      setOnce: json("$set_once", TokenType.Object),
-      unset: json("$unset", TokenType.Array),
-    };
-  }
-
-  /** The last member of a name counts. */
-  #spansOf(text: Buffer): Map<string, Span> {
-    const spans = new Map<string, Span>();
-    const members = this.#members;
-    const start = text.indexOf(Ascii.OpenBrace);
-    members.begin(text, start, text.lastIndexOf(Ascii.CloseBrace) + 1);
-    while (members.next()) {
-      const name = stringIn(text, members.nameStart - 1, members.nameEnd + 1);
-      const { valueStart, valueEnd, valueType: type } = members;
-      spans.set(name, { start: valueStart, end: valueEnd, type });
-    }
-    return spans;
+  #sharedOf(record: RecordView): SharedFields {
+    if (!record.has(LineFlag.SameOrigin) || this.#shared === undefined)
+      this.#shared = sharedFields(record);
+    return this.#shared;
   }
 }
 
-const absent: Span = { start: 0, end: 0, type: TokenType.Absent };
+/** A line of the frame's data. */
+type LinePlace = Pick<RecordView, "line" | "start" | "end">;
 
-/** No `replaced` that a gateway writes is longer. */
-const replacedBytesMax = 8_192;
-
-/**
- * The object `replaced` in what follows the person fields of a line, the closing brace included;
- * empty if there is none, and undefined if there is anything else: of two members of a name the
- * last one counts.
- */
-function replacedOf(rest: Buffer): Buffer | undefined {
-  if (rest.length === 1) return emptyBytes;
-  const replaced = rest.subarray(beforeReplaced.length, -1);
-  if (
-    replaced.length > replacedBytesMax ||
-    !rest.subarray(0, beforeReplaced.length).equals(beforeReplaced)
-  )
-    return undefined;
-  try {
-    const value: unknown = JSON.parse(replaced.toString());
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? replaced
-      : undefined;
-  } catch {
-    return undefined;
-  }
+interface FrameBytes {
+  readonly frame: FrameOfRecords;
+  /** The frame's data. */
+  readonly body: Buffer;
 }
 
-function headOf(text: string): string | undefined {
-  return head.exec(text)?.[1];
+/** What is wrong with a record that is not as the gateway writes it. */
+function faultOf(record: RecordView): string | undefined {
+  const lacks = (part: Part): boolean => !isString(record.type(part));
+  if (lacks(Part.Uuid)) return "it has no uuid";
+  if (!isUuid(record.text(Part.Uuid))) return "its uuid is no UUID";
+  if (lacks(Part.ProjectId)) return "it has no project_id";
+  if (record.projectId === "") return "its project_id is none";
+  if (Number.isNaN(record.ms(Line.Timestamp))) return "its timestamp is none";
+  if (lacks(Part.Event)) return "it has no event";
+  return lacks(Part.DistinctId) ? "it has no distinct_id" : undefined;
 }
 
-function middleOf(text: string): SharedFields | undefined {
-  const found = middle.exec(text);
-  if (found === null) return undefined;
-  const receivedAtMs = msOf(found[2]);
-  if (Number.isNaN(receivedAtMs)) return undefined;
+function sharedFields(record: RecordView): SharedFields {
+  const text = (part: Part): string => (isString(record.type(part)) ? record.text(part) : "");
+  const receivedAtMs = record.ms(Line.ReceivedAt);
   return {
-    receivedAtMs,
-    timestampSentMs: msOf(found[1]),
-    sentAtMs: msOf(found[3]),
-    ip: found[4] ?? "",
-    kind: found[5]!,
-    personProfile: found[6] === "true",
-    historical: found[7] === "true",
+    receivedAtMs: Number.isNaN(receivedAtMs) ? record.ms(Line.Timestamp) : receivedAtMs,
+    timestampSentMs: record.ms(Line.TimestampSent),
+    sentAtMs: record.ms(Line.SentAt),
+    ip: text(Part.Ip),
+    kind: text(Part.Kind) || "custom",
+    personProfile: record.has(LineFlag.PersonProfile),
+    historical: record.has(LineFlag.Historical),
   };
 }
 
-function textOf({ body, start, end }: LinePlace): Buffer {
-  return body.subarray(start, end);
-}
+class FrameRecord implements SinkRecord {
+  readonly line: number;
+  readonly uuid: string;
+  readonly projectId: string;
+  readonly event: string;
+  readonly distinctId: string;
+  readonly timestampMs: number;
+  readonly set: Buffer | undefined;
+  readonly setOnce: Buffer | undefined;
+  readonly unset: Buffer | undefined;
+  personUuid = "";
+  readonly #frame: FrameOfRecords;
+  readonly #shared: SharedFields;
+  readonly #body: Buffer;
+  readonly #start: number;
+  readonly #end: number;
+  readonly #propertiesStart: number;
+  readonly #propertiesEnd: number;
+  readonly #replaced: Buffer | undefined;
 
-function isAt(text: Buffer, expected: Buffer, start: number, end: number): boolean {
-  if (end - start !== expected.length) return false;
-  for (let at = 0; at < expected.length; at++) if (text[start + at] !== expected[at]) return false;
-  return true;
-}
+  constructor({ frame, body }: FrameBytes, record: RecordView, shared: SharedFields) {
+    const bytes = (part: Part, type: TokenType): Buffer | undefined =>
+      record.type(part) === type
+        ? body.subarray(record.startOf(part) + record.shift, record.endOf(part) + record.shift)
+        : undefined;
+    this.line = record.line;
+    this.uuid = record.text(Part.Uuid).toLowerCase();
+    this.projectId = record.projectId;
+    this.event = record.text(Part.Event);
+    this.distinctId = record.text(Part.DistinctId);
+    this.timestampMs = record.ms(Line.Timestamp);
+    this.set = bytes(Part.Set, TokenType.Object);
+    this.setOnce = bytes(Part.SetOnce, TokenType.Object);
+    this.unset = bytes(Part.Unset, TokenType.Array);
+    this.#frame = frame;
+    this.#shared = shared;
+    this.#body = body;
+    this.#start = record.start;
+    this.#end = record.end;
+    const hasProperties = record.type(Part.Properties) === TokenType.Object;
+    this.#propertiesStart = hasProperties ? record.startOf(Part.Properties) + record.shift : 0;
+    this.#propertiesEnd = hasProperties ? record.endOf(Part.Properties) + record.shift : 0;
+    this.#replaced = bytes(Part.Replaced, TokenType.Object);
+  }
 
-/** NaN: it is no time, or absent. */
-function msOf(stored: string | undefined): number {
-  if (stored === undefined) return Number.NaN;
-  return timestampTokenMs(Buffer.from(`"${stored}"`, "latin1"), 0, stored.length + 2);
-}
+  get stream(): string {
+    return this.#frame.stream;
+  }
 
-/** The text of a JSON string, whose quotes are in [start, end). */
-function stringIn(body: Buffer, start: number, end: number): string {
-  const text = body.toString("utf8", start + 1, end - 1);
-  return text.includes("\\") ? (JSON.parse(`"${text}"`) as string) : text;
+  get sequence(): number {
+    return this.#frame.sequence;
+  }
+
+  get storedAtMs(): number {
+    return this.#frame.storedAtMs;
+  }
+
+  get receivedAtMs(): number {
+    return this.#shared.receivedAtMs;
+  }
+
+  get timestampSentMs(): number {
+    return this.#shared.timestampSentMs;
+  }
+
+  get sentAtMs(): number {
+    return this.#shared.sentAtMs;
+  }
+
+  get ip(): string {
+    return this.#shared.ip;
+  }
+
+  get kind(): string {
+    return this.#shared.kind;
+  }
+
+  get personProfile(): boolean {
+    return this.#shared.personProfile;
+  }
+
+  get historical(): boolean {
+    return this.#shared.historical;
+  }
+
+  /** With `replaced` as their member `$replaced`. */
+  get properties(): Buffer {
+    const [start, end] = [this.#propertiesStart, this.#propertiesEnd];
+    const properties = end === 0 ? emptyObject : this.#body.subarray(start, end);
+    if (this.#replaced === undefined) return properties;
+    const rest = properties.subarray(1);
+    const isEmpty = rest.toString("latin1", 0, rest.length - 1).trim() === "";
+    return Buffer.concat([replacedMember, this.#replaced, Buffer.from(isEmpty ? "" : ","), rest]);
+  }
+
+  get text(): Buffer {
+    return this.#body.subarray(this.#start, this.#end);
+  }
 }

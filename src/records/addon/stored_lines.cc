@@ -4,6 +4,7 @@
 #include "stored_lines.h"
 
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 #include "stored_time.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr size_t kUuidBytes = 36;
 constexpr size_t kProjectBytesMax = 64;
+constexpr std::string_view kBeforeProject = "\",\"project_id\":\"";
 /** An address has fewer characters, with its zone too. */
 constexpr size_t kAddressBytesMax = 64;
 /** A distinct id of so many bytes has at most as many characters, and is stored whole. */
@@ -25,6 +27,18 @@ struct Part {
   const uint8_t* at = nullptr;
   size_t length = 0;
 };
+
+constexpr double kNoTime = std::numeric_limits<double>::quiet_NaN();
+
+void put_part(uint32_t* line, LinePart part, uint32_t type, size_t start, size_t end) {
+  line[kLineTypes + part / 8] |= type << (4 * (part % 8));
+  line[kLineParts + 2 * part] = static_cast<uint32_t>(start);
+  line[kLineParts + 2 * part + 1] = static_cast<uint32_t>(end);
+}
+
+void put_time(uint32_t* line, LineWord word, double ms) {
+  std::memcpy(line + word, &ms, sizeof ms);
+}
 
 uint32_t field_type(const uint32_t* row, Field field) {
   return row[kFieldTypes] >> (4 * field) & 15;
@@ -121,8 +135,9 @@ class Reader {
     return false;
   }
 
-  /** Takes a short text without escapes, and the quote behind it. */
+  /** Takes a short text without escapes, with the quotes around it. */
   bool take_address() {
+    if (!take("\"")) return false;
     const size_t most = left() < kAddressBytesMax ? left() : kAddressBytesMax;
     for (size_t length = 0; length < most; length++) {
       if (here()[length] == '\\') return false;
@@ -147,20 +162,21 @@ class LineReader {
   void read(size_t index, size_t start, size_t end, uint32_t* line) {
     const uint32_t* row = rows_.table + kHeaderWords + index * kRowWords;
     line[kLineFlags] = 0;
+    line[kLineTypes] = 0;
+    line[kLineTypes + 1] = 0;
     if (row[kItemStart] != start || row[kItemEnd] != end) return;
     if (row[kMoreTypes] >> kItemFlagsShift != 0) return;
     Reader reader(text_, start, end);
     uint32_t flags = kLineWritten;
     if (!read_head(reader, row, line, flags) || !read_names(reader, row, line, flags) ||
-        !read_middle(reader, field_start(row, kProperties)) ||
-        !reader.pass(field_start(row, kProperties), field_end(row, kProperties)) ||
-        !read_writes(reader, index, row, flags) || !read_replaced(reader) || !reader.take("}") ||
-        reader.left() != 0) {
+        !read_origin(reader, field_start(row, kProperties), line, flags) ||
+        !read_field(reader, "", row, kProperties, line, kPartProperties) ||
+        !read_writes(reader, index, row, line, flags) || !read_replaced(reader, line) ||
+        !reader.take("}") || reader.left() != 0) {
       head_ = Part{};
       return;
     }
-    std::memcpy(line + kLineReceivedAt, &received_at_, sizeof received_at_);
-    line[kLineFlags] = flags | middle_flags_;
+    line[kLineFlags] = flags;
   }
 
  private:
@@ -182,22 +198,21 @@ class LineReader {
       if (!read_project(head) || !head.take("\",\"event\":") || head.left() != 0) return false;
       head_ = Part{reader.here(), length};
     }
-    line[kLineUuidAt] = static_cast<uint32_t>(uuid_at);
-    line[kLineProjectStart] = static_cast<uint32_t>(project_start_);
-    line[kLineProjectEnd] = static_cast<uint32_t>(project_end_);
+    put_part(line, kPartUuid, kPlainString, uuid_at - 1, uuid_at + kUuidBytes + 1);
+    const size_t project_at = reader.at() + kBeforeProject.size() - 1;
+    put_part(line, kPartProjectId, kPlainString, project_at, project_at + project_length_ + 2);
     uuid_ = uuid;
     return reader.pass(reader.at(), end);
   }
 
   bool read_project(Reader& head) {
-    if (!head.take("\",\"project_id\":\"")) return false;
+    if (!head.take(kBeforeProject)) return false;
     size_t length = 0;
     while (length < head.left() && is_project_letter(head.here()[length])) length++;
     if (length == 0 || length > kProjectBytesMax) return false;
-    project_start_ = head.at();
-    project_end_ = head.at() + length;
+    project_length_ = length;
     project_key_ = project_key(rows_.uuid_key, head.here(), length);
-    return head.pass(project_start_, project_end_);
+    return head.pass(head.at(), head.at() + length);
   }
 
   /** Event, distinct id and timestamp. */
@@ -214,19 +229,16 @@ class LineReader {
     const HashWords hash = event_hash(project_key_, uuid_, {event, event_length}, {id, id_length});
     line[kLineUuidHigh] = hash.high;
     line[kLineUuidLow] = hash.low;
-    line[kLineIdStart] = field_start(row, kDistinctId);
-    line[kLineIdEnd] = field_end(row, kDistinctId);
+    put_part(line, kPartEvent, field_type(row, kEvent), field_start(row, kEvent),
+             field_end(row, kEvent));
+    put_part(line, kPartDistinctId, field_type(row, kDistinctId), field_start(row, kDistinctId),
+             field_end(row, kDistinctId));
     if (field_type(row, kDistinctId) == kPlainString && id_length > 2)
       flags |= read_id(id + 1, id_length - 2, line);
-    if (!reader.take(",\"timestamp\":")) return false;
-    const uint8_t* const time = reader.here();
-    if (!reader.pass(field_start(row, kTimestamp), field_end(row, kTimestamp))) return false;
-    double ms = 0;
-    if (reader.here() - time == kStoredTimeBytes + 2 && *time == '"' &&
-        read_stored_time(time + 1, ms)) {
-      flags |= kLineHasTime;
-      std::memcpy(line + kLineTime, &ms, sizeof ms);
-    }
+    double timestamp = 0;
+    if (!reader.take(",\"timestamp\":\"") || !reader.take_time(timestamp)) return false;
+    if (reader.at() != field_end(row, kTimestamp)) return false;
+    put_time(line, kLineTimestamp, timestamp);
     return true;
   }
 
@@ -251,54 +263,84 @@ class LineReader {
   }
 
   /** From the timestamp to the properties. */
-  bool read_middle(Reader& reader, size_t end) {
+  bool read_origin(Reader& reader, size_t end, uint32_t* line, uint32_t& flags) {
     if (end < reader.at() || end - reader.at() > reader.left()) return false;
-    const size_t length = end - reader.at();
-    if (!is_same(middle_, reader.here(), length)) {
-      middle_ = Part{};
-      Reader middle(text_, reader.at(), end);
-      if (!read_middle_anew(middle)) return false;
-      middle_ = Part{reader.here(), length};
+    const size_t start = reader.at();
+    const size_t length = end - start;
+    if (is_same(origin_, reader.here(), length)) {
+      flags |= kLineSameOrigin;
+    } else {
+      origin_ = Part{};
+      Reader text(text_, start, end);
+      if (!read_origin_anew(text, start)) return false;
+      origin_ = Part{reader.here(), length};
     }
-    return reader.pass(reader.at(), end);
+    flags |= origin_flags_;
+    put_time(line, kLineReceivedAt, received_at_);
+    put_time(line, kLineTimestampSent, timestamp_sent_);
+    put_time(line, kLineSentAt, sent_at_);
+    if (ip_end_ > 0)
+      put_part(line, kPartIp, ip_end_ - ip_start_ == 2 ? kEmptyString : kPlainString,
+               start + ip_start_, start + ip_end_);
+    put_part(line, kPartKind, kPlainString, start + kind_start_, start + kind_end_);
+    return reader.pass(start, end);
   }
 
-  bool read_middle_anew(Reader& middle) {
-    double other = 0;
-    if (middle.take(",\"timestamp_sent\":\"") && !middle.take_time(other)) return false;
-    if (!middle.take(",\"received_at\":\"") || !middle.take_time(received_at_)) return false;
-    if (middle.take(",\"sent_at\":\"") && !middle.take_time(other)) return false;
-    if (middle.take(",\"ip\":\"") && !middle.take_address()) return false;
-    if (!middle.take(",\"kind\":\"")) return false;
+  /** `start`: where the text begins, from which the places in it are counted. */
+  bool read_origin_anew(Reader& text, size_t start) {
+    timestamp_sent_ = kNoTime;
+    sent_at_ = kNoTime;
+    ip_start_ = 0;
+    ip_end_ = 0;
+    if (text.take(",\"timestamp_sent\":\"") && !text.take_time(timestamp_sent_)) return false;
+    if (!text.take(",\"received_at\":\"") || !text.take_time(received_at_)) return false;
+    if (text.take(",\"sent_at\":\"") && !text.take_time(sent_at_)) return false;
+    if (text.take(",\"ip\":")) {
+      ip_start_ = text.at() - start;
+      if (!text.take_address()) return false;
+      ip_end_ = text.at() - start;
+    }
+    if (!text.take(",\"kind\":\"")) return false;
+    kind_start_ = text.at() - 1 - start;
     uint32_t kind = 0;
-    while (!takes_kind(middle, kKinds[kind]))
+    while (!takes_kind(text, kKinds[kind]))
       if (++kind == sizeof kKinds / sizeof *kKinds) return false;
-    if (!middle.take(",\"person_profile\":")) return false;
-    const bool has_profile = middle.take("true");
-    if (!has_profile && !middle.take("false")) return false;
-    if (!middle.take(",\"historical\":")) return false;
-    if (!middle.take("true") && !middle.take("false")) return false;
-    middle_flags_ = kind << kLineKindShift | (has_profile ? kLinePersonProfile : 0u);
-    return middle.take(",\"properties\":") && middle.left() == 0;
+    kind_end_ = text.at() - start;
+    origin_flags_ = kind << kLineKindShift;
+    if (!text.take(",\"person_profile\":")) return false;
+    if (text.take("true")) origin_flags_ |= kLinePersonProfile;
+    else if (!text.take("false")) return false;
+    if (!text.take(",\"historical\":")) return false;
+    if (text.take("true")) origin_flags_ |= kLineHistorical;
+    else if (!text.take("false")) return false;
+    return text.take(",\"properties\":") && text.left() == 0;
   }
 
-  static bool takes_kind(Reader& middle, std::string_view kind) {
-    if (middle.left() <= kind.size() || middle.here()[kind.size()] != '"') return false;
-    return middle.take(kind) && middle.take("\"");
+  static bool takes_kind(Reader& text, std::string_view kind) {
+    if (text.left() <= kind.size() || text.here()[kind.size()] != '"') return false;
+    return text.take(kind) && text.take("\"");
   }
 
-  /** The person fields, which come last, and whether anything is in them or in the properties. */
-  bool read_writes(Reader& reader, size_t index, const uint32_t* row, uint32_t& flags) {
+  /** The person fields, and whether anything is in them or in those of the properties. */
+  bool read_writes(Reader& reader, size_t index, const uint32_t* row, uint32_t* line,
+                   uint32_t& flags) {
     const uint32_t groups = row[kPropertyTypes] >> (4 * kGroups) & 15;
+    put_part(line, kPartGroups, groups, 0, 0);
     bool writes = groups != kAbsent && groups != kNull;
-    if (!read_field(reader, ",\"$set\":", row, kSet, writes)) return false;
-    if (!read_field(reader, ",\"$set_once\":", row, kSetOnce, writes)) return false;
+    for (const auto& [name, field, part] : kObjects) {
+      if (field_type(row, field) == kAbsent) continue;
+      if (!read_field(reader, name, row, field, line, part)) return false;
+      writes |= is_written(line, part);
+    }
     if ((row[kMoreTypes] >> kHasExtraShift & 1) != 0) {
       const uint32_t* extra = rows_.table + kHeaderWords + rows_.row_capacity * kRowWords;
       extra += index * kExtraWords;
-      for (const ExtraPart part : {kPropertiesSet, kPropertiesSetOnce, kPropertiesUnset})
-        writes |= is_extra_written(extra, part);
-      writes |= is_extra_written(extra, kUnset);
+      for (const auto& [from, part] : kExtras) {
+        const uint32_t type = extra[kExtraTypes] >> (4 * from) & 15;
+        if (type == kAbsent) continue;
+        put_part(line, part, type, extra[2 * from], extra[2 * from + 1]);
+        writes |= is_written(line, part);
+      }
       if ((extra[kExtraTypes] >> (4 * kUnset) & 15) != kAbsent) {
         if (!reader.take(",\"$unset\":")) return false;
         if (!reader.pass(extra[2 * kUnset], extra[2 * kUnset + 1])) return false;
@@ -308,37 +350,62 @@ class LineReader {
     return true;
   }
 
-  /** What was sent of values that the record does not have: it says nothing of the event. */
-  static bool read_replaced(Reader& reader) {
-    return !reader.take(",\"replaced\":") || reader.take_object();
+  /** What was sent of values that the record does not have. */
+  static bool read_replaced(Reader& reader, uint32_t* line) {
+    if (!reader.take(",\"replaced\":")) return true;
+    const size_t start = reader.at();
+    if (!reader.take_object()) return false;
+    put_part(line, kPartReplaced, kObject, start, reader.at());
+    return true;
   }
 
   static bool read_field(Reader& reader, std::string_view name, const uint32_t* row, Field field,
-                         bool& writes) {
-    const uint32_t type = field_type(row, field);
-    if (type == kAbsent) return true;
-    writes |= !is_nothing_to_write(type, field_start(row, field), field_end(row, field));
+                         uint32_t* line, LinePart part) {
+    put_part(line, part, field_type(row, field), field_start(row, field), field_end(row, field));
     return reader.take(name) && reader.pass(field_start(row, field), field_end(row, field));
   }
 
-  static bool is_extra_written(const uint32_t* extra, ExtraPart part) {
-    const uint32_t type = extra[kExtraTypes] >> (4 * part) & 15;
-    return !is_nothing_to_write(type, extra[2 * part], extra[2 * part + 1]);
+  static bool is_written(const uint32_t* line, LinePart part) {
+    return !is_nothing_to_write(line[kLineTypes + part / 8] >> (4 * (part % 8)) & 15,
+                                line[kLineParts + 2 * part], line[kLineParts + 2 * part + 1]);
   }
+
+  struct ObjectField {
+    std::string_view name;
+    Field field;
+    LinePart part;
+  };
+  static constexpr ObjectField kObjects[] = {{",\"$set\":", kSet, kPartSet},
+                                             {",\"$set_once\":", kSetOnce, kPartSetOnce}};
+
+  struct ExtraField {
+    ExtraPart from;
+    LinePart part;
+  };
+  static constexpr ExtraField kExtras[] = {{kPropertiesSet, kPartNestedSet},
+                                           {kPropertiesSetOnce, kPartNestedSetOnce},
+                                           {kPropertiesUnset, kPartNestedUnset},
+                                           {kUnset, kPartUnset}};
 
   const uint8_t* text_;
   const LineRows& rows_;
   /** The text between uuid and event of the line before, and what was read of it. */
   Part head_;
-  size_t project_start_ = 0;
-  size_t project_end_ = 0;
+  size_t project_length_ = 0;
   HashWords project_key_{};
   /** Of the line that is read. */
   const uint8_t* uuid_ = nullptr;
   /** The text between timestamp and properties of a line before, and what was read of it. */
-  Part middle_;
-  uint32_t middle_flags_ = 0;
-  double received_at_ = 0;
+  Part origin_;
+  uint32_t origin_flags_ = 0;
+  double received_at_ = kNoTime;
+  double timestamp_sent_ = kNoTime;
+  double sent_at_ = kNoTime;
+  /** Counted from the beginning of that text; the address ends at 0 where there is none. */
+  size_t ip_start_ = 0;
+  size_t ip_end_ = 0;
+  size_t kind_start_ = 0;
+  size_t kind_end_ = 0;
 };
 
 }  // namespace

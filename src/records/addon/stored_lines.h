@@ -15,28 +15,47 @@
 
 namespace penstock {
 
-/** The words of a line that was read. The two times take two words each: doubles. */
+/** The values of a record whose places are told, in the order of their words. */
+enum LinePart : uint32_t {
+  kPartUuid = 0,
+  kPartProjectId = 1,
+  kPartEvent = 2,
+  kPartDistinctId = 3,
+  kPartIp = 4,
+  kPartKind = 5,
+  kPartProperties = 6,
+  kPartSet = 7,
+  kPartSetOnce = 8,
+  kPartUnset = 9,
+  kPartReplaced = 10,
+  /** These are members of the properties. */
+  kPartNestedSet = 11,
+  kPartNestedSetOnce = 12,
+  kPartNestedUnset = 13,
+  /** Only its type is told. */
+  kPartGroups = 14,
+  kPartCount = 15,
+};
+
+/** The words of a line that was read. Each time takes two words: a double. */
 enum LineWord : uint32_t {
   kLineFlags = 0,
-  /** Where the 36 characters of the uuid begin. */
-  kLineUuidAt = 1,
-  /** The text of the project id. */
-  kLineProjectStart = 2,
-  kLineProjectEnd = 3,
-  /** The token of the distinct id. */
-  kLineIdStart = 4,
-  kLineIdEnd = 5,
-  /** A hash over project and uuid. */
-  kLineUuidHigh = 6,
-  kLineUuidLow = 7,
+  /** The types of the parts, four bits each, eight parts a word. */
+  kLineTypes = 1,
+  /** Milliseconds since 1970, also before; NaN where the record has none. */
+  kLineReceivedAt = 4,
+  kLineTimestamp = 6,
+  kLineTimestampSent = 8,
+  kLineSentAt = 10,
+  /** A hash over project, uuid, event and distinct id. */
+  kLineUuidHigh = 12,
+  kLineUuidLow = 13,
   /** A hash over the distinct id, where it is plain. */
-  kLineIdHigh = 8,
-  kLineIdLow = 9,
-  /** Milliseconds since 1970, also before. */
-  kLineReceivedAt = 10,
-  /** Where it has a time. */
-  kLineTime = 12,
-  kLineWords = 14,
+  kLineIdHigh = 14,
+  kLineIdLow = 15,
+  /** The token of each part: where it begins and where it ends. */
+  kLineParts = 16,
+  kLineWords = kLineParts + 2 * kPartCount,
 };
 
 /** Above them is the kind, from kLineKindShift on. */
@@ -50,14 +69,15 @@ enum LineFlag : uint32_t {
   kLineHasWrites = 8,
   /** The distinct id is ASCII without escapes, and needs nothing to be a text. */
   kLinePlainId = 16,
-  /** Its timestamp has the stored form. */
-  kLineHasTime = 32,
+  kLineHistorical = 32,
   /** The name of the event has escapes, so it is not known whether it is a special one. */
   kLineEscapedEvent = 64,
   /** The event is $merge_dangerously. */
   kLineMerge = 128,
   /** The event is $exception or $$heatmap. */
   kLineAutomatic = 256,
+  /** All between timestamp and properties is that of a line that was read before it. */
+  kLineSameOrigin = 512,
 };
 inline constexpr uint32_t kLineKindShift = 12;
 

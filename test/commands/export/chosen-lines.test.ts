@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { chosenLines } from "../../../src/commands/export/chosen-lines.ts";
+import { type Choice, ChosenLines } from "../../../src/commands/export/chosen-lines.ts";
 import { storedLine } from "../../kit/stored-events.ts";
 
 const all = { project: "shop", from: undefined, to: undefined };
@@ -7,6 +7,11 @@ const second = 1_000;
 
 function line(uuid: string, receivedAtMs: number, projectId = "shop", event = "seen"): string {
   return `${storedLine({ uuid, distinctId: "d", receivedAtMs, event }, projectId, "live")}\n`;
+}
+
+function chosenLines(subject: string, text: string, choice: Choice) {
+  const { bytes, ...rest } = new ChosenLines(choice).of({ subject, data: Buffer.from(text) });
+  return { text: bytes.toString(), ...rest };
 }
 
 test("lines go out as they are stored", () => {

@@ -1,9 +1,20 @@
-// What both ways of reading a line have in common: the rules by which fields become facts.
+// What a record says, as the rules need it. What only a few lines are asked for is filled when they
+// are.
 
-import { Kind } from "../../../records/verdict.ts";
-import type { EventFacts } from "../rules/event-facts.ts";
+import { Buffer } from "node:buffer";
+import { kindOfName } from "../../../records/event-name.ts";
+import { isNothing, isString } from "../../../records/item-view.ts";
+import { Line, LineFlag, Part } from "../../../records/lines.ts";
+import type { RecordView } from "../../../records/record-view.ts";
+import { TokenType } from "../../../records/table.ts";
+import { stringBeginning } from "../../../records/token-beginning.ts";
+import { UuidForm, unescapedUuid, uuidBytes, uuidForm } from "../../../records/uuid.ts";
+import { Kind, kinds } from "../../../records/verdict.ts";
+import { type EventFacts, type Span, SpecialEvent, specialEventOf } from "../rules/event-facts.ts";
+import { idText } from "../rules/id-text.ts";
 import { cookielessId } from "../rules/illegal-ids.ts";
-import type { UsageClass } from "../types.ts";
+import type { Rejection, UsageClass } from "../types.ts";
+import { RecentIds } from "./recent-ids.ts";
 
 /**
  * A line that says it was received so long after its frame was stored was not: no clock is so far
@@ -11,14 +22,119 @@ import type { UsageClass } from "../types.ts";
  */
 const aheadMsMax = 86_400_000;
 
-/** When the line was received; when its frame was stored, where it does not say so credibly. */
-export function boundReceivedMs(receivedAtMs: number, storedAtMs: number): number {
-  return receivedAtMs <= storedAtMs + aheadMsMax ? receivedAtMs : storedAtMs;
+const needed = [
+  ["uuid", Part.Uuid],
+  ["project_id", Part.ProjectId],
+  ["event", Part.Event],
+  ["distinct_id", Part.DistinctId],
+] as const;
+
+export class LineFacts {
+  readonly #ids = new RecentIds();
+  readonly #uuid = Buffer.alloc(uuidBytes);
+  readonly #uuidView = new DataView(this.#uuid.buffer, this.#uuid.byteOffset, uuidBytes);
+
+  /**
+   * Fills what every line is asked for: all but the spans of `fillRest`. Gives what is wrong with
+   * the record; then the facts mean nothing.
+   */
+  fill(facts: EventFacts, record: RecordView, storedAtMs: number): Rejection | undefined {
+    const fault = record.isWritten ? undefined : faultOf(record);
+    if (fault !== undefined) return fault;
+    facts.projectId = record.projectId;
+    facts.special = specialOf(record);
+    facts.kind =
+      record.kind < kinds.length ? (record.kind as Kind) : kindOfName(beginningOfName(record));
+    facts.personProfile = record.has(LineFlag.PersonProfile);
+    facts.distinctId = record.has(LineFlag.PlainId) ? this.#ids.textOf(record) : idOf(record);
+    if (facts.distinctId === "") return reject("invalid_field", "its distinct_id is blank");
+    // When the line was received; when its frame was stored, where it does not say so credibly.
+    const saidMs = record.ms(Line.ReceivedAt);
+    const receivedAtMs = saidMs <= storedAtMs + aheadMsMax ? saidMs : storedAtMs;
+    const timestampMs = record.ms(Line.Timestamp);
+    facts.receivedAtMs = receivedAtMs;
+    facts.timeMs = Number.isNaN(timestampMs) ? receivedAtMs : Math.min(timestampMs, receivedAtMs);
+    return undefined;
+  }
+
+  /** Fills the other facts of a record that has no fault. */
+  fillRest(facts: EventFacts, record: RecordView): void {
+    facts.body = record.body;
+    if (record.type(Part.Uuid) === TokenType.EscapedString) {
+      unescapedUuid(record.body, record.startOf(Part.Uuid), record.endOf(Part.Uuid))?.copy(
+        this.#uuid,
+      );
+      facts.uuidBody = this.#uuid;
+      facts.uuidView = this.#uuidView;
+      facts.uuidAt = 0;
+    } else {
+      facts.uuidBody = record.body;
+      facts.uuidView = record.view;
+      facts.uuidAt = record.startOf(Part.Uuid) + 1;
+    }
+    fillSpan(facts.event, record, Part.Event);
+    fillSpan(facts.id, record, Part.DistinctId);
+    fillSpan(facts.properties, record, Part.Properties);
+    fillSpan(facts.set, record, Part.Set);
+    fillSpan(facts.setOnce, record, Part.SetOnce);
+    fillSpan(facts.unset, record, Part.Unset);
+    fillSpan(facts.nestedSet, record, Part.NestedSet);
+    fillSpan(facts.nestedSetOnce, record, Part.NestedSetOnce);
+    fillSpan(facts.nestedUnset, record, Part.NestedUnset);
+    facts.groupsType = record.type(Part.Groups);
+  }
 }
 
-/** When it happened, by a time that may be NaN; but not later than it was received. */
-export function boundTimeMs(ms: number, receivedAtMs: number): number {
-  return Number.isNaN(ms) ? receivedAtMs : Math.min(ms, receivedAtMs);
+/** What is wrong with a record that is not as the gateway writes it. */
+function faultOf(record: RecordView): Rejection | undefined {
+  const missing = needed.find(([, part]) => isNothing(record.type(part)));
+  if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);
+  if (!hasUuid(record)) return reject("invalid_field", "its uuid is no UUID");
+  if (record.projectId === "") return reject("invalid_field", "its project_id is none");
+  if (!isString(record.type(Part.Event))) return reject("invalid_field", "its event is no text");
+  const { profileType: profile } = record;
+  return isNothing(profile) || profile === TokenType.True || profile === TokenType.False
+    ? undefined
+    : reject("invalid_field", "its person_profile is no boolean");
+}
+
+function hasUuid(record: RecordView): boolean {
+  const { body } = record;
+  const [start, end] = [record.startOf(Part.Uuid), record.endOf(Part.Uuid)];
+  if (record.type(Part.Uuid) === TokenType.EscapedString)
+    return unescapedUuid(body, start, end) !== undefined;
+  return (
+    record.type(Part.Uuid) === TokenType.PlainString &&
+    uuidForm(body, start + 1, end - 1) !== UuidForm.None
+  );
+}
+
+function specialOf(record: RecordView): SpecialEvent {
+  if (record.isWritten && !record.has(LineFlag.EscapedEvent)) {
+    if (record.has(LineFlag.Merge)) return SpecialEvent.Merge;
+    return record.has(LineFlag.Automatic) ? SpecialEvent.Automatic : SpecialEvent.None;
+  }
+  return specialEventOf(beginningOfName(record));
+}
+
+function beginningOfName(record: RecordView): string {
+  return stringBeginning(record.body, record.startOf(Part.Event), record.endOf(Part.Event));
+}
+
+function idOf(record: RecordView): string {
+  const type = record.type(Part.DistinctId);
+  if (type === TokenType.EmptyString) return "";
+  return idText(record.body, record.startOf(Part.DistinctId), record.endOf(Part.DistinctId), type);
+}
+
+function fillSpan(span: Span, record: RecordView, part: Part): void {
+  span.type = record.type(part);
+  span.start = record.startOf(part);
+  span.end = record.endOf(part);
+}
+
+function reject(reason: Rejection["reason"], detail: string): Rejection {
+  return { reason, detail };
 }
 
 /** The first class that fits counts. */

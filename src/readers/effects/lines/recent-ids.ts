@@ -2,8 +2,8 @@
 // no memory, and whoever looks for it in a Map need not hash it again. Goes by a hash that the
 // addon makes, and compares the bytes, because ids can be made to collide.
 
-import type { Buffer } from "node:buffer";
-import { Line } from "../../../records/lines.ts";
+import { Line, Part } from "../../../records/lines.ts";
+import type { RecordView } from "../../../records/record-view.ts";
 import { isText } from "../rules/recent-texts.ts";
 
 /** Two strings a set: some megabytes of those that came lately. */
@@ -14,14 +14,15 @@ const keptBytesMax = 64;
 export class RecentIds {
   readonly #texts = new Array<string>(2 * sets).fill("");
 
-  /** The id of the line whose words begin at `at`. It is a plain one. */
-  textOf(body: Buffer, words: Int32Array, at: number): string {
-    const start = words[at + Line.IdStart]! + 1;
-    const end = words[at + Line.IdEnd]! - 1;
+  /** The distinct id of the record, which is a plain one. */
+  textOf(record: RecordView): string {
+    const { body } = record;
+    const start = record.startOf(Part.DistinctId) + 1;
+    const end = record.endOf(Part.DistinctId) - 1;
     const length = end - start;
     if (length > keptBytesMax) return body.toString("latin1", start, end);
     const texts = this.#texts;
-    const place = 2 * (words[at + Line.IdLow]! & (sets - 1));
+    const place = 2 * (record.hashWord(Line.IdLow) & (sets - 1));
     const first = texts[place]!;
     if (isText(first, body, start, length)) return first;
     const second = texts[place + 1]!;

@@ -1,7 +1,8 @@
 // The one object that stands for line after line. What a line does becomes an object of its own
 // only when it is asked for.
 
-import { Line } from "../../../records/lines.ts";
+import { Line, LineFlag } from "../../../records/lines.ts";
+import type { RecordView } from "../../../records/record-view.ts";
 import type { StoredFrame } from "../../stream/stored-frame.ts";
 import { EffectRules, isPlainEvent, makesPerson } from "../rules/effect-of.ts";
 import type { EventFacts } from "../rules/event-facts.ts";
@@ -11,8 +12,7 @@ import type { EventEffect, LinePlace, Stamp, UsageClass } from "../types.ts";
 import { EventHash } from "./event-hash.ts";
 import { IdHash } from "./id-hash.ts";
 import type { StoredLine } from "./line.ts";
-import { usageClassOf } from "./line-facts.ts";
-import type { WrittenLines } from "./written-lines.ts";
+import { type LineFacts, usageClassOf } from "./line-facts.ts";
 
 export class ReusedLine implements StoredLine {
   frame: StoredFrame;
@@ -32,23 +32,23 @@ export class ReusedLine implements StoredLine {
   readonly #rules: EffectRules;
   readonly #hash: EventHash;
   readonly #idHash = new IdHash();
-  readonly #written: WrittenLines;
-  /** The index of the written line whose facts are not all filled; -1: they are. */
-  #unfilled = -1;
+  readonly #lineFacts: LineFacts;
+  /** The record whose facts are not all filled; undefined: they are. */
+  #unfilled: RecordView | undefined = undefined;
   #frameRank: string | undefined = undefined;
 
   constructor(options: {
     readonly frame: StoredFrame;
     /** The facts of each line, before `set`. */
     readonly facts: EventFacts;
-    readonly written: WrittenLines;
+    readonly lineFacts: LineFacts;
     readonly texts: PlainTexts;
-    /** The one that `written` has. */
+    /** That of the reader of the records. */
     readonly uuidKey: Uint32Array;
   }) {
     this.frame = options.frame;
     this.#facts = options.facts;
-    this.#written = options.written;
+    this.#lineFacts = options.lineFacts;
     this.#hash = new EventHash(options.uuidKey);
     this.#rules = new EffectRules(options.texts);
   }
@@ -58,29 +58,24 @@ export class ReusedLine implements StoredLine {
     this.#frameRank = undefined;
   }
 
-  /** Takes over what the facts say of the line with this index. */
-  set(line: number): void {
-    const facts = this.#facts;
-    this.#unfilled = -1;
-    this.#take(line, true);
-    this.#hash.set(facts);
-    this.uuidHashHigh = this.#hash.high;
-    this.uuidHashLow = this.#hash.low;
-    this.#hashId();
-  }
-
-  /** As `set`, of a line of which `written` has filled the facts, but not yet the rest. */
-  setWritten(line: number, index: number): void {
-    const written = this.#written;
-    const hasWrites = written.hasWrites(index);
-    if (hasWrites) written.fillRest(this.#facts, index);
-    this.#unfilled = hasWrites ? -1 : index;
-    this.#take(line, hasWrites);
-    this.uuidHashHigh = written.hashWord(index, Line.UuidHigh);
-    this.uuidHashLow = written.hashWord(index, Line.UuidLow);
-    if (written.hasPlainId(index)) {
-      this.idHashHigh = written.hashWord(index, Line.IdHigh);
-      this.idHashLow = written.hashWord(index, Line.IdLow);
+  /** Takes over the record, of which `lineFacts` has filled the facts that every line has. */
+  set(record: RecordView): void {
+    const hasWrites = record.has(LineFlag.HasWrites);
+    const { isWritten } = record;
+    if (hasWrites) this.#lineFacts.fillRest(this.#facts, record);
+    this.#unfilled = hasWrites ? undefined : record;
+    this.#take(record.line, hasWrites);
+    if (isWritten) {
+      this.uuidHashHigh = record.hashWord(Line.UuidHigh);
+      this.uuidHashLow = record.hashWord(Line.UuidLow);
+    } else {
+      this.#hash.set(this.#facts);
+      this.uuidHashHigh = this.#hash.high;
+      this.uuidHashLow = this.#hash.low;
+    }
+    if (record.has(LineFlag.PlainId)) {
+      this.idHashHigh = record.hashWord(Line.IdHigh);
+      this.idHashLow = record.hashWord(Line.IdLow);
     } else this.#hashId();
   }
 
@@ -94,7 +89,7 @@ export class ReusedLine implements StoredLine {
   }
 
   effect(): EventEffect {
-    if (this.#unfilled >= 0) this.#written.fillRest(this.#facts, this.#unfilled);
+    if (this.#unfilled !== undefined) this.#lineFacts.fillRest(this.#facts, this.#unfilled);
     return this.#rules.effectOf(this.#facts, this.place(), this.#rank());
   }
 

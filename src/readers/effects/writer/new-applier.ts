@@ -2,9 +2,8 @@
 // the same way. The sizes of what is applied at a time are here for the same reason.
 
 import type { Lane } from "../../../platform/base/lane.ts";
-import { createNativeScanner } from "../../../records/native.ts";
 import { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
-import { FrameLines, frameRows } from "../lines/frame-lines.ts";
+import { FrameLines } from "../lines/frame-lines.ts";
 import { People } from "../people/people.ts";
 import type { PeopleOptions } from "../people/people-options.ts";
 import { Spikes } from "../spikes/spikes.ts";
@@ -35,7 +34,7 @@ export function newApplier(options: NewApplierOptions): Applier {
   const { duplicatesBytesMax = duplicatesBytesDefault, streams = [] } = options;
   return new Applier({
     ...{ store, writePart, changedBytesMax },
-    lines: new FrameLines({ scanner: createNativeScanner(frameRows) }),
+    lines: new FrameLines(),
     people: new People(people),
     usage: new Usage(),
     spikes: new Spikes({ prefix }),

@@ -72,7 +72,7 @@ describe("a line", () => {
     const upper = readLine(recordOf({ uuid: eventUuid.toUpperCase() }));
     expect([upper.uuidHashHigh, upper.uuidHashLow]).toEqual([uuidHashHigh, uuidHashLow]);
     expect(upper.effect.eventUuid).toBe(eventUuid);
-    const { lines } = readFrame(frameOf(good), new FrameLines({ scanner: createNativeScanner(3) }));
+    const { lines } = readFrame(frameOf(good), new FrameLines(createNativeScanner(3)));
     const { uuidHashHigh: high, uuidHashLow: low } = lines.get(0)!;
     expect([high, low], "of another reader").not.toEqual([uuidHashHigh, uuidHashLow]);
     const elsewhere = readLine(recordOf({ project_id: "q" }), { projectId: "q" });
@@ -155,7 +155,7 @@ describe("a frame", () => {
   });
 
   test("may have more lines than the scanner's table has rows", () => {
-    const few = new FrameLines({ scanner: createNativeScanner(3) });
+    const few = new FrameLines(createNativeScanner(3));
     for (const count of [1, 2, 3, 4, 6, 7, 20]) {
       const text = Array.from({ length: count }, (_, n) => recordOf({ distinct_id: `u${n}` }));
       const { lines } = readFrame(frameOf(text.join("\n")), few);

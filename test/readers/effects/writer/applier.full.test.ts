@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { TooLargeError } from "../../../../src/platform/base/store-error.ts";
 import { DuplicatesBudget } from "../../../../src/readers/effects/duplicates/duplicates-budget.ts";
-import { FrameLines, frameRows } from "../../../../src/readers/effects/lines/frame-lines.ts";
+import { FrameLines } from "../../../../src/readers/effects/lines/frame-lines.ts";
 import { People } from "../../../../src/readers/effects/people/people.ts";
 import { toColumns } from "../../../../src/readers/effects/people/property-columns.ts";
 import { Spikes } from "../../../../src/readers/effects/spikes/spikes.ts";
@@ -10,7 +10,6 @@ import { Usage } from "../../../../src/readers/effects/usage/usage.ts";
 import { Applier } from "../../../../src/readers/effects/writer/applier.ts";
 import type { Changes } from "../../../../src/readers/effects/writer/changes.ts";
 import type { StreamItem } from "../../../../src/readers/stream/stream-reader.ts";
-import { createNativeScanner } from "../../../../src/records/native.ts";
 import { storedLine, type TestEvent } from "../../../kit/stored-events.ts";
 import { personRow } from "../store/row-kit.ts";
 
@@ -33,7 +32,7 @@ async function noPart(): Promise<void> {
 function newApplier(store: typeof emptyStore = emptyStore, writePart: WritePart = noPart): Applier {
   const applier = new Applier({
     ...{ store, writePart },
-    lines: new FrameLines({ scanner: createNativeScanner(frameRows) }),
+    lines: new FrameLines(),
     people: new People(),
     usage: new Usage(),
     spikes: new Spikes({ prefix: "penstock" }),

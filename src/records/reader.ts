@@ -1,0 +1,262 @@
+// Reads the stored records of a frame, one line after another, by the offsets that the addon gives.
+// All lines are scanned in one call, as the items of one batch. Where that fails, or where an item
+// is not all that is on its line, the lines are scanned one by one, so that a line that is not JSON
+// costs no other. What a record must have is its reader's own rule: here a record is any JSON object.
+
+import { Buffer } from "node:buffer";
+import { randomFillSync } from "node:crypto";
+import { Ascii, isJsonSpace } from "../platform/base/ascii.ts";
+import { typeAt } from "./item-view.ts";
+import { Line, LineFlag, Part } from "./lines.ts";
+import { MemberWords } from "./member-words.ts";
+import { createNativeScanner, loadAddon } from "./native.ts";
+import { RecordView } from "./record-view.ts";
+import { Header, MoreShift, Row, type Scanner, ScanStatus, TokenType, tableRows } from "./table.ts";
+
+/** Rows of the table of a scanner for frames: more lines than most frames have. */
+export const frameRows = 1_024;
+
+/** The reading pauses after a line whose index has all these bits. */
+const pauseMask = 63;
+/** Lines from one pause to the next. */
+export const linesToPause = pauseMask + 1;
+
+const beforeLines = Buffer.from('{"batch":[');
+const behindLines = Buffer.from("]}");
+const wrapBytes = beforeLines.length + behindLines.length;
+/** Memory for a frame that is kept for the next one: as much as most frames need. */
+const keptBytesMax = 2_097_152;
+/** Memory for a frame begins with this. */
+const roomMin = 65_536;
+
+/** What is wrong with a line that is not a record. */
+export interface LineFault {
+  readonly reason: "not_json" | "not_a_record";
+  readonly detail: string;
+}
+
+export interface RecordVisitor {
+  record(record: RecordView): void;
+  /** [start, end): the line in the frame's data, without its line feed. */
+  unreadable(fault: LineFault, line: number, start: number, end: number): void;
+}
+
+/** A text that was scanned, as a place of lines. */
+interface ScannedText {
+  readonly body: Buffer;
+  readonly view: DataView;
+  readonly shift: number;
+}
+
+export class RecordReader {
+  /** The key of the hashes of events. Only those of one reader can be compared. */
+  readonly uuidKey = randomFillSync(new Uint32Array(2));
+  readonly #scanner: Scanner;
+  readonly #joinLines = loadAddon().joinLines;
+  readonly #readLines = loadAddon().readLines;
+  readonly #members = new MemberWords();
+  readonly #record: RecordView;
+  readonly #place = new Uint32Array(5);
+  /** The frame's lines as one batch. */
+  #text: ScannedText = scannedText(Buffer.alloc(0), 0);
+  #textEnd = 0;
+  /** Where each line ends in the text. */
+  #ends = new Uint32Array(frameRows);
+  #lines = 0;
+  #projectId = "";
+
+  /** `scanner`: belongs to the reader alone, from now on. */
+  constructor(scanner: Scanner = createNativeScanner(frameRows)) {
+    this.#scanner = scanner;
+    this.#record = new RecordView(tableRows(scanner.table));
+    this.#place.set(this.uuidKey, 3);
+  }
+
+  /**
+   * Tells the visitor of every line, in order. Blank lines count as lines and are told to nobody.
+   * Pauses after every 64 lines, where others may do something; but no other frame is begun.
+   * @throws Error: the scanner has no memory.
+   */
+  *read(data: Uint8Array, visitor: RecordVisitor): Generator<void, void> {
+    this.#takeText(data);
+    const read = this.#lines === 0 ? 0 : yield* this.#readTogether(visitor);
+    for (let line = read; line < this.#lines; line++) {
+      this.#readAlone(visitor, line);
+      if ((line & pauseMask) === pauseMask) yield;
+    }
+    if (this.#text.body.length > keptBytesMax) this.#setText(Buffer.alloc(0));
+  }
+
+  /** Makes the frame one batch: its line feeds become commas. */
+  #takeText(data: Uint8Array): void {
+    const { length } = data;
+    this.#makeRoom(length + wrapBytes);
+    const { body } = this.#text;
+    const start = beforeLines.copy(body);
+    body.set(data, start);
+    const isClosed = length > 0 && data[length - 1] === Ascii.LineFeed;
+    const end = start + (isClosed ? length - 1 : length);
+    behindLines.copy(body, end);
+    this.#textEnd = end + behindLines.length;
+    this.#lines = length === 0 ? 0 : this.#joinLines(body, start, end, this.#ends);
+    if (this.#lines <= this.#ends.length) return;
+    this.#ends = new Uint32Array(2 * this.#lines);
+    body.set(data, start);
+    behindLines.copy(body, end);
+    this.#joinLines(body, start, end, this.#ends);
+  }
+
+  #makeRoom(bytes: number): void {
+    if (bytes <= this.#text.body.length) return;
+    let room = roomMin;
+    while (room < bytes) room *= 2;
+    this.#setText(Buffer.allocUnsafeSlow(room));
+  }
+
+  #setText(body: Buffer): void {
+    this.#text = scannedText(body, -beforeLines.length);
+  }
+
+  #startOf(line: number): number {
+    return line === 0 ? beforeLines.length : this.#ends[line - 1]! + 1;
+  }
+
+  /** Reads lines until one is not an item of the batch; returns its index. */
+  *#readTogether(visitor: RecordVisitor): Generator<void, number> {
+    const scanner = this.#scanner;
+    const { table } = scanner;
+    const batch = this.#text.body.subarray(0, this.#textEnd);
+    if (!isScanned(scanner.scan(batch))) return 0;
+    let line = 0;
+    for (;;) {
+      const rowCount = table[Header.RowCount]!;
+      const read = this.#readWords(this.#text, { ends: this.#ends, lines: this.#lines, line });
+      for (let index = 0; index < read; index++) {
+        const [start, end] = [this.#startOf(line), this.#ends[line]!];
+        if (!this.#readRow(visitor, { text: this.#text, index, line, start, end })) return line;
+        if ((line & pauseMask) === pauseMask) yield;
+        line++;
+      }
+      if (read < rowCount || line >= table[Header.ItemCount]!) return line;
+      scanner.scanMore(batch);
+    }
+  }
+
+  /** Has the addon write the words of the rows in the table. Returns how many rows have a line. */
+  #readWords(
+    { body, view, shift }: ScannedText,
+    { ends, lines, line }: { ends: Uint32Array; lines: number; line: number },
+  ): number {
+    const record = this.#record;
+    record.body = body;
+    record.view = view;
+    record.shift = shift;
+    const place = this.#place;
+    place[0] = lines;
+    place[1] = line;
+    place[2] = line === 0 ? beforeLines.length : ends[line - 1]! + 1;
+    return this.#readLines(body, this.#scanner.table, ends, place, record.words);
+  }
+
+  /** Reads a line as a batch of its own, in the place where it is in the text. */
+  #readAlone(visitor: RecordVisitor, line: number): void {
+    const { body } = this.#text;
+    const [start, end] = [this.#startOf(line), this.#ends[line]!];
+    const next = body.readUInt16LE(end);
+    // The lines before this one are done with.
+    const from = start - beforeLines.length;
+    beforeLines.copy(body, from);
+    behindLines.copy(body, end);
+    const batch = body.subarray(from, end + behindLines.length);
+    const text = scannedText(batch, from - beforeLines.length);
+    const place = { text, index: 0, line, start: beforeLines.length, end: end - from };
+    const isOne =
+      isScanned(this.#scanner.scan(batch)) && this.#scanner.table[Header.ItemCount] === 1;
+    if (isOne) this.#readWords(text, { ends: Uint32Array.of(place.end), lines: 1, line: 0 });
+    if (!isOne || !this.#readRow(visitor, place)) {
+      const fault = this.#faultOf(batch.subarray(place.start, place.end));
+      const at = start - beforeLines.length;
+      if (fault !== undefined) visitor.unreadable(fault, line, at, at + end - start);
+    }
+    body.writeUInt16LE(next, end);
+  }
+
+  /** What is wrong with a line that is not an item; undefined where it is blank. */
+  #faultOf(line: Buffer): LineFault | undefined {
+    const status = this.#scanner.scan(line);
+    if (status === ScanStatus.Empty) return undefined;
+    const what = status === ScanStatus.InvalidUtf8 ? "UTF-8" : "JSON";
+    const at = this.#scanner.table[Header.ErrorOffset]!;
+    return { reason: "not_json", detail: `it is not ${what} from byte ${at} on` };
+  }
+
+  /** False: the item of the row is not all that is on the line. */
+  #readRow(visitor: RecordVisitor, { text, index, line, start, end }: RowPlace): boolean {
+    const record = this.#record;
+    const { table } = this.#scanner;
+    record.at = index * Line.Words;
+    const isWritten = record.isWritten;
+    const row = Header.Words + index * Row.Words;
+    const itemStart = table[row + Row.ItemStart]!;
+    const itemEnd = table[row + Row.ItemEnd]!;
+    if (!isWritten && !isWhole(text.body, { start, end, itemStart, itemEnd })) return false;
+    record.line = line;
+    record.start = start + text.shift;
+    record.end = end + text.shift;
+    if (isWritten) {
+      record.profileType = TokenType.True;
+      if (!record.has(LineFlag.SameProject)) this.#readProject();
+      record.projectId = this.#projectId;
+    } else if (typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) !== TokenType.Object) {
+      const fault = { reason: "not_a_record", detail: "it is no object" } as const;
+      visitor.unreadable(fault, line, record.start, record.end);
+      return true;
+    } else this.#members.fill(record, itemStart, itemEnd);
+    visitor.record(record);
+    return true;
+  }
+
+  #readProject(): void {
+    const { body } = this.#record;
+    const [start, end] = [this.#record.startOf(Part.ProjectId), this.#record.endOf(Part.ProjectId)];
+    const text = body.toString("latin1", start + 1, end - 1);
+    // Who compares it with the one before is faster where it is the same string.
+    if (text !== this.#projectId) this.#projectId = text;
+  }
+}
+
+interface RowPlace {
+  readonly text: ScannedText;
+  /** Index of the row in the table. */
+  readonly index: number;
+  /** Index of the line in the frame. */
+  readonly line: number;
+  /** Where it is in the text. */
+  readonly start: number;
+  readonly end: number;
+}
+
+function scannedText(body: Buffer, shift: number): ScannedText {
+  return { body, view: new DataView(body.buffer, body.byteOffset, body.length), shift };
+}
+
+function isScanned(status: ScanStatus): boolean {
+  if (status === ScanStatus.OutOfMemory) throw new Error("Scanning a frame: no memory");
+  return status === ScanStatus.Ok;
+}
+
+interface ItemPlace {
+  readonly start: number;
+  readonly end: number;
+  readonly itemStart: number;
+  readonly itemEnd: number;
+}
+
+/** Whether the item is all that is on the line [start, end), except for white space. */
+function isWhole(body: Buffer, { itemStart, itemEnd, ...line }: ItemPlace): boolean {
+  let { start, end } = line;
+  if (itemStart < start || itemEnd > end) return false;
+  while (start < itemStart && isJsonSpace(body[start])) start++;
+  while (end > itemEnd && isJsonSpace(body[end - 1])) end--;
+  return itemStart === start && itemEnd === end;
+}
