@@ -13,6 +13,7 @@ import { headerBytesMax } from "../../src/platform/nats/limits.ts";
 import { type SettingName, settings, variableOf } from "../../src/platform/settings/config.ts";
 import { distinctIdCharactersMax, idBeginningCharacters } from "../../src/records/distinct-id.ts";
 import { aheadMsMax } from "../../src/records/event-time.ts";
+import { type FieldType, type RecordField, recordFields } from "../../src/records/fields.ts";
 import { mergedBytesMax, namesBytesMax } from "../../src/records/person-fields.ts";
 import { recordOverheadBytesMax } from "../../src/records/record.ts";
 import { depthMax, numberDigitsMax } from "../../src/records/table.ts";
@@ -47,6 +48,7 @@ export function eventPage(): string {
     `## Properties that mean something\n\nAll others are stored as they are, whatever their names and types.\n\n${table(["In `properties`", "What it is", "Where it is otherwise"], properties())}`,
     `## Events whose name says what they must have\n\n${table(["Event", "What it has in `properties`", "Where it has not"], specialEvents())}`,
     `## The event as a whole\n\n${table(["What", "At most", "Where it is more, or otherwise"], whole())}`,
+    `## The stored record\n\nEach event is stored as one line of JSON with these fields, in this order. A reader gets the line as it is stored ([an example](../guides/reading.md#a-record)). PostgreSQL, ClickHouse and Parquet files have the columns named here.\n\n${table(["Field", "Type", "Read from", "At most", "Column", "What it says"], storedFields())}`,
     `## In the newer protocol\n\nAll of the above, but for this:\n\n${table(["What comes", "What becomes of it"], newerProtocol())}`,
     `## Times\n\n[Time](events.md#time) has the forms of a time, and how a client's wrong clock is corrected. What is limited is the time after that correction.\n\n${table(["What", "At most", "Where it is otherwise"], times())}`,
   ].join("\n\n")}\n`;
@@ -254,6 +256,27 @@ function whole(): readonly Row[] {
     ],
   ];
 }
+
+function storedFields(): readonly Row[] {
+  return Object.entries(recordFields).map(([name, field]: [string, RecordField]) => [
+    `\`${name}\``,
+    `${typeWords[field.type]}${field.isOptional ? ", may be absent" : ""}`,
+    field.from,
+    field.most,
+    field.column === undefined ? "" : `\`${field.column}\``,
+    field.description,
+  ]);
+}
+
+const typeWords = {
+  id: "text",
+  uuid: "a UUID, text",
+  text: "text",
+  time: "a time, text: UTC, milliseconds",
+  boolean: "a boolean",
+  object: "an object",
+  names: "an array of texts",
+} as const satisfies Record<FieldType, string>;
 
 function newerProtocol(): readonly Row[] {
   const id = code("distinct_id_too_long");

@@ -5,6 +5,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
+import { personColumn } from "../event-columns.ts";
 import { refusedLine } from "../refused-line.ts";
 import { nextCopies, singleEvents } from "../single-events.ts";
 import type {
@@ -25,9 +26,8 @@ import { SinkLock } from "./sink-lock.ts";
 import {
   columnsOf,
   ddl,
-  eventColumns,
+  insertedColumns,
   modernForm,
-  personColumn,
   personColumnSql,
   type ServerForm,
   serverForm,
@@ -131,7 +131,7 @@ export class ClickHouseTarget implements SinkTarget {
     const sql = `SELECT table, name FROM system.columns WHERE database = '${this.#database}'`;
     const columns = async (): Promise<Set<string>> =>
       new Set((await this.#client.rows("look at the tables of", sql)).map((row) => row.join(".")));
-    const person = `events.${personColumn}`;
+    const person = `events.${personColumn.name}`;
     const wantedColumns = [
       ...tableNames.flatMap((table) => columnsOf[table].map((name) => `${table}.${name}`)),
       ...(this.#withPerson ? [person] : []),
@@ -217,7 +217,7 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   get #eventColumns(): readonly string[] {
-    return this.#withPerson ? [...eventColumns, personColumn] : eventColumns;
+    return this.#withPerson ? [...insertedColumns, personColumn.name] : insertedColumns;
   }
 
   async #insertRejected(lines: readonly RejectedLine[]): Promise<void> {

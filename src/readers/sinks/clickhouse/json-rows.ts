@@ -3,6 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
+import { type EventColumn, eventColumns, personColumn } from "../event-columns.ts";
 import type { RejectedLine, SinkRecord } from "../sink-target.ts";
 import type { ServerForm } from "./tables.ts";
 
@@ -18,14 +19,18 @@ const daysSeenMax = 1_000;
 
 export class JsonRows {
   readonly #form: ServerForm;
-  readonly #withPerson: boolean;
+  readonly #columns: readonly (EventColumn & { readonly member: string })[];
   readonly #range: (typeof ranges)["seconds"];
   /** The texts of days: nearly all times of a batch are of a few. */
   readonly #days = new Map<number, string>();
 
   constructor(form: ServerForm, { withPerson }: { readonly withPerson: boolean }) {
     this.#form = form;
-    this.#withPerson = withPerson;
+    const columns = withPerson ? [...eventColumns, personColumn] : eventColumns;
+    this.#columns = columns.map((column, index) => ({
+      ...column,
+      member: `${index === 0 ? "{" : ","}"${column.name}":`,
+    }));
     this.#range = form.hasMilliseconds ? ranges.milliseconds : ranges.seconds;
   }
 
@@ -58,24 +63,26 @@ export class JsonRows {
   }
 
   #event(record: SinkRecord): string {
-    const { projectId, uuid, event, distinctId, ip, kind, stream, sequence, line } = record;
-    const { timestampMs, timestampSentMs, receivedAtMs, storedAtMs, sentAtMs } = record;
-    const time = (ms: number): string => (Number.isNaN(ms) ? "null" : `"${this.#time(ms)}"`);
+    const { timestampMs, timestampSentMs, stream, sequence, line } = record;
+    let text = "";
+    for (const column of this.#columns) text += column.member + this.#value(record, column);
     // The client's own word is the same each time that it sends an event, and the corrected time is
     // another: it is this day by which the table tells an event that was sent again.
     const claimedMs = Number.isNaN(timestampSentMs) ? timestampMs : timestampSentMs;
     const day = this.#day(Math.floor(Math.min(Math.max(claimedMs, 0), lastDayMs) / dayMs));
-    return (
-      `{"project_id":"${projectId}","uuid":"${uuid}","event":${JSON.stringify(event)}` +
-      `,"distinct_id":${JSON.stringify(distinctId)},"timestamp":${time(timestampMs)}` +
-      `,"received_at":${time(receivedAtMs)},"stored_at":${time(storedAtMs)}` +
-      `,"timestamp_sent":${time(timestampSentMs)},"sent_at":${time(sentAtMs)},"day":"${day}"` +
-      `,"ip":${JSON.stringify(ip)},"kind":${JSON.stringify(kind)}` +
-      `,"person_profile":${Number(record.personProfile)},"historical":${Number(record.historical)}` +
-      `,"properties":${json(record.properties)},"set":${json(record.set)}` +
-      `,"set_once":${json(record.setOnce)},"unset":${json(record.unset)}` +
-      `,"stream":"${stream}","sequence":${sequence},"line":${line}${this.#withPerson ? personMember(record) : ""}}\n`
-    );
+    return `${text},"day":"${day}","stream":"${stream}","sequence":${sequence},"line":${line}}\n`;
+  }
+
+  #value(record: SinkRecord, { type, isOptional, of }: EventColumn): string {
+    if (type === "boolean") return of(record) ? "1" : "0";
+    if (type === "object" || type === "names") return json(of(record));
+    if (type === "time") {
+      const ms = of(record);
+      return Number.isNaN(ms) ? "null" : `"${this.#time(ms)}"`;
+    }
+    const text = of(record);
+    if (type === "text") return JSON.stringify(text);
+    return isOptional && text === "" ? "null" : `"${text}"`;
   }
 
   /** What is outside of what the server has is put at its edge. */
@@ -101,10 +108,6 @@ export class JsonRows {
     this.#days.set(dayNumber, text);
     return text;
   }
-}
-
-function personMember({ personUuid }: SinkRecord): string {
-  return `,"person_uuid":${personUuid === "" ? "null" : `"${personUuid}"`}`;
 }
 
 function json(bytes: Uint8Array | undefined): string {

@@ -3,6 +3,8 @@
 // The partitions are by the month in which the stream stored the event, so that there are as many
 // as months, whatever times events claim.
 
+import type { FieldType } from "../../../records/fields.ts";
+import { eventColumns, personColumn } from "../event-columns.ts";
 import { rejectReasons } from "../sink-target.ts";
 
 /** What a server can, by its version. */
@@ -29,30 +31,30 @@ export const modernForm = serverForm(modernLeast.join("."));
 export const tableNames = ["events", "rejected", "incidents", "positions", "sink_lock"] as const;
 type TableName = (typeof tableNames)[number];
 
-/** `[name, type]`; T: a time. */
-const eventTypes = [
-  ["project_id", "String"],
-  ["uuid", "UUID"],
-  ["event", "String"],
-  ["distinct_id", "String"],
-  ["timestamp", "T"],
-  ["received_at", "T"],
-  ["stored_at", "T"],
-  ["timestamp_sent", "Nullable(T)"],
-  ["sent_at", "Nullable(T)"],
+/** T: a time. */
+const columnTypes: Readonly<Record<FieldType, string>> = {
+  id: "String",
+  uuid: "UUID",
+  text: "String",
+  time: "T",
+  boolean: "UInt8",
+  object: "String",
+  names: "String",
+};
+
+/** `[name, type]`, with the columns that only this sink has. */
+const eventTypes: readonly Column[] = [
+  ...eventColumns.map(
+    ({ name, type, isOptional }): Column => [
+      name,
+      type === "time" && isOptional ? "Nullable(T)" : columnTypes[type],
+    ],
+  ),
   ["day", "Date"],
-  ["ip", "String"],
-  ["kind", "String"],
-  ["person_profile", "UInt8"],
-  ["historical", "UInt8"],
-  ["properties", "String"],
-  ["set", "String"],
-  ["set_once", "String"],
-  ["unset", "String"],
   ["stream", "String"],
   ["sequence", "UInt64"],
   ["line", "UInt32"],
-] as const;
+];
 
 const otherTypes = {
   rejected: [
@@ -90,21 +92,18 @@ const otherTypes = {
 } as const;
 
 /** What an INSERT names. */
-export const eventColumns: readonly string[] = eventTypes.map(([name]) => name);
-
-/** A sink with persons has it beside them. */
-export const personColumn = "person_uuid";
+export const insertedColumns: readonly string[] = eventTypes.map(([name]) => name);
 
 /** Tables that were made without it may have rows. */
 export function personColumnSql(database: string, { hasMilliseconds }: ServerForm): string {
   // Older servers do not know the condition.
   const unlessThere = hasMilliseconds ? "IF NOT EXISTS " : "";
-  return `ALTER TABLE ${database}.events ADD COLUMN ${unlessThere}${personColumn} Nullable(UUID)`;
+  return `ALTER TABLE ${database}.events ADD COLUMN ${unlessThere}${personColumn.name} Nullable(UUID)`;
 }
 
 /** What must be there of each table. */
 export const columnsOf: Readonly<Record<TableName, readonly string[]>> = {
-  events: eventColumns,
+  events: insertedColumns,
   rejected: otherTypes.rejected.map(([name]) => name),
   incidents: otherTypes.incidents.map(([name]) => name),
   positions: otherTypes.positions.map(([name]) => name),

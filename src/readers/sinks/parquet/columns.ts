@@ -2,6 +2,9 @@
 // stands in a segment: fields between unit separators, a line each. JSON has no control characters,
 // so it stands there as it was sent; other texts have those few that would be mistaken escaped.
 
+import type { FieldType } from "../../../records/fields.ts";
+import { type EventColumn, eventColumns, personColumn } from "../event-columns.ts";
+
 interface Column {
   readonly name: string;
   /**
@@ -14,17 +17,34 @@ interface Column {
 const columns = (type: Column["type"], ...names: string[]): Column[] =>
   names.map((name) => ({ name, type }));
 
+const columnTypes: Readonly<Record<FieldType, Column["type"]>> = {
+  id: "word",
+  uuid: "word",
+  text: "text",
+  time: "time",
+  boolean: "boolean",
+  object: "json",
+  names: "json",
+};
+
+/** Those of an event except its project, which stands in the path. JSON comes last in a row. */
+const inRow = [...eventColumns, personColumn].filter(({ name }) => name !== "project_id");
+
+type JsonColumn = Extract<EventColumn, { readonly type: "object" | "names" }>;
+export type PlainColumn = Exclude<EventColumn, JsonColumn>;
+
+function isJson(column: EventColumn): column is JsonColumn {
+  return column.type === "object" || column.type === "names";
+}
+
+export const jsonColumns = inRow.filter(isJson);
+export const plainColumns = inRow.filter((column): column is PlainColumn => !isJson(column));
+
 /** In the order of their fields in a row. `project_id` and `day` stand in the path. */
 export const tables = {
-  events: [
-    ...columns("word", "uuid"),
-    ...columns("text", "event", "distinct_id"),
-    ...columns("time", "timestamp", "received_at", "stored_at", "timestamp_sent", "sent_at"),
-    ...columns("text", "ip", "kind"),
-    ...columns("boolean", "person_profile", "historical"),
-    ...columns("word", "person_uuid"),
-    ...columns("json", "properties", "set", "set_once", "unset"),
-  ],
+  events: [...plainColumns, ...jsonColumns].map(
+    ({ name, type }): Column => ({ name, type: columnTypes[type] }),
+  ),
   rejected: [
     ...columns("text", "stream"),
     ...columns("whole", "sequence", "line"),

@@ -4,7 +4,14 @@
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import type { RejectedLine, SinkBatch, SinkIncident, SinkRecord } from "../sink-target.ts";
-import { fieldOf, separator, type TableName } from "./columns.ts";
+import {
+  fieldOf,
+  jsonColumns,
+  type PlainColumn,
+  plainColumns,
+  separator,
+  type TableName,
+} from "./columns.ts";
 
 /** Rows of one folder, which stand together. */
 export interface Run {
@@ -29,6 +36,8 @@ export const rowsFileBytes = 16_777_216;
 const characterBytesMax = 3;
 const carriageReturn = 0x0d;
 const space = 0x20;
+const lineFeed = 0x0a;
+const separatorByte = separator.charCodeAt(0);
 
 export function rowsOf(
   { events, rejected, incidents }: Pick<SinkBatch, "events" | "rejected" | "incidents">,
@@ -86,17 +95,11 @@ function folderOf(table: string, ms: number): string {
   return `${table}/day=${dayOf(ms)}`;
 }
 
-const nothingYet = {
-  ...{ receivedAtMs: Number.NaN, storedAtMs: 0, timestampSentMs: 0, sentAtMs: 0 },
-  ...{ ip: "", kind: "", personProfile: false, historical: false, text: "" },
-};
-
 class RowWriter {
   #buffer = Buffer.allocUnsafe(bytesAtFirst);
   #at = 0;
   #rowBytesMax = 0;
   readonly #runs: Run[] = [];
-  #last = nothingYet;
 
   run<Row>(folder: string, rows: readonly Row[], write: (row: Row) => void): void {
     let run = { from: this.#at, rows: 0 };
@@ -125,46 +128,14 @@ class RowWriter {
   }
 
   event(event: SinkRecord): void {
-    const { uuid, distinctId, timestampMs, personUuid } = event;
-    const { properties, set, setOnce, unset } = event;
-    const s = separator;
-    const head =
-      `${uuid}${s}${fieldOf(event.event)}${s}${fieldOf(distinctId)}${s}${timestampMs}${s}` +
-      `${this.#sharedOf(event)}${personUuid}${s}`;
-    const json =
-      properties.length + (set?.length ?? 0) + (setOnce?.length ?? 0) + (unset?.length ?? 0);
-    this.#require(characterBytesMax * head.length + json + 4);
+    let head = "";
+    for (const column of plainColumns) head += fieldIn(event, column) + separator;
+    let jsonBytes = 0;
+    for (const { of } of jsonColumns) jsonBytes += of(event)?.length ?? 0;
+    this.#require(characterBytesMax * head.length + jsonBytes + jsonColumns.length);
     this.#at += this.#buffer.write(head, this.#at, "utf8");
-    this.#json(properties, s);
-    this.#json(set, s);
-    this.#json(setOnce, s);
-    this.#json(unset, "\n");
-  }
-
-  /** The fields that events which came together have in common, each with its separator. */
-  #sharedOf(event: SinkRecord): string {
-    const { receivedAtMs, storedAtMs, timestampSentMs, sentAtMs } = event;
-    const { ip, kind, personProfile, historical } = event;
-    const last = this.#last;
-    if (
-      last.receivedAtMs === receivedAtMs &&
-      last.storedAtMs === storedAtMs &&
-      Object.is(last.timestampSentMs, timestampSentMs) &&
-      Object.is(last.sentAtMs, sentAtMs) &&
-      last.ip === ip &&
-      last.kind === kind &&
-      last.personProfile === personProfile &&
-      last.historical === historical
-    )
-      return last.text;
-    const s = separator;
-    const text =
-      `${receivedAtMs}${s}${storedAtMs}${s}${timeField(timestampSentMs)}${s}` +
-      `${timeField(sentAtMs)}${s}${ip === "" ? "" : fieldOf(ip)}${s}${fieldOf(kind)}${s}` +
-      `${personProfile ? "1" : "0"}${s}${historical ? "1" : "0"}${s}`;
-    const times = { receivedAtMs, storedAtMs, timestampSentMs, sentAtMs };
-    this.#last = { ...times, ip, kind, personProfile, historical, text };
-    return text;
+    for (const { of } of jsonColumns) this.#json(of(event));
+    this.#buffer[this.#at - 1] = lineFeed;
   }
 
   text(row: string): void {
@@ -172,12 +143,12 @@ class RowWriter {
     this.#at += this.#buffer.write(row, this.#at, "utf8");
   }
 
-  #json(json: Uint8Array | undefined, end: string): void {
+  #json(json: Uint8Array | undefined): void {
     if (json !== undefined) {
       this.#buffer.set(json, this.#at);
       this.#at += json.length;
     }
-    this.#buffer[this.#at++] = end.charCodeAt(0);
+    this.#buffer[this.#at++] = separatorByte;
   }
 
   #require(bytes: number): void {
@@ -189,8 +160,14 @@ class RowWriter {
   }
 }
 
-function timeField(ms: number): string {
-  return Number.isNaN(ms) ? "" : String(ms);
+function fieldIn(event: SinkRecord, { type, isOptional, of }: PlainColumn): string {
+  if (type === "boolean") return of(event) ? "1" : "0";
+  if (type === "time") {
+    const ms = of(event);
+    return Number.isNaN(ms) ? "" : String(ms);
+  }
+  const text = of(event);
+  return type !== "text" || (isOptional && text === "") ? text : fieldOf(text);
 }
 
 function rejectedRow(line: RejectedLine): string {

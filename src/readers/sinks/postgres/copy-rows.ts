@@ -2,16 +2,16 @@
 // from the frame to the server as they are.
 
 import { Buffer } from "node:buffer";
+import { type EventColumn, eventColumns, personColumn } from "../event-columns.ts";
 import type { SinkRecord } from "../sink-target.ts";
-import { eventColumns } from "./tables.ts";
 
 const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
 /** Milliseconds from 1970 to 2000, from where PostgreSQL counts. */
 const epochMs = 946_684_800_000;
 const microsPerMs = 1_000;
 const jsonbVersion = 1;
-/** What the fields of an event take beside its texts, at most; the person's comes last. */
-const fixedBytes = 2 + 4 * eventColumns.length + 16 + 5 * 8 + 2 + 4 + (4 + 16);
+/** What a column takes at most, without its text or JSON: a length, and a uuid. */
+const columnBytesMax = 4 + 16;
 /** A character of a string takes at most so many bytes. */
 const characterBytesMax = 3;
 const chunkBytes = 262_144;
@@ -21,17 +21,16 @@ export function* copyChunks(
   records: Iterable<SinkRecord>,
   { withPerson }: { readonly withPerson: boolean },
 ): Generator<Buffer> {
-  const columns = eventColumns.length + Number(withPerson);
+  const columns = withPerson ? [...eventColumns, personColumn] : eventColumns;
   let chunk = new CopyChunk(chunkBytes);
   chunk.bytes(signature);
   for (const record of records) {
-    const bytes = bytesMaxOf(record);
+    const bytes = bytesMaxOf(columns, record);
     if (chunk.room < bytes) {
       yield chunk.taken();
       chunk = new CopyChunk(Math.max(chunkBytes, bytes));
     }
     chunk.event(record, columns);
-    if (withPerson) chunk.person(record);
   }
   if (chunk.room < 2) {
     yield chunk.taken();
@@ -41,12 +40,13 @@ export function* copyChunks(
   yield chunk.taken();
 }
 
-function bytesMaxOf(record: SinkRecord): number {
-  const { projectId, event, distinctId, ip, kind, properties, set, setOnce, unset } = record;
-  const characters = projectId.length + event.length + distinctId.length + ip.length + kind.length;
-  const json =
-    properties.length + (set?.length ?? 0) + (setOnce?.length ?? 0) + (unset?.length ?? 0);
-  return fixedBytes + characterBytesMax * characters + json;
+function bytesMaxOf(columns: readonly EventColumn[], record: SinkRecord): number {
+  let bytes = 2 + columns.length * columnBytesMax;
+  for (const { type, of } of columns) {
+    if (type === "text" || type === "id") bytes += characterBytesMax * of(record).length;
+    else if (type === "object" || type === "names") bytes += of(record)?.length ?? 0;
+  }
+  return bytes;
 }
 
 class CopyChunk {
@@ -74,32 +74,21 @@ class CopyChunk {
     this.#at = this.#buffer.writeInt16BE(-1, this.#at);
   }
 
-  /** `columns`: how many the row has. */
-  event(record: SinkRecord, columns: number): void {
-    this.#at = this.#buffer.writeInt16BE(columns, this.#at);
-    this.#text(record.projectId);
-    this.#uuid(record.uuid);
-    this.#text(record.event);
-    this.#text(record.distinctId);
-    this.#time(record.timestampMs);
-    this.#time(record.receivedAtMs);
-    this.#time(record.storedAtMs);
-    this.#time(record.timestampSentMs);
-    this.#time(record.sentAtMs);
-    if (record.ip === "") this.#null();
-    else this.#text(record.ip);
-    this.#text(record.kind);
-    this.#boolean(record.personProfile);
-    this.#boolean(record.historical);
-    this.#json(record.properties);
-    this.#json(record.set);
-    this.#json(record.setOnce);
-    this.#json(record.unset);
+  event(record: SinkRecord, columns: readonly EventColumn[]): void {
+    this.#at = this.#buffer.writeInt16BE(columns.length, this.#at);
+    for (const column of columns) this.#value(record, column);
   }
 
-  person({ personUuid }: SinkRecord): void {
-    if (personUuid === "") this.#null();
-    else this.#uuid(personUuid);
+  #value(record: SinkRecord, { type, isOptional, of }: EventColumn): void {
+    if (type === "time") this.#time(of(record));
+    else if (type === "boolean") this.#boolean(of(record));
+    else if (type === "object" || type === "names") this.#json(of(record));
+    else {
+      const text = of(record);
+      if (isOptional && text === "") this.#null();
+      else if (type === "uuid") this.#uuid(text);
+      else this.#text(text);
+    }
   }
 
   #length(bytes: number): void {

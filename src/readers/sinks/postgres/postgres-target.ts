@@ -10,6 +10,7 @@ import { type PostgresAddress, readAddress } from "../../../platform/postgres/ad
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { requireUtf8 } from "../../../platform/postgres/encoding.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
+import { eventColumns, personColumn } from "../event-columns.ts";
 import { eventKey } from "../event-key.ts";
 import { refusedLine } from "../refused-line.ts";
 import { nextCopies, singleEvents } from "../single-events.ts";
@@ -29,7 +30,7 @@ import { makePart } from "./parts.ts";
 import { readPositions, writePositions } from "./positions.ts";
 import { insertEach, isOfValue, type Refused, textOf } from "./refused-events.ts";
 import { SinkSession } from "./session.ts";
-import { eventColumns, personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
+import { personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
 
 interface PostgresTargetOptions {
   readonly url: string;
@@ -91,7 +92,9 @@ export class PostgresTarget implements SinkTarget {
     this.#schema = schema;
     this.#session = new SinkSession(address, schema);
     this.#withPerson = withPerson;
-    this.#columns = [...eventColumns, ...(withPerson ? ["person_uuid"] : [])];
+    this.#columns = [...eventColumns, ...(withPerson ? [personColumn] : [])].map(
+      ({ name }) => name,
+    );
   }
 
   open(): Promise<readonly SinkPosition[]> {

@@ -3,40 +3,32 @@
 // parts. The parts are by the day on which the stream stored the event, so that there are as many
 // as days, whatever times events claim.
 
+import type { FieldType } from "../../../records/fields.ts";
+import { type EventColumn, eventColumns, personColumn } from "../event-columns.ts";
 import { rejectReasons } from "../sink-target.ts";
 
 const text = 'text COLLATE "C"';
 
-/** In the order in which they are copied. */
-const eventDefinitions = {
-  project_id: `${text} NOT NULL`,
-  uuid: "uuid NOT NULL",
-  event: "text NOT NULL",
-  distinct_id: "text NOT NULL",
-  timestamp: "timestamptz NOT NULL",
-  received_at: "timestamptz NOT NULL",
-  stored_at: "timestamptz NOT NULL",
-  timestamp_sent: "timestamptz",
-  sent_at: "timestamptz",
-  ip: "text",
-  kind: "text NOT NULL",
-  person_profile: "boolean NOT NULL",
-  historical: "boolean NOT NULL",
-  properties: "jsonb NOT NULL",
-  set: "jsonb",
-  set_once: "jsonb",
-  unset: "jsonb",
+const columnTypes: Readonly<Record<FieldType, string>> = {
+  id: text,
+  uuid: "uuid",
+  text: "text",
+  time: "timestamptz",
+  boolean: "boolean",
+  object: "jsonb",
+  names: "jsonb",
 };
-const personType = "uuid";
+
+function definitionOf({ name, type, isOptional }: EventColumn): string {
+  return `${name} ${columnTypes[type]}${isOptional ? "" : " NOT NULL"}`;
+}
 
 /** A statement each. `"schema"` may be there already. */
 export function tablesSql(schema: string): string[] {
   return [
     `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
     `CREATE TABLE "${schema}".events (
-${Object.entries(eventDefinitions)
-  .map(([name, definition]) => `  ${name} ${definition}`)
-  .join(",\n")}
+${eventColumns.map((column) => `  ${definitionOf(column)}`).join(",\n")}
 ) PARTITION BY RANGE (stored_at)`,
     `CREATE INDEX events_by_time ON "${schema}".events (project_id, timestamp)`,
     `CREATE TABLE "${schema}".event_keys (
@@ -95,7 +87,7 @@ export const tablesVersion = 1;
 
 /** What a sink with persons needs beside them. Tables that were made without it may have rows. */
 export function personColumnSql(schema: string): string {
-  return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS person_uuid ${personType}`;
+  return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS ${definitionOf(personColumn)}`;
 }
 
 /**
@@ -115,14 +107,10 @@ function repeatable(sql: string): string {
     .replace(/^CREATE FUNCTION /, "CREATE OR REPLACE FUNCTION ");
 }
 
-export const eventColumns = Object.keys(eventDefinitions);
-
 /** By the column, the type in whose binary form it is copied. */
-export const eventTypes: ReadonlyMap<string, string> = new Map([
-  ...Object.entries(eventDefinitions).map(([name, definition]) => typeOf(name, definition)),
-  ["person_uuid", personType],
-]);
-
-function typeOf(name: string, definition: string): [string, string] {
-  return [name, definition.split(" ", 1)[0]!];
-}
+export const eventTypes: ReadonlyMap<string, string> = new Map(
+  [...eventColumns, personColumn].map(({ name, type }) => [
+    name,
+    columnTypes[type].split(" ", 1)[0]!,
+  ]),
+);

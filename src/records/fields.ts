@@ -1,0 +1,159 @@
+// The fields of a stored record, one row each, in the order in which they are written. The reference
+// page, the columns of the sinks and the test of the consumer's types go by this table.
+
+import { distinctIdCharactersMax } from "./distinct-id.ts";
+import { mergedBytesMax, namesBytesMax } from "./person-fields.ts";
+import { uuidBytes } from "./uuid.ts";
+import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
+
+/**
+ * `id`: a project's id. `object` and `names`: JSON, an object and an array of strings. A `time` is
+ * UTC with milliseconds, such as 2026-01-02T03:04:05.678Z.
+ */
+export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
+
+export interface RecordField {
+  readonly type: FieldType;
+  /** A record may lack it. */
+  readonly isOptional?: boolean;
+  /** Where the gateway reads it in an event, in Markdown. */
+  readonly from: string;
+  /** The most that is stored, in words. */
+  readonly most: string;
+  /** Its column in PostgreSQL, ClickHouse and Parquet files; absent: it has none of its own. */
+  readonly column?: string;
+  /** What it says, in one sentence of Markdown. */
+  readonly description: string;
+}
+
+export const recordFields = {
+  uuid: {
+    type: "uuid",
+    from: "`uuid`",
+    most: `${uuidBytes} characters`,
+    column: "uuid",
+    description: "The client's uuid in lower case, or a new one of version 7.",
+  },
+  project_id: {
+    type: "id",
+    from: "the request's key",
+    most: "64 characters",
+    column: "project_id",
+    description: "The project whose key came with the event.",
+  },
+  event: {
+    type: "text",
+    from: "`event`",
+    most: "no limit of its own",
+    column: "event",
+    description: "The name of the event.",
+  },
+  distinct_id: {
+    type: "text",
+    from: "`distinct_id`, `$distinct_id`, or either in `properties`",
+    most: `${distinctIdCharactersMax} characters`,
+    column: "distinct_id",
+    description: "The person or device that the event is of.",
+  },
+  timestamp: {
+    type: "time",
+    from: "`timestamp`, `offset`, `sent_at`",
+    most: "years 0 to 9999",
+    column: "timestamp",
+    description: "When the event happened, [corrected](events.md#time) by the client's clock.",
+  },
+  timestamp_sent: {
+    type: "time",
+    isOptional: true,
+    from: "`timestamp`",
+    most: "years 0 to 9999",
+    column: "timestamp_sent",
+    description: "The client's own `timestamp`, if another one is stored.",
+  },
+  received_at: {
+    type: "time",
+    from: "the gateway's clock",
+    most: "",
+    column: "received_at",
+    description: "When the request began to arrive.",
+  },
+  sent_at: {
+    type: "time",
+    isOptional: true,
+    from: "the request's `sent_at`",
+    most: "years 0 to 9999",
+    column: "sent_at",
+    description: "The client's clock when it sent the request.",
+  },
+  ip: {
+    type: "text",
+    isOptional: true,
+    from: "the connection, or the proxy's header",
+    most: "",
+    column: "ip",
+    description: "The client's address, unless `PENSTOCK_RECORD_IP` is off.",
+  },
+  kind: {
+    type: "text",
+    from: "`event`",
+    most: "",
+    column: "kind",
+    description:
+      "`custom`, `pageview`, `screen`, `identify`, `alias`, `group_identify`, `survey` or `set` (the event `$set`).",
+  },
+  person_profile: {
+    type: "boolean",
+    from: "`properties.$process_person_profile`",
+    most: "",
+    column: "person_profile",
+    description: "Whether the event makes a person.",
+  },
+  historical: {
+    type: "boolean",
+    from: "the request's `historical_migration`",
+    most: "",
+    column: "historical",
+    description: "Whether the event is in the historical lane.",
+  },
+  properties: {
+    type: "object",
+    from: "`properties`",
+    most: "what a record may have",
+    column: "properties",
+    description: "The bytes that the client sent, or their plain form.",
+  },
+  $set: {
+    type: "object",
+    isOptional: true,
+    from: "`$set`, also in `properties`",
+    most: `${mergedBytesMax / 1_024} KiB if both places have it`,
+    column: "set",
+    description: "Properties to set on the person.",
+  },
+  $set_once: {
+    type: "object",
+    isOptional: true,
+    from: "`$set_once`, also in `properties`",
+    most: `${mergedBytesMax / 1_024} KiB if both places have it`,
+    column: "set_once",
+    description: "Properties to set on the person if it has none of the name.",
+  },
+  $unset: {
+    type: "names",
+    isOptional: true,
+    from: "`$unset`, also in `properties`",
+    most: `${namesBytesMax / 1_024} KiB`,
+    column: "unset",
+    description: "Names of properties to remove from the person.",
+  },
+  replaced: {
+    type: "object",
+    isOptional: true,
+    from: "fields that cannot be stored as sent",
+    most: `${replacedCharactersMax} characters of a value longer than ${replacedBytesMax} bytes`,
+    description:
+      "What was sent as `session_id`, `window_id` or `options` (newer protocol), `timestamp`, `uuid`, `offset` or `sent_at` and could not be read, as a `distinct_id` that was cut, or as `$set`, `$set_once`, `$unset`, `$groups`, `$group_set` or `$group_unset` of a wrong type; the top level counts before `properties`. Sinks write it as `$replaced` in `properties`.",
+  },
+} as const satisfies Readonly<Record<string, RecordField>>;
+
+export type RecordFieldName = keyof typeof recordFields;

@@ -1,0 +1,53 @@
+// The table of fields names what a record has, in its order, and the consumer's type has the same.
+
+import { expect, test } from "vitest";
+import type { StoredEvent } from "../../src/readers/consumer/types.ts";
+import { type RecordField, type RecordFieldName, recordFields } from "../../src/records/fields.ts";
+import { take } from "../kit/items.ts";
+
+type Fields = typeof recordFields;
+type Optional = {
+  [Name in RecordFieldName]: Fields[Name] extends { isOptional: true } ? Name : never;
+}[RecordFieldName];
+/** What the table says that the consumer's type is, as far as types of TypeScript tell. */
+type Expected = { readonly [Name in RecordFieldName]: ValueOf<Fields[Name]["type"]> };
+type ValueOf<Type> = Type extends "boolean"
+  ? boolean
+  : Type extends "object"
+    ? Readonly<Record<string, unknown>>
+    : Type extends "names"
+      ? readonly string[]
+      : string;
+type OptionalOf<Type> = {
+  [Name in keyof Type]-?: undefined extends Type[Name] ? Name : never;
+}[keyof Type];
+type Same<One, Other> = [One, Other] extends [Other, One] ? true : never;
+
+test("the consumer's type has the fields of the table, and the same of them are optional", () => {
+  // The compiler checks these: one that is wrong is no `true`.
+  const names: Same<keyof StoredEvent, RecordFieldName> = true;
+  const optional: Same<OptionalOf<StoredEvent>, Optional> = true;
+  const values = (event: Required<StoredEvent>): Expected => event;
+  expect([names, optional, typeof values]).toEqual([true, true, "function"]);
+});
+
+test("a record has no other fields, these in their order, and lacks only optional ones", () => {
+  const least = { event: "e", distinct_id: "u" };
+  const most = {
+    ...{ ...least, timestamp: "2026-01-02T03:04:05Z", uuid: "7", offset: "x" },
+    ...{ $set: { a: 1 }, $set_once: { b: 1 }, $unset: ["c"], properties: {} },
+  };
+  const sent = { batch: [most], sent_at: "2026-01-02T03:04:05Z" };
+  const [all, few] = [
+    ...take(sent, { clientAddress: "127.0.0.1" }).records,
+    ...take({ batch: [least] }).records,
+  ].map((record) => Object.keys(record));
+  const names = Object.keys(recordFields);
+  const seen = [...new Set([...all!, ...few!])];
+  expect(all).toEqual(names.filter((name) => all!.includes(name)));
+  expect(few).toEqual(names.filter((name) => few!.includes(name)));
+  const isOptional = (name: string): boolean =>
+    (recordFields as Readonly<Record<string, RecordField>>)[name]?.isOptional === true;
+  expect(names.filter((name) => !few!.includes(name) && !isOptional(name))).toEqual([]);
+  expect(names.filter((name) => !seen.includes(name))).toEqual([]);
+});
