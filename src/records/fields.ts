@@ -12,8 +12,36 @@ import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
  */
 export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
 
+/**
+ * The values of a record whose places the addon tells, by their index: those of some fields, and
+ * members of the properties.
+ */
+export const Part = {
+  Uuid: 0,
+  ProjectId: 1,
+  Event: 2,
+  DistinctId: 3,
+  Ip: 4,
+  Kind: 5,
+  Properties: 6,
+  Set: 7,
+  SetOnce: 8,
+  Unset: 9,
+  Replaced: 10,
+  /** These are members of the properties. */
+  NestedSet: 11,
+  NestedSetOnce: 12,
+  NestedUnset: 13,
+  /** Only its type is told. */
+  Groups: 14,
+  Count: 15,
+} as const;
+export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
+
 export interface RecordField {
   readonly type: FieldType;
+  /** Absent: the addon tells the value itself, or a flag. */
+  readonly part?: Part;
   /** A record may lack it. */
   readonly isOptional?: boolean;
   /** Where the gateway reads it in an event, in Markdown. */
@@ -29,6 +57,7 @@ export interface RecordField {
 export const recordFields = {
   uuid: {
     type: "uuid",
+    part: Part.Uuid,
     from: "`uuid`",
     most: `${uuidBytes} characters`,
     column: "uuid",
@@ -36,6 +65,7 @@ export const recordFields = {
   },
   project_id: {
     type: "id",
+    part: Part.ProjectId,
     from: "the request's key",
     most: "64 characters",
     column: "project_id",
@@ -43,6 +73,7 @@ export const recordFields = {
   },
   event: {
     type: "text",
+    part: Part.Event,
     from: "`event`",
     most: "no limit of its own",
     column: "event",
@@ -50,6 +81,7 @@ export const recordFields = {
   },
   distinct_id: {
     type: "text",
+    part: Part.DistinctId,
     from: "`distinct_id`, `$distinct_id`, or either in `properties`",
     most: `${distinctIdCharactersMax} characters`,
     column: "distinct_id",
@@ -87,6 +119,7 @@ export const recordFields = {
   },
   ip: {
     type: "text",
+    part: Part.Ip,
     isOptional: true,
     from: "the connection, or the proxy's header",
     most: "",
@@ -95,6 +128,7 @@ export const recordFields = {
   },
   kind: {
     type: "text",
+    part: Part.Kind,
     from: "`event`",
     most: "",
     column: "kind",
@@ -117,6 +151,7 @@ export const recordFields = {
   },
   properties: {
     type: "object",
+    part: Part.Properties,
     from: "`properties`",
     most: "what a record may have",
     column: "properties",
@@ -124,6 +159,7 @@ export const recordFields = {
   },
   $set: {
     type: "object",
+    part: Part.Set,
     isOptional: true,
     from: "`$set`, also in `properties`",
     most: `${mergedBytesMax / 1_024} KiB if both places have it`,
@@ -132,6 +168,7 @@ export const recordFields = {
   },
   $set_once: {
     type: "object",
+    part: Part.SetOnce,
     isOptional: true,
     from: "`$set_once`, also in `properties`",
     most: `${mergedBytesMax / 1_024} KiB if both places have it`,
@@ -140,6 +177,7 @@ export const recordFields = {
   },
   $unset: {
     type: "names",
+    part: Part.Unset,
     isOptional: true,
     from: "`$unset`, also in `properties`",
     most: `${namesBytesMax / 1_024} KiB`,
@@ -148,6 +186,7 @@ export const recordFields = {
   },
   replaced: {
     type: "object",
+    part: Part.Replaced,
     isOptional: true,
     from: "fields that cannot be stored as sent",
     most: `${replacedCharactersMax} characters of a value longer than ${replacedBytesMax} bytes`,

@@ -1,28 +1,7 @@
 // The layout of what the addon reads of stored lines, and the functions that do it. The C++ side
 // (addon/stored_lines.h) states the same numbers; a test compares the two.
 
-/** The values of a record whose places are told, by their index. */
-export const Part = {
-  Uuid: 0,
-  ProjectId: 1,
-  Event: 2,
-  DistinctId: 3,
-  Ip: 4,
-  Kind: 5,
-  Properties: 6,
-  Set: 7,
-  SetOnce: 8,
-  Unset: 9,
-  Replaced: 10,
-  /** These are members of the properties. */
-  NestedSet: 11,
-  NestedSetOnce: 12,
-  NestedUnset: 13,
-  /** Only its type is told. */
-  Groups: 14,
-  Count: 15,
-} as const;
-export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
+import { Part } from "./fields.ts";
 
 /** The words of a line. */
 export const Line = {
@@ -43,7 +22,7 @@ export const Line = {
   IdLow: 15,
   /** The token of each part, quotes or brackets included: where it begins and where it ends. */
   Parts: 16,
-  Words: 46,
+  Words: 16 + 2 * Part.Count,
 } as const;
 
 export const LineFlag = {

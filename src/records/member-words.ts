@@ -4,9 +4,10 @@
 
 import { Buffer } from "node:buffer";
 import { isProjectId } from "../platform/base/forms.ts";
+import { Part, type RecordField, recordFields } from "./fields.ts";
 import { isString } from "./item-view.ts";
 import { JsonMembers } from "./json-members.ts";
-import { Line, LineFlag, LineShift, Part } from "./lines.ts";
+import { Line, LineFlag, LineShift } from "./lines.ts";
 import type { RecordView } from "./record-view.ts";
 import { TokenType } from "./table.ts";
 import { timestampTokenMs } from "./timestamp.ts";
@@ -17,19 +18,11 @@ const nameBytesMax = 6 * 16;
 /** The longest token that can be a project id or a kind. */
 const wordBytesMax = 6 * 64 + 2;
 
-const parts: ReadonlyMap<string, Part> = new Map<string, Part>([
-  ["uuid", Part.Uuid],
-  ["project_id", Part.ProjectId],
-  ["event", Part.Event],
-  ["distinct_id", Part.DistinctId],
-  ["ip", Part.Ip],
-  ["kind", Part.Kind],
-  ["properties", Part.Properties],
-  ["$set", Part.Set],
-  ["$set_once", Part.SetOnce],
-  ["$unset", Part.Unset],
-  ["replaced", Part.Replaced],
-]);
+const parts: ReadonlyMap<string, Part> = new Map(
+  Object.entries(recordFields).flatMap(([name, { part }]: [string, RecordField]) =>
+    part === undefined ? [] : [[name, part] as const],
+  ),
+);
 const nestedParts: ReadonlyMap<string, Part> = new Map<string, Part>([
   ["$set", Part.NestedSet],
   ["$set_once", Part.NestedSetOnce],

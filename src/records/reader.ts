@@ -6,8 +6,9 @@
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
 import { Ascii, isJsonSpace } from "../platform/base/ascii.ts";
+import { Part } from "./fields.ts";
 import { typeAt } from "./item-view.ts";
-import { Line, LineFlag, Part } from "./lines.ts";
+import { Line, LineFlag } from "./lines.ts";
 import { MemberWords } from "./member-words.ts";
 import { createNativeScanner, loadAddon } from "./native.ts";
 import { RecordView } from "./record-view.ts";

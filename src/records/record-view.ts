@@ -1,8 +1,9 @@
 // The record on one line of a frame, as its readers see it. Values are read when they are asked for.
 
 import { Buffer } from "node:buffer";
+import type { Part } from "./fields.ts";
 import { typeAt } from "./item-view.ts";
-import { Line, LineFlag, LineShift, type Part } from "./lines.ts";
+import { Line, LineFlag, LineShift } from "./lines.ts";
 import { TokenType } from "./table.ts";
 
 /** One object for all lines of a reader: nothing may keep it. */

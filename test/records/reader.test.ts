@@ -3,7 +3,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Line, LineFlag, Part } from "../../src/records/lines.ts";
+import { Part } from "../../src/records/fields.ts";
+import { Line, LineFlag } from "../../src/records/lines.ts";
 import { createNativeScanner } from "../../src/records/native.ts";
 import { linesToPause, RecordReader } from "../../src/records/reader.ts";
 import type { RecordView } from "../../src/records/record-view.ts";

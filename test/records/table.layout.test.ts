@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { Line, LineFlag, LineShift, Part } from "../../src/records/lines.ts";
+import { Part } from "../../src/records/fields.ts";
+import { Line, LineFlag, LineShift } from "../../src/records/lines.ts";
 import { loadAddon } from "../../src/records/native.ts";
 import {
   Extra,

@@ -5,16 +5,9 @@ import { linesToPause } from "../../records/reader.ts";
 import type { FrameItem } from "../stream/frame-item.ts";
 import type { PlaceItem, StreamItem } from "../stream/stream-reader.ts";
 import { RejectedOfFrame } from "./rejected-of-frame.ts";
+import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 import { SinkRecords } from "./sink-records.ts";
-import type {
-  Before,
-  RejectedLine,
-  SinkBatch,
-  SinkFilter,
-  SinkIncident,
-  SinkPosition,
-  SinkRecord,
-} from "./sink-target.ts";
+import type { Before, SinkBatch, SinkFilter, SinkIncident, SinkPosition } from "./sink-target.ts";
 import { StreamPosition } from "./stream-position.ts";
 
 /** A batch, and what is to be said and done once it is written. */

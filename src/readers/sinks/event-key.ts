@@ -2,7 +2,7 @@
 // PostHog takes them, if their names or distinct ids differ.
 
 import { hash } from "node:crypto";
-import type { SinkRecord } from "./sink-target.ts";
+import type { SinkRecord } from "./sink-records.ts";
 
 /**
  * A text in the form of a uuid that stands for uuid, name and distinct id. Its first half is that of

@@ -3,7 +3,7 @@
 // one, with all their text.
 
 import { Buffer } from "node:buffer";
-import type { RejectedLine } from "./sink-target.ts";
+import type { RejectedLine } from "./sink-records.ts";
 
 /** So many are put aside each by itself. */
 const singleMax = 10_000;

@@ -1,7 +1,7 @@
 // The events of a batch, each once: the first of those with one uuid, name and distinct id. And
 // the one that comes after each, for a target that does not take the first.
 
-import type { SinkRecord } from "./sink-target.ts";
+import type { SinkRecord } from "./sink-records.ts";
 
 export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   const seen = new Set<string>();

@@ -3,7 +3,8 @@
 
 import type { IncidentKind } from "../stream/incident-kinds.ts";
 import type { BuiltBatch } from "./batch-builder.ts";
-import type { RejectReason, WriteOutcome } from "./sink-target.ts";
+import type { RejectReason } from "./sink-records.ts";
+import type { WriteOutcome } from "./sink-target.ts";
 
 export interface CommitHeard {
   readonly batch: BuiltBatch;

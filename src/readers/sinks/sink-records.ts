@@ -1,16 +1,70 @@
-// Reads the lines of a stored frame as records of the sinks. A batch holds ten thousands of them
+// An event as the sinks have it: its values, its columns, and how it is read from a frame. A batch holds ten thousands of them
 // while it is written, so each is small: what all lines of a request have in common they share, and
 // of the frame's bytes a view is made only when somebody asks for it.
 
 import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
+import { type FieldType, Part, type RecordField, recordFields } from "../../records/fields.ts";
 import { isString } from "../../records/item-view.ts";
-import { Line, LineFlag, Part } from "../../records/lines.ts";
+import { Line, LineFlag } from "../../records/lines.ts";
 import { RecordReader } from "../../records/reader.ts";
 import type { RecordView } from "../../records/record-view.ts";
 import { TokenType } from "../../records/table.ts";
 import type { StoredFrame } from "../stream/stored-frame.ts";
-import type { RejectedLine, RejectReason, SinkRecord } from "./sink-target.ts";
+
+/** An event as it was stored. Bytes are those of the frame: nobody may change them. */
+export interface SinkRecord {
+  readonly stream: string;
+  readonly sequence: number;
+  /** Index in the frame. */
+  readonly line: number;
+  /** When the stream stored it. */
+  readonly storedAtMs: number;
+  /** 36 characters, in lower case. */
+  readonly uuid: string;
+  readonly projectId: string;
+  readonly event: string;
+  readonly distinctId: string;
+  /** Years 0 to 9999. */
+  readonly timestampMs: number;
+  readonly receivedAtMs: number;
+  /** NaN: the record does not say. */
+  readonly timestampSentMs: number;
+  readonly sentAtMs: number;
+  /** "": the record has none. */
+  readonly ip: string;
+  readonly kind: string;
+  readonly personProfile: boolean;
+  readonly historical: boolean;
+  /** JSON, as it was sent. */
+  readonly properties: Uint8Array;
+  readonly set: Uint8Array | undefined;
+  readonly setOnce: Uint8Array | undefined;
+  readonly unset: Uint8Array | undefined;
+  /** All of it, without the line feed. */
+  readonly text: Uint8Array;
+  /**
+   * "": it has no person, or nobody asks for persons. Set once the batch is put together; the rest
+   * is never changed.
+   */
+  personUuid: string;
+}
+
+/** What is put aside: a line that is no record, or an event that the target does not take. */
+export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
+export type RejectReason = (typeof rejectReasons)[number];
+
+export interface RejectedLine {
+  readonly stream: string;
+  readonly sequence: number;
+  readonly line: number;
+  readonly storedAtMs: number;
+  /** "": it cannot be told. */
+  readonly projectId: string;
+  readonly reason: RejectReason;
+  readonly detail: string;
+  readonly text: Uint8Array;
+}
 
 interface SinkVisitor {
   record(record: SinkRecord): void;
@@ -201,3 +255,69 @@ class FrameRecord implements SinkRecord {
     return this.#body.subarray(this.#start, this.#end);
   }
 }
+
+/** What an event has of a field, by its type. A text that is absent is "", a time NaN. */
+interface Values {
+  readonly id: string;
+  readonly uuid: string;
+  readonly text: string;
+  readonly time: number;
+  readonly boolean: boolean;
+  readonly object: Uint8Array | undefined;
+  readonly names: Uint8Array | undefined;
+}
+
+export type EventColumn = {
+  [Type in FieldType]: {
+    readonly name: string;
+    readonly type: Type;
+    readonly isOptional: boolean;
+    readonly of: (event: SinkRecord) => Values[Type];
+  };
+}[FieldType];
+
+type ColumnField = {
+  [Name in keyof typeof recordFields]: (typeof recordFields)[Name] extends { column: string }
+    ? Name
+    : never;
+}[keyof typeof recordFields];
+
+function column<Name extends ColumnField>(
+  field: Name,
+  of: (event: SinkRecord) => Values[(typeof recordFields)[Name]["type"]],
+): EventColumn {
+  const { column: name, type, isOptional = false }: RecordField = recordFields[field];
+  return { name: name ?? field, type, isOptional, of } as EventColumn;
+}
+
+/**
+ * The columns of an event in the databases and files of the sinks, in their order. They are an
+ * interface that people query. What a record says has its type from the table of its fields.
+ */
+export const eventColumns: readonly EventColumn[] = [
+  column("project_id", ({ projectId }) => projectId),
+  column("uuid", ({ uuid }) => uuid),
+  column("event", ({ event }) => event),
+  column("distinct_id", ({ distinctId }) => distinctId),
+  column("timestamp", ({ timestampMs }) => timestampMs),
+  column("received_at", ({ receivedAtMs }) => receivedAtMs),
+  { name: "stored_at", type: "time", isOptional: false, of: ({ storedAtMs }) => storedAtMs },
+  column("timestamp_sent", ({ timestampSentMs }) => timestampSentMs),
+  column("sent_at", ({ sentAtMs }) => sentAtMs),
+  column("ip", ({ ip }) => ip),
+  column("kind", ({ kind }) => kind),
+  column("person_profile", ({ personProfile }) => personProfile),
+  column("historical", ({ historical }) => historical),
+  column("properties", ({ properties }) => properties),
+  column("$set", ({ set }) => set),
+  column("$set_once", ({ setOnce }) => setOnce),
+  column("$unset", ({ unset }) => unset),
+];
+
+/** The column of a sink with persons. */
+export const personColumn: EventColumn = {
+  name: "person_uuid",
+  type: "uuid",
+  isOptional: true,
+  of: ({ personUuid }) => personUuid,
+};

@@ -6,67 +6,14 @@
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Incident, Place } from "../stream/resume.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
+import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 
 /** How far a stream is in the target. */
 export interface SinkPosition extends StreamName, Place {}
 
-/** An event as it was stored. Bytes are those of the frame: nobody may change them. */
-export interface SinkRecord {
-  readonly stream: string;
-  readonly sequence: number;
-  /** Index in the frame. */
-  readonly line: number;
-  /** When the stream stored it. */
-  readonly storedAtMs: number;
-  /** 36 characters, in lower case. */
-  readonly uuid: string;
-  readonly projectId: string;
-  readonly event: string;
-  readonly distinctId: string;
-  /** Years 0 to 9999. */
-  readonly timestampMs: number;
-  readonly receivedAtMs: number;
-  /** NaN: the record does not say. */
-  readonly timestampSentMs: number;
-  readonly sentAtMs: number;
-  /** "": the record has none. */
-  readonly ip: string;
-  readonly kind: string;
-  readonly personProfile: boolean;
-  readonly historical: boolean;
-  /** JSON, as it was sent. */
-  readonly properties: Uint8Array;
-  readonly set: Uint8Array | undefined;
-  readonly setOnce: Uint8Array | undefined;
-  readonly unset: Uint8Array | undefined;
-  /** All of it, without the line feed. */
-  readonly text: Uint8Array;
-  /**
-   * "": it has no person, or nobody asks for persons. Set once the batch is put together; the rest
-   * is never changed.
-   */
-  personUuid: string;
-}
-
-/** What is put aside: a line that is no record, or an event that the target does not take. */
-export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
-export type RejectReason = (typeof rejectReasons)[number];
-
 /** How a request of a batch ended, where a target takes a batch in several. */
 export const requestOutcomes = ["taken", "retried", "halved", "refused", "stopped"] as const;
 export type RequestOutcome = (typeof requestOutcomes)[number];
-
-export interface RejectedLine {
-  readonly stream: string;
-  readonly sequence: number;
-  readonly line: number;
-  readonly storedAtMs: number;
-  /** "": it cannot be told. */
-  readonly projectId: string;
-  readonly reason: RejectReason;
-  readonly detail: string;
-  readonly text: Uint8Array;
-}
 
 export interface SinkIncident extends Incident {
   readonly stream: string;

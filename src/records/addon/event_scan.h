@@ -99,17 +99,22 @@ enum ExtraWord : uint32_t {
 };
 
 /** Of an extra: span at 2 * part, type at bit 4 * part of kExtraTypes. */
+#define PENSTOCK_EXTRA_PARTS(X) \
+  X(PropertiesSet)              \
+  X(PropertiesSetOnce)          \
+  X(PropertiesUnset)            \
+  X(Unset)                      \
+  X(Offset)                     \
+  X(SessionId)                  \
+  X(WindowId)                   \
+  X(Options)
+
 enum ExtraPart : uint32_t {
-  kPropertiesSet = 0,
-  kPropertiesSetOnce = 1,
-  kPropertiesUnset = 2,
-  kUnset = 3,
-  kOffset = 4,
-  kSessionId = 5,
-  kWindowId = 6,
-  kOptions = 7,
+#define PENSTOCK_EXTRA(name) k##name,
+  PENSTOCK_EXTRA_PARTS(PENSTOCK_EXTRA)
+#undef PENSTOCK_EXTRA
+      kExtraParts,
 };
-inline constexpr uint32_t kExtraParts = 8;
 
 /**
  * The keys looked for inside `properties`: type at bit 4 * property of 64 bits. The first eight are

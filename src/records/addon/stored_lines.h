@@ -15,26 +15,32 @@
 
 namespace penstock {
 
-/** The values of a record whose places are told, in the order of their words. */
+/**
+ * The values of a record whose places are told, in the order of their words. The nested ones are
+ * members of the properties; of the groups only the type is told.
+ */
+#define PENSTOCK_LINE_PARTS(X) \
+  X(Uuid)                      \
+  X(ProjectId)                 \
+  X(Event)                     \
+  X(DistinctId)                \
+  X(Ip)                        \
+  X(Kind)                      \
+  X(Properties)                \
+  X(Set)                       \
+  X(SetOnce)                   \
+  X(Unset)                     \
+  X(Replaced)                  \
+  X(NestedSet)                 \
+  X(NestedSetOnce)             \
+  X(NestedUnset)               \
+  X(Groups)
+
 enum LinePart : uint32_t {
-  kPartUuid = 0,
-  kPartProjectId = 1,
-  kPartEvent = 2,
-  kPartDistinctId = 3,
-  kPartIp = 4,
-  kPartKind = 5,
-  kPartProperties = 6,
-  kPartSet = 7,
-  kPartSetOnce = 8,
-  kPartUnset = 9,
-  kPartReplaced = 10,
-  /** These are members of the properties. */
-  kPartNestedSet = 11,
-  kPartNestedSetOnce = 12,
-  kPartNestedUnset = 13,
-  /** Only its type is told. */
-  kPartGroups = 14,
-  kPartCount = 15,
+#define PENSTOCK_PART(name) kPart##name,
+  PENSTOCK_LINE_PARTS(PENSTOCK_PART)
+#undef PENSTOCK_PART
+      kPartCount,
 };
 
 /** The words of a line that was read. Each time takes two words: a double. */

@@ -3,8 +3,9 @@
 
 import { Buffer } from "node:buffer";
 import { kindOfName } from "../../../records/event-name.ts";
+import { Part } from "../../../records/fields.ts";
 import { isNothing, isString } from "../../../records/item-view.ts";
-import { Line, LineFlag, Part } from "../../../records/lines.ts";
+import { Line, LineFlag } from "../../../records/lines.ts";
 import type { RecordView } from "../../../records/record-view.ts";
 import { TokenType } from "../../../records/table.ts";
 import { stringBeginning } from "../../../records/token-beginning.ts";

@@ -2,7 +2,8 @@
 // no memory, and whoever looks for it in a Map need not hash it again. Goes by a hash that the
 // addon makes, and compares the bytes, because ids can be made to collide.
 
-import { Line, Part } from "../../../records/lines.ts";
+import { Part } from "../../../records/fields.ts";
+import { Line } from "../../../records/lines.ts";
 import type { RecordView } from "../../../records/record-view.ts";
 import { isText } from "../rules/recent-texts.ts";
 

@@ -5,15 +5,14 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
-import { personColumn } from "../event-columns.ts";
 import { refusedLine } from "../refused-line.ts";
 import { nextCopies, singleEvents } from "../single-events.ts";
+import type { RejectedLine, SinkRecord } from "../sink-records.ts";
+import { personColumn } from "../sink-records.ts";
 import type {
-  RejectedLine,
   SinkBatch,
   SinkIncident,
   SinkPosition,
-  SinkRecord,
   SinkTarget,
   WriteOutcome,
 } from "../sink-target.ts";

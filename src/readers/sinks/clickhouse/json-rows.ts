@@ -3,8 +3,8 @@
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
-import { type EventColumn, eventColumns, personColumn } from "../event-columns.ts";
-import type { RejectedLine, SinkRecord } from "../sink-target.ts";
+import type { RejectedLine, SinkRecord } from "../sink-records.ts";
+import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts";
 import type { ServerForm } from "./tables.ts";
 
 const chunkCharacters = 524_288;

@@ -4,8 +4,7 @@
 // as months, whatever times events claim.
 
 import type { FieldType } from "../../../records/fields.ts";
-import { eventColumns, personColumn } from "../event-columns.ts";
-import { rejectReasons } from "../sink-target.ts";
+import { eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
 /** What a server can, by its version. */
 export interface ServerForm {

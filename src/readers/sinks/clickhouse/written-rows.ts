@@ -2,7 +2,8 @@
 // before its position was written. Asked only for messages up to the furthest that the table had
 // when it was opened, so that nothing is asked where nothing was interrupted.
 
-import type { SinkPosition, SinkRecord } from "../sink-target.ts";
+import type { SinkRecord } from "../sink-records.ts";
+import type { SinkPosition } from "../sink-target.ts";
 import type { ClickHouseClient } from "./client.ts";
 
 interface WrittenRowsOptions {

@@ -3,7 +3,7 @@
 // so it stands there as it was sent; other texts have those few that would be mistaken escaped.
 
 import type { FieldType } from "../../../records/fields.ts";
-import { type EventColumn, eventColumns, personColumn } from "../event-columns.ts";
+import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts";
 
 interface Column {
   readonly name: string;

@@ -3,7 +3,8 @@
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
-import type { RejectedLine, SinkBatch, SinkIncident, SinkRecord } from "../sink-target.ts";
+import type { RejectedLine, SinkRecord } from "../sink-records.ts";
+import type { SinkBatch, SinkIncident } from "../sink-target.ts";
 import {
   fieldOf,
   jsonColumns,

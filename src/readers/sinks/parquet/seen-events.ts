@@ -2,7 +2,7 @@
 // sent again soon is not written again. All of a uuid is kept, and 32 bits of a hash of the texts.
 // Two generations of a fixed size; when the newer one is full, the older one is forgotten.
 
-import type { SinkRecord } from "../sink-target.ts";
+import type { SinkRecord } from "../sink-records.ts";
 
 /** 32 MiB a generation when it is full: 24 of events, and 8 of slots, of which half are free. */
 const eventsMax = 2 ** 20;

@@ -3,7 +3,8 @@
 // then the same number is of another message.
 
 import { rewrittenIdBegin } from "../../../platform/nats/rewritten.ts";
-import type { SinkBatch, SinkPosition, SinkRecord } from "../sink-target.ts";
+import type { SinkRecord } from "../sink-records.ts";
+import type { SinkBatch, SinkPosition } from "../sink-target.ts";
 import type { AppliedTo } from "./person-source.ts";
 
 export interface NeededMessage {

@@ -2,8 +2,8 @@
 // from the frame to the server as they are.
 
 import { Buffer } from "node:buffer";
-import { type EventColumn, eventColumns, personColumn } from "../event-columns.ts";
-import type { SinkRecord } from "../sink-target.ts";
+import type { SinkRecord } from "../sink-records.ts";
+import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts";
 
 const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
 /** Milliseconds from 1970 to 2000, from where PostgreSQL counts. */

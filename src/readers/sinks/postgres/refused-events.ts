@@ -5,7 +5,7 @@ import type { Client } from "pg";
 import { DatabaseError } from "pg";
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
-import type { SinkRecord } from "../sink-target.ts";
+import type { SinkRecord } from "../sink-records.ts";
 import { eventTypes } from "./tables.ts";
 
 /** Events and why each of them is refused. */

@@ -4,8 +4,7 @@
 // as days, whatever times events claim.
 
 import type { FieldType } from "../../../records/fields.ts";
-import { type EventColumn, eventColumns, personColumn } from "../event-columns.ts";
-import { rejectReasons } from "../sink-target.ts";
+import { type EventColumn, eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
 const text = 'text COLLATE "C"';
 

@@ -2,7 +2,7 @@
 // leaves with the uuid and the time that it was stored with, and without `sent_at`, so that nobody
 // corrects its time a second time.
 
-import type { SinkRecord } from "../sink-target.ts";
+import type { SinkRecord } from "../sink-records.ts";
 
 interface Envelope {
   /** The project's key upstream. */

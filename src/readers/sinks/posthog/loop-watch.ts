@@ -5,7 +5,7 @@
 // it is proven: in another one it is an upstream that passes on what it gets.
 
 import { randomUUID } from "node:crypto";
-import type { SinkRecord } from "../sink-target.ts";
+import type { SinkRecord } from "../sink-records.ts";
 
 type Place = Pick<SinkRecord, "uuid" | "sequence">;
 

@@ -6,7 +6,8 @@
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
-import type { RequestOutcome, SinkRecord } from "../sink-target.ts";
+import type { SinkRecord } from "../sink-records.ts";
+import type { RequestOutcome } from "../sink-target.ts";
 import { batchBody, requestLength } from "./batch-body.ts";
 import type { RequestBounds } from "./request-bounds.ts";
 import type { Upstream } from "./upstream.ts";

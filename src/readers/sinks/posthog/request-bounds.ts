@@ -2,7 +2,7 @@
 // takes anything at all. One that refuses every event, one by one, is more likely to be in trouble
 // than to have been sent nothing but bad events, so nothing more is put aside for its word.
 
-import type { SinkRecord } from "../sink-target.ts";
+import type { SinkRecord } from "../sink-records.ts";
 
 interface RequestBoundsOptions {
   readonly eventsMax: number;

@@ -13,9 +13,9 @@ import { mustBePlain } from "../../../platform/base/own-file.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { writeWhole } from "../../../platform/base/write-whole.ts";
 import { mustBeNext } from "../must-be-next.ts";
+import type { RejectedLine } from "../sink-records.ts";
 import {
   MovedError,
-  type RejectedLine,
   type SinkBatch,
   type SinkIncident,
   type SinkPosition,

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { rowsFileBytes, rowsOf } from "../../../../src/readers/sinks/parquet/rows.ts";
-import type { SinkRecord } from "../../../../src/readers/sinks/sink-target.ts";
+import type { SinkRecord } from "../../../../src/readers/sinks/sink-records.ts";
 
 const json = (bytes: number) => Buffer.from(JSON.stringify({ text: "x".repeat(bytes) }));
 const storedAtMs = Date.UTC(2026, 10, 23, 12);

@@ -1,6 +1,7 @@
 // What the tests of the target share that need no streams: events of one stream, and their batches.
 
-import type { SinkBatch, SinkRecord } from "../../../../src/readers/sinks/sink-target.ts";
+import type { SinkRecord } from "../../../../src/readers/sinks/sink-records.ts";
+import type { SinkBatch } from "../../../../src/readers/sinks/sink-target.ts";
 
 export const stream = "PENSTOCK_LIVE_0";
 

@@ -3,7 +3,7 @@
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test } from "vitest";
 import { LoopWatch } from "../../../../src/readers/sinks/posthog/loop-watch.ts";
-import type { SinkRecord } from "../../../../src/readers/sinks/sink-target.ts";
+import type { SinkRecord } from "../../../../src/readers/sinks/sink-records.ts";
 import { startTestGateway } from "../../../kit/gateway.ts";
 import { startUpstream } from "../../../kit/posthog-upstream.ts";
 import { storeFrames } from "../../../kit/stored-events.ts";
