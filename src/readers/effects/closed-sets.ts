@@ -37,5 +37,4 @@ export const rejectedReasons = [
   "group_full",
   "too_many_group_types",
   "name_too_long",
-  "properties_edited",
 ] as const;

@@ -21,7 +21,7 @@ import type { Member } from "./member.ts";
 import { Members, type SeenLine } from "./members.ts";
 import { defaults, type PeopleOptions } from "./people-options.ts";
 import { PlainIds, partsOf, type Seen } from "./plain-ids.ts";
-import { type BagName, editedBag, noRoom, Refused } from "./property-bag.ts";
+import { type BagName, noRoom, Refused } from "./property-bag.ts";
 import { type Missing, Wanted } from "./wanted.ts";
 
 /** What a plain line says; a StoredLine is one. Nothing of it is kept but its texts. */
@@ -274,14 +274,14 @@ export class People {
     const { kind, from: a, to: b } = link;
     const atMs = effect.stamp.timeMs;
     this.#links.push({ projectId, place, a, b, kind, atMs, eventUuid, outcome });
-    this.#tell(effect, refused, ["person_full", "persons merged", `${a} or ${b}`]);
+    this.#tell(effect, refused, ["person_full", "persons merged"]);
   }
 
   #writePerson(effect: EventEffect, member: Member): void {
     if (effect.person === undefined) return;
     const refused = new Refused();
     this.#members.write(member, effect.person, { stamp: effect.stamp, refused });
-    this.#tell(effect, refused, ["person_full", "person", member.id]);
+    this.#tell(effect, refused, ["person_full", "person"]);
   }
 
   #writeGroup(effect: EventEffect): void {
@@ -292,12 +292,11 @@ export class People {
       const detail = `more than ${this.#groupTypesMax} group types: ${group.type}`;
       this.#reject(effect, "too_many_group_types", detail);
     }
-    this.#tell(effect, refused, ["group_full", "group", `${group.type}/${group.key}`]);
+    this.#tell(effect, refused, ["group_full", "group"]);
   }
 
-  #tell(effect: EventEffect, refused: Refused, [full, where, whose]: BagName): void {
+  #tell(effect: EventEffect, refused: Refused, [full, where]: BagName): void {
     if (refused.count > 0) this.#reject(effect, full, noRoom(refused, where));
-    if (refused.wasEdited) this.#reject(effect, "properties_edited", editedBag(where, whose));
   }
 
   #reject(effect: EventEffect, reason: RejectedReason, detail: string): void {

@@ -11,7 +11,6 @@ import type {
   RejectedReason,
   Stamp,
 } from "../types.ts";
-import { fromEdited } from "./edited-columns.ts";
 import type { LargeProperties } from "./large-properties.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
@@ -29,8 +28,6 @@ const longText = 16_384;
 export class Refused {
   count = 0;
   first = "";
-  /** Whether a bag had been changed in the database by somebody else, and is taken as it is. */
-  wasEdited = false;
 
   add(name: string): void {
     if (this.count === 0) this.first = name;
@@ -44,12 +41,8 @@ export function noRoom({ count, first }: Refused, where: string): string {
   return `no room in the ${where} for ${first}${others}`;
 }
 
-/** Why names find no room in it, what it is of, and whose. */
-export type BagName = readonly [full: RejectedReason, where: string, whose: string];
-
-export function editedBag(where: string, whose: string): string {
-  return `properties of the ${where} were changed in the database and are taken as they are there: ${whose}`;
-}
+/** Why names find no room in it, and what it is of. */
+export type BagName = readonly [full: RejectedReason, where: string];
 
 /** What one bag may have, and all large ones of its project. */
 export interface PropertyRoom {
@@ -67,8 +60,6 @@ export class PropertyBag {
   /** Undefined: not read since `columns` was asked for. */
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
-  /** What it had before its columns no longer fitted together, until somebody was told. */
-  #bytesUnedited: number | undefined = undefined;
 
   /** `bytes`: what this object said of the same properties. */
   constructor(columns: PropertyColumns = noColumns, bytes = 0) {
@@ -103,7 +94,7 @@ export class PropertyBag {
   /** What one event writes. Tells whether anything changed; names without room are refused. */
   write(writes: PropertyWrites, stamp: Stamp, room: PropertyRoom): boolean {
     const properties = this.#read();
-    let isChanged = this.#tellEdited(room);
+    let isChanged = false;
     for (const [name, json] of writes.once) {
       const old = properties.get(name);
       if (old?.once !== undefined && compareStamps(old.once.stamp, stamp) <= 0) continue;
@@ -123,8 +114,6 @@ export class PropertyBag {
   join(other: PropertyBag, room: PropertyRoom): void {
     const properties = this.#read();
     const found = other.#read();
-    this.#tellEdited(room);
-    other.#tellEdited(room);
     room.large.move(room.projectId, other.#bytes, 0);
     for (const [name, theirs] of this.#fits(other, room) ? found : sorted(found)) {
       const ours = properties.get(name);
@@ -150,28 +139,8 @@ export class PropertyBag {
 
   #read(): Map<string, PropertyState> {
     if (this.#properties !== undefined) return this.#properties;
-    const columns = this.#columns ?? noColumns;
-    this.#properties = fromColumns(columns) ?? this.#takeEdited(columns);
+    this.#properties = fromColumns(this.#columns ?? noColumns);
     return this.#properties;
-  }
-
-  #takeEdited(columns: PropertyColumns): Map<string, PropertyState> {
-    const properties = fromEdited(columns);
-    this.#columns = undefined;
-    this.#bytesUnedited = this.#bytes;
-    this.#bytes = 0;
-    for (const [name, state] of properties)
-      this.#bytes += stampBytes + nameBytes(name) + valueBytes(state);
-    return properties;
-  }
-
-  #tellEdited(room: PropertyRoom): boolean {
-    const before = this.#bytesUnedited;
-    if (before === undefined) return false;
-    room.refused.wasEdited = true;
-    room.large.move(room.projectId, before, this.#bytes);
-    this.#bytesUnedited = undefined;
-    return true;
   }
 
   #putWrite(name: string, write: NonNullable<PropertyState["write"]>, room: PropertyRoom): boolean {
