@@ -31,12 +31,12 @@ const keptBytesMax = 2_097_152;
 const roomMin = 65_536;
 
 /** What is wrong with a line that is not a record. */
-export interface LineFault {
+interface LineFault {
   readonly reason: "not_json" | "not_a_record";
   readonly detail: string;
 }
 
-export interface RecordVisitor {
+interface RecordVisitor {
   record(record: RecordView): void;
   /** [start, end): the line in the frame's data, without its line feed. */
   unreadable(fault: LineFault, line: number, start: number, end: number): void;

@@ -3,10 +3,10 @@
 // have uuids, else only if the sending before has failed.
 
 import { randomBytes } from "node:crypto";
+import type { RetryMemory } from "../../platform/base/retry-memory.ts";
 import { SentWith } from "../../platform/base/sent-with.ts";
 import type { FrameSink } from "../../records/frame-sink.ts";
 import type { FrameWaiter, Publisher } from "../publish/port.ts";
-import type { RetryMemory } from "../publish/retry-memory.ts";
 import { OwnFrames, ownFrameBytes } from "./own-frames.ts";
 import type { NamedBody, Work } from "./work.ts";
 

@@ -6,12 +6,12 @@
 import { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { Problem } from "../../platform/base/errors.ts";
+import { RetryMemory } from "../../platform/base/retry-memory.ts";
 import type { RecordWriter } from "../../records/record.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../records/table.ts";
 import type { BodyHint, Exchange, Intake, OwnedBody, Peek, WholeBody } from "../http/port.ts";
 import type { ProjectLookup } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
-import { RetryMemory } from "../publish/retry-memory.ts";
 import type { ProjectShares } from "../streams/project-shares.ts";
 import { type Arrival, Arrivals } from "./arrivals.ts";
 import { awaitRoom } from "./await-room.ts";

@@ -5,6 +5,7 @@
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
+import type { RetryMemory } from "../../platform/base/retry-memory.ts";
 import type { SentWith } from "../../platform/base/sent-with.ts";
 import type { FrameSink } from "../../records/frame-sink.ts";
 import type { RecordWriter } from "../../records/record.ts";
@@ -14,7 +15,6 @@ import type { RequestFacts } from "../../records/verdict.ts";
 import type { Exchange } from "../http/port.ts";
 import type { MeteredProject, ProjectLookup, RequestCost, Taken } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
-import type { RetryMemory } from "../publish/retry-memory.ts";
 import { withoutMark } from "./byte-order-mark.ts";
 import type { Slips } from "./details/slips.ts";
 import type { Envelope } from "./envelope.ts";

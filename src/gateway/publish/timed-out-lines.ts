@@ -5,11 +5,11 @@
 
 import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";
+import { RetryMemory } from "../../platform/base/retry-memory.ts";
 import { SentWith, type SentWithRuns } from "../../platform/base/sent-with.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
 import { Fate, type Frame } from "./frame.ts";
 import type { FrameOutcome, FrameWaiter, RequestWaiter } from "./port.ts";
-import { RetryMemory } from "./retry-memory.ts";
 
 /**
  * What is remembered in one turn, in bytes of records and `eventCost` for each: to name a small

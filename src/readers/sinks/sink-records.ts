@@ -71,7 +71,7 @@ interface SinkVisitor {
   rejected(line: RejectedLine): void;
 }
 
-export type FrameOfRecords = Pick<
+type FrameOfRecords = Pick<
   StoredFrame,
   "stream" | "sequence" | "storedAtMs" | "projectId" | "data"
 >;

@@ -15,7 +15,7 @@ export const nameBytesMax = 400;
 /** Bytes of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
 /** Members of `$set` and the like that one event writes: other projects wait for each of them. */
-export const eventPropertiesMax = 200;
+const eventPropertiesMax = 200;
 /** So many names are compared one with another; more are looked up. */
 const comparedNamesMax = 16;
 /** Characters of a name that a rejection quotes. */

@@ -1,7 +1,7 @@
 // What is remembered of failed requests stands for one retry each, for two minutes, and is bounded.
 
 import { expect, test } from "vitest";
-import { RetryMemory } from "../../../src/gateway/publish/retry-memory.ts";
+import { RetryMemory } from "../../../src/platform/base/retry-memory.ts";
 
 test("gives out each value of a key once, the oldest first", () => {
   const memory = new RetryMemory<number>(() => 0);
