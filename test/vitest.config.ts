@@ -9,6 +9,7 @@ import { SlowFirst } from "./kit/slow-first.ts";
 
 /** Processes that tests start need not take the types off the same files each time. */
 const stripped = new URL("../scripts/lib/stripped.mjs", import.meta.url);
+const countsCoverage = process.env["NODE_V8_COVERAGE"] !== undefined;
 
 // biome-ignore lint/style/noDefaultExport: vitest takes its configuration from the default export
 export default defineConfig({
@@ -18,6 +19,9 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 5,
     isolate: false,
+    // Coverage is counted by position in the file, so the file must run as it is on disk.
+    experimental: { viteModuleRunner: !countsCoverage },
+    setupFiles: countsCoverage ? ["test/kit/take-coverage.ts"] : [],
     env: { NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --import=${stripped}` },
     sequence: { sequencer: SlowFirst },
     testTimeout: 90_000,
