@@ -32,15 +32,15 @@ import { embeddedDiskFull } from "./scenarios/embedded-disk-full.ts";
 import { embeddedNatsKilled } from "./scenarios/embedded-nats-killed.ts";
 import { everythingKilled } from "./scenarios/everything-killed.ts";
 import { gatewayKilled } from "./scenarios/gateway-killed.ts";
-import { gatewayTerminated } from "./scenarios/gateway-terminated.ts";
-import { gatewayTerminatedWhileFrozen } from "./scenarios/gateway-terminated-while-frozen.ts";
-import { natsFrozenBriefly } from "./scenarios/nats-frozen-briefly.ts";
-import { natsFrozenLong } from "./scenarios/nats-frozen-long.ts";
+import { gatewayTerminated, gatewayTerminatedWhileFrozen } from "./scenarios/gateway-terminated.ts";
+import { natsFrozenBriefly, natsFrozenLong } from "./scenarios/nats-frozen.ts";
 import { natsKilled } from "./scenarios/nats-killed.ts";
 import { natsKilledAgainAndAgain } from "./scenarios/nats-killed-again-and-again.ts";
-import { projectFloodsInBursts } from "./scenarios/project-floods-in-bursts.ts";
-import { projectHasMuchBesideFlood } from "./scenarios/project-has-much-beside-flood.ts";
-import { projectWithLittleBesideFlood } from "./scenarios/project-with-little-beside-flood.ts";
+import {
+  projectFloodsInBursts,
+  projectHasMuchBesideFlood,
+  projectWithLittleBesideFlood,
+} from "./scenarios/project-floods.ts";
 import { serverLimit } from "./scenarios/server-limit.ts";
 import { sharedFramesNatsKilled } from "./scenarios/shared-frames-nats-killed.ts";
 import { storeNotRestored } from "./scenarios/store-not-restored.ts";

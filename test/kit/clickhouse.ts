@@ -17,9 +17,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../src/platform/embedded/free-port.ts";
-import { leashScript } from "./leash.ts";
 import { untilStopped } from "./nats-server.ts";
-import { findTestProgram, type TestProgram } from "./test-program.ts";
+import { findTestProgram, leashScript, type TestProgram } from "./test-program.ts";
 
 export interface TestClickHouseOptions {
   /** PEM files, to speak TLS too. */

@@ -8,7 +8,6 @@ import { closeSync, existsSync, openSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../src/platform/embedded/free-port.ts";
-import { leashScript } from "./leash.ts";
 import { untilStopped } from "./nats-server.ts";
 import {
   copyFolder,
@@ -20,6 +19,7 @@ import {
   postgresUser,
 } from "./postgres-programs.ts";
 import { childrenOf, isRunningStill } from "./process-tree.ts";
+import { leashScript } from "./test-program.ts";
 
 export interface TestPostgresOptions {
   /**

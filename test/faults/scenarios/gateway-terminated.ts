@@ -1,18 +1,22 @@
-// The gateway is told to stop under load, as in every roll-out: it answers what it has taken, then
-// ends by itself.
+// The gateway is stopped under load, as in every roll-out: it answers what it has accepted, then ends
+// by itself. While nats-server stands still, what it accepted waits for its acknowledgements first.
 
 import type { Scenario } from "../scenario.ts";
 
-export const gatewayTerminated: Scenario = {
-  name: "gateway-terminated",
-  title: "the gateway is stopped (SIGTERM) and restarted",
+const terminated = {
   topology: "single",
-  faultMs: { short: 100, full: 1_000 },
   mayRefuse: true,
   mustRecover: false,
   mayLoseConnections: true,
   // A request that arrives while the connections are being closed may go without.
   answersLostMax: 3,
+} as const;
+
+export const gatewayTerminated: Scenario = {
+  ...terminated,
+  name: "gateway-terminated",
+  title: "the gateway is stopped (SIGTERM) and restarted",
+  faultMs: { short: 100, full: 1_000 },
   async run({ gateway, faultMs, hold, acknowledged }) {
     for (let time = 0; time < 2; time++) {
       // Rejects when it does not end with 0.
@@ -23,5 +27,24 @@ export const gatewayTerminated: Scenario = {
       // listening has not been taken.
       await acknowledged(3_000);
     }
+  },
+};
+
+export const gatewayTerminatedWhileFrozen: Scenario = {
+  ...terminated,
+  name: "gateway-terminated-while-frozen",
+  title: "the gateway is stopped (SIGTERM) while nats-server stands still",
+  env: { PENSTOCK_ACK_TIMEOUT_MS: "500" },
+  faultMs: { short: 700, full: 3_000 },
+  async run({ store, gateway, faultMs, hold }) {
+    const [node] = store.nodes;
+    node!.freeze();
+    await hold(faultMs / 2);
+    // Rejects when it does not end with 0.
+    const ended = gateway.kill("SIGTERM");
+    await hold(faultMs);
+    node!.thaw();
+    await ended;
+    await gateway.restart();
   },
 };

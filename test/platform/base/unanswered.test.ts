@@ -1,5 +1,7 @@
 // A request that is answered with a switch of protocols is a failed one, wherever we send it.
 
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { Sender } from "../../../src/commands/import/sender.ts";
 import type { PassedHead } from "../../../src/gateway/upstream/passed-head.ts";
@@ -7,10 +9,37 @@ import { UpstreamClient } from "../../../src/gateway/upstream/upstream-client.ts
 import { readAddress } from "../../../src/readers/sinks/clickhouse/address.ts";
 import { ClickHouseClient } from "../../../src/readers/sinks/clickhouse/client.ts";
 import { Upstream } from "../../../src/readers/sinks/posthog/upstream.ts";
-import { startSwitchingServer } from "../../kit/switching-server.ts";
 
 const stop = new AbortController().signal;
 const switched = /101 Switching Protocols/;
+
+interface SwitchingServer {
+  readonly url: string;
+  /** What it answers from now on; undefined: 101. */
+  answer: string | undefined;
+}
+
+const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhi";
+
+/** Answers every request with a switch of protocols that nobody asked for. */
+async function startSwitchingServer(): Promise<SwitchingServer> {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => {
+      const { answer } = switcher;
+      if (answer === undefined) socket.write(switching);
+      else
+        socket.end(
+          `HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ${answer.length}\r\n\r\n${answer}`,
+        );
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const switcher: SwitchingServer = { url: `http://127.0.0.1:${port}`, answer: undefined };
+  return switcher;
+}
 
 test("what is passed on: the upstream is away, and no room is lost", async () => {
   const server = await startSwitchingServer();

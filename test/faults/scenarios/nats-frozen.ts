@@ -1,0 +1,32 @@
+// nats-server stands still. For less than a request may take, as during a long pause of its disk,
+// frames wait and are sent again. For longer, clients get an unknown outcome and send again.
+
+import type { Scenario } from "../scenario.ts";
+
+const frozen = {
+  topology: "single",
+  mayRefuse: true,
+  mustRecover: true,
+  async run({ store, faultMs, hold }) {
+    const [node] = store.nodes;
+    node!.freeze();
+    await hold(faultMs);
+    node!.thaw();
+  },
+} as const satisfies Partial<Scenario>;
+
+export const natsFrozenBriefly: Scenario = {
+  ...frozen,
+  name: "nats-frozen-briefly",
+  title: "nats-server stands still (SIGSTOP) for less than the request deadline",
+  env: { PENSTOCK_ACK_TIMEOUT_MS: "500", PENSTOCK_REQUEST_TIMEOUT_MS: "20000" },
+  faultMs: { short: 1_500, full: 3_000 },
+};
+
+export const natsFrozenLong: Scenario = {
+  ...frozen,
+  name: "nats-frozen-long",
+  title: "nats-server stands still (SIGSTOP) for longer than the request deadline",
+  env: { PENSTOCK_ACK_TIMEOUT_MS: "300", PENSTOCK_REQUEST_TIMEOUT_MS: "1000" },
+  faultMs: { short: 2_500, full: 12_000 },
+};
