@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Part } from "../../src/records/fields.ts";
+import { Part, type RecordField, recordFields } from "../../src/records/fields.ts";
 import { Line, LineFlag } from "../../src/records/lines.ts";
 import { createNativeScanner } from "../../src/records/native.ts";
 import { linesToPause, RecordReader } from "../../src/records/reader.ts";
@@ -17,19 +17,11 @@ import { take } from "../kit/items.ts";
 
 const reader = new RecordReader(createNativeScanner(5));
 
-const parts: Readonly<Record<string, Part>> = {
-  uuid: Part.Uuid,
-  project_id: Part.ProjectId,
-  event: Part.Event,
-  distinct_id: Part.DistinctId,
-  ip: Part.Ip,
-  kind: Part.Kind,
-  properties: Part.Properties,
-  $set: Part.Set,
-  $set_once: Part.SetOnce,
-  $unset: Part.Unset,
-  replaced: Part.Replaced,
-};
+const parts: Readonly<Record<string, Part>> = Object.fromEntries(
+  Object.entries(recordFields).flatMap(([name, { part }]: [string, RecordField]) =>
+    part === undefined ? [] : [[name, part]],
+  ),
+);
 const nestedParts = {
   $set: Part.NestedSet,
   $set_once: Part.NestedSetOnce,

@@ -3,18 +3,13 @@
 import { expect, test } from "vitest";
 import { rowsFileBytes, rowsOf } from "../../../../src/readers/sinks/parquet/rows.ts";
 import type { SinkRecord } from "../../../../src/readers/sinks/sink-records.ts";
+import { sinkRecord } from "../../../kit/sink-record.ts";
 
 const json = (bytes: number) => Buffer.from(JSON.stringify({ text: "x".repeat(bytes) }));
 const storedAtMs = Date.UTC(2026, 10, 23, 12);
 
 function event(projectId: string, properties: Uint8Array): SinkRecord {
-  return {
-    ...{ stream: "s", sequence: 1, line: 0, storedAtMs, projectId, event: "e", distinctId: "d" },
-    ...{ uuid: "00000000-0000-4000-8000-000000000001", timestampMs: 0, receivedAtMs: 0 },
-    ...{ timestampSentMs: Number.NaN, sentAtMs: Number.NaN, ip: "", kind: "custom" },
-    ...{ personProfile: true, historical: false, personUuid: "", properties },
-    ...{ set: undefined, setOnce: undefined, unset: undefined, text: properties },
-  };
+  return sinkRecord({ storedAtMs, projectId, properties });
 }
 
 test("rows of a project and day stand together, whatever is between them", () => {

@@ -12,6 +12,7 @@ import { asked } from "../../../kit/postgres-rows.ts";
 import { silent } from "../../../kit/processes.ts";
 import { numbersFrom, randomFrames } from "../../../kit/random-events.ts";
 import { eventsAt, eventsIn, sinkSchema as schema } from "../../../kit/sink-events.ts";
+import { sinkRecord } from "../../../kit/sink-record.ts";
 import { makeStreams, storeFrames } from "../../../kit/stored-events.ts";
 import { newDatabase } from "../../effects/store/postgres-rig.ts";
 import { describeWriter, type WriterRig } from "../../effects/writer/writer-kit.ts";
@@ -186,14 +187,11 @@ test("a table that was made without the column gets it, and a sink without perso
     ],
     ...{ rejected: [], incidents: [] },
   });
-  const eventOf = (n: number, personUuid: string) => ({
-    ...{ stream: "PENSTOCK_LIVE_0", sequence: n, line: 0, storedAtMs: Date.UTC(2026, 10, n) },
-    ...{ uuid: `00000000-0000-4000-8000-00000000000${n}`, projectId: "shop", event: "seen" },
-    ...{ distinctId: "d", timestampMs: 0, receivedAtMs: 0, timestampSentMs: Number.NaN },
-    ...{ sentAtMs: Number.NaN, ip: "", kind: "custom", personProfile: true, historical: false },
-    ...{ properties: Buffer.from("{}"), set: undefined, setOnce: undefined, unset: undefined },
-    ...{ text: Buffer.from("{}"), personUuid },
-  });
+  const eventOf = (n: number, personUuid: string) =>
+    sinkRecord({
+      ...{ sequence: n, storedAtMs: Date.UTC(2026, 10, n), personUuid },
+      uuid: `00000000-0000-4000-8000-00000000000${n}`,
+    });
   const uuid = "c57c0f36-d418-5153-8f2c-7ed22cf511ee";
   const steps = [
     { withPerson: false, personUuid: uuid, written: null },

@@ -2,19 +2,17 @@
 
 import type { SinkRecord } from "../../../../src/readers/sinks/sink-records.ts";
 import type { SinkBatch } from "../../../../src/readers/sinks/sink-target.ts";
+import { sinkRecord } from "../../../kit/sink-record.ts";
 
 export const stream = "PENSTOCK_LIVE_0";
 
 export function sinkRecordOf(sequence: number, properties: object, storedAtMs: number): SinkRecord {
   const json = Buffer.from(JSON.stringify(properties));
-  return {
-    ...{ stream, sequence, line: 0, storedAtMs, projectId: "shop", event: "seen" },
-    ...{ uuid: `00000000-0000-4000-8000-${String(sequence).padStart(12, "0")}`, ip: "" },
-    ...{ distinctId: "d", timestampMs: storedAtMs, receivedAtMs: storedAtMs, kind: "custom" },
-    ...{ timestampSentMs: Number.NaN, sentAtMs: Number.NaN, personProfile: true },
-    ...{ historical: false, properties: json, text: json, personUuid: "" },
-    ...{ set: undefined, setOnce: undefined, unset: undefined },
-  };
+  return sinkRecord({
+    ...{ stream, sequence, storedAtMs, timestampMs: storedAtMs, receivedAtMs: storedAtMs },
+    uuid: `00000000-0000-4000-8000-${String(sequence).padStart(12, "0")}`,
+    properties: json,
+  });
 }
 
 /** Of one stream, behind the last one that `sequence` says. */
