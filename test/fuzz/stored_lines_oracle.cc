@@ -20,6 +20,7 @@ namespace {
 
 using penstock::EventScanner;
 using penstock::HashWords;
+using penstock::LinePart;
 using penstock::LineRows;
 using penstock::ScanStatus;
 
