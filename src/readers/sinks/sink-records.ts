@@ -1,6 +1,6 @@
-// An event as the sinks have it: its values, its columns, and how it is read from a frame. A batch holds ten thousands of them
-// while it is written, so each is small: what all lines of a request have in common they share, and
-// of the frame's bytes a view is made only when somebody asks for it.
+// An event as the sinks have it: its values, its columns, and how it is read from a frame. A batch
+// holds ten thousands of them while it is written, so each is small: what all lines of a request
+// have in common they share, and of the frame's bytes a view is made only when somebody asks for it.
 
 import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
@@ -64,6 +64,12 @@ export interface RejectedLine {
   readonly reason: RejectReason;
   readonly detail: string;
   readonly text: Uint8Array;
+}
+
+/** An event that the target does not take, with what the target said. */
+export function refusedLine(event: SinkRecord, detail: string): RejectedLine {
+  const { stream, sequence, line, storedAtMs, projectId, text } = event;
+  return { stream, sequence, line, storedAtMs, projectId, reason: "value", detail, text };
 }
 
 interface SinkVisitor {

@@ -5,10 +5,8 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
-import { refusedLine } from "../refused-line.ts";
 import { nextCopies, singleEvents } from "../single-events.ts";
-import type { RejectedLine, SinkRecord } from "../sink-records.ts";
-import { personColumn } from "../sink-records.ts";
+import { personColumn, type RejectedLine, refusedLine, type SinkRecord } from "../sink-records.ts";
 import type {
   SinkBatch,
   SinkIncident,

@@ -11,10 +11,14 @@ import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { requireUtf8 } from "../../../platform/postgres/encoding.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { eventKey } from "../event-key.ts";
-import { refusedLine } from "../refused-line.ts";
 import { nextCopies, singleEvents } from "../single-events.ts";
-import type { RejectedLine, SinkRecord } from "../sink-records.ts";
-import { eventColumns, personColumn } from "../sink-records.ts";
+import {
+  eventColumns,
+  personColumn,
+  type RejectedLine,
+  refusedLine,
+  type SinkRecord,
+} from "../sink-records.ts";
 import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
 import { checkColumnTypes } from "./column-types.ts";
 import { copyIn } from "./copy-in.ts";

@@ -9,8 +9,7 @@
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
-import { refusedLine } from "../refused-line.ts";
-import type { SinkRecord } from "../sink-records.ts";
+import { refusedLine, type SinkRecord } from "../sink-records.ts";
 import {
   type RequestOutcome,
   requestOutcomes,
