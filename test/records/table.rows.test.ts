@@ -134,6 +134,18 @@ describe("rows hold the parts of events", () => {
         expect(rowsOf(`{"event":"e",${inner}}`)[0]!["flags"]).toBeUndefined();
     });
 
+    test(`${name}: also among tens of thousands of names`, () => {
+      const names = (count: number) =>
+        Array.from({ length: count }, (_, at) => `"n${at}":{"a":1,"b":2}`).join();
+      for (const count of [1_000, 5_000, 20_000]) {
+        expect(rowsOf(`{"properties":{${names(count)}}}`)[0]!["flags"]).toBeUndefined();
+        for (const again of [0, 1_000 - 1, count - 1])
+          expect(rowsOf(`{"properties":{${names(count)},"n${again}":1}}`)[0]!["flags"]).toEqual([
+            "DuplicateKey",
+          ]);
+      }
+    });
+
     test(`${name}: the envelope's keys are known however they are written`, () => {
       const all = String.raw`{"\u0061pi\u005Fkey":"","\u0074\u006f\u006b\u0065\u006E":"t","sent\u005fat":"s",
       "created\u005fat":"c","historical\u005fmigration":true,"batc\u0068":[{"event":"e"}]}`;

@@ -88,6 +88,7 @@ struct EventScanner::State {
   void finish() noexcept {
     resume = 0;
     open.release_memory();
+    names.begin();
   }
 
   // Simdjson's portable version reads a few bytes past the end of a text that ends within a UTF-8

@@ -1,6 +1,6 @@
 // Whether a name stands twice in one object: asked for each name as the walk passes it, for all
 // objects that are open at a time. It says "twice" of a name that may be new only where very many
-// names are open.
+// names are open: where names do not fit into the few slots that most texts need, it takes many.
 //
 // A slot is free once its object is closed, so nothing is cleared. Choosing names that meet in one
 // slot gains nothing: only so many slots are looked at.
@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "event_scan.h"
 
@@ -21,15 +23,19 @@ class SeenNames {
     for (uint32_t& object : objects_) object = kNone;
   }
 
-  /** Forgets what is open, for the next text. */
+  /** Forgets what is open, for the next text, and frees the many slots. */
   void begin() noexcept {
     while (depth_ != 0) close();
+    many_.reset();
+    slots_ = few_;
+    slot_bits_ = kFewBits;
   }
 
   void open() noexcept {
     if (++depth_ >= kDepths) return;
     if (++count_ >= kCounts) {
-      std::memset(slots_, 0, sizeof slots_);
+      std::memset(few_, 0, sizeof few_);
+      if (many_ != nullptr) std::memset(slots_, 0, sizeof(Slot) << slot_bits_);
       count_ = 1;
     }
     objects_[depth_] = count_ << kDepthBits | static_cast<uint32_t>(depth_);
@@ -44,17 +50,11 @@ class SeenNames {
   bool is_second(const uint8_t* text, uint32_t start, uint32_t length) noexcept {
     if (depth_ >= kDepths) return false;
     const uint32_t object = objects_[depth_];
-    const uint64_t place = (hash_of(text + start, length) ^ object) * kFactor >> (64 - kSlotBits);
-    for (uint64_t probe = 0; probe < kProbes; probe++) {
-      Slot& slot = slots_[(place + probe) & (kSlots - 1)];
-      if (slot.object == object) {
-        if (is_same(text, slot.start, start, length)) return true;
-      } else if (objects_[slot.object & (kDepths - 1)] != slot.object) {
-        slot = {object, start};
-        return false;
-      }
-    }
-    return true;
+    Slot* place = place_of(text, start, length, object);
+    if (place == nullptr && take_many(text)) place = place_of(text, start, length, object);
+    if (place == nullptr || place->object == object) return true;
+    *place = {object, start};
+    return false;
   }
 
  private:
@@ -69,8 +69,9 @@ class SeenNames {
   static_assert(kDepthMax + 2 < kDepths, "what is deeper is no item that is stored");
   static constexpr uint32_t kCounts = uint32_t{1} << (32 - kDepthBits);
   static constexpr uint32_t kNone = UINT32_MAX;
-  static constexpr int kSlotBits = 11;
-  static constexpr uint64_t kSlots = uint64_t{1} << kSlotBits;
+  static constexpr int kFewBits = 11;
+  /** A mebibyte of slots, for tens of thousands of names. */
+  static constexpr int kManyBits = 17;
   static constexpr uint64_t kProbes = 16;
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
 
@@ -98,13 +99,53 @@ class SeenNames {
     return word;
   }
 
+  // The slot that has the name, else the first free one of those where it may be.
+  Slot* place_of(const uint8_t* text, uint32_t start, uint32_t length, uint32_t object) noexcept {
+    const uint64_t place = (hash_of(text + start, length) ^ object) * kFactor >> (64 - slot_bits_);
+    for (uint64_t probe = 0; probe < kProbes; probe++) {
+      Slot& slot = slots_[(place + probe) & ((uint64_t{1} << slot_bits_) - 1)];
+      if (slot.object == object) {
+        if (is_same(text, slot.start, start, length)) return &slot;
+      } else if (is_free(slot)) {
+        return &slot;
+      }
+    }
+    return nullptr;
+  }
+
+  bool is_free(const Slot& slot) const noexcept {
+    return objects_[slot.object & (kDepths - 1)] != slot.object;
+  }
+
+  // Moves the names that are open to the many slots. False where there is no memory for them, they
+  // are in use already, or names do not fit: then an open object counts as having one twice.
+  bool take_many(const uint8_t* text) noexcept {
+    if (many_ != nullptr) return false;
+    many_.reset(new (std::nothrow) Slot[size_t{1} << kManyBits]());
+    if (many_ == nullptr) return false;
+    slots_ = many_.get();
+    slot_bits_ = kManyBits;
+    for (const Slot& slot : few_) {
+      if (is_free(slot)) continue;
+      uint32_t length = 0;
+      while (text[slot.start + length] != '"') length++;
+      Slot* const place = place_of(text, slot.start, length, slot.object);
+      if (place == nullptr) return false;
+      *place = slot;
+    }
+    return true;
+  }
+
   // The one that came first ends before the other begins.
   static bool is_same(const uint8_t* text, uint32_t first, uint32_t start,
                       uint32_t length) noexcept {
     return text[first + length] == '"' && std::memcmp(text + first, text + start, length) == 0;
   }
 
-  Slot slots_[kSlots] = {};
+  Slot few_[size_t{1} << kFewBits] = {};
+  std::unique_ptr<Slot[]> many_;
+  Slot* slots_ = few_;
+  int slot_bits_ = kFewBits;
   /** By depth, the objects that are open. */
   uint32_t objects_[kDepths];
   size_t depth_ = 0;

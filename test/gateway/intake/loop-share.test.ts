@@ -125,7 +125,7 @@ describe("a turn of the event loop has a share of work", () => {
 
   test.each([
     ["that are merged", "$set", 1, 7],
-    ["that are copied", "x", 4, 12],
+    ["that are copied", "x", 9, 12],
   ])(
     "of bodies full of person fields %s so many go through in one turn",
     async (_, name, least, most) => {
