@@ -17,7 +17,7 @@ import {
   typeAt,
 } from "./item-view.ts";
 import { hasPersonFields } from "./person-fields.ts";
-import { checkProperties, isEmptyArray, mayHaveLongGroups } from "./property-check.ts";
+import { repairProperties, isEmptyArray, mayHaveLongGroups } from "./property-check.ts";
 import {
   ExtraShift,
   FieldShift,
@@ -166,7 +166,7 @@ function judgeObjects(item: ItemView, verdict: Verdict): void {
     !isListOrNothing(typeAt(extras, ExtraShift.PropertiesUnset)) ||
     (typeAt(properties, PropertyShift.Groups) === TokenType.Object && mayHaveLongGroups(item))
   ) {
-    checkProperties(item, verdict);
+    repairProperties(item, verdict);
   }
 }
 
@@ -199,11 +199,11 @@ function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict
   switch (kind) {
     case Kind.Alias:
     case CustomEvent.Merge:
-      if (!checkProperties(item, verdict).has("alias"))
+      if (!repairProperties(item, verdict).has("alias"))
         verdict.warnings |= warningBit.missing_alias;
       return;
     case Kind.GroupIdentify: {
-      const found = checkProperties(item, verdict);
+      const found = repairProperties(item, verdict);
       if (!found.has("$group_type") || !found.has("$group_key"))
         verdict.warnings |= warningBit.missing_group;
       else if (isNothing(typeAt(properties, PropertyShift.GroupSet)))
@@ -226,7 +226,7 @@ function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict
         table[row + Row.PropertiesEnd]! - table[row + Row.PropertiesStart]! >
         distinctIdCharactersMax
       )
-        checkProperties(item, verdict);
+        repairProperties(item, verdict);
       if (
         isNothing(typeAt(fields, FieldShift.Set)) &&
         isNothing(typeAt(properties, PropertyShift.Set))

@@ -32,7 +32,7 @@ const groupsName = Buffer.from('"$groups"');
  * Repairs the members of a plain item's `properties` in place, and notes their warnings. Returns
  * which of the ids are present and not blank.
  */
-export function checkProperties(
+export function repairProperties(
   { body, table, row }: ItemView,
   verdict: Verdict,
 ): ReadonlySet<IdName> {
