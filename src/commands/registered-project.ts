@@ -4,7 +4,7 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import { hasEntry, listProjects } from "../gateway/projects/registry/commands.ts";
 import { isProjectId } from "../platform/base/forms.ts";
-import { lettersApart } from "../platform/base/letters-apart.ts";
+import { lettersApart } from "../platform/base/near-name.ts";
 import { managerOf } from "../platform/nats/api.ts";
 import { manyProjects, subjectOf } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";

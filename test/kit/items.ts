@@ -2,7 +2,7 @@
 // around them, so that time and clocks are what a test says, and thousands of bodies take a moment.
 
 import { randomFillSync } from "node:crypto";
-import { Slips } from "../../src/gateway/intake/details/slips.ts";
+import { Slips } from "../../src/gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../src/gateway/intake/items.ts";
 import { readSentAt } from "../../src/gateway/intake/sent-at.ts";
 import { Tally } from "../../src/gateway/intake/tally.ts";

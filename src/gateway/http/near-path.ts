@@ -3,16 +3,12 @@
 // are thrown away is suggested only where one letter at most is wrong, since a client that goes
 // there by our word would lose its events.
 
-import { lettersApart } from "../../platform/base/letters-apart.ts";
+import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
 
 const charsReadMax = 80;
-/**
- * A path shorter than `oneSlipFrom` may have no letter wrong, and one shorter than `twoSlipsFrom`
- * only one: short paths are near to too many others.
- */
-const oneSlipFrom = 4;
-const twoSlipsFrom = 6;
+/** A path shorter than this may have no letter wrong: short paths are near to too many others. */
+const oneTypoFrom = 4;
 
 /** The last segments of paths at which other services take events, and what to suggest for them. */
 const calledElsewhere: ReadonlyMap<string, string> = new Map([
@@ -55,7 +51,11 @@ export function nearPath(
   const known = paths.filter((one) => one.endsWith("/") || !paths.includes(`${one}/`));
   const same = [...known, ...others].find((one) => plain(one) === sent);
   if (same !== undefined) return same;
-  const near = nearest(sent, known, others);
+  const most = sent.length < oneTypoFrom ? 0 : typosMax(sent);
+  const apart = (one: string): number => lettersApart(sent, plain(one), most);
+  const near = nearest(known, apart, most);
+  const other = nearest(others, apart, Math.min(most, 1));
+  if (other !== undefined && (near === undefined || apart(other) < apart(near))) return other;
   if (near !== undefined) return near;
   // The longest path that begins or ends the one sent, so that `/x/i/v0/e` is not taken for `/e`.
   const below = known
@@ -67,27 +67,6 @@ export function nearPath(
   if (below !== undefined) return below;
   const elsewhere = calledElsewhere.get(sent.slice(sent.lastIndexOf("/") + 1));
   return elsewhere !== undefined && known.includes(elsewhere) ? elsewhere : undefined;
-}
-
-function nearest(
-  sent: string,
-  known: readonly string[],
-  others: readonly string[],
-): string | undefined {
-  let found: string | undefined;
-  let least = sent.length < oneSlipFrom ? 1 : sent.length < twoSlipsFrom ? 2 : 3;
-  const compare = (one: string): void => {
-    const there = plain(one);
-    if (Math.abs(there.length - sent.length) >= least) return;
-    const apart = lettersApart(sent, there);
-    if (apart >= least) return;
-    found = one;
-    least = apart;
-  };
-  for (const one of known) compare(one);
-  least = Math.min(least, 2);
-  for (const one of others) compare(one);
-  return found;
 }
 
 /** Returns the path in small letters, without doubled slashes and without a slash at its end. */

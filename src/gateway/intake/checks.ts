@@ -4,14 +4,16 @@
 // whether its stream is fit, and the project's limits. All are made before any line of the request
 // is placed. `admit` takes of these limits, so it is called once a request.
 
+import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { ScanStatus } from "../../records/table.ts";
+import { Header, ScanStatus, TokenType } from "../../records/table.ts";
 import type { BodyHint, Exchange } from "../http/port.ts";
 import type { ProjectLookup } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { ProjectShares } from "../streams/project-shares.ts";
-import type { RefusalHints } from "./details/refusal-hints.ts";
 import { scanProblem } from "./envelope.ts";
+import type { Slips } from "./hints.ts";
+import { libraryOf } from "./library.ts";
 import {
   expansionOf,
   overCaps,
@@ -136,3 +138,32 @@ const tooLate: Problem = {
   code: "timeout",
   detail: "The time for the request was over before any of it was stored: send it again",
 };
+
+/** Finds what helps a client to find its mistake, once a request is refused. Decides nothing. */
+export class RefusalHints {
+  readonly #slips: Slips;
+  readonly #clientWarnings: ClientWarningTaker | undefined;
+
+  constructor(slips: Slips, clientWarnings: ClientWarningTaker | undefined) {
+    this.#slips = slips;
+    this.#clientWarnings = clientWarnings;
+  }
+
+  /** Tells the exchange which SDK made the body, unless no warning on the request would be kept. */
+  noteLibrary({ exchange, body, table }: Work): void {
+    if (this.#clientWarnings?.hasRoom) exchange.library = libraryOf(body, table);
+  }
+
+  /**
+   * The problem of the envelope, with a hint on a name that looks like a slip for the missing key
+   * or for the missing batch.
+   */
+  withHint(problem: Problem, work: Work): Problem {
+    // For a body that is neither an object nor an array, the table says nothing but that.
+    const root = work.table[Header.RootType];
+    if (root !== TokenType.Object && root !== TokenType.Array) return problem;
+    this.noteLibrary(work);
+    const hint = work.protocol.hintOf(problem, work, this.#slips);
+    return hint === "" ? problem : { ...problem, detail: `${problem.detail}; ${hint}` };
+  }
+}

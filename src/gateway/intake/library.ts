@@ -4,7 +4,7 @@
 
 import type { Buffer } from "node:buffer";
 import { Header, Row } from "../../records/table.ts";
-import { type Member, membersOf } from "./details/members.ts";
+import { type Member, membersOf } from "./json-bytes.ts";
 
 const valuePattern = /^"([\w.+-]{1,32})"/;
 const valueBytesRead = 34;

@@ -17,8 +17,8 @@ import {
   spaceStart,
   startOfValue,
   stringStart,
-} from "./details/json-bytes.ts";
-import { type MemberSpan, walkMembers } from "./details/members.ts";
+} from "./json-bytes.ts";
+import { type MemberSpan, walkMembers } from "./json-bytes.ts";
 
 /** How far from the start, and from the end, a peek goes. */
 export const peekedBytesMax = 4_096;

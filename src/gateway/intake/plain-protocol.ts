@@ -3,8 +3,8 @@
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { BodyFrames } from "./body-frames.ts";
-import { missingKeyHint } from "./details/key-details.ts";
-import type { Slips } from "./details/slips.ts";
+import { missingKeyHint } from "./hints.ts";
+import type { Slips } from "./hints.ts";
 import { readEnvelope } from "./envelope.ts";
 import { readSentAt } from "./sent-at.ts";
 import { SharedFrames } from "./shared-frames.ts";

@@ -15,7 +15,7 @@ import {
 } from "../../platform/base/warnings.ts";
 import type { Verdict } from "../../records/verdict.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
-import { mayHaveHint, type Said, textOf } from "./details/item-details.ts";
+import { mayHaveHint, type Said, textOf } from "./hints.ts";
 
 /** An answer names at most this many errors and as many warnings; the others are only counted. */
 export const itemNotesMax = 20;

@@ -16,7 +16,7 @@ import type { Exchange } from "../http/port.ts";
 import type { MeteredProject, ProjectLookup, RequestCost, Taken } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
 import { withoutMark } from "./byte-order-mark.ts";
-import type { Slips } from "./details/slips.ts";
+import type { Slips } from "./hints.ts";
 import type { Envelope } from "./envelope.ts";
 import { type PendingReports, PendingRequest } from "./pending-request.ts";
 import type { RepairedBody } from "./repaired-body.ts";

@@ -1,7 +1,7 @@
 // Reads all settings from variables and flags. Every fault is found before anything starts, and all
 // are listed at once. Must not read `process`.
 
-import { lettersApart } from "../base/letters-apart.ts";
+import { lettersApart, nearest, typosMax } from "../base/near-name.ts";
 import { type Config, flagOf, type SettingName, settings, variableOf } from "./config.ts";
 import { faultsBetween } from "./faults.ts";
 
@@ -13,8 +13,6 @@ export type ConfigResult =
 const ofTests = "PENSTOCK_TEST_";
 const ownWord = "PENSTOCK";
 const prefix = `${ownWord}_`;
-/** Shorter names may have one wrong letter and not two, or too many would come near. */
-const twoSlipsFrom = 6;
 
 /**
  * Reads all settings: a flag wins over a variable, a variable over the default. Unknown PENSTOCK_*
@@ -53,8 +51,8 @@ function unknownVariables(variables: readonly string[], known: readonly string[]
   return variables.flatMap((variable) => {
     const own = ownNameOf(variable);
     if (own === undefined || own.startsWith(ofTests) || known.includes(variable)) return [];
-    const nearest = nearestOf(own, known);
-    const hint = nearest === undefined ? "" : `: did you mean ${nearest}?`;
+    const meant = meantBy(own, known);
+    const hint = meant === undefined ? "" : `: did you mean ${meant}?`;
     return [`${variable}: no such setting${hint}`];
   });
 }
@@ -70,31 +68,23 @@ function ownNameOf(variable: string): string | undefined {
 }
 
 function isSlipOfOwnWord(word: string): boolean {
-  if (Math.abs(word.length - ownWord.length) > 2) return false;
-  const apart = lettersApart(word, ownWord);
   // OPENSTACK is two letters away, and another program's.
-  return apart <= (word.startsWith("P") ? 2 : 1);
+  const most = word.startsWith("P") ? 2 : 1;
+  return lettersApart(word, ownWord, most) <= most;
 }
 
 /** The setting that was most likely meant; undefined where no name comes near. */
-function nearestOf(variable: string, known: readonly string[]): string | undefined {
+function meantBy(variable: string, known: readonly string[]): string | undefined {
   const given = variable.slice(prefix.length);
-  const most = given.length < twoSlipsFrom ? 1 : 2;
-  let nearest: string | undefined;
-  let least = most + 1;
-  for (const name of known) {
+  const most = typosMax(given);
+  const apart = (name: string): number => {
     const wanted = name.slice(prefix.length);
-    // The work is the product of the lengths, so a name that is far longer is not compared.
-    if (Math.abs(wanted.length - given.length) > most) continue;
-    const apart = Math.min(
-      lettersApart(given, wanted),
-      lettersApart(inOrder(given), inOrder(wanted)),
+    return Math.min(
+      lettersApart(given, wanted, most),
+      lettersApart(inOrder(given), inOrder(wanted), most),
     );
-    if (apart >= least) continue;
-    nearest = name;
-    least = apart;
-  }
-  return nearest;
+  };
+  return nearest(known, apart, most);
 }
 
 /** With its words sorted: `MAX_BODY_BYTES` and `BODY_BYTES_MAX` are the same. */

@@ -4,7 +4,7 @@
 
 import { connect } from "@nats-io/transport-node";
 import { beforeAll, describe, expect, test } from "vitest";
-import { unknownKeyDetail } from "../../../src/gateway/intake/details/key-details.ts";
+import { unknownKeyDetail } from "../../../src/gateway/intake/hints.ts";
 import { setEnabled } from "../../../src/gateway/projects/registry/commands.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { until } from "../../kit/gateway.ts";

@@ -4,7 +4,7 @@
 
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { Slips } from "../../../src/gateway/intake/details/slips.ts";
+import { Slips } from "../../../src/gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../../src/gateway/intake/items.ts";
 import { Tally } from "../../../src/gateway/intake/tally.ts";
 import type { RequestFrames } from "../../../src/gateway/intake/work.ts";

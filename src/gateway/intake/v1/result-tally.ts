@@ -5,7 +5,7 @@ import type { ErrorCode, ItemErrorCode, Problem } from "../../../platform/base/e
 import type { DropCode } from "../../../platform/base/warnings.ts";
 import type { Verdict } from "../../../records/verdict.ts";
 import type { Exchange, V1Request } from "../../http/port.ts";
-import type { Said } from "../details/item-details.ts";
+import type { Said } from "../hints.ts";
 import { Tally } from "../tally.ts";
 import type { EventResults } from "./event-results.ts";
 

@@ -4,9 +4,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { scanProblem } from "../../../../src/gateway/intake/envelope.ts";
-import { createNativeScanner } from "../../../../src/records/native.ts";
-import { ScanStatus } from "../../../../src/records/table.ts";
+import { scanProblem } from "../../../src/gateway/intake/envelope.ts";
+import { createNativeScanner } from "../../../src/records/native.ts";
+import { ScanStatus } from "../../../src/records/table.ts";
 
 const scanner = createNativeScanner(16);
 

@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { unknownKeyDetail } from "../../../../src/gateway/intake/details/key-details.ts";
+import { unknownKeyDetail } from "../../../src/gateway/intake/hints.ts";
 
 describe("a key is described and not shown", () => {
   test.each([

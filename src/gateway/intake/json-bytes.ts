@@ -1,0 +1,189 @@
+// Finds where the tokens of a JSON text, and the members of an object, begin and end, from its bytes
+// alone and within given bounds. For answers that say what is wrong with a body, and for a look into
+// one before it is scanned. For bytes that are not JSON the answers mean nothing, but they stay
+// within the bounds, and take time in proportion to them. Keeps no value.
+
+import { Ascii, isJsonSpace, stringEnd } from "../../platform/base/ascii.ts";
+import type { Buffer } from "node:buffer";
+
+export function spaceEnd(body: Buffer, start: number, end: number): number {
+  let at = start;
+  while (at < end && isJsonSpace(body[at])) at++;
+  return at;
+}
+
+/** Where the white space that ends at `end` begins; `end` where there is none. */
+export function spaceStart(body: Buffer, end: number, start: number): number {
+  let at = end;
+  while (at > start && isJsonSpace(body[at - 1])) at--;
+  return at;
+}
+
+/**
+ * Where the opening quote is of the string whose closing quote is at `closing`; -1 where none is
+ * found from `start` on, or where the string has escapes.
+ */
+export function stringStart(body: Buffer, closing: number, start: number): number {
+  if (closing <= start || body[closing] !== Ascii.Quote) return -1;
+  for (let at = closing - 1; at >= start; at--) {
+    if (body[at] === Ascii.Backslash) return -1;
+    if (body[at] === Ascii.Quote) return at > start && body[at - 1] === Ascii.Backslash ? -1 : at;
+  }
+  return -1;
+}
+
+/**
+ * The bytes [skipFrom, skipTo) of a text: whole values that are passed over unread, however long.
+ */
+interface Skip {
+  readonly skipFrom: number;
+  readonly skipTo: number;
+}
+
+const nothingSkipped: Skip = { skipFrom: -1, skipTo: -1 };
+
+/**
+ * One past the last byte of the value that begins at `start`; `end` where the value does not end
+ * before it.
+ */
+export function endOfValue(
+  body: Buffer,
+  start: number,
+  end: number,
+  { skipFrom, skipTo }: Skip = nothingSkipped,
+): number {
+  if (start === skipFrom) return Math.min(skipTo, end);
+  const first = body[start];
+  if (first === Ascii.Quote) return Math.min(stringEnd(body, start + 1, end) + 1, end);
+  if (first !== Ascii.OpenBrace && first !== Ascii.OpenBracket) return endOfWord(body, start, end);
+  let depth = 0;
+  for (let at = start; at < end; at++) {
+    if (at === skipFrom) at = skipTo;
+    const byte = body[at];
+    if (byte === Ascii.Quote) at = stringEnd(body, at + 1, end);
+    else if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
+    else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) {
+      depth--;
+      if (depth === 0) return at + 1;
+    }
+  }
+  return end;
+}
+
+function endOfWord(body: Buffer, start: number, end: number): number {
+  let at = start;
+  while (at < end && !isWordEnd(body[at])) at++;
+  return at;
+}
+
+function isWordEnd(byte: number | undefined): boolean {
+  return (
+    byte === Ascii.Comma ||
+    byte === Ascii.CloseBrace ||
+    byte === Ascii.CloseBracket ||
+    isJsonSpace(byte)
+  );
+}
+
+/**
+ * Where the string, number or word begins whose last byte is just before `end`; -1 where something
+ * else ends there.
+ */
+export function startOfValue(body: Buffer, end: number, start: number): number {
+  if (body[end - 1] === Ascii.Quote) return stringStart(body, end - 1, start);
+  let at = end;
+  while (at > start && isWordByte(body[at - 1]!)) at--;
+  return at === end ? -1 : at;
+}
+
+/** A byte of a number, or of true, false and null. */
+function isWordByte(byte: number): boolean {
+  return (
+    (byte >= 0x30 && byte <= 0x39) ||
+    (byte >= 0x61 && byte <= 0x7a) ||
+    byte === Ascii.Minus ||
+    byte === Ascii.Dot ||
+    byte === Ascii.Plus ||
+    byte === 0x45
+  );
+}
+
+export interface ObjectSpan extends Partial<Skip> {
+  readonly body: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The spans of a member's name, without its quotes, and of its value. */
+export interface MemberSpan {
+  readonly nameStart: number;
+  readonly nameEnd: number;
+  readonly valueStart: number;
+  readonly valueEnd: number;
+}
+
+export interface Member {
+  /** As the body has it: printable ASCII, without escapes. */
+  readonly name: string;
+  /** Where its value begins. */
+  readonly valueAt: number;
+}
+
+const bytesReadMax = 4_096;
+const membersMax = 64;
+/** A longer name is left out: it is none that is looked for, and near none. */
+const nameBytesMax = 32;
+
+const plainName = /^[!-[\]-~]+$/;
+
+/**
+ * Calls `take` with each member of the object that begins at `start`, until `take` returns false.
+ * The value of the last member may be cut off at `end`. Returns one past the last byte of the
+ * object, or -1 where the walk did not get to its end.
+ */
+export function walkMembers(
+  { body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan,
+  take: (member: MemberSpan) => boolean,
+): number {
+  const skip = { skipFrom, skipTo };
+  let at = spaceEnd(body, start + 1, end);
+  while (at < end && body[at] === Ascii.Quote) {
+    const nameStart = at + 1;
+    const nameEnd = stringEnd(body, nameStart, end);
+    at = spaceEnd(body, nameEnd + 1, end);
+    if (at >= end || body[at] !== Ascii.Colon) return -1;
+    const valueStart = spaceEnd(body, at + 1, end);
+    const valueEnd = endOfValue(body, valueStart, end, skip);
+    if (!take({ nameStart, nameEnd, valueStart, valueEnd })) return -1;
+    at = spaceEnd(body, valueEnd, end);
+    if (at < end && body[at] === Ascii.CloseBrace) return at + 1;
+    if (at >= end || body[at] !== Ascii.Comma) return -1;
+    at = spaceEnd(body, at + 1, end);
+  }
+  return at < end && body[at] === Ascii.CloseBrace ? at + 1 : -1;
+}
+
+/**
+ * The first members of the object, at most 64 from its first 4 KiB; none where the span does not
+ * begin with an object. Members whose names are longer than `nameBytesMax` or not plain are left
+ * out.
+ */
+export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan): Member[] {
+  const members: Member[] = [];
+  // Bytes that are skipped are not read, so they do not count towards the limit.
+  const isSkipping = skipFrom >= start && skipFrom < start + bytesReadMax;
+  const limit = Math.min(end, start + bytesReadMax + (isSkipping ? skipTo - skipFrom : 0));
+  const objectStart = spaceEnd(body, start, limit);
+  if (body[objectStart] !== Ascii.OpenBrace) return members;
+  let count = 0;
+  const walked = { body, start: objectStart, end: limit, skipFrom, skipTo };
+  walkMembers(walked, ({ nameStart, nameEnd, valueStart }) => {
+    if (valueStart >= limit) return false;
+    if (nameEnd > nameStart && nameEnd - nameStart <= nameBytesMax) {
+      const name = body.toString("latin1", nameStart, nameEnd);
+      if (plainName.test(name)) members.push({ name, valueAt: valueStart });
+    }
+    return ++count < membersMax;
+  });
+  return members;
+}
