@@ -4,7 +4,7 @@
 import { randomFillSync } from "node:crypto";
 import { Slips } from "../../src/gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../src/gateway/intake/items.ts";
-import { readSentAt } from "../../src/gateway/intake/sent-at.ts";
+import { readSentAt } from "../../src/gateway/intake/plain-protocol.ts";
 import { Tally } from "../../src/gateway/intake/tally.ts";
 import { createNativeScanner } from "../../src/records/native.ts";
 import { JsonRecordWriter } from "../../src/records/record.ts";

@@ -2,8 +2,7 @@
 // and where an answer has more to say than it names.
 
 import { randomFillSync } from "node:crypto";
-import { type Said, textOf } from "../../gateway/intake/hints.ts";
-import { Slips } from "../../gateway/intake/hints.ts";
+import { type Said, Slips, textOf } from "../../gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../gateway/intake/items.ts";
 import { Tally } from "../../gateway/intake/tally.ts";
 import type { RequestFrames } from "../../gateway/intake/work.ts";

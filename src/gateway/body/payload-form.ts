@@ -1,10 +1,19 @@
-// Tells by its first bytes what a body is: the payload, or a form, a text or a compressed body
-// around it. The bytes are believed before headers and content types: JSON begins with a brace,
-// gzip with its magic bytes. Decodes no more than a few bytes.
+// Tells what a body is: the payload, or a form, a text or a compressed body around it, by its first
+// bytes and by what the request names. The bytes are believed before headers and content types: JSON
+// begins with a brace, gzip with its magic bytes. Decodes no more than a few bytes, and of a form
+// reads a bounded number, apart from the search for the end of `data`.
 
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
-import { type Compression, looksGzipped } from "./codings.ts";
-import { type FormFields, fieldsOf } from "./form-fields.ts";
+import type { Problem } from "../../platform/base/errors.ts";
+import { percentDecoded } from "../http/percent-decoded.ts";
+import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
+import {
+  type Compression,
+  codingOf,
+  compressionNamed,
+  looksGzipped,
+  namesUnknownCoding,
+} from "./codings.ts";
 
 /** The layers that have been taken off a body already, as bits: each comes once. */
 export const Layer = {
@@ -64,4 +73,92 @@ function looksLikeBase64(bytes: Buffer, at: number): boolean {
   if (!/^[\w+/ -]{2}[\w+/ =-]{2}/.test(text)) return false;
   const start = Buffer.from(text.replaceAll(" ", "+"), "base64");
   return looksGzipped(start) || beginsAsJson(start[payloadStart(start)]);
+}
+
+export interface FormFields {
+  /** The value of `data` stands from here to `dataEnd`, percent-encoded. */
+  readonly dataStart: number;
+  readonly dataEnd: number;
+  readonly compression: Compression | undefined;
+  /** The form has a second field `data`, and nobody can tell which one is meant. */
+  readonly isDoubled: boolean;
+}
+
+/**
+ * The fields before `data` may have so many bytes together. Behind `data`, as many bytes are
+ * searched for fields.
+ */
+const OTHERS_BYTES_MAX = 4_096;
+const AMPERSAND = 0x26;
+const DATA = "data=";
+
+/** Finds the fields of a form with a field `data`; undefined for any other body. */
+export function fieldsOf(bytes: Buffer): FormFields | undefined {
+  const name = bytes.toString("latin1", 0, DATA.length);
+  // A form begins with only these characters, so most bodies that are no forms are told apart here.
+  if (!/^[\w.$%&=-]+$/.test(name)) return undefined;
+  const before = name === DATA ? "" : othersBefore(bytes);
+  if (before === undefined) return undefined;
+  const dataStart = before.length + DATA.length;
+  const ampersand = bytes.indexOf(AMPERSAND, dataStart);
+  const dataEnd = ampersand < 0 ? bytes.length : ampersand;
+  const behind = bytes.toString(
+    "latin1",
+    dataEnd,
+    Math.min(bytes.length, dataEnd + OTHERS_BYTES_MAX),
+  );
+  return {
+    dataStart,
+    dataEnd,
+    compression: compressionIn(`&${before}`) ?? compressionIn(behind),
+    isDoubled: behind.includes(`&${DATA}`),
+  };
+}
+
+/**
+ * Returns the fields before `data`, with the `&` behind them; undefined where what stands there is
+ * not a list of fields.
+ */
+function othersBefore(bytes: Buffer): string | undefined {
+  const text = bytes.toString("latin1", 0, Math.min(bytes.length, OTHERS_BYTES_MAX));
+  const at = text.indexOf(`&${DATA}`);
+  if (at < 0) return undefined;
+  const before = text.slice(0, at + 1);
+  return /^(?:[^=&{}"\s]+(?:=[^&{}"\s]*)?&)+$/.test(before) ? before : undefined;
+}
+
+function compressionIn(fields: string): Compression | undefined {
+  const [, value] = /&compression=([^&]{1,40})/.exec(fields) ?? [];
+  return value === undefined ? undefined : compressionNamed(percentDecoded(value));
+}
+
+interface Packed {
+  /** The compression that the query or the form names. */
+  readonly compression: Compression | undefined;
+  readonly contentEncoding: string;
+  /** The layers that have been taken off, as bits of `Layer`. */
+  readonly layers: number;
+}
+
+/**
+ * Returns the compression that the query or a form names or, where they name none, the
+ * Content-Encoding. In that, only gzip, lz64 and base64 count here.
+ */
+export function compressionOf(body: Packed): Compression | undefined {
+  if (body.compression !== undefined || body.contentEncoding === "") return body.compression;
+  const coding = codingOf(body.contentEncoding);
+  return coding === "gzip" || coding === "lz64" || coding === "base64" ? coding : undefined;
+}
+
+/** Says what is wrong where the request names a compression that its payload does not have. */
+export function faultOf(body: Packed, form: "json" | "unknown"): Problem | undefined {
+  const { layers } = body;
+  if (form === "unknown" && namesUnknownCoding(body.contentEncoding)) return unsupportedEncoding;
+  const compression = (layers & Layer.Compressed) === 0 ? compressionOf(body) : undefined;
+  if (compression === undefined || (compression === "base64" && (layers & Layer.Base64) !== 0))
+    return undefined;
+  return invalidEncoding(
+    compression,
+    form === "json" ? "it is JSON as it came" : "incorrect header check",
+  );
 }

@@ -25,12 +25,10 @@ import {
   unsupportedEncoding,
 } from "./body-problems.ts";
 import { type Coding, codingOf, looksGzipped, namesUnknownCoding } from "./codings.ts";
-import type { FormFields } from "./form-fields.ts";
 import { WORK_PER_MS, workOf } from "./inflate.ts";
 import { InflateQueue, type QueuedWork } from "./inflate-queue.ts";
 import { LzDecoder } from "./lz-decoder.ts";
-import { compressionOf, faultOf } from "./packing.ts";
-import { formOf, Layer } from "./payload-form.ts";
+import { compressionOf, type FormFields, faultOf, formOf, Layer } from "./payload-form.ts";
 import { startOfPayload } from "./payload-start.ts";
 import { PooledInflation } from "./pooled-inflation.ts";
 import type { QuickInflater } from "./quick-inflation.ts";

@@ -7,9 +7,8 @@ import { firstProject } from "../../platform/base/first-project.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../../records/table.ts";
 import type { MeteredProject, ProjectLookup } from "../projects/project.ts";
-import { kindOfBody } from "./json-fault.ts";
-import { jsonFault } from "./json-fault.ts";
 import { unknownKeyDetail } from "./hints.ts";
+import { jsonFault, kindOfBody } from "./json-fault.ts";
 
 /** Bytes read of a body that is neither object nor array, to tell the client what it is. */
 const rootBytesRead = 64;

@@ -4,6 +4,7 @@
 // missing one, never a value, and of a key never so much that others could use it. The work in one
 // turn of the event loop is bounded, whatever bodies hold.
 
+import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
 import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
@@ -12,7 +13,6 @@ import type { ItemView } from "../../records/item-view.ts";
 import { FieldShift, Header, MoreShift, Row, TokenType } from "../../records/table.ts";
 import { warningBit } from "../../records/verdict.ts";
 import { type Member, membersOf, type ObjectSpan } from "./json-bytes.ts";
-import type { Buffer } from "node:buffer";
 
 type ValueKind = "string" | "array" | "object" | "any";
 

@@ -18,8 +18,8 @@ import {
   Verdict,
   warningBit,
 } from "../../records/verdict.ts";
-import { dropDetail, mayHaveHint, unsaid, warningHint } from "./hints.ts";
 import type { Slips } from "./hints.ts";
+import { dropDetail, mayHaveHint, unsaid, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm } from "./plain-form.ts";
 import { hasPlaceIn, type RepairedBody } from "./repaired-body.ts";
 import type { Work } from "./work.ts";

@@ -3,8 +3,8 @@
 // one before it is scanned. For bytes that are not JSON the answers mean nothing, but they stay
 // within the bounds, and take time in proportion to them. Keeps no value.
 
-import { Ascii, isJsonSpace, stringEnd } from "../../platform/base/ascii.ts";
 import type { Buffer } from "node:buffer";
+import { Ascii, isJsonSpace, stringEnd } from "../../platform/base/ascii.ts";
 
 export function spaceEnd(body: Buffer, start: number, end: number): number {
   let at = start;

@@ -2,9 +2,9 @@
 // of it. Reads a bounded part around the place where the body stops being JSON, and up to 1 MiB of
 // it to find out whether one JSON text follows another. Must not show a key.
 
+import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
 import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
-import type { Buffer } from "node:buffer";
 
 const charsBefore = 24;
 const charsAfter = 16;

@@ -10,15 +10,16 @@ import { Ascii } from "../../platform/base/ascii.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { BodyHint, Peek } from "../http/port.ts";
 import type { ProjectLookup } from "../projects/project.ts";
-import { withoutMark } from "./byte-order-mark.ts";
 import {
   endOfValue,
+  type MemberSpan,
   spaceEnd,
   spaceStart,
   startOfValue,
   stringStart,
+  walkMembers,
 } from "./json-bytes.ts";
-import { type MemberSpan, walkMembers } from "./json-bytes.ts";
+import { withoutMark } from "./work.ts";
 
 /** How far from the start, and from the end, a peek goes. */
 export const peekedBytesMax = 4_096;

@@ -1,15 +1,18 @@
 // The protocol of all requests but those of the newer one (v1): the key is in the body, and the
 // client gets one answer for the whole request and sends it again as a whole.
 
+import { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
+import { clientTimeMs, isZeroTime } from "../../records/other-date-forms.ts";
+import { Header, TokenType } from "../../records/table.ts";
+import { storedMsMax, storedMsMin } from "../../records/timestamp.ts";
 import { BodyFrames } from "./body-frames.ts";
-import { missingKeyHint } from "./hints.ts";
-import type { Slips } from "./hints.ts";
 import { readEnvelope } from "./envelope.ts";
-import { readSentAt } from "./sent-at.ts";
+import type { Slips } from "./hints.ts";
+import { missingKeyHint } from "./hints.ts";
 import { SharedFrames } from "./shared-frames.ts";
 import { Tally } from "./tally.ts";
-import type { Protocol, Work } from "./work.ts";
+import type { Protocol, SentAt, Work } from "./work.ts";
 
 /** It has no state, so all requests share this one. */
 export const plainProtocol: Protocol = {
@@ -28,3 +31,24 @@ export const plainProtocol: Protocol = {
   createFrames: (work, publisher, body) =>
     body === undefined ? new SharedFrames(work, publisher) : new BodyFrames(work, publisher, body),
 };
+
+const notKept = Buffer.alloc(0);
+const notSaid: SentAt = { ms: Number.NaN, unreadable: undefined };
+
+/**
+ * Reads when a request was sent by the client's clock: compared with the time of receipt it shows
+ * how far that clock is off. `queryMs`: NaN if the query does not say. The body's time goes first,
+ * if it can be read.
+ */
+export function readSentAt(body: Buffer, table: Uint32Array, queryMs: number): SentAt {
+  const type = table[Header.SentAtType]!;
+  const inBody = type !== TokenType.Absent && type !== TokenType.Null;
+  if (!inBody && Number.isNaN(queryMs)) return notSaid;
+  const [start, end] = [table[Header.SentAtStart]!, table[Header.SentAtEnd]!];
+  const bodyMs = inBody ? clientTimeMs(body, start, end) : Number.NaN;
+  if (!Number.isNaN(bodyMs) && !isZeroTime(bodyMs)) return { ms: bodyMs, unreadable: undefined };
+  const isReadable = queryMs >= storedMsMin && queryMs <= storedMsMax;
+  const ms = isReadable ? queryMs : Number.NaN;
+  if (inBody) return { ms, unreadable: body.subarray(start, end) };
+  return { ms, unreadable: isReadable ? undefined : notKept };
+}

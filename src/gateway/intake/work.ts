@@ -15,12 +15,10 @@ import type { RequestFacts } from "../../records/verdict.ts";
 import type { Exchange } from "../http/port.ts";
 import type { MeteredProject, ProjectLookup, RequestCost, Taken } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
-import { withoutMark } from "./byte-order-mark.ts";
-import type { Slips } from "./hints.ts";
 import type { Envelope } from "./envelope.ts";
+import type { Slips } from "./hints.ts";
 import { type PendingReports, PendingRequest } from "./pending-request.ts";
 import type { RepairedBody } from "./repaired-body.ts";
-import type { SentAt } from "./sent-at.ts";
 import type { Tally } from "./tally.ts";
 
 export interface NamedBody {
@@ -28,6 +26,17 @@ export interface NamedBody {
   readonly id: string;
   /** By body id, the ids of sendings that failed: some of their frames may be stored. */
   readonly failed: RetryMemory<string>;
+}
+
+/** When a request was sent by the client's clock. */
+export interface SentAt {
+  /** NaN if the request does not say when it was sent, or not in a way that can be read. */
+  readonly ms: number;
+  /**
+   * The JSON token of a time that cannot be read, empty if it came in the query, which is not kept;
+   * undefined if there is none.
+   */
+  readonly unreadable: Buffer | undefined;
 }
 
 /** The places where requests of the newer protocol (v1) differ from all others. */
@@ -207,4 +216,12 @@ export class Work implements RequestFacts {
     if (pending === undefined) this.taken.giveBack(0);
     else pending.abandon();
   }
+}
+
+/**
+ * The body without a byte order mark, which some clients put before their JSON, in the same memory.
+ * RFC 8259 (8.1) lets a parser ignore it.
+ */
+export function withoutMark(body: Buffer): Buffer {
+  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }

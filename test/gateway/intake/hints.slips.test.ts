@@ -4,8 +4,8 @@
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { membersOf } from "../../../src/gateway/intake/json-bytes.ts";
 import { type MeantName, Slips } from "../../../src/gateway/intake/hints.ts";
+import { membersOf } from "../../../src/gateway/intake/json-bytes.ts";
 
 function found(sent: object | string, ...names: MeantName[]): string | undefined {
   const body = Buffer.from(typeof sent === "string" ? sent : JSON.stringify(sent));
