@@ -1,5 +1,5 @@
 // What became of each event of a request of the newer protocol (v1), and the answer that says so,
-// uuid by uuid, in the order of the batch; those of the nil and the max UUID come last. A batch may hold half a million events, so each takes a
+// uuid by uuid, in the order of the batch. A batch may hold half a million events, so each takes a
 // few bytes of typed arrays and no object.
 
 import { Buffer } from "node:buffer";
@@ -19,9 +19,9 @@ type DetailCode = ErrorCode | DropCode | "performance_event";
 
 /**
  * `Waiting`: the event is in no frame. `Placed`: it is in a frame whose outcome is not known yet,
- * or that was never sent to the store.
+ * or that was never sent to the store. `Unnamed`: another event's result stands for this one.
  */
-const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4 } as const;
+const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4, Unnamed: 5 } as const;
 type State = (typeof State)[keyof typeof State];
 
 const detailCodes: readonly DetailCode[] = [
@@ -107,6 +107,7 @@ export class EventResults {
    * memory.
    */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
+    this.#nameBlanksOnce();
     const writer = new ResultWriter(this.#uuids, {
       states: this.#states,
       details: this.#details,
@@ -119,6 +120,21 @@ export class EventResults {
       return undefined;
     }
     return this.#answerInTurns(v1, writer);
+  }
+
+  /**
+   * The nil UUID may be that of many events, and a client finds one result under it. So they get
+   * that of one which asks most of the client: to send them again, if any is not stored.
+   */
+  #nameBlanksOnce(): void {
+    const states = this.#states;
+    const rank = (index: number): number =>
+      states[index] === State.Stored ? 0 : states[index] === State.Dropped ? 1 : 2;
+    for (const indexes of this.#uuids.blanks) {
+      let named = indexes[0];
+      for (const index of indexes) if (rank(index) > rank(named!)) named = index;
+      for (const index of indexes) if (index !== named) states[index] = State.Unnamed;
+    }
   }
 
   async #answerInTurns(v1: V1Request, writer: ResultWriter): Promise<void> {
@@ -160,11 +176,6 @@ class ResultWriter {
   /** The text that follows a uuid, for each combination of state and detail that has come up. */
   readonly #texts = new Map<number, Buffer>();
   #bytes = opening.length + closing.length;
-  /**
-   * Of the events with the nil UUID, and of those with the max UUID, the index of one that gets
-   * their common result, by the text of the UUID's first digit.
-   */
-  readonly #blanks = new Map<string, number>();
   #measuredEnd = 0;
   #text: Buffer | undefined = undefined;
   #at = 0;
@@ -181,31 +192,10 @@ class ResultWriter {
   measure(end: number): void {
     for (; this.#measuredEnd < end; this.#measuredEnd++) {
       const index = this.#measuredEnd;
-      const text = this.#textOf(index);
-      if (this.#uuids.isBlank(index)) this.#measureBlank(index);
+      if (this.#states[index] === State.Unnamed) continue;
       // Each uuid has two quotes, and each result but the last a comma behind it.
-      else this.#bytes += uuidBytes + 3 + text.length;
+      this.#bytes += uuidBytes + 3 + this.#textOf(index).length;
     }
-  }
-
-  /**
-   * The nil UUID may be that of many events, and a client finds one result under it. So they get
-   * the one that asks most of the client: to send them again, if any is not stored.
-   */
-  #measureBlank(index: number): void {
-    const uuid = Buffer.alloc(uuidBytes);
-    this.#uuids.write(uuid, 0, index);
-    const name = uuid.toString("latin1", 0, 1);
-    const chosen = this.#blanks.get(name);
-    if (chosen !== undefined && this.#rank(chosen) >= this.#rank(index)) return;
-    const before = chosen === undefined ? 0 : uuidBytes + 3 + this.#textOf(chosen).length;
-    this.#bytes += uuidBytes + 3 + this.#textOf(index).length - before;
-    this.#blanks.set(name, index);
-  }
-
-  #rank(index: number): number {
-    const state = this.#states[index] as State;
-    return state === State.Stored ? 0 : state === State.Dropped ? 1 : 2;
   }
 
   /**
@@ -216,9 +206,9 @@ class ResultWriter {
     this.#text ??= this.#begin();
     const text = this.#text;
     for (; this.#writtenEnd < end; this.#writtenEnd++)
-      if (!this.#uuids.isBlank(this.#writtenEnd)) this.#writeResult(text, this.#writtenEnd);
+      if (this.#states[this.#writtenEnd] !== State.Unnamed)
+        this.#writeResult(text, this.#writtenEnd);
     if (end < this.#states.length) return text;
-    for (const index of this.#blanks.values()) this.#writeResult(text, index);
     return text.subarray(0, this.#at + text.write(closing, this.#at, "latin1"));
   }
 
@@ -269,8 +259,7 @@ function resultText(state: State, detail: number, notSent: ErrorCode): string {
       return `:{"result":"drop","details":"${detailCodes[detail]}"}`;
     case State.Refused:
       return `:{"result":"retry","details":"${detailCodes[detail]}"}`;
-    case State.Waiting:
-    case State.Placed:
+    default:
       return `:{"result":"retry","details":"${notSent}"}`;
   }
 }

@@ -12,6 +12,8 @@ import { hexDigits } from "../../../records/uuid.ts";
 const wordsPerUuid = 4;
 
 export class UuidList {
+  /** The indexes of the nil UUID, and those of the max UUID: many events may have either. */
+  readonly blanks: readonly [number[], number[]] = [[], []];
   #length = 0;
   readonly #words: Uint32Array;
   /**
@@ -52,9 +54,10 @@ export class UuidList {
     words[first + 1] = hexWord(text, start + 9, start + 14);
     words[first + 2] = hexWord(text, start + 19, start + 24);
     words[first + 3] = hexWord(text, start + 28, start + 32);
-    if (this.isBlank(this.#length)) {
+    const blanks = this.#blanksOf(first);
+    if (blanks !== undefined) {
       this.#probes++;
-      this.#length++;
+      blanks.push(this.#length++);
       return -1;
     }
     const mask = this.#slots.length - 1;
@@ -69,13 +72,13 @@ export class UuidList {
     }
   }
 
-  /** Whether the uuid at `index` is the nil or the max UUID, which many events may have. */
-  isBlank(index: number): boolean {
+  #blanksOf(first: number): number[] | undefined {
     const words = this.#words;
-    const first = index * wordsPerUuid;
     const word = words[first]!;
-    if (word !== 0 && word !== 0xffff_ffff) return false;
-    return words[first + 1] === word && words[first + 2] === word && words[first + 3] === word;
+    if (word !== 0 && word !== 0xffff_ffff) return undefined;
+    const isBlank =
+      words[first + 1] === word && words[first + 2] === word && words[first + 3] === word;
+    return isBlank ? this.blanks[word & 1] : undefined;
   }
 
   /** Writes the 36 characters of the uuid at `index`, in lower case. */
