@@ -11,6 +11,7 @@
 // on without being known.
 
 import type { Problem } from "../../platform/base/errors.ts";
+import { FairQueue } from "../../platform/base/fair-queue.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
 import { AtOnceInflation } from "./at-once-inflation.ts";
 import { BodyBuffer } from "./body-buffer.ts";
@@ -26,7 +27,7 @@ import {
 } from "./body-problems.ts";
 import { type Coding, codingOf, looksGzipped, namesUnknownCoding } from "./codings.ts";
 import { WORK_PER_MS, workOf } from "./inflate.ts";
-import { InflateQueue, type QueuedWork } from "./inflate-queue.ts";
+import { InflationPool, type UnpackingWork } from "./inflation-pool.ts";
 import { LzDecoder } from "./lz-decoder.ts";
 import { compressionOf, type FormFields, faultOf, formOf, Layer } from "./payload-form.ts";
 import { startOfPayload } from "./payload-start.ts";
@@ -35,10 +36,6 @@ import type { QuickInflater } from "./quick-inflation.ts";
 import { BodyState, type RequestBody } from "./request-body.ts";
 import { Base64Decoder, PercentDecoder, type StepDecoder } from "./step-decoder.ts";
 
-/** A decoder on the pool has a window of up to 16 MiB, which only these limits count. */
-const poolLimits = { stepsMax: 2, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
-/** On the event loop one body is unpacked after the other. The budget counts their memory. */
-const loopLimits = { stepsMax: 1, unknownStepsMax: 1, begunMax: 4, memoryBytesMax: 100_663_296 };
 /**
  * All bodies together may inflate to so many bytes on the event loop in one turn (`WORK_PER_MS`
  * says what that costs). The other bodies go to the thread pool.
@@ -78,8 +75,9 @@ type Unpacked = Problem | undefined;
 export class Unpacker {
   readonly #options: UnpackerOptions;
   readonly #atOnce: AtOnceInflation;
-  readonly #onPool: InflateQueue;
-  readonly #inTurns: InflateQueue;
+  readonly #pool: InflationPool;
+  /** On the event loop one body is unpacked after the other. The budget counts their memory. */
+  readonly #inTurns: FairQueue<UnpackingWork>;
   readonly #atOnceBudget = new TurnBudget(inflatedPerTurnMax);
   readonly #inTurnsBudget = new TurnBudget(decodedPerTurnMax);
 
@@ -89,8 +87,13 @@ export class Unpacker {
     this.#atOnce = new AtOnceInflation({
       ...{ inflatedBytesMax, monotonicMs, inflater, budget: this.#atOnceBudget },
     });
-    this.#onPool = new InflateQueue(poolLimits, options.monotonicMs);
-    this.#inTurns = new InflateQueue(loopLimits, options.monotonicMs);
+    this.#pool = new InflationPool(monotonicMs);
+    this.#inTurns = new FairQueue({
+      slots: 1,
+      rank: ({ bytesLeft }) => bytesLeft,
+      mayRun: () => true,
+      monotonicMs,
+    });
   }
 
   /** This turn has had its share of unpacking at once: what can wait should wait. */
@@ -200,7 +203,7 @@ export class Unpacker {
         hold: (bytes) => hold(body, bytes),
         left: () => {
           source?.free();
-          this.#onPool.leave(work);
+          this.#pool.leave(work);
         },
         done: (result) => {
           goOn(body);
@@ -209,9 +212,12 @@ export class Unpacker {
         },
       },
     });
-    const work = queued(body, inflation, (yielded) => inflation.step(yielded));
+    const work = queued(body, inflation, () => {
+      this.#pool.began(work);
+      inflation.step(() => this.#pool.again(work));
+    });
     wait(body, () => inflation.cancel());
-    this.#onPool.add(work);
+    this.#pool.add(work);
   }
 
   /** Does the first step now, where this turn has time for it; the rest waits in the queue. */
@@ -225,7 +231,7 @@ export class Unpacker {
   #decodeInQueue(body: RequestBody, decoder: StepDecoder): void {
     peekAtBegun(body, decoder);
     const { monotonicMs } = this.#options;
-    const work = queued(body, decoder, (yielded) => {
+    const work = queued(body, decoder, () => {
       const startedMs = monotonicMs();
       const result = decoder.step();
       if (result === undefined) peekAtBegun(body, decoder);
@@ -237,7 +243,7 @@ export class Unpacker {
       const ms = monotonicMs() - startedMs;
       this.#inTurnsBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
       // Both calls begin the queue's next step: a turn has time for several small ones.
-      if (result === undefined) setImmediate(yielded);
+      if (result === undefined) setImmediate(() => this.#inTurns.again(work));
       else if (this.#inTurnsBudget.isSpent) setImmediate(() => this.#inTurns.leave(work));
       else this.#inTurns.leave(work);
     });
@@ -330,15 +336,19 @@ function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
     : problem;
 }
 
-type QueuedPart = Pick<QueuedWork, "bytesLeft"> & Partial<Pick<QueuedWork, "memoryBytes">>;
-
 /** Makes work that waits for the turn of its project, or of its address where none is known. */
-function queued(body: RequestBody, part: QueuedPart, step: QueuedWork["step"]): QueuedWork {
+function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?: number }>(
+  body: RequestBody,
+  part: Part,
+  run: () => void,
+): UnpackingWork & { readonly memoryBytes: number } {
   return {
     deadlineMs: body.request.deadlineMs,
     memoryBytes: part.memoryBytes ?? 0,
-    get owner() {
-      return body.hint?.projectId ?? body.senderAddress;
+    get group() {
+      const projectId = body.hint?.projectId;
+      // No project's id begins like this.
+      return projectId !== undefined && body.isKnown ? projectId : `?${body.senderAddress}`;
     },
     get isKnown() {
       return body.isKnown;
@@ -346,7 +356,7 @@ function queued(body: RequestBody, part: QueuedPart, step: QueuedWork["step"]): 
     get bytesLeft() {
       return part.bytesLeft;
     },
-    step,
+    run,
     late: () => body.request.answerProblem(tooManyToInflate),
   };
 }

@@ -1,13 +1,17 @@
-// The wait of a body that is being placed for acknowledgements of its stream. Its scanner may go to
-// another body meanwhile, and then it is scanned again. Knows no frames.
+// The wait of a body that is being placed for acknowledgements of its stream. After some time it
+// gives its scanner to others, and is scanned again when it goes on. Knows no frames.
 
+import { setTimeout as delay } from "node:timers/promises";
 import { type BackgroundScanner, Header, ScanStatus } from "../../records/table.ts";
 import type { Arrival } from "./arrivals.ts";
-import type { ScannerQueue } from "./scanner-queue.ts";
+import type { Scanners } from "./scanners.ts";
 import type { Work } from "./work.ts";
 
+/** To scan a body again takes some milliseconds for each 10 MB, less than it has waited. */
+const patienceMs = 250;
+
 interface AwaitRoomOptions {
-  readonly scanners: ScannerQueue;
+  readonly scanners: Scanners;
   readonly arrival: Arrival;
   /** The first item in the scanner's table. */
   readonly firstItem: number;
@@ -22,23 +26,28 @@ export async function awaitRoom(
   room: Promise<void>,
   { scanners, arrival, firstItem }: AwaitRoomOptions,
 ): Promise<void> {
-  const keepsScanner = await scanners.keepWhile(room, arrival);
-  if (!keepsScanner && !work.pending.failed)
-    await scanAgain(work, await scanners.take(arrival), firstItem);
-}
-
-async function scanAgain(
-  work: Work,
-  scanner: BackgroundScanner | undefined,
-  firstItem: number,
-): Promise<void> {
-  const { body, pending } = work;
+  if (await comesSoon(room)) return;
+  scanners.rest(arrival);
+  await room;
+  if (work.pending.failed) return;
+  const scanner = await scanners.take(arrival);
   if (scanner === undefined) {
-    pending.fail("timeout");
+    work.pending.fail("overloaded");
     return;
   }
   work.scanner = scanner;
-  if ((await scanner.scanInBackground(body)) !== ScanStatus.Ok) pending.fail("overloaded");
-  while (!pending.failed && work.table[Header.FirstItem]! < firstItem)
-    await scanner.scanMoreInBackground(body);
+  if (work.pending.failed) return;
+  if ((await scanner.scanInBackground(work.body)) !== ScanStatus.Ok)
+    work.pending.fail("overloaded");
+  while (!work.pending.failed && work.table[Header.FirstItem]! < firstItem)
+    await scanner.scanMoreInBackground(work.body);
+}
+
+async function comesSoon(room: Promise<void>): Promise<boolean> {
+  const over = new AbortController();
+  const { signal } = over;
+  const late = delay(patienceMs, false, { signal, ref: false }).catch(() => false);
+  const isSoon = await Promise.race([room.then(() => true), late]);
+  over.abort();
+  return isSoon;
 }

@@ -25,7 +25,7 @@ import { createPeek } from "./peek.ts";
 import { plainProtocol } from "./plain-protocol.ts";
 import { isRepairable, repairedBody } from "./repaired-body.ts";
 import { noCaps, type RequestCaps } from "./request-caps.ts";
-import { ScannerQueue } from "./scanner-queue.ts";
+import { Scanners } from "./scanners.ts";
 import { type IntakeMetrics, problemOfItems } from "./tally.ts";
 import { V1Protocol } from "./v1/protocol.ts";
 import { type Protocol, Work, type WorkParts } from "./work.ts";
@@ -86,7 +86,7 @@ class RequestTaker {
   readonly #checks: Checks;
   readonly #share: LoopShare;
   readonly #arrivals: Arrivals;
-  readonly #scanners: ScannerQueue;
+  readonly #scanners: Scanners;
   readonly #failedBodies: RetryMemory<string>;
 
   constructor(options: IntakeOptions) {
@@ -106,7 +106,7 @@ class RequestTaker {
     this.#share = new LoopShare({ nextTurn, monotonicMs });
     this.#failedBodies = new RetryMemory(monotonicMs);
     this.#arrivals = new Arrivals(monotonicMs);
-    this.#scanners = new ScannerQueue({ createScanner, publisher, monotonicMs });
+    this.#scanners = new Scanners({ createScanner, publisher, monotonicMs });
   }
 
   /** Takes little bodies of few events in this turn, others only while the turn has time left. */

@@ -7,7 +7,7 @@ import { partitionOf } from "../../../src/platform/nats/names.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { liveStream, type Rig, startRig } from "../../kit/publisher-rig.ts";
-import { IntakeKit, until } from "./intake-kit.ts";
+import { bodyOf, IntakeKit, until } from "./intake-kit.ts";
 
 const server = await natsServerForFile();
 
@@ -93,4 +93,63 @@ test("they go on where they were when their stream does, and are stored once and
     const placed = kit.placed.filter((event) => event.startsWith(`${name}-`));
     expect(placed).toEqual(Array.from({ length: 30_000 }, (_, index) => `${name}-${index}`));
   }
+});
+
+test("bodies that are not UTF-8 give their scanners up too, and are stored whole", async () => {
+  const kit = new IntakeKit();
+  kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
+  const stalled = Promise.withResolvers<void>();
+  const still = new Set<string>();
+  kit.outcome = (project) => {
+    if (project === "d") return "stored";
+    still.add(kit.placed.at(-1)!.split("-")[0]!);
+    return stalled.promise;
+  };
+  const names = ["a", "b", "c", "aa", "bb", "cc"];
+  const stuck = names.map((name) => {
+    const body = bodyOf({ name: `${name}-`, project: name[0]!, events: 20_000 });
+    for (const at of [body.indexOf("xxx"), body.lastIndexOf("xxx")]) body[at] = 0xff;
+    return { name, sent: kit.send(body) };
+  });
+  await until(() => still.size === names.length);
+  const other = kit.send({ name: "other", project: "d", events: 5_000 });
+  await other.work;
+  expect(other.answer).toBe("stored 5000");
+  expect(stuck.map(({ sent }) => sent.answer)).toEqual(names.map(() => undefined));
+
+  stalled.resolve();
+  await Promise.all(stuck.map(({ sent }) => sent.work));
+  for (const { name, sent } of stuck) {
+    expect(sent.answer).toBe("stored 20000");
+    const placed = kit.placed.filter((event) => event.startsWith(`${name}-`));
+    expect(placed).toEqual(Array.from({ length: 20_000 }, (_, index) => `${name}-${index}`));
+  }
+});
+
+test("a wait for a scanner that lasts past the deadline has one code, begun or not", async () => {
+  let finished = 0;
+  const kit = new IntakeKit({
+    createScanner(rows) {
+      const scanner = createNativeScanner(rows);
+      return {
+        ...scanner,
+        finish() {
+          finished++;
+          scanner.finish();
+        },
+      };
+    },
+  });
+  const stalled = Promise.withResolvers<void>();
+  kit.outcome = () => stalled.promise;
+  const deadlineMs = kit.monotonicMs() + 30_000;
+  const large = { name: "large", project: "a", events: 20_000 };
+  const begun = kit.send(large, { deadlineMs });
+  await until(() => finished > 0);
+  kit.monotonicMs = () => deadlineMs;
+  stalled.resolve();
+  await begun.work;
+  const fresh = kit.send(large, { deadlineMs });
+  await fresh.work;
+  expect([begun.answer, fresh.answer]).toEqual(["overloaded", "overloaded"]);
 });

@@ -1,0 +1,83 @@
+// Which body may begin on the pool: by the memory that its decoder holds, and by whether it shows
+// the key of a project.
+
+import { expect, test } from "vitest";
+import { InflationPool, type InflationWork } from "../../../src/gateway/body/inflation-pool.ts";
+
+const mebibyte = 1_048_576;
+
+function poolOf() {
+  const pool = new InflationPool(() => 0);
+  const noted: string[] = [];
+  const atWork: InflationWork[] = [];
+  function add(name: string, { group = name, isKnown = true, mebibytes = 1, bytesLeft = 10 } = {}) {
+    const work = {
+      ...{ group, isKnown, bytesLeft, deadlineMs: 1 },
+      memoryBytes: mebibytes * mebibyte,
+      run() {
+        pool.began(work);
+        noted.push(name);
+        atWork.push(work);
+      },
+      late: () => {},
+    };
+    pool.add(work);
+    return work;
+  }
+  return {
+    add,
+    said: () => noted.splice(0).join(" "),
+    again: () => pool.again(atWork.shift()!),
+    async leave() {
+      pool.leave(atWork.shift()!);
+      await Promise.resolve();
+    },
+  };
+}
+
+test("a body without a known key has one of the two turns, and the other is for known ones", () => {
+  const { add, again, said } = poolOf();
+  for (const group of ["x", "y", "z"]) add(`?${group}`, { isKnown: false });
+  expect(said()).toBe("?x");
+  add("project");
+  expect(said()).toBe("project");
+  again();
+  expect(said()).toBe("?y");
+});
+
+test("a body whose key is found goes on as its project's", () => {
+  const { add, again, said } = poolOf();
+  const found = add("?x", { isKnown: false });
+  add("?y", { isKnown: false });
+  expect(said()).toBe("?x");
+  Object.assign(found, { isKnown: true, group: "project" });
+  again();
+  expect(said()).toBe("?y ?x");
+});
+
+test("one project's bodies, and all without a known key, hold half of the memory at most", async () => {
+  const { add, leave, said } = poolOf();
+  add("a1", { group: "a", mebibytes: 40 });
+  add("a2", { group: "a", mebibytes: 40 });
+  expect(said()).toBe("a1");
+  add("?x", { isKnown: false, mebibytes: 40 });
+  expect(said()).toBe("?x");
+  await leave();
+  expect(said()).toBe("a2");
+  add("?y", { isKnown: false, mebibytes: 40 });
+  add("b", { mebibytes: 40 });
+  await leave();
+  // All that is held may not exceed the whole.
+  expect(said()).toBe("?y");
+  await leave();
+  expect(said()).toBe("b");
+});
+
+test("a body that needs more memory than there is may begin alone", async () => {
+  const { add, leave, said } = poolOf();
+  add("huge", { mebibytes: 1_000 });
+  add("next", { mebibytes: 1 });
+  expect(said()).toBe("huge");
+  await leave();
+  expect(said()).toBe("next");
+});

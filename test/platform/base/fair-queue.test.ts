@@ -1,0 +1,188 @@
+// Who gets a slot next: works of so many bytes, ten a step, on a clock and in slots that the test
+// moves.
+
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { FairQueue, type QueuedWork } from "../../../src/platform/base/fair-queue.ts";
+
+const stepBytes = 10;
+
+interface Work extends QueuedWork {
+  group: string;
+  bytesLeft: number;
+}
+
+interface Limits {
+  readonly slots?: number;
+  readonly groupSlots?: number;
+  readonly mayRun?: (work: Work) => boolean;
+}
+
+/**
+ * Notes the names of works as they get a slot, with `!` if that ends them, and with `?` those that
+ * are late.
+ */
+function queueOf({ slots = 1, mayRun = () => true, ...limits }: Limits = {}) {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const queue = new FairQueue<Work>({
+    ...{ slots, mayRun, ...limits },
+    rank: ({ bytesLeft }) => bytesLeft,
+    monotonicMs: () => performance.now(),
+  });
+  const noted: string[] = [];
+  const atWork: (() => void)[] = [];
+
+  function add(name: string, { group = "a", bytesLeft = stepBytes, inMs = 1_000 } = {}): Work {
+    const work: Work = {
+      group,
+      bytesLeft,
+      deadlineMs: performance.now() + inMs,
+      run() {
+        work.bytesLeft -= stepBytes;
+        noted.push(work.bytesLeft > 0 ? name : `${name}!`);
+        atWork.push(() => (work.bytesLeft > 0 ? queue.again(work) : queue.leave(work)));
+      },
+      late: () => void noted.push(`${name}?`),
+    };
+    queue.add(work);
+    return work;
+  }
+
+  return {
+    queue,
+    add,
+    said: () => noted.splice(0).join(" "),
+    async endStep() {
+      atWork.shift()!();
+      await Promise.resolve();
+    },
+    async drain() {
+      while (atWork.length > 0) {
+        atWork.shift()!();
+        await Promise.resolve();
+      }
+      return noted.splice(0).join(" ");
+    },
+  };
+}
+
+describe("slots go round", () => {
+  test("groups take turns, however much one of them sends", async () => {
+    const { add, drain } = queueOf();
+    for (const name of ["a1", "a2", "a3"]) add(name, { bytesLeft: 30 });
+    add("b", { group: "b", bytesLeft: 30 });
+    add("c", { group: "c" });
+    const turns = (await drain()).split(" ");
+    // Each third turn at most is one of the group that sends most, until the others are done.
+    expect(turns.filter((name) => name.startsWith("b"))).toEqual(["b", "b", "b!"]);
+    expect(turns.indexOf("c!")).toBeLessThan(4);
+    expect(turns.indexOf("b!")).toBeLessThan(8);
+    expect(turns.slice(-6)).toEqual(expect.arrayContaining(["a2!", "a3!"]));
+  });
+
+  test("the work with the lowest rank goes first, also one that comes between two steps", async () => {
+    const { add, endStep, said, drain } = queueOf();
+    add("long", { bytesLeft: 1_000 });
+    add("longer", { bytesLeft: 2_000 });
+    await endStep();
+    add("short", { bytesLeft: 20 });
+    await endStep();
+    await endStep();
+    await endStep();
+    expect(said()).toBe("long long short short! long");
+    expect((await drain()).startsWith("long long")).toBe(true);
+  });
+
+  test("a group has only so many slots, and others have the rest", () => {
+    const { add, said } = queueOf({ slots: 3, groupSlots: 2 });
+    for (const name of ["a1", "a2", "a3"]) add(name);
+    expect(said()).toBe("a1! a2!");
+    add("b", { group: "b" });
+    expect(said()).toBe("b!");
+  });
+
+  test("a work that may not run is passed over until it may", async () => {
+    let isBarred = true;
+    const { add, endStep, said } = queueOf({ mayRun: ({ group }) => group !== "x" || !isBarred });
+    add("x", { group: "x" });
+    expect(said()).toBe("");
+    add("a");
+    expect(said()).toBe("a!");
+    isBarred = false;
+    await endStep();
+    expect(said()).toBe("x!");
+  });
+
+  test("a work that turns out to be of a full group loses its slot to one that waits", async () => {
+    const { queue, add, said } = queueOf({ slots: 3, groupSlots: 2 });
+    for (const name of ["a1", "a2"]) add(name);
+    const found = add("found", { group: "unknown" });
+    add("b", { group: "b" });
+    expect(said()).toBe("a1! a2! found!");
+    found.group = "a";
+    expect(queue.regroup(found)).toBe(false);
+    await Promise.resolve();
+    expect(said()).toBe("b!");
+    expect(queue.running.size).toBe(3);
+  });
+
+  test("a work that turns out to be of another group keeps its slot, and counts in that group", async () => {
+    const { queue, add, said } = queueOf({ slots: 3, groupSlots: 2 });
+    const found = add("found", { group: "unknown" });
+    add("a1");
+    found.group = "a";
+    expect(queue.regroup(found)).toBe(true);
+    add("a2");
+    add("u", { group: "unknown" });
+    expect(said()).toBe("found! a1! u!");
+  });
+});
+
+describe("a deadline", () => {
+  test("ends the wait of its work and no other's, begun or not", async () => {
+    const { add, endStep, said } = queueOf();
+    add("a", { inMs: 100, bytesLeft: 1_000 });
+    add("b", { group: "b", inMs: 200, bytesLeft: 1_000 });
+    await endStep();
+    add("c", { group: "c", inMs: 400 });
+    expect(said()).toBe("a b");
+    vi.advanceTimersByTime(99);
+    expect(said()).toBe("");
+    vi.advanceTimersByTime(41);
+    expect(said()).toBe("a?");
+    vi.advanceTimersByTime(200);
+    expect(said()).toBe("");
+    // It was at work at its deadline.
+    await endStep();
+    expect(said()).toBe("b? c!");
+  });
+
+  test("counts for a work whose turn comes after it, before the timer", () => {
+    const { add, said } = queueOf();
+    add("late", { inMs: 0 });
+    add("next");
+    expect(said()).toBe("late? next!");
+  });
+});
+
+test("a work that leaves is passed over, in any state and any number of times", async () => {
+  const { queue, add, said, drain } = queueOf();
+  const [first, second, third] = [
+    add("1", { bytesLeft: 50 }),
+    add("2", { bytesLeft: 50 }),
+    add("3", { bytesLeft: 50 }),
+  ];
+  queue.leave(second);
+  queue.leave(second);
+  queue.leave(first);
+  queue.leave(first);
+  // The caller must not find that others have begun meanwhile.
+  expect(said()).toBe("1");
+  await Promise.resolve();
+  expect(said()).toBe("3");
+  queue.leave(third);
+  await Promise.resolve();
+  add("4");
+  expect(said()).toBe("4!");
+  expect(await drain()).toBe("");
+});
