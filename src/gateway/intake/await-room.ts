@@ -2,7 +2,7 @@
 // gives its scanner to others, and is scanned again when it goes on. Knows no frames.
 
 import { setTimeout as delay } from "node:timers/promises";
-import { type BackgroundScanner, Header, ScanStatus } from "../../records/table.ts";
+import { Header, ScanStatus } from "../../records/table.ts";
 import type { Arrival } from "./arrivals.ts";
 import type { Scanners } from "./scanners.ts";
 import type { Work } from "./work.ts";
