@@ -93,7 +93,7 @@ const AMPERSAND = 0x26;
 const DATA = "data=";
 
 /** Finds the fields of a form with a field `data`; undefined for any other body. */
-export function fieldsOf(bytes: Buffer): FormFields | undefined {
+function fieldsOf(bytes: Buffer): FormFields | undefined {
   const name = bytes.toString("latin1", 0, DATA.length);
   // A form begins with only these characters, so most bodies that are no forms are told apart here.
   if (!/^[\w.$%&=-]+$/.test(name)) return undefined;
