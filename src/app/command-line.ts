@@ -45,9 +45,8 @@ import { loadAddon } from "../records/native.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
 import { addErase } from "./erase-command.ts";
 import { addImport } from "./import-command.ts";
-import { positiveNumber, streamShare } from "./positive-number.ts";
+import { positiveNumber, streamShare, version } from "./options.ts";
 import { addSinks } from "./sink-commands.ts";
-import { version } from "./version.ts";
 
 const doctorCommand = "doctor";
 
@@ -106,7 +105,7 @@ function addServing(program: Command, context: CommandContext): void {
     await up(config, context, { isEffectsPortGiven: isGiven(command, context, "effectsPort") });
   });
   program.command(workerCommand, { hidden: true }).action(async () => {
-    const { work } = await import("./worker.ts");
+    const { work } = await import("./workers.ts");
     await work(context);
   });
 }

@@ -8,8 +8,8 @@ import { type CommandContext, CommandError, usageExitCode } from "../commands/co
 import { createLog, type Log } from "../platform/base/log.ts";
 import { processPauses, restartLoop } from "../platform/base/retry.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { besideCommand } from "./beside-command.ts";
 import { serveEffects } from "./effects.ts";
+import { besideCommand } from "./options.ts";
 
 interface StartBeside {
   readonly type: "start";

@@ -9,7 +9,7 @@ import type { UsageOptions } from "../commands/effects/usage.ts";
 import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
 import type { SettingName } from "../platform/settings/config.ts";
 import { day, instantMs } from "../readers/effects/http/parameters.ts";
-import { besideCommand } from "./beside-command.ts";
+import { besideCommand } from "./options.ts";
 
 const databaseAndNats: readonly SettingName[] = [
   ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),

@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import type { CommandContext } from "../commands/context.ts";
 import type { EraseOptions } from "../commands/erase/erase.ts";
 import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
-import { version } from "./version.ts";
+import { version } from "./options.ts";
 
 export function addErase(program: Command, context: CommandContext): void {
   withSettings(

@@ -4,7 +4,7 @@ import { type Command, Option } from "commander";
 import type { CommandContext } from "../commands/context.ts";
 import { formatNames } from "../commands/import/formats/detect.ts";
 import type { ImportOptions } from "../commands/import/import.ts";
-import { positiveNumber } from "./positive-number.ts";
+import { positiveNumber } from "./options.ts";
 
 const batchBytesDefault = 4_194_304;
 const lineBytesMaxDefault = 8_388_608;

@@ -12,7 +12,7 @@ import type { NatsAccess } from "../platform/nats/access.ts";
 import { lanes, manyProjects, partitionOf, streamName, subjectOf } from "../platform/nats/names.ts";
 import { connectOnce, outlastRefusals } from "../platform/nats/sign-in.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { version } from "./version.ts";
+import { version } from "./options.ts";
 
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
   /** The port that takes events; undefined until it is known. */

@@ -7,7 +7,7 @@ import { type CommandContext, CommandError, usageExitCode } from "../commands/co
 import { configOf } from "../commands/settings.ts";
 import { isProjectId } from "../platform/base/forms.ts";
 import { createLog } from "../platform/base/log.ts";
-import { orUsageFault } from "./or-usage-fault.ts";
+import { orUsageFault } from "./options.ts";
 import { type PersonOptions, peopleOf, personSettings, withPersons } from "./sink-persons.ts";
 import { type ReadingOptions, readingOf, withReading } from "./sink-reading.ts";
 

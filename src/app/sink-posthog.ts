@@ -5,7 +5,7 @@ import { createReadStream } from "node:fs";
 import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { type CommandContext, CommandError } from "../commands/context.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import { listProjects } from "../gateway/projects/registry/commands.ts";
 import type { Lane } from "../platform/base/lane.ts";
 import { createLog } from "../platform/base/log.ts";
@@ -13,7 +13,8 @@ import type { Config } from "../platform/settings/config.ts";
 import { PosthogTarget } from "../readers/sinks/posthog/posthog-target.ts";
 import { RegistryKeys } from "../readers/sinks/posthog/registry-keys.ts";
 import { asideFile } from "../readers/sinks/posthog/state-folder.ts";
-import { orUsageFault } from "./or-usage-fault.ts";
+import { isHere } from "../readers/sinks/posthog/upstream.ts";
+import { orUsageFault } from "./options.ts";
 import { runSink } from "./sink.ts";
 import type { NamedProjects } from "./sink-link.ts";
 
@@ -46,6 +47,11 @@ export async function runPosthogSink(
   const target = orUsageFault(
     () => new PosthogTarget({ url, folder, pid, keyOf, acceptRefused, log }),
   );
+  if (await isHere(url, config.port))
+    throw new CommandError(
+      `${target.shown} is the gateway on this host (PENSTOCK_PORT is ${config.port}): it would store each event again, and the sink would send it again without end. Name another upstream`,
+      usageExitCode,
+    );
   const connected = (connection: NatsConnection) => {
     nats = connection;
   };

@@ -1,15 +1,16 @@
-// The gateway as several processes: wires the supervisor and the one admin server that speaks for
-// all workers.
+// The gateway as several processes: wires the supervisor with the one admin server for all workers,
+// and each worker.
 
-import type { CommandContext } from "../commands/context.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import { AdminServer } from "../gateway/admin/server.ts";
 import { Supervisor } from "../gateway/workers/supervisor.ts";
+import { runWorker } from "../gateway/workers/worker.ts";
 import { workerCommand } from "../gateway/workers/worker-process.ts";
-import type { Log } from "../platform/base/log.ts";
+import { createLog, type Log } from "../platform/base/log.ts";
 import { scrapeContentType, scrapeText, watchProcess } from "../platform/metrics/metric-set.ts";
 import { instanceOf } from "../platform/nats/instance.ts";
 import type { Config } from "../platform/settings/config.ts";
-import type { Gateway } from "./gateway.ts";
+import { type Gateway, startGateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
 
 interface StartOptions {
@@ -77,4 +78,26 @@ export async function startWorkers(
  */
 function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_")));
+}
+
+/**
+ * The hidden command `worker`, which `serve --workers N` runs N times. Its settings come from the
+ * supervisor.
+ */
+export async function work({ channel, stop }: CommandContext): Promise<void> {
+  if (channel.send === undefined) {
+    throw new CommandError(
+      "`worker` is what `serve --workers N` runs: it cannot run by itself",
+      usageExitCode,
+    );
+  }
+  const started = await runWorker({
+    channel,
+    stop,
+    startGateway: async ({ config, index, role }, signal) => {
+      const log = createLog(config.logLevel).child({ worker: index });
+      return await startGateway(config, { log, signal, worker: role });
+    },
+  });
+  if (!started) throw new CommandError("");
 }

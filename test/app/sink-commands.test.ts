@@ -21,6 +21,9 @@ test.each([
   ["postgres --to mysql://user:secret@db/warehouse", "read the database's URL"],
   ["postgres --to localhost/warehouse", "read the database's URL"],
   ["clickhouse 127.0.0.1:8129", "read ClickHouse's URL"],
+  ["posthog http://127.0.0.1:8000", "is the gateway on this host (PENSTOCK_PORT is 8000)"],
+  ["posthog http://localhost:8000/", "is the gateway on this host"],
+  ["posthog http://[::1]:8000", "is the gateway on this host"],
   ["posthog ftp://me:secret@example.com", "must be an address as https"],
 ])("sink %s", async (line, text) => {
   const said = await saidTo(line);

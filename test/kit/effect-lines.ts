@@ -4,7 +4,7 @@
 import { FrameLines } from "../../src/readers/effects/lines/frame-lines.ts";
 import type { StoredLine } from "../../src/readers/effects/lines/line.ts";
 import type { EventEffect, Rejection } from "../../src/readers/effects/types.ts";
-import type { StoredFrame } from "../../src/readers/stream/stored-frame.ts";
+import type { StoredFrame } from "../../src/readers/stream/frame.ts";
 
 export const eventUuid = "0190c8b2-7f3a-7c11-9d2e-3f4a5b6c7d8e";
 export const receivedAtMs = Date.UTC(2026, 0, 2, 3, 4, 5, 700);

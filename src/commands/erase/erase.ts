@@ -415,7 +415,10 @@ class Erasing {
     if (options.yes) return;
     const { stdin, stderr } = command.context;
     if ((stdin as { readonly isTTY?: boolean }).isTTY !== true)
-      throw new CommandError("erase: there is no terminal to ask on: confirm with --yes", usageExitCode);
+      throw new CommandError(
+        "erase: there is no terminal to ask on: confirm with --yes",
+        usageExitCode,
+      );
     const where = names.map(({ stream }) => stream).join(", ");
     const asked = createInterface({ input: stdin, output: stderr });
     const question = `Erase all their events from ${where}, and what is known of them? This cannot be undone. Type ${options.project}: `;

@@ -6,7 +6,7 @@ import { Ascii } from "../../platform/base/ascii.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import { FrameLines } from "../../readers/effects/lines/frame-lines.ts";
 import type { LineVisitor, StoredLine } from "../../readers/effects/lines/line.ts";
-import type { StoredFrame } from "../../readers/stream/stored-frame.ts";
+import type { StoredFrame } from "../../readers/stream/frame.ts";
 import { groupAlone, mayNameIds, namedIds, withoutNamedIds } from "./edited-line.ts";
 
 export interface CutFrame {

@@ -2,8 +2,7 @@
 
 import type { ItemNote } from "../../gateway/http/port.ts";
 import { itemErrorCodes } from "../../platform/base/errors.ts";
-import { objectIn, type RawAnswer } from "../../platform/base/post-json.ts";
-import { retryAfterMs } from "../../platform/base/retry-after.ts";
+import { objectIn, type RawAnswer, retryAfterMs } from "../../platform/base/post-json.ts";
 
 export type Answer =
   | {

@@ -9,7 +9,7 @@ import {
   jetstream,
 } from "@nats-io/jetstream";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
-import { unknownSchema } from "../stream/frame-schema.ts";
+import { unknownSchema } from "../stream/frame.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
 import { ConsumeError } from "./consume-error.ts";
 import type { DeferredAcks } from "./deferred-acks.ts";

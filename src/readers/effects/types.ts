@@ -2,7 +2,7 @@
 // that come of it. Types alone. Times are milliseconds since the epoch, UTC.
 
 import type { Lane } from "../../platform/base/lane.ts";
-import type { IncidentKind } from "../stream/incident-kinds.ts";
+import type { IncidentKind } from "../stream/incidents.ts";
 import type { TrailEntry } from "../stream/trail.ts";
 import type { linkKinds, linkOutcomes, rejectedReasons, usageClasses } from "./closed-sets.ts";
 

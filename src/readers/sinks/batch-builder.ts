@@ -1,14 +1,17 @@
 // Puts frames together to a batch, and knows how far each stream is read with it. A frame is never
 // divided. Its bytes are held until the batch is written or given up.
 
+import { Buffer } from "node:buffer";
 import { linesToPause } from "../../records/reader.ts";
+import type { StoredFrame } from "../stream/frame.ts";
 import type { FrameItem } from "../stream/frame-item.ts";
+import type { Place } from "../stream/resume.ts";
+import type { StreamName } from "../stream/stored-stream.ts";
 import type { PlaceItem, StreamItem } from "../stream/stream-reader.ts";
-import { RejectedOfFrame } from "./rejected-of-frame.ts";
+import { type TrailEntry, trailLength, trailWith } from "../stream/trail.ts";
 import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 import { SinkRecords } from "./sink-records.ts";
 import type { Before, SinkBatch, SinkFilter, SinkIncident, SinkPosition } from "./sink-target.ts";
-import { StreamPosition } from "./stream-position.ts";
 
 /** A batch, and what is to be said and done once it is written. */
 export interface BuiltBatch extends SinkBatch {
@@ -27,6 +30,8 @@ export interface BatchLimits {
 
 /** The reader pauses so often before others have the event loop: short lines take milliseconds. */
 const pausesAtOnce = 4_096 / linesToPause;
+/** So many are put aside each by itself. */
+const singleMax = 10_000;
 
 export class BatchBuilder {
   readonly #filter: SinkFilter;
@@ -148,5 +153,75 @@ export class BatchBuilder {
     for (const _ of this.#records.read(frame, visitor))
       if (++pauses % pausesAtOnce === 0) await new Promise(setImmediate);
     putAside(rejected.rest());
+  }
+}
+
+/**
+ * The lines of one frame that are put aside. What another program has put into a stream may have a
+ * million, each of which would take a hundred times its bytes. So the later ones are put aside as
+ * one, with all their text.
+ */
+class RejectedOfFrame {
+  readonly #data: Uint8Array;
+  #count = 0;
+  #first: RejectedLine | undefined;
+  #end = 0;
+
+  constructor(data: Uint8Array) {
+    this.#data = data;
+  }
+
+  /** Undefined: it is one of the `rest`. */
+  single(line: RejectedLine): RejectedLine | undefined {
+    if (++this.#count <= singleMax) return line;
+    this.#first ??= line;
+    this.#end = this.#startOf(line) + line.text.length;
+    return undefined;
+  }
+
+  /** In place of the later ones. Its text also has the records that stand between them. */
+  rest(): RejectedLine | undefined {
+    const first = this.#first;
+    const lines = this.#count - singleMax;
+    if (first === undefined || lines === 1) return first;
+    const { buffer, byteOffset } = this.#data;
+    const start = this.#startOf(first);
+    const text = Buffer.from(buffer, byteOffset + start, this.#end - start);
+    return { ...first, text, detail: `these are ${lines} lines; of the first: ${first.detail}` };
+  }
+
+  #startOf({ text }: RejectedLine): number {
+    return text.byteOffset - this.#data.byteOffset;
+  }
+}
+
+/**
+ * How far one stream is read, with the newest messages by name, so that another stream under the
+ * same name can be told from it. What is given out does not change any more.
+ */
+class StreamPosition {
+  readonly #name: StreamName;
+  #place: Omit<Place, "trail">;
+  #trail: TrailEntry[];
+
+  constructor(name: StreamName, place: Place) {
+    this.#name = name;
+    this.#place = place;
+    this.#trail = [...place.trail];
+  }
+
+  moveTo(place: Place): void {
+    this.#place = place;
+    this.#trail = [...place.trail];
+  }
+
+  endFrame(frame: StoredFrame): void {
+    this.#place = { ...this.#place, sequence: frame.sequence };
+    this.#trail = trailWith(this.#trail, frame);
+  }
+
+  position(): SinkPosition {
+    const { epoch, created, sequence } = this.#place;
+    return { ...this.#name, epoch, created, sequence, trail: this.#trail.slice(-trailLength) };
   }
 }

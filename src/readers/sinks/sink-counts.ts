@@ -1,7 +1,7 @@
 // What a sink has written since the process began. Only what the target has taken counts, so
 // nothing is counted that was rolled back.
 
-import type { IncidentKind } from "../stream/incident-kinds.ts";
+import type { IncidentKind } from "../stream/incidents.ts";
 import type { BuiltBatch } from "./batch-builder.ts";
 import type { RejectReason } from "./sink-records.ts";
 import type { WriteOutcome } from "./sink-target.ts";

@@ -10,7 +10,7 @@ import { Line, LineFlag } from "../../records/lines.ts";
 import { RecordReader } from "../../records/reader.ts";
 import type { RecordView } from "../../records/record-view.ts";
 import { TokenType } from "../../records/table.ts";
-import type { StoredFrame } from "../stream/stored-frame.ts";
+import type { StoredFrame } from "../stream/frame.ts";
 
 /** An event as it was stored. Bytes are those of the frame: nobody may change them. */
 export interface SinkRecord {

@@ -1,7 +1,7 @@
 // What a sink writes to, as the writer knows it: a place that takes events and how far each stream
-// is read in one commit, and says at the start how far that was. Types, and the two ways in which a
-// target refuses. What a target cannot do in one commit it makes up for by what it finds there when
-// it is opened: positions never stand for more than is written.
+// is read in one commit, and says at the start how far that was. Types, the two ways in which a
+// target refuses, and what targets have in common. What a target cannot do in one commit it makes up
+// for by what it finds there when it is opened: positions never stand for more than is written.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Incident, Place } from "../stream/resume.ts";
@@ -84,4 +84,22 @@ export class MovedError extends Error {
 export interface SinkFilter {
   readonly projects: ReadonlySet<string> | undefined;
   readonly lanes: readonly Lane[] | undefined;
+}
+
+/**
+ * For a target that cannot check it in the statement that moves its positions: whether a batch
+ * begins where the target is. Throws a MovedError. `positionOf` returns where the target is;
+ * undefined: it has no such stream.
+ */
+export function mustBeNext(
+  { before, positions }: Pick<SinkBatch, "before" | "positions">,
+  positionOf: (stream: string) => Pick<SinkPosition, "epoch" | "sequence"> | undefined,
+): void {
+  for (const { stream } of positions) {
+    const [was, is] = [before.get(stream), positionOf(stream)];
+    if (was?.epoch !== is?.epoch || was?.sequence !== is?.sequence)
+      throw new MovedError(
+        `the target is not at message ${was?.sequence ?? 0} of ${stream} any more`,
+      );
+  }
 }

@@ -5,8 +5,8 @@ import type { RewrittenFrame } from "../../platform/nats/erased-messages.ts";
 import { eventsHeader, isOfManyProjects, messageIdHeader } from "../../platform/nats/names.ts";
 import { rewrittenSequence } from "../../platform/nats/rewritten.ts";
 import type { Share } from "./bytes-in-hand.ts";
+import type { StoredFrame } from "./frame.ts";
 import type { PulledMessage } from "./pull.ts";
-import type { StoredFrame } from "./stored-frame.ts";
 import { messageIdOf, type StreamName } from "./stored-stream.ts";
 
 export interface FrameItem {

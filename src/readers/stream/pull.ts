@@ -7,7 +7,7 @@ import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@
 import { type Msg, type NatsConnection, nuid, type Subscription } from "@nats-io/nats-core";
 import { nanosPerMs } from "../../platform/nats/api.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
-import { msOfNanos } from "./stored-time.ts";
+import { msOfNanos } from "./frame.ts";
 
 /** By it an operator tells whose consumer it is. */
 export type ReaderName = "effects" | "sink";

@@ -3,9 +3,9 @@
 // an incident. Only the message ids of the trail tell what was read: numbers are given out again,
 // and a server's clock may be behind. What they do not tell stops the stream.
 
-import type { IncidentKind } from "./incident-kinds.ts";
+import { msOfTime } from "./frame.ts";
+import type { IncidentKind } from "./incidents.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
-import { msOfTime } from "./stored-time.ts";
 import { messagesIn, type Trail, toldTo, trailToldTo } from "./trail.ts";
 
 /** How far a stream was read. */

@@ -5,7 +5,7 @@ import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream
 import type { Lane } from "../../platform/base/lane.ts";
 import { ledStreamInfo } from "../../platform/nats/api.ts";
 import { lanes, messageIdHeader, streamName } from "../../platform/nats/names.ts";
-import { msOfTime } from "./stored-time.ts";
+import { msOfTime, storedText } from "./frame.ts";
 
 export interface StreamName {
   readonly stream: string;
@@ -43,11 +43,6 @@ export interface AskedStream {
 /** What tells a message from another: its message id, else the moment in which it was stored. */
 export function messageIdOf(header: string | undefined, storedAtMs: number): string {
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
-}
-
-/** What another publisher wrote into a header, as a text that every database takes. */
-export function storedText(header: string): string {
-  return header.replaceAll("\0", "\ufffd").toWellFormed();
 }
 
 export function storedStream(manager: JetStreamManager, name: string): AskedStream {

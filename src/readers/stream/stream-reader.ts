@@ -9,6 +9,7 @@ import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import { isConnected } from "../../platform/nats/api.ts";
 import { Absence, GoneError } from "./absence.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
+import { unknownSchema } from "./frame.ts";
 import {
   type FrameItem,
   type FrameOrigin,
@@ -16,7 +17,6 @@ import {
   releasing,
   rewrittenItem,
 } from "./frame-item.ts";
-import { unknownSchema } from "./frame-schema.ts";
 import { Pull, type PulledMessage, type ReaderName } from "./pull.ts";
 import { type Incident, type Place, type ReaderWords, resume } from "./resume.ts";
 import {

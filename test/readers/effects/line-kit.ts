@@ -2,7 +2,7 @@
 
 import { IdHash } from "../../../src/readers/effects/lines/id-hash.ts";
 import type { StoredLine } from "../../../src/readers/effects/lines/line.ts";
-import type { StoredFrame } from "../../../src/readers/stream/stored-frame.ts";
+import type { StoredFrame } from "../../../src/readers/stream/frame.ts";
 
 export function storedFrame(wanted: Partial<StoredFrame> = {}): StoredFrame {
   return {

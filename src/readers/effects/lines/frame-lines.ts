@@ -6,7 +6,7 @@ import { createNativeScanner } from "../../../records/native.ts";
 import { frameRows, RecordReader } from "../../../records/reader.ts";
 import type { RecordView } from "../../../records/record-view.ts";
 import type { Scanner } from "../../../records/table.ts";
-import type { StoredFrame } from "../../stream/stored-frame.ts";
+import type { StoredFrame } from "../../stream/frame.ts";
 import { EventFacts } from "../rules/event-facts.ts";
 import { PlainTexts } from "../rules/plain-texts.ts";
 import type { LineVisitor } from "./line.ts";

@@ -1,6 +1,6 @@
 // A stored line as the reader of frames shows it to the parts that count and apply. Types alone.
 
-import type { StoredFrame } from "../../stream/stored-frame.ts";
+import type { StoredFrame } from "../../stream/frame.ts";
 import type { EventEffect, LinePlace, Rejection, Stamp, UsageClass } from "../types.ts";
 
 /** One object, filled anew for each line: nothing may keep it. */

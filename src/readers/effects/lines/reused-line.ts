@@ -3,7 +3,7 @@
 
 import { Line, LineFlag } from "../../../records/lines.ts";
 import type { RecordView } from "../../../records/record-view.ts";
-import type { StoredFrame } from "../../stream/stored-frame.ts";
+import type { StoredFrame } from "../../stream/frame.ts";
 import { EffectRules, isPlainEvent, makesPerson } from "../rules/effect-of.ts";
 import type { EventFacts } from "../rules/event-facts.ts";
 import type { PlainTexts } from "../rules/plain-texts.ts";

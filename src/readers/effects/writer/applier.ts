@@ -4,8 +4,8 @@
 
 import { leastOf } from "../../../platform/base/extremes.ts";
 import { TooLargeError } from "../../../platform/base/store-error.ts";
+import type { StoredFrame } from "../../stream/frame.ts";
 import type { FrameItem } from "../../stream/frame-item.ts";
-import type { StoredFrame } from "../../stream/stored-frame.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
 import type { PlaceItem, StreamItem } from "../../stream/stream-reader.ts";
 import type { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";

@@ -1,8 +1,8 @@
 // How far one stream is applied in memory, which may be ahead of the store: place, the newest
 // message ids, and the memory of duplicates. What is told to the store is a position.
 
+import type { StoredFrame } from "../../stream/frame.ts";
 import type { Place } from "../../stream/resume.ts";
-import type { StoredFrame } from "../../stream/stored-frame.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
 import { type TrailEntry, trailLength, trailWith } from "../../stream/trail.ts";
 import { Duplicates } from "../duplicates/duplicates.ts";

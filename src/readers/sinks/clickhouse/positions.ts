@@ -2,8 +2,8 @@
 // older sink that comes late moves nothing back.
 
 import { lanes } from "../../../platform/nats/names.ts";
-import { mustBeNext } from "../must-be-next.ts";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
+import { mustBeNext } from "../sink-target.ts";
 import type { ClickHouseClient } from "./client.ts";
 
 const newest = "ORDER BY stream, version DESC, written_at DESC LIMIT 1 BY stream";

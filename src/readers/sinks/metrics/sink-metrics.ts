@@ -3,7 +3,7 @@
 
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
 import { lanes } from "../../../platform/nats/names.ts";
-import { incidentKinds } from "../../stream/incident-kinds.ts";
+import { incidentKinds } from "../../stream/incidents.ts";
 import type { CommitHeard } from "../sink-counts.ts";
 import { rejectReasons } from "../sink-records.ts";
 import { requestOutcomes, type SinkTarget } from "../sink-target.ts";

@@ -7,9 +7,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
 import { type FileLock, takeFileLock } from "../../../platform/base/file-lock.ts";
-import { holderText, noteHolder } from "../../../platform/base/lock-holder.ts";
 import { makeFolder } from "../../../platform/base/make-folder.ts";
 import { sync, writeWhole } from "../../../platform/base/write-whole.ts";
+import { holderText, noteHolder } from "../lock-holder.ts";
 import { StandbyError } from "../sink-target.ts";
 import { bookKeeping } from "./segment.ts";
 

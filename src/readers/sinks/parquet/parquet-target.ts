@@ -4,8 +4,8 @@
 // batch is of a second, and an end of the process at any point neither loses nor repeats anything.
 
 import type { Log } from "../../../platform/base/log.ts";
-import { mustBeNext } from "../must-be-next.ts";
 import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
+import { mustBeNext } from "../sink-target.ts";
 import { fileFault } from "./file-fault.ts";
 import { fileSegment } from "./filing.ts";
 import { ParquetFolder } from "./parquet-folder.ts";

@@ -8,8 +8,6 @@ interface Envelope {
   /** The project's key upstream. */
   readonly key: string;
   readonly historical: boolean;
-  /** What an event is marked with; undefined for nearly all. */
-  readonly markOf?: (event: SinkRecord) => string | undefined;
 }
 
 interface Bounds {
@@ -25,15 +23,11 @@ const beyondRecordBytes = 80;
  */
 const noAddress = "0.0.0.0";
 
-export function batchBody(
-  events: readonly SinkRecord[],
-  { key, historical, markOf }: Envelope,
-): Buffer {
+export function batchBody(events: readonly SinkRecord[], { key, historical }: Envelope): Buffer {
   const parts: (string | Uint8Array)[] = [`{"api_key":${JSON.stringify(key)},`];
   if (historical) parts.push('"historical_migration":true,');
   parts.push('"batch":[');
-  for (const [index, event] of events.entries())
-    addItem(parts, event, { index, mark: markOf?.(event) });
+  for (const [index, event] of events.entries()) addItem(parts, event, index);
   parts.push("]}");
   return Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part)));
 }
@@ -53,23 +47,14 @@ export function requestLength(
   return count;
 }
 
-interface ItemParts {
-  readonly index: number;
-  readonly mark: string | undefined;
-}
-
-function addItem(
-  parts: (string | Uint8Array)[],
-  event: SinkRecord,
-  { index, mark }: ItemParts,
-): void {
+function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: number): void {
   const { uuid, distinctId, timestampMs, set, setOnce } = event;
   const comma = index === 0 ? "" : ",";
   const time = isoTime(timestampMs);
   parts.push(
     `${comma}{"uuid":"${uuid}","event":${JSON.stringify(event.event)},"distinct_id":${JSON.stringify(distinctId)},"timestamp":"${time}","properties":`,
   );
-  addProperties(parts, event, mark);
+  addProperties(parts, event);
   if (set !== undefined) parts.push(',"$set":', set);
   if (setOnce !== undefined) parts.push(',"$set_once":', setOnce);
   parts.push("}");
@@ -79,11 +64,7 @@ function addItem(
  * PostHog knows `$unset` and the client's address as properties alone. They stand last, where they
  * count over an empty one of the name.
  */
-function addProperties(
-  parts: (string | Uint8Array)[],
-  event: SinkRecord,
-  mark: string | undefined,
-): void {
+function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, ip, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);
   const added: (string | Uint8Array)[] = [];
@@ -93,7 +74,6 @@ function addProperties(
   }
   if (unset !== undefined && (!mayHave(text, "unset") || !ownValue(text, "$unset")))
     added.push(added.length > 0 ? ',"$unset":' : '"$unset":', unset);
-  if (mark !== undefined) added.push(`${added.length > 0 ? "," : ""}"$penstock_sink":"${mark}"`);
   if (added.length === 0) {
     parts.push(properties);
     return;

@@ -8,7 +8,6 @@
 
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
-import { StoreError } from "../../../platform/base/store-error.ts";
 import { refusedLine, type SinkRecord } from "../sink-records.ts";
 import {
   type RequestOutcome,
@@ -19,7 +18,6 @@ import {
   type WriteOutcome,
 } from "../sink-target.ts";
 import { KeyCheck } from "./key-check.ts";
-import { LoopWatch } from "./loop-watch.ts";
 import { type LinePauses, ProjectLine, type RefusedEvent } from "./project-line.ts";
 import { RequestBounds } from "./request-bounds.ts";
 import { StateFolder } from "./state-folder.ts";
@@ -76,7 +74,6 @@ export class PosthogTarget implements SinkTarget {
   #session = new AbortController();
   #ended = new AbortController();
   readonly #warning: SparseWarning;
-  readonly #loop = new LoopWatch(() => performance.now());
   /** The lines that each batch in hand waits for; the oldest batch first. */
   #inHand: Set<string>[] = [];
   /** The batch before is on disk. */
@@ -137,7 +134,6 @@ export class PosthogTarget implements SinkTarget {
   }
 
   async open(): Promise<readonly SinkPosition[]> {
-    this.#checkLoop();
     this.#session.abort();
     this.#session = new AbortController();
     // Who has ended may be the writer before.
@@ -186,14 +182,6 @@ export class PosthogTarget implements SinkTarget {
     return { written, duplicates: 0, refused: refused.length };
   }
 
-  /** What has come back is not sent once more, however often it is tried. */
-  #checkLoop(): void {
-    if (this.#loop.isProven)
-      throw new StoreError(
-        `send to ${this.shown}: it leads back to the streams that are read here: an event that was sent has come back; start the sink again with the address of another upstream`,
-      );
-  }
-
   #sayHolding(): void {
     const projects = [...this.#holding].filter((name) => this.#lines.get(name)?.trouble);
     if (projects.length > 0)
@@ -205,8 +193,6 @@ export class PosthogTarget implements SinkTarget {
 
   /** `waitsFor` has the lines that are not done. */
   async #send(events: readonly SinkRecord[], waitsFor: Set<string>): Promise<RefusedEvent[]> {
-    this.#loop.look(events);
-    this.#checkLoop();
     const byLine = new Map<string, SinkRecord[]>();
     for (const event of events) {
       const name = lineName(event);
@@ -239,7 +225,6 @@ export class PosthogTarget implements SinkTarget {
         ended: this.#ended.signal,
       },
       ...{ upstream: this.#upstream, bounds: this.#bounds, pauses: this.#pauses },
-      markOf: (event) => this.#loop.markOf(event),
       settled: (outcome) => {
         this.#requests.set(outcome, (this.#requests.get(outcome) ?? 0) + 1);
         if (outcome === "taken") this.#takenMonotonicMs.set(name, performance.now());

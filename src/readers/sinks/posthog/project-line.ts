@@ -28,8 +28,6 @@ interface ProjectLineOptions {
   readonly settled: (outcome: RequestOutcome) => void;
   /** Whether all other projects wait for this line, and some was taken since that time. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
-  /** What an event is marked with; undefined for nearly all. */
-  readonly markOf: (event: SinkRecord) => string | undefined;
 }
 
 /** An event that the upstream does not take. */
@@ -169,7 +167,7 @@ export class ProjectLine {
   }
 
   async #ask(events: readonly SinkRecord[]): Promise<UpstreamAnswer> {
-    const { keyOf, projectId, historical, upstream, signal, markOf } = this.#options;
+    const { keyOf, projectId, historical, upstream, signal } = this.#options;
     let key: string | undefined;
     try {
       key = await keyOf(projectId);
@@ -182,7 +180,7 @@ export class ProjectLine {
       const why = `no key is known: add the project again, or start with --key ${projectId}=<key>`;
       return { kind: "stop", why };
     }
-    const envelope = { key, historical, markOf };
+    const envelope = { key, historical };
     try {
       const raw = await upstream.post(() => batchBody(events, envelope), signal);
       // What it says may name the key.

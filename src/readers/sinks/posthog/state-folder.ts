@@ -7,15 +7,15 @@ import { constants } from "node:fs";
 import { type FileHandle, open, readFile } from "node:fs/promises";
 import path from "node:path";
 import { type FileLock, takeFileLock } from "../../../platform/base/file-lock.ts";
-import { holderText, noteHolder } from "../../../platform/base/lock-holder.ts";
 import { makeFolder } from "../../../platform/base/make-folder.ts";
 import { mustBePlain } from "../../../platform/base/own-file.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { writeWhole } from "../../../platform/base/write-whole.ts";
-import { mustBeNext } from "../must-be-next.ts";
+import { holderText, noteHolder } from "../lock-holder.ts";
 import type { RejectedLine } from "../sink-records.ts";
 import {
   MovedError,
+  mustBeNext,
   type SinkBatch,
   type SinkIncident,
   type SinkPosition,

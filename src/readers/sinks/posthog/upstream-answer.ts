@@ -1,8 +1,7 @@
 // What an upstream's answer to a batch means: PostHog's capture of any age, a Penstock gateway, or
 // whatever a proxy in between says. Only an answer that says so counts as taken.
 
-import { objectIn, type RawAnswer } from "../../../platform/base/post-json.ts";
-import { retryAfterMs } from "../../../platform/base/retry-after.ts";
+import { objectIn, type RawAnswer, retryAfterMs } from "../../../platform/base/post-json.ts";
 import { dropTable } from "../../../platform/base/warnings.ts";
 
 interface NamedEvent {

@@ -1,12 +1,14 @@
 // Posts batches to an upstream, so many at a time, and gives what it says. Knows nothing of what
 // follows from an answer.
 
+import { lookup } from "node:dns/promises";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
+import { networkInterfaces } from "node:os";
 import { promisify } from "node:util";
 import { constants, gzip } from "node:zlib";
+import { isLoopback } from "../../../platform/base/own-host.ts";
 import { postJson, type RawAnswer } from "../../../platform/base/post-json.ts";
-import { Slots } from "../../../platform/base/slots.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
 
 interface UpstreamOptions {
@@ -73,6 +75,20 @@ export class Upstream {
   }
 }
 
+/** Whether the upstream is on this host and has this port. A name that is unknown is elsewhere. */
+export async function isHere(upstream: string, gatewayPort: number): Promise<boolean> {
+  const { hostname, port, protocol } = baseUrl(upstream);
+  if (Number(port || (protocol === "https:" ? 443 : 80)) !== gatewayPort) return false;
+  const own = Object.values(networkInterfaces()).flatMap((one = []) => one);
+  const found = await lookup(hostname.replaceAll(/[[\]]/g, ""), { all: true }).catch(() => []);
+  return found.some(
+    ({ address }) =>
+      isLoopback(address) ||
+      /^(0\.0\.0\.0|::)$/.test(address) ||
+      own.some((one) => one.address === address),
+  );
+}
+
 /** Ends in a slash. */
 function baseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -81,4 +97,26 @@ function baseUrl(text: string): URL {
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
     throw new StoreError("the upstream must be an address without user, query and fragment");
   return url.href.endsWith("/") ? url : new URL(`${url.href}/`);
+}
+
+/** Limits the number of things under way. The others wait in the order in which they came. */
+class Slots {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free++;
+      else next();
+    }
+  }
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { msOfNanos, msOfTime } from "../../../src/readers/stream/stored-time.ts";
+import { msOfNanos, msOfTime } from "../../../src/readers/stream/frame.ts";
 
 test("both forms of a moment are the same millisecond, also a nanosecond before the next", () => {
   const ms = fc.integer({ min: Date.UTC(2024), max: Date.UTC(2100) });
