@@ -1,14 +1,14 @@
-// The writer of a sink: takes frames from all streams, and writes their events to the target in
-// batches, each together with how far the streams are read. One batch is put together while those
-// before are being written. Whatever fails, it forgets all it has in memory and goes on from what
-// the target has. While another sink has the target, it stands by, and takes over when that one is
-// gone.
+// The writer of a sink: puts the events of the streams into batches and writes each to the target,
+// together with how far the streams are read. While another sink has the target, it is the standby,
+// and takes over when that one is gone.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import { BatchLimit } from "../stream/batch-limit.ts";
-import { EventStreams } from "../stream/event-streams.ts";
+import type { EventStreams } from "../stream/event-streams.ts";
+import type { Place } from "../stream/resume.ts";
+import { Session } from "../stream/session.ts";
 import { BatchBuilder, type BatchLimits, type BuiltBatch } from "./batch-builder.ts";
 import type { EventPersons } from "./persons/event-persons.ts";
 import type { SinkCounts } from "./sink-counts.ts";
@@ -20,7 +20,6 @@ import {
   StandbyError,
 } from "./sink-target.ts";
 import { type UnreadStream, UnreadWatch } from "./unread-watch.ts";
-import { writeWithin } from "./write-within.ts";
 
 interface WriterLimits extends BatchLimits {
   /** How long the first event of a batch waits for others. */
@@ -58,13 +57,9 @@ export interface SinkStatus {
 const batchesAhead = 3;
 const stepEvents = 2_000;
 const stepBytes = 2_097_152;
-const againMsMin = 100;
-const againMsMax = 5_000;
+const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
-/** How long an end waits for the target. */
-const closeMsMax = 10_000;
-const foreverMs = 2 ** 31 - 1;
 /** After so long with nothing to write, why a write failed says nothing any more. */
 const forgottenMs = 10_000;
 /** With more refused in a row, a wrong table is likelier than wrong events. */
@@ -77,7 +72,7 @@ const words = {
 
 export class SinkWriter {
   readonly #options: SinkWriterOptions;
-  readonly #ended = new AbortController();
+  readonly #session: Session;
   readonly #warning: SparseWarning;
   readonly #refusals: SparseWarning;
   readonly #watch: UnreadWatch;
@@ -86,14 +81,13 @@ export class SinkWriter {
   #gathering: AbortController | undefined;
   /** Ends the wait for the persons of a batch. */
   #waiting: AbortController | undefined;
-  #running: Promise<void> | undefined;
-  #streams: EventStreams | undefined;
-  /** Batches that are being written, or that have failed; oldest first. */
-  #inFlight: Promise<void>[] = [];
+  #builder: BatchBuilder;
   #fault: string | undefined = "it is starting";
   /** A batch has failed, and none was written since. */
   #hasFailedToWrite = false;
   #openSinceMonotonicMs: number | undefined;
+  /** Those of the present session. */
+  #streams: EventStreams | undefined;
   /** Why it stands by. */
   #standsByFor: string | undefined;
   /** What the log was told last: that it writes, or why it does not. */
@@ -103,21 +97,31 @@ export class SinkWriter {
 
   constructor(options: SinkWriterOptions) {
     this.#options = options;
-    const { connection, log } = options;
+    const { connection, prefix, target, filter, limits, acceptExpired, log } = options;
+    this.#builder = new BatchBuilder(filter, []);
+    this.#session = new Session({
+      ...{ connection, prefix, acceptExpired, lanes: filter.lanes, reader: "sink", words, log },
+      ...{ bytesMax: (batchesAhead + (target.batchesMax ?? 1)) * limits.bytesMax, pauseMsMax },
+      target: {
+        open: () => this.#open(),
+        opened: (streams) => this.#opened(streams),
+        batch: (streams) => this.#batch(streams),
+        failed: async (error) => this.#note(error),
+      },
+    });
     this.#warning = new SparseWarning(log, sayAgainMs);
     this.#refusals = new SparseWarning(log, sayAgainMs);
-    this.#limit = new BatchLimit(options.limits.eventsMax);
+    this.#limit = new BatchLimit(limits.eventsMax);
     this.#watch = new UnreadWatch({ connection, written: () => [...this.#written.values()] });
   }
 
   get framesBytes(): number {
-    return this.#streams?.bytesInHand ?? 0;
+    return this.#session.framesBytes;
   }
 
   start(): void {
-    void this.#followConnection();
-    void this.#watch.run(this.#ended.signal);
-    this.#running = this.#run();
+    void this.#watch.run(this.#session.signal);
+    void this.#session.run();
   }
 
   /**
@@ -125,16 +129,11 @@ export class SinkWriter {
    * `until`, when that aborts. Else nothing is being written once it is fulfilled.
    */
   async close(until?: AbortSignal): Promise<void> {
-    this.#ended.abort();
+    const closed = this.#session.close({ until });
     this.#gathering?.abort();
     this.#waiting?.abort();
-    this.#streams?.close();
     this.#options.target.giveUpWaiting?.();
-    const over = new AbortController();
-    const signal = AbortSignal.any([over.signal, ...(until === undefined ? [] : [until])]);
-    const msMax = until === undefined ? closeMsMax : foreverMs;
-    await Promise.race([this.#running, pauseUntilAborted(msMax, signal)]);
-    over.abort();
+    await closed;
   }
 
   status(nowMs: number): SinkStatus {
@@ -142,15 +141,9 @@ export class SinkWriter {
     const standsByFor = this.#standsByFor;
     if (standsByFor !== undefined)
       return { state: "standing by", reasons: [], hasTarget, standsByFor, streams: [] };
-    const readers = this.#streams?.readers ?? [];
-    const faults = readers.flatMap(({ name, fault }) =>
-      fault === undefined ? [] : [`${name.stream}: ${fault}`],
-    );
-    const whole = this.#faultNow ?? this.#options.persons?.fault ?? this.#streams?.fault;
-    const refusing = this.#refusing;
-    const target = this.#options.target.faults ?? [];
-    const own = [...faults, ...target, ...(refusing === undefined ? [] : [refusing])];
-    const reasons = whole === undefined ? own : [whole, ...own];
+    const { target, persons } = this.#options;
+    const reasons = this.#session.reasons(this.#faultNow ?? persons?.fault);
+    reasons.push(...(target.faults ?? []), ...this.#refusing);
     const state = reasons.length === 0 ? "writing" : "hindered";
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
   }
@@ -158,41 +151,22 @@ export class SinkWriter {
   /** That the target opens again says nothing of the batch which it did not take. */
   get #faultNow(): string | undefined {
     const since = this.#openSinceMonotonicMs;
-    if (!this.#hasFailedToWrite || since === undefined || this.#inFlight.length > 0)
+    if (!this.#hasFailedToWrite || since === undefined || this.#session.writes > 0)
       return this.#fault;
     return performance.now() - since > forgottenMs ? undefined : this.#fault;
   }
 
   /** The sink goes on: one project's events must not stop those of others. */
-  get #refusing(): string | undefined {
+  get #refusing(): string[] {
     const { refusedInRow } = this.#options.counts;
-    if (refusedInRow <= refusedMax) return undefined;
-    return `the target has refused the last ${refusedInRow} events and accepted none: they are put aside, each with the reason`;
+    if (refusedInRow <= refusedMax) return [];
+    return [
+      `the target has refused the last ${refusedInRow} events and accepted none: they are put aside, each with the reason`,
+    ];
   }
 
-  async #run(): Promise<void> {
-    const { signal } = this.#ended;
-    const { counts } = this.#options;
-    let pauseMs = againMsMin;
-    while (!signal.aborted) {
-      const before = counts.commits;
-      try {
-        await this.#session();
-      } catch (error) {
-        this.#note(error as Error);
-      } finally {
-        this.#streams?.close();
-      }
-      if (this.#standsByFor !== undefined) {
-        pauseMs = standbyMs;
-      } else {
-        pauseMs = counts.commits > before ? againMsMin : Math.min(2 * pauseMs, againMsMax);
-      }
-      await pauseUntilAborted(pauseMs, signal);
-    }
-  }
-
-  #note(error: Error): void {
+  /** Returns the pause before the next session; undefined: as usual. */
+  #note(error: Error): number | undefined {
     const { log, counts } = this.#options;
     const { message: reason } = error;
     this.#hasFailedToWrite ||= this.#openSinceMonotonicMs !== undefined;
@@ -203,7 +177,7 @@ export class SinkWriter {
         log.info({ reason }, "standing by: another sink writes to the target");
       this.#standsByFor = reason;
       this.#said = undefined;
-      return;
+      return standbyMs;
     }
     this.#standsByFor = undefined;
     this.#fault = reason;
@@ -211,6 +185,7 @@ export class SinkWriter {
     if (error instanceof MovedError)
       log.warn({ reason }, "somebody else has written; beginning again from what the target has");
     else this.#sayHindered(reason);
+    return undefined;
   }
 
   /** Once, until it is another reason or has passed. */
@@ -231,65 +206,44 @@ export class SinkWriter {
 
   /** That the target is open ends a hindrance only where nothing comes that could show it. */
   async #sayWritingOnceForgotten(streams: EventStreams): Promise<void> {
-    await pauseUntilAborted(forgottenMs, this.#ended.signal);
-    const isOver = this.#inFlight.length === 0 && this.#faultNow === undefined;
+    await pauseUntilAborted(forgottenMs, this.#session.signal);
+    const isOver = this.#session.writes === 0 && this.#faultNow === undefined;
     if (this.#streams === streams && isOver) this.#sayWriting();
   }
 
-  /** Works until the end, or until everything has to begin anew. Nothing is in flight then. */
-  async #session(): Promise<void> {
-    const { target, prefix, log, connection, acceptExpired, filter, limits } = this.#options;
+  async #open(): Promise<ReadonlyMap<string, Place>> {
+    const { target, filter } = this.#options;
     const positions = await target.open();
-    if (this.#ended.signal.aborted) return;
     this.#standsByFor = undefined;
-    this.#inFlight = [];
     this.#written = new Map(positions.map((one) => [one.stream, one]));
-    const places = new Map(positions.map((one) => [one.stream, one]));
-    const builder = new BatchBuilder(filter, positions);
-    const { lanes } = filter;
-    const bytesMax = (batchesAhead + this.#batchesMax) * limits.bytesMax;
-    const streams = new EventStreams({
-      ...{ connection, prefix, places, bytesMax, acceptExpired },
-      ...{ lanes, reader: "sink", words, log },
-    });
-    this.#streams = streams;
+    this.#builder = new BatchBuilder(filter, positions);
+    return new Map(this.#written);
+  }
+
+  #opened(streams: EventStreams): void {
     this.#openSinceMonotonicMs = performance.now();
+    this.#streams = streams;
     if (this.#hasFailedToWrite) {
       void this.#sayWritingOnceForgotten(streams);
     } else {
       this.#fault = undefined;
       this.#sayWriting();
     }
-    try {
-      while (!this.#ended.signal.aborted) await this.#batch(streams, builder);
-    } finally {
-      streams.close();
-      await Promise.allSettled(this.#inFlight);
-    }
-    await Promise.all(this.#inFlight);
   }
 
   /** Puts a batch together while those before are on their way; then writes it. */
-  async #batch(streams: EventStreams, builder: BatchBuilder): Promise<void> {
-    // Where nothing comes, a write that fails is heard of at once.
-    if (!builder.hasWaiting) await Promise.race([streams.ready(), this.#failed()]);
+  async #batch(streams: EventStreams): Promise<boolean> {
+    const session = this.#session;
+    const builder = this.#builder;
+    // If nothing arrives, a write that fails is noticed at once.
+    if (!builder.hasWaiting) await Promise.race([streams.ready(), session.failed()]);
     await this.#gather(streams, builder);
     const batch = builder.isEmpty ? undefined : builder.take();
     const isWhole = batch === undefined || (await this.#hasPersons(batch));
-    while (this.#inFlight.length >= this.#batchesMax) await this.#inFlight[0];
+    await session.room(this.#options.target.batchesMax ?? 1);
     // What is not whole is read again at the next start.
-    if (batch === undefined || !isWhole) return;
-    const write = this.#write(batch);
-    this.#inFlight.push(write);
-    // One that has failed stays, and is met before the next one.
-    write.then(
-      () => this.#inFlight.splice(this.#inFlight.indexOf(write), 1),
-      () => {},
-    );
-  }
-
-  get #batchesMax(): number {
-    return this.#options.target.batchesMax ?? 1;
+    if (batch !== undefined && isWhole) session.write(this.#write(batch));
+    return true;
   }
 
   /** False: the end came first. */
@@ -298,9 +252,9 @@ export class SinkWriter {
     if (persons === undefined) return true;
     const waiting = new AbortController();
     this.#waiting = waiting;
-    if (this.#ended.signal.aborted) waiting.abort();
+    if (this.#session.signal.aborted) waiting.abort();
     try {
-      return await Promise.race([persons.fill(batch, waiting.signal), this.#failed()]);
+      return await Promise.race([persons.fill(batch, waiting.signal), this.#session.failed()]);
     } finally {
       waiting.abort();
     }
@@ -312,7 +266,7 @@ export class SinkWriter {
     const limits = { eventsMax, bytesMax };
     const gathering = new AbortController();
     this.#gathering = gathering;
-    if (this.#ended.signal.aborted) gathering.abort();
+    if (this.#session.signal.aborted) gathering.abort();
     let isLate = false;
     const end = pauseUntilAborted(ageMsMax, gathering.signal).then(() => {
       isLate = true;
@@ -320,7 +274,7 @@ export class SinkWriter {
     try {
       while (!isLate && !builder.isFull(limits)) {
         if (!builder.hasWaiting) {
-          await Promise.race([streams.ready(), end, this.#failed()]);
+          await Promise.race([streams.ready(), end, this.#session.failed()]);
           const room = [eventsMax - builder.lines, bytesMax - builder.bytes] as const;
           builder.put(streams.take(Math.min(stepEvents, room[0]), Math.min(stepBytes, room[1])));
         }
@@ -333,15 +287,12 @@ export class SinkWriter {
     }
   }
 
-  /** Never fulfilled: rejects when the write under way does. */
-  #failed(): Promise<never> {
-    return Promise.all(this.#inFlight).then(() => new Promise<never>(() => {}));
-  }
-
   async #write(batch: BuiltBatch): Promise<void> {
     const { target, counts } = this.#options;
     const sinceMonotonicMs = performance.now();
-    const outcome = await writeWithin(this.#limit, target, batch);
+    const events = batch.events.length + batch.rejected.length;
+    const outcome = await this.#limit.within(events, "batches", () => target.write(batch));
+    this.#limit.succeeded();
     counts.written(batch, outcome, (performance.now() - sinceMonotonicMs) / 1_000);
     for (const position of batch.positions) this.#written.set(position.stream, position);
     this.#hasFailedToWrite = false;
@@ -354,11 +305,5 @@ export class SinkWriter {
         "events refused: check the target's table",
       );
     batch.release();
-  }
-
-  async #followConnection(): Promise<void> {
-    for await (const { type } of this.#options.connection.status()) {
-      if (type === "disconnect" || type === "staleConnection") this.#streams?.interrupt();
-    }
   }
 }

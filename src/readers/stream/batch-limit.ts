@@ -2,6 +2,8 @@
 // again, the next ones have half as many, or the same would be tried for ever; after some that
 // succeed, more again.
 
+import { TooSlowError } from "../../platform/base/store-error.ts";
+
 /** Transactions that succeed before the next ones may have twice as many. */
 const patience = 16;
 /** Transactions that fail in a row before the next ones have less. */
@@ -26,6 +28,28 @@ export class BatchLimit {
   /** A transaction of about so many events is being written. */
   tries(events: number): void {
     this.#tried = events;
+  }
+
+  /**
+   * Writes about so many events. If that takes too long, rejects with a TooSlowError that states how
+   * many of `what` the next ones have.
+   */
+  async within<Result>(
+    events: number,
+    what: string,
+    write: () => Promise<Result>,
+  ): Promise<Result> {
+    this.tries(events);
+    try {
+      return await write();
+    } catch (error) {
+      if (!(error instanceof TooSlowError)) throw error;
+      this.tooSlow();
+      const less = `at most ${this.events} events, or one message`;
+      throw new TooSlowError(`${error.message}; the next ${what} have less: ${less}`, {
+        cause: error,
+      });
+    }
   }
 
   /** It took too long. */

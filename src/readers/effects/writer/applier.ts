@@ -3,24 +3,26 @@
 // its way, the next batch may be applied already. Never asks a clock.
 
 import { leastOf } from "../../../platform/base/extremes.ts";
+import type { Lane } from "../../../platform/base/lane.ts";
 import { TooLargeError } from "../../../platform/base/store-error.ts";
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { FrameItem } from "../../stream/frame-item.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
 import type { PlaceItem, StreamItem } from "../../stream/stream-reader.ts";
-import type { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
-import type { FrameLines } from "../lines/frame-lines.ts";
+import { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
+import { FrameLines } from "../lines/frame-lines.ts";
 import type { LineVisitor, StoredLine } from "../lines/line.ts";
-import type { People } from "../people/people.ts";
-import type { Spikes } from "../spikes/spikes.ts";
+import { type Loaded, People } from "../people/people.ts";
+import type { PeopleOptions } from "../people/people-options.ts";
+import type { Missing } from "../people/wanted.ts";
+import { Spikes } from "../spikes/spikes.ts";
+import { lookupBytesMax } from "../store/bounds.ts";
 import type { EffectsStore } from "../store/port.ts";
 import { noRows } from "../store/rows/pieces.ts";
-import type { Commit, IncidentRow, Position, Rejection } from "../types.ts";
-import type { Usage } from "../usage/usage.ts";
-import type { Changes } from "./changes.ts";
-import { loadRows } from "./load-rows.ts";
-import { LoopTurns } from "./loop-turns.ts";
+import type { Commit, IncidentRow, MemberRow, Position, Rejection } from "../types.ts";
+import { Usage } from "../usage/usage.ts";
 import { countedBefore, StreamInMemory } from "./stream-in-memory.ts";
+import type { Changes } from "./transaction.ts";
 
 interface ApplierParts {
   readonly lines: FrameLines;
@@ -30,7 +32,7 @@ interface ApplierParts {
   readonly budget: DuplicatesBudget;
 }
 
-export interface ApplierOptions extends ApplierParts {
+interface ApplierOptions extends ApplierParts {
   readonly store: Pick<
     EffectsStore,
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
@@ -44,6 +46,7 @@ export interface ApplierOptions extends ApplierParts {
   readonly changedBytesMax?: number | undefined;
 }
 
+type RowStore = Pick<EffectsStore, "members" | "groups" | "groupTypes">;
 type Stored = Pick<Commit, "positions" | "incidents" | "largeProperties">;
 
 export interface Counts {
@@ -341,4 +344,106 @@ export class Applier implements LineVisitor {
 
 function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
   return JSON.stringify([stream, kind, epoch, sequence, detail]);
+}
+
+/** Events of one transaction. Only a batch that catches up has as many. */
+export const batchEventsDefault = 100_000;
+/** A batch is read and applied in steps, so that others have the event loop in between. */
+export const stepEventsMax = 2_000;
+export const stepBytesMax = 2 * 1_048_576;
+
+const duplicatesBytesDefault = 256 * 1_048_576;
+
+interface NewApplierOptions
+  extends Pick<ApplierOptions, "store" | "writePart" | "changedBytesMax"> {
+  /** What the names of the streams begin with. */
+  readonly prefix: string;
+  /** Bytes of all memories of duplicates together. */
+  readonly duplicatesBytesMax?: number | undefined;
+  /** Streams that will come, where that is known: each has its share of them from the beginning. */
+  readonly streams?: readonly { readonly lane: Lane }[];
+  readonly people?: PeopleOptions | undefined;
+}
+
+/** For the writer and for a rebuild: both have to apply the same frames in the same way. */
+export function newApplier(options: NewApplierOptions): Applier {
+  const { store, writePart, changedBytesMax, prefix, people } = options;
+  const { duplicatesBytesMax = duplicatesBytesDefault, streams = [] } = options;
+  return new Applier({
+    ...{ store, writePart, changedBytesMax },
+    lines: new FrameLines(),
+    people: new People(people),
+    usage: new Usage(),
+    spikes: new Spikes({ prefix }),
+    budget: new DuplicatesBudget({ bytesMax: duplicatesBytesMax, streams }),
+  });
+}
+
+/** Projects whose members are asked for at once: while some are read, others are on their way. */
+const projectsAtOnce = 4;
+
+/** Rejects with a TooLargeError where there is too much: then fewer are to be asked for. */
+export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
+  // All are awaited together: of several that fail, none is left without somebody who hears it.
+  const [members, groups, groupTypes] = await Promise.all([
+    loadMembers(store, missing.members),
+    missing.groups.length === 0 ? [] : store.groups(missing.groups),
+    missing.groupTypes.length === 0 ? [] : store.groupTypes(missing.groupTypes),
+  ]);
+  return { members, groups, groupTypes };
+}
+
+async function loadMembers(
+  store: RowStore,
+  wanted: Missing["members"],
+): Promise<readonly MemberRow[]> {
+  const left = [...wanted];
+  const rows: MemberRow[] = [];
+  let bytes = 0;
+  const loadNext = async (): Promise<void> => {
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      const found = await store.members(...next);
+      for (const { person } of found) bytes += person?.propertyBytes ?? 0;
+      for (const row of found) rows.push(row);
+      if (bytes <= lookupBytesMax) continue;
+      left.length = 0;
+      throw new TooLargeError("look up rows: their properties are too large together");
+    }
+  };
+  await Promise.all(Array.from({ length: projectsAtOnce }, loadNext));
+  return rows;
+}
+
+/** How long work may go on before others have a turn. */
+const turnMs = 10;
+
+/** Yields to the event loop during a long piece of work: the same process answers requests. */
+class LoopTurns {
+  #sinceMonotonicMs = 0;
+
+  /** A turn begins now. */
+  begin(): void {
+    this.#sinceMonotonicMs = performance.now();
+  }
+
+  get isOver(): boolean {
+    return performance.now() - this.#sinceMonotonicMs > turnMs;
+  }
+
+  /** Does all the work of the generator, which pauses after each step. */
+  async through<Result>(steps: Generator<void, Result>): Promise<Result> {
+    this.begin();
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+      await this.breathe();
+    }
+  }
+
+  /** Between two steps of the work. */
+  async breathe(): Promise<void> {
+    if (!this.isOver) return;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    this.begin();
+  }
 }

@@ -1,28 +1,39 @@
-// The writer: takes frames from all streams, applies them, and commits what comes of it together
-// with how far each stream is applied. Whatever fails, it forgets all it has in memory and goes on
-// from what the store has. It ends by itself only when another writer is at work, and not when the
-// database was put back to an older state, as by a failover that loses the last commits.
+// The writer of the effects: applies the frames of the streams in batches, and commits what results
+// together with how far each stream is applied. It ends by itself only when another writer is at
+// work, and not when the database was put back to an older state, as by a failover that loses the
+// last commits.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
 import { TooSlowError } from "../../../platform/base/store-error.ts";
 import { BatchLimit } from "../../stream/batch-limit.ts";
-import { EventStreams, type ReadPlace } from "../../stream/event-streams.ts";
+import type { EventStreams, ReadPlace } from "../../stream/event-streams.ts";
+import { Session } from "../../stream/session.ts";
 import type { PeopleOptions } from "../people/people-options.ts";
 import { SpikeLog } from "../spikes/spike-log.ts";
 import { type EffectsStore, FencedError } from "../store/port.ts";
 import { effectsWords } from "../streams/reader-words.ts";
-import type { Applier, Counts, Memory } from "./applier.ts";
-import { Batch } from "./batch.ts";
-import type { Changes } from "./changes.ts";
-import { CommitChain } from "./commit-chain.ts";
-import { CommitPace, knownMore } from "./commit-pace.ts";
-import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
-import { OpenTransaction, outsideOf } from "./open-transaction.ts";
+import {
+  type Applier,
+  batchEventsDefault,
+  type Counts,
+  type Memory,
+  newApplier,
+  stepBytesMax,
+  stepEventsMax,
+} from "./applier.ts";
 import { OutboxPublisher } from "./outbox-publisher.ts";
-import { Reached } from "./reached.ts";
-import { type StreamProgress, streamProgress } from "./stream-progress.ts";
+import { Reached, type StreamProgress, streamProgress } from "./progress.ts";
+import {
+  Batch,
+  type Changes,
+  CommitChain,
+  CommitPace,
+  knownMore,
+  OpenTransaction,
+  outsideOf,
+} from "./transaction.ts";
 
 export interface EffectsWriterOptions {
   readonly connection: NatsConnection;
@@ -59,14 +70,11 @@ interface WriterStatus {
  * generation, and every 64 MiB of that make it mark the whole heap.
  */
 const framesBytesDefault = 8 * 1_048_576;
-const againMsMin = 100;
-const againMsMax = 2_000;
+const pauseMsMax = 2_000;
 const sayAgainMs = 30_000;
 /** The newest incidents of the store are not told again. */
 const incidentsKnown = 1_000;
 const putBack = "the database was put back to another state";
-/** How long an end waits for the store. */
-const closeMsMax = 10_000;
 
 export class EffectsWriter {
   readonly #options: EffectsWriterOptions;
@@ -75,36 +83,43 @@ export class EffectsWriter {
   readonly #spikeLog: SpikeLog;
   readonly #reached = new Reached(() => this.#pace.hurry());
   readonly #chain: CommitChain;
-  readonly #ended = new AbortController();
+  readonly #session: Session;
   readonly #warning: SparseWarning;
   #nextBatchMonotonicMs = 0;
-  readonly #bytesMax: number;
   readonly #limit: BatchLimit;
   readonly #pace: CommitPace;
   #running: Promise<void> | undefined;
-  #streams: EventStreams | undefined;
   #fault: string | undefined = "it is starting";
   /** Why transactions are smaller than they may be; undefined again once one has succeeded. */
   #slowness: string | undefined;
-  #inFlight: Promise<void> = Promise.resolve();
-  #isInFlight = false;
   #batchInFlight = new Batch();
   #batchAtHand = new Batch();
   readonly #transaction = new OpenTransaction();
-  readonly #commits = { count: 0 };
   /** How many commits there were when the last one was another's; -1: it never was. */
   #fencedAt = -1;
 
   constructor(options: EffectsWriterOptions) {
     this.#options = options;
     const { connection, prefix, store, log, duplicatesBytesMax, changedBytesMax, people } = options;
-    this.#bytesMax = options.bytesMax ?? framesBytesDefault;
+    const { bytesMax = framesBytesDefault, acceptExpired = false } = options;
+    this.#session = new Session({
+      ...{ connection, prefix, bytesMax, acceptExpired, log, pauseMsMax },
+      ...{ reader: "effects", words: effectsWords },
+      target: {
+        open: () => this.#open(),
+        opened: () => {
+          this.#fault = undefined;
+        },
+        batch: (streams) => this.#batch(streams),
+        failed: (error) => this.#failed(error),
+      },
+    });
     this.#limit = new BatchLimit(options.batchEventsMax ?? batchEventsDefault);
     this.#pace = new CommitPace(options.commitEveryMs);
     this.#applier = newApplier({
       ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people },
       writePart: async (changes) => {
-        await this.#inFlight;
+        await this.#session.room(1);
         this.#batchAtHand.hasParts = true;
         await this.#write(await changes(), "part");
       },
@@ -122,18 +137,17 @@ export class EffectsWriter {
   }
 
   /** How many commits there were. */
-  get commits(): Readonly<{ count: number }> {
-    return this.#commits;
+  get commits(): number {
+    return this.#session.commits;
   }
 
   /** What it holds in memory, for gauges. */
   get memory(): Memory & { readonly framesBytes: number } {
-    return { ...this.#applier.memory, framesBytes: this.#streams?.bytesInHand ?? 0 };
+    return { ...this.#applier.memory, framesBytes: this.#session.framesBytes };
   }
 
   start(): void {
-    void this.#followConnection();
-    this.#running = this.#run().finally(() => this.#transaction.end());
+    this.#running = this.#session.run().finally(() => this.#transaction.end());
   }
 
   /**
@@ -149,28 +163,17 @@ export class EffectsWriter {
    * that does not answer.
    */
   async close(): Promise<void> {
-    this.#ended.abort();
-    this.#streams?.close();
-    const late = new AbortController();
-    const work = Promise.all([this.#running?.catch(() => {}), this.#outbox.close()]);
-    const limit = pauseUntilAborted(closeMsMax, late.signal);
-    await Promise.race([work, limit]);
-    late.abort();
+    await this.#session.close({ alongside: this.#outbox.close() });
     this.#reached.close();
   }
 
   /** `nowMs`: what time it is, for how long each stream has been behind. */
   status(nowMs: number): WriterStatus {
-    const streams = this.#streams?.readers ?? [];
     const batches = [this.#batchInFlight, this.#batchAtHand];
     const work = { reached: this.#reached, batches, nowMs };
-    const faults = streams.flatMap(({ name, fault }) =>
-      fault === undefined ? [] : [`${name.stream}: ${fault}`],
-    );
-    const whole = this.#fault ?? this.#slowness ?? this.#streams?.fault;
     return {
-      reasons: whole === undefined ? faults : [whole, ...faults],
-      streams: streams.map((reader) => streamProgress(reader, work)),
+      reasons: this.#session.reasons(this.#fault ?? this.#slowness),
+      streams: this.#session.readers.map((reader) => streamProgress(reader, work)),
     };
   }
 
@@ -185,25 +188,11 @@ export class EffectsWriter {
     await Promise.all(each);
   }
 
-  async #run(): Promise<void> {
-    const { signal } = this.#ended;
-    let pauseMs = againMsMin;
-    while (!signal.aborted) {
-      const before = this.#commits.count;
-      try {
-        await this.#session();
-        continue;
-      } catch (error) {
-        this.#fault = (error as Error).message;
-        if (error instanceof FencedError) await this.#outlast(error);
-        else this.#warning.warn({ reason: this.#fault }, "applying events failed; beginning again");
-        this.#limit.failed();
-      } finally {
-        this.#streams?.close();
-      }
-      pauseMs = this.#commits.count > before ? againMsMin : Math.min(2 * pauseMs, againMsMax);
-      await pauseUntilAborted(pauseMs, signal);
-    }
+  async #failed(error: Error): Promise<undefined> {
+    this.#fault = error.message;
+    if (error instanceof FencedError) await this.#outlast(error);
+    else this.#warning.warn({ reason: this.#fault }, "applying events failed; beginning again");
+    this.#limit.failed();
   }
 
   /**
@@ -220,8 +209,8 @@ export class EffectsWriter {
       // Who has the lock is told when the database answers again.
       this.#warning.warn({ reason: (fault as Error).message }, "applying events failed");
     }
-    const isAgain = !isErasure && this.#fencedAt === this.#commits.count;
-    this.#fencedAt = this.#commits.count;
+    const isAgain = !isErasure && this.#fencedAt === this.commits;
+    this.#fencedAt = this.commits;
     if (holdsLock && !isAgain) {
       const what = isErasure ? "people were erased from the database" : putBack;
       const words = `${what}; beginning again from what it has`;
@@ -230,14 +219,11 @@ export class EffectsWriter {
     }
     this.#fault = "another writer is at work on this database; this one has stopped";
     log.error({ reason: error.message, holdsLock }, this.#fault);
-    this.#streams?.close();
     throw error;
   }
 
-  /** Works until the end, or until everything has to begin anew. Nothing is in flight then. */
-  async #session(): Promise<void> {
-    const { store, log, prefix, connection, acceptExpired = false } = this.#options;
-    this.#inFlight = Promise.resolve();
+  async #open(): Promise<ReadonlyMap<string, ReadPlace>> {
+    const { store } = this.#options;
     this.#batchInFlight = new Batch();
     this.#batchAtHand = new Batch();
     this.#chain.begin(await store.lastCommit());
@@ -247,31 +233,18 @@ export class EffectsWriter {
     const largeProperties = await store.largeProperties();
     this.#applier.begin({ positions, incidents, largeProperties });
     this.#reached.begin(positions);
-    const places = new Map<string, ReadPlace>();
-    for (const position of positions) {
-      const rememberFrom = this.#applier.rememberFrom(position);
-      places.set(position.stream, { ...position, rememberFrom });
-    }
-    const bytesMax = this.#bytesMax;
-    const streams = new EventStreams({
-      ...{ connection, prefix, places, bytesMax, acceptExpired, log },
-      ...{ reader: "effects", words: effectsWords },
-    });
-    this.#streams = streams;
-    this.#fault = undefined;
-    try {
-      while (!this.#ended.signal.aborted && !this.#applier.isStreamReplaced)
-        await this.#batch(streams);
-    } finally {
-      streams.close();
-      await this.#inFlight;
-    }
+    return new Map(
+      positions.map((position) => {
+        const rememberFrom = this.#applier.rememberFrom(position);
+        return [position.stream, { ...position, rememberFrom }];
+      }),
+    );
   }
 
   /** Applies what is ready while the commit before is on its way; then commits it. */
-  async #batch(streams: EventStreams): Promise<void> {
+  async #batch(streams: EventStreams): Promise<boolean> {
     const pauseMs = this.#nextBatchMonotonicMs - performance.now();
-    if (pauseMs > 0) await pauseUntilAborted(pauseMs, this.#ended.signal);
+    if (pauseMs > 0) await pauseUntilAborted(pauseMs, this.#session.signal);
     await this.#readyOrCommitted(streams);
     await streams.ready();
     const beganMonotonicMs = performance.now();
@@ -284,11 +257,10 @@ export class EffectsWriter {
     }
     const { eventsPerSecondMax = Number.POSITIVE_INFINITY } = this.#options;
     this.#nextBatchMonotonicMs = beganMonotonicMs + (batch.events / eventsPerSecondMax) * 1_000;
-    await this.#inFlight;
-    if (!this.#applier.hasChanges) return;
-    this.#inFlight = this.#commit(await this.#applier.changes(), batch);
-    // It is awaited before the next one.
-    this.#inFlight.catch(() => {});
+    await this.#session.room(1);
+    if (this.#applier.hasChanges)
+      this.#session.write(this.#commit(await this.#applier.changes(), batch));
+    return !this.#applier.isStreamReplaced;
   }
 
   /**
@@ -305,26 +277,21 @@ export class EffectsWriter {
 
   /** Where nothing is ready, a commit that fails is heard of at once. */
   async #readyOrCommitted(streams: EventStreams): Promise<void> {
-    while (!streams.isReady && this.#isInFlight && !this.#ended.signal.aborted)
-      await Promise.race([streams.ready(), this.#inFlight]);
+    const { signal } = this.#session;
+    while (!streams.isReady && this.#session.writes > 0 && !signal.aborted)
+      await Promise.race([streams.ready(), this.#session.room(1)]);
   }
 
   #hasRoom(batch: Batch): boolean {
-    return !this.#applier.isFull && batch.hasRoom(this.#limit.events, this.#isInFlight);
+    return !this.#applier.isFull && batch.hasRoom(this.#limit.events, this.#session.writes > 0);
   }
 
   async #commit(changes: Changes, batch: Batch): Promise<void> {
     this.#pace.begun();
-    this.#isInFlight = true;
     this.#batchInFlight = batch;
-    try {
-      await this.#write(changes, batch.events);
-    } finally {
-      this.#isInFlight = false;
-    }
+    await this.#write(changes, batch.events);
     this.#slowness = undefined;
     this.#limit.succeeded();
-    this.#commits.count++;
     this.#applier.committed();
     this.#reached.reach(changes.positions);
     batch.committed();
@@ -335,24 +302,14 @@ export class EffectsWriter {
   /** `events`: those of the transaction, or only a part of it. */
   async #write(changes: Changes, events: number | "part"): Promise<void> {
     const isPart = events === "part";
-    this.#limit.tries(isPart ? this.#batchAtHand.events + stepEventsMax : events);
+    const tried = isPart ? this.#batchAtHand.events + stepEventsMax : events;
     this.#transaction.begin();
     try {
-      await this.#chain.write(changes, isPart);
+      await this.#limit.within(tried, "transactions", () => this.#chain.write(changes, isPart));
     } catch (error) {
-      if (!(error instanceof TooSlowError)) throw error;
-      // Once more as much would take as long.
-      this.#limit.tooSlow();
-      const less = `at most ${this.#limit.events} events, or one message`;
-      this.#slowness = `${error.message}; the next transactions have less: ${less}`;
-      throw new TooSlowError(this.#slowness, { cause: error });
+      if (error instanceof TooSlowError) this.#slowness = error.message;
+      throw error;
     }
     if (!isPart) this.#transaction.end();
-  }
-
-  async #followConnection(): Promise<void> {
-    for await (const { type } of this.#options.connection.status()) {
-      if (type === "disconnect" || type === "staleConnection") this.#streams?.interrupt();
-    }
   }
 }

@@ -20,8 +20,8 @@ import type { EffectsReader, EffectsStore } from "../store/port.ts";
 import { effectsWords } from "../streams/reader-words.ts";
 import type { IncidentRow, OutboxRow, Position } from "../types.ts";
 import type { Applier } from "./applier.ts";
-import { CommitChain } from "./commit-chain.ts";
-import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./new-applier.ts";
+import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./applier.ts";
+import { CommitChain } from "./transaction.ts";
 
 /**
  * Why a rebuild is not possible or cannot go on. The old database is unchanged. The message does not

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createConnection } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { Waits } from "../../../../src/readers/effects/http/waits.ts";
-import { Reached } from "../../../../src/readers/effects/writer/reached.ts";
+import { Reached } from "../../../../src/readers/effects/writer/progress.ts";
 import { ada, applied, effectsHttp, openEffectsHttp, readerOf } from "./reader-kit.ts";
 
 const live = "PENSTOCK_LIVE_0";

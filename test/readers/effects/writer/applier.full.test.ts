@@ -8,7 +8,7 @@ import { Spikes } from "../../../../src/readers/effects/spikes/spikes.ts";
 import type { MemberRow } from "../../../../src/readers/effects/types.ts";
 import { Usage } from "../../../../src/readers/effects/usage/usage.ts";
 import { Applier } from "../../../../src/readers/effects/writer/applier.ts";
-import type { Changes } from "../../../../src/readers/effects/writer/changes.ts";
+import type { Changes } from "../../../../src/readers/effects/writer/transaction.ts";
 import type { StreamItem } from "../../../../src/readers/stream/stream-reader.ts";
 import { storedLine, type TestEvent } from "../../../kit/stored-events.ts";
 import { personRow } from "../store/row-kit.ts";

@@ -1,7 +1,7 @@
 // When a batch has had enough.
 
 import { expect, test } from "vitest";
-import { Batch } from "../../../../src/readers/effects/writer/batch.ts";
+import { Batch } from "../../../../src/readers/effects/writer/transaction.ts";
 
 test("a batch has room for so many events, for twice as many beside another one", () => {
   const batch = new Batch();

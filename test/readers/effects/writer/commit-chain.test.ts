@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { noRows } from "../../../../src/readers/effects/store/rows/pieces.ts";
 import type { Commit } from "../../../../src/readers/effects/types.ts";
-import { CommitChain } from "../../../../src/readers/effects/writer/commit-chain.ts";
+import { CommitChain } from "../../../../src/readers/effects/writer/transaction.ts";
 
 test("each commit says which one it follows; its parts, and one that failed, have its number", async () => {
   const commits: Commit[] = [];

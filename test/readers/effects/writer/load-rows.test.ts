@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { TooLargeError } from "../../../../src/platform/base/store-error.ts";
 import type { Missing } from "../../../../src/readers/effects/people/wanted.ts";
 import type { MemberRow } from "../../../../src/readers/effects/types.ts";
-import { loadRows } from "../../../../src/readers/effects/writer/load-rows.ts";
+import { loadRows } from "../../../../src/readers/effects/writer/applier.ts";
 import { personRow } from "../store/row-kit.ts";
 
 const mebibyte = 1_048_576;

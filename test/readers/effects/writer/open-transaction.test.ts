@@ -2,10 +2,7 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import {
-  OpenTransaction,
-  outsideOf,
-} from "../../../../src/readers/effects/writer/open-transaction.ts";
+import { OpenTransaction, outsideOf } from "../../../../src/readers/effects/writer/transaction.ts";
 
 test("rows leave the outbox while no transaction is open, and are read at any time", async () => {
   const done: string[] = [];

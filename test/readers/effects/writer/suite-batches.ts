@@ -134,7 +134,7 @@ export function batchTests(rig: WriterRig): void {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store, commitEveryMs: 3_600_000 });
     // Streams that are new are committed first.
-    await expect.poll(() => writer.commits.count).toBeGreaterThan(0);
+    await expect.poll(() => writer.commits).toBeGreaterThan(0);
     const frames = Array.from({ length: 9 }, (_, nth) => setFrame({ nth }, ["anna"], nth));
     await storeFrames(connection, frames.slice(0, 6));
     await expect.poll(() => writer.counts.frames).toBe(6);

@@ -1,6 +1,10 @@
-// How far each stream is applied in the store, and who waits for it to be so far.
+// How far each stream is applied: in the store, for who waits for it, and compared with what the
+// stream has.
 
+import type { StreamReader } from "../../stream/stream-reader.ts";
+import { lagSecondsSince, type StreamStatus } from "../streams/lag.ts";
 import type { Position } from "../types.ts";
+import type { Batch } from "./transaction.ts";
 
 interface Waiting {
   readonly stream: string;
@@ -11,6 +15,7 @@ interface Waiting {
 
 const endedText = "wait for a position: the writer has ended";
 
+/** How far each stream is applied in the store, and who waits for it to be so far. */
 export class Reached {
   #positions = new Map<string, Position>();
   #waiting: Waiting[] = [];
@@ -72,4 +77,37 @@ export class Reached {
   #isReached(stream: string, sequence: number): boolean {
     return (this.#positions.get(stream)?.sequence ?? 0) >= sequence;
   }
+}
+
+export interface StreamProgress extends StreamStatus {
+  /** Why it is not read at the moment. */
+  readonly fault: string | undefined;
+}
+
+interface Work {
+  readonly reached: Reached;
+  /** Those that hold frames uncommitted, the older one first. */
+  readonly batches: readonly Pick<Batch, "storedAtMs">[];
+  readonly nowMs: number;
+}
+
+/**
+ * How far the store is behind a stream, in messages and in time. What is not applied is in this order:
+ * with the commit on its way, in the batch at hand, read and not taken, not read.
+ */
+export function streamProgress(
+  reader: StreamReader,
+  { reached, batches, nowMs }: Work,
+): StreamProgress {
+  const { name, fault, lastSequence } = reader;
+  const { epoch = 1, sequence = 0, watermarkMs = 0 } = reached.of(name.stream) ?? {};
+  const common = { ...name, epoch, sequence, lastSequence, fault };
+  if (lastSequence === undefined) return { ...common, lagSeconds: undefined };
+  if (lastSequence <= sequence) return { ...common, lagSeconds: 0 };
+  const taken = batches.map((batch) => batch.storedAtMs(name.stream));
+  // What was not read came after what is applied: no more is known of it.
+  const appliedMs = watermarkMs === 0 ? nowMs : watermarkMs;
+  const known = [...taken, reader.readyStoredAtMs, appliedMs];
+  const sinceMs = known.find((storedAtMs) => storedAtMs !== undefined)!;
+  return { ...common, lagSeconds: lagSecondsSince(sinceMs, nowMs) };
 }

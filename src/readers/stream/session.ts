@@ -1,0 +1,194 @@
+// The loop of a process that carries events from the streams into a target, for effects and sinks
+// alike: opens the target, reads on from the positions that it has, and writes batch after batch.
+// One batch is put together while those before it are being written. Whatever fails, the session
+// ends, all that is in memory is dropped, and after a pause the next session starts from what the
+// target has. JetStream is the journal.
+
+import type { NatsConnection } from "@nats-io/nats-core";
+import type { Lane } from "../../platform/base/lane.ts";
+import type { Log } from "../../platform/base/log.ts";
+import { pauseUntilAborted } from "../../platform/base/retry.ts";
+import { EventStreams, type ReadPlace } from "./event-streams.ts";
+import type { ReaderName } from "./pull.ts";
+import type { ReaderWords } from "./resume.ts";
+import type { StreamReader } from "./stream-reader.ts";
+
+interface SessionTarget {
+  /** Starts from what the target has. Returns how far each stream was read, by its name. */
+  open(): Promise<ReadonlyMap<string, ReadPlace>>;
+  /** The target is open, and the streams are being read. */
+  opened(streams: EventStreams): void;
+  /**
+   * Puts the next batch together and hands its write to the session. Its positions are committed
+   * with it. False: the session ends, and the next one starts at once.
+   */
+  batch(streams: EventStreams): Promise<boolean>;
+  /**
+   * The session has failed; nothing is being written. Returns how long the pause is; undefined: as
+   * usual, longer each time until a batch is written. Rejects if no other session may start.
+   */
+  failed(error: Error): Promise<number | undefined>;
+}
+
+interface SessionOptions {
+  readonly connection: NatsConnection;
+  /** What the names of the streams begin with. */
+  readonly prefix: string;
+  readonly target: SessionTarget;
+  /** Maximum bytes of frames in hand. */
+  readonly bytesMax: number;
+  /** Continues after messages that have left a stream unread. */
+  readonly acceptExpired: boolean;
+  /** Default: both. */
+  readonly lanes?: readonly Lane[] | undefined;
+  readonly reader: ReaderName;
+  readonly words: ReaderWords;
+  readonly log: Log;
+  /** Maximum pause between two sessions. */
+  readonly pauseMsMax: number;
+}
+
+const pauseMsMin = 100;
+/** How long an end waits for the target. */
+const closeMsMax = 10_000;
+const foreverMs = 2 ** 31 - 1;
+
+export class Session {
+  readonly #options: SessionOptions;
+  readonly #ended = new AbortController();
+  #running: Promise<void> | undefined;
+  #streams: EventStreams | undefined;
+  /** Writes that are under way, and one that has failed; oldest first. */
+  #writes: Promise<void>[] = [];
+  #commits = 0;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+  }
+
+  /** Aborts when the end begins. */
+  get signal(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  /** Number of batches written since the start. */
+  get commits(): number {
+    return this.#commits;
+  }
+
+  /** Number of batches that are being written. */
+  get writes(): number {
+    return this.#writes.length;
+  }
+
+  get readers(): readonly StreamReader[] {
+    return this.#streams?.readers ?? [];
+  }
+
+  get framesBytes(): number {
+    return this.#streams?.bytesInHand ?? 0;
+  }
+
+  /** Why nothing is being read or written, `own` first; empty when all is well. */
+  reasons(own: string | undefined): string[] {
+    const whole = own ?? this.#streams?.fault;
+    const faults = this.readers.flatMap(({ name, fault }) =>
+      fault === undefined ? [] : [`${name.stream}: ${fault}`],
+    );
+    return whole === undefined ? faults : [whole, ...faults];
+  }
+
+  /** Runs until `close`. Rejects when the target lets no other session start. */
+  run(): Promise<void> {
+    void this.#followConnection();
+    this.#running = this.#runSessions();
+    return this.#running;
+  }
+
+  /**
+   * Ends after what is in hand is written; what is only read is read again at the next start. Waits
+   * for `alongside` too. Gives up on a target that does not answer: after 10 s, or with `until` when
+   * that aborts.
+   */
+  async close({ alongside, until }: CloseOptions = {}): Promise<void> {
+    this.#ended.abort();
+    this.#streams?.close();
+    const over = new AbortController();
+    const signal = AbortSignal.any([over.signal, ...(until === undefined ? [] : [until])]);
+    const late = pauseUntilAborted(until === undefined ? closeMsMax : foreverMs, signal);
+    await Promise.race([Promise.all([this.#running?.catch(() => {}), alongside]), late]);
+    over.abort();
+  }
+
+  /** Hands over the write of a batch. A write that has failed ends the session. */
+  write(write: Promise<void>): void {
+    const writes = this.#writes;
+    writes.push(write);
+    write.then(
+      () => {
+        writes.splice(writes.indexOf(write), 1);
+        this.#commits++;
+      },
+      () => {},
+    );
+  }
+
+  /** Fulfilled when fewer writes than that are under way. Rejects when one has failed. */
+  async room(writesMax: number): Promise<void> {
+    while (this.#writes.length >= writesMax) await this.#writes[0];
+  }
+
+  /** Never fulfilled: rejects when a write that is under way does. */
+  failed(): Promise<never> {
+    return Promise.all(this.#writes).then(() => new Promise<never>(() => {}));
+  }
+
+  async #runSessions(): Promise<void> {
+    const { target, pauseMsMax } = this.#options;
+    let pauseMs = pauseMsMin;
+    while (!this.signal.aborted) {
+      const before = this.#commits;
+      let ownPauseMs: number | undefined;
+      try {
+        await this.#session();
+        continue;
+      } catch (error) {
+        ownPauseMs = await target.failed(error as Error);
+      } finally {
+        this.#streams?.close();
+      }
+      const usualMs = this.#commits > before ? pauseMsMin : Math.min(2 * pauseMs, pauseMsMax);
+      pauseMs = ownPauseMs ?? usualMs;
+      await pauseUntilAborted(pauseMs, this.signal);
+    }
+  }
+
+  async #session(): Promise<void> {
+    const { target, ...reading } = this.#options;
+    this.#writes = [];
+    const places = await target.open();
+    if (this.signal.aborted) return;
+    const streams = new EventStreams({ ...reading, places });
+    this.#streams = streams;
+    target.opened(streams);
+    try {
+      while (!this.signal.aborted && (await target.batch(streams)));
+    } finally {
+      streams.close();
+      await Promise.allSettled(this.#writes);
+      // A write that has failed is why the rest did.
+      await Promise.all(this.#writes);
+    }
+  }
+
+  async #followConnection(): Promise<void> {
+    for await (const { type } of this.#options.connection.status()) {
+      if (type === "disconnect" || type === "staleConnection") this.#streams?.interrupt();
+    }
+  }
+}
+
+interface CloseOptions {
+  readonly alongside?: Promise<unknown>;
+  readonly until?: AbortSignal | undefined;
+}
