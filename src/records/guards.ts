@@ -17,7 +17,7 @@ import {
   typeAt,
 } from "./item-view.ts";
 import { hasPersonFields } from "./person-fields.ts";
-import { repairProperties, isEmptyArray, mayHaveLongGroups } from "./property-check.ts";
+import { isEmptyArray, mayHaveLongGroups, repairProperties } from "./property-check.ts";
 import {
   ExtraShift,
   FieldShift,

@@ -133,7 +133,11 @@ export const plantedBugs = [
   ["stored_lines.cc", "start != at_ || end < start || end > end_", "start != at_"],
   ["stored_lines.cc", "length > 0 && std::memcmp(part.at, text, length) == 0", "length > 0"],
   ["stored_lines.cc", "if (bits > 0x7F) return 0;", ""],
-  ["stored_lines.cc", "if (!read_origin_anew(text, start)) return false;", "read_origin_anew(text, start);"],
+  [
+    "stored_lines.cc",
+    "if (!read_origin_anew(text, start)) return false;",
+    "read_origin_anew(text, start);",
+  ],
   ["stored_lines.cc", "if (count < end_count)", "if (count <= end_count)"],
   ["stored_lines.cc", "text[next] = ',';", ""],
   ["stored_lines.cc", "id + 1, id_length - 2", "id + 1, id_length - 1"],

@@ -79,7 +79,9 @@ export function checkMessageBytes(messageBytesMax: number, frameBytesMax: number
 export function checkClock(clock: ClockReading | undefined): Finding {
   const check = checkOf("clock");
   if (clock === undefined)
-    return check.ok("not compared: NATS reports its time with a stream, and there is no stream yet");
+    return check.ok(
+      "not compared: NATS reports its time with a stream, and there is no stream yet",
+    );
   const { askedMs, serverMs, answeredMs } = clock;
   const aheadMs =
     serverMs > answeredMs ? serverMs - answeredMs : serverMs < askedMs ? serverMs - askedMs : 0;

@@ -33,7 +33,9 @@ export async function checkRegistry(
   if (fault !== undefined) return [fault];
   if (!isThere && mirror !== undefined) {
     return [
-      check.ok("does not exist yet: the gateway creates it, and listens once it has copied all of the hub"),
+      check.ok(
+        "does not exist yet: the gateway creates it, and listens once it has copied all of the hub",
+      ),
     ];
   }
   const silence = Promise.withResolvers<never>();

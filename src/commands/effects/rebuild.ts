@@ -221,7 +221,9 @@ async function fill(
     );
     // An erasure may have removed people from the old database, whom the new one still has.
     if ((await reader.reached([])).version !== version)
-      throw new RebuildError("the database was changed during this, for example by an erasure. Try again");
+      throw new RebuildError(
+        "the database was changed during this, for example by an erasure. Try again",
+      );
     const gone = missing === 0 ? "" : `; ${missing} are no longer in the streams`;
     note(command, `${messages} messages applied${gone}`);
     await done?.();

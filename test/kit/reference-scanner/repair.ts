@@ -2,7 +2,12 @@
 
 import { isUtf8 } from "node:buffer";
 import { isJsonSpace } from "../../../src/platform/base/ascii.ts";
-import { growthBytesMax, Header, type Repair, repairPlacesMax } from "../../../src/records/table.ts";
+import {
+  growthBytesMax,
+  Header,
+  type Repair,
+  repairPlacesMax,
+} from "../../../src/records/table.ts";
 import { parseTree } from "./parse.ts";
 
 type PieceKind = "copied" | "malformed" | "nonFinite";

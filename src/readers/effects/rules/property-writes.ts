@@ -14,8 +14,8 @@ import type { PlainTexts } from "./plain-texts.ts";
 export const nameBytesMax = 400;
 /** Bytes of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
-/** Members of `$set` and the like that one event writes: other projects wait for each of them. */
-const eventPropertiesMax = 200;
+/** Members of `$set` and the like that one event writes: as many as one person may have. */
+const eventPropertiesMax = 1_000;
 /** So many names are compared one with another; more are looked up. */
 const comparedNamesMax = 16;
 /** Characters of a name that a rejection quotes. */
