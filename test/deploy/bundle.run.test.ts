@@ -108,7 +108,6 @@ describe("the bundle runs by itself", () => {
         "dist",
         "docs",
         "node_modules",
-        "docs/openapi.yaml",
         "package.json",
         "penstock-0.1.0.tgz",
         "posthog-js",

@@ -86,11 +86,15 @@ export class Scanners {
             this.#resting.delete(arrival);
             resolve(turn.scanner);
           } catch (bug) {
+            this.#turns.delete(arrival);
             this.#queue.leave(turn);
             reject(bug);
           }
         },
-        late: () => resolve(undefined),
+        late: () => {
+          this.#turns.delete(arrival);
+          resolve(undefined);
+        },
       };
       this.#turns.set(arrival, turn);
       this.#queue.add(turn);

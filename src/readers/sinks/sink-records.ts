@@ -109,11 +109,13 @@ export class SinkRecords {
     };
     yield* this.#records.read(data, {
       record: (record) => {
+        // Of every line: the next one may refer to it, whatever becomes of this one.
+        const shared = this.#sharedOf(record);
         const fault = record.isWritten ? undefined : faultOf(record);
         if (fault !== undefined) reject(record, "not_a_record", fault);
         else if (frame.projectId !== undefined && record.projectId !== frame.projectId)
           reject(record, "wrong_project", `it says that it is of the project ${record.projectId}`);
-        else visitor.record(new FrameRecord({ frame, body }, record, this.#sharedOf(record)));
+        else visitor.record(new FrameRecord({ frame, body }, record, shared));
       },
       unreadable: ({ reason, detail }, line, start, end) =>
         reject({ line, start, end }, reason, detail),

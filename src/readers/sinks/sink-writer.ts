@@ -299,9 +299,9 @@ export class SinkWriter {
     this.#fault = undefined;
     this.#sayWriting();
     const reason = this.#refusing;
-    if (reason !== undefined)
+    if (reason.length > 0)
       this.#refusals.warn(
-        { reason, target: target.shown },
+        { reason: reason.join("; "), target: target.shown },
         "events refused: check the target's table",
       );
     batch.release();

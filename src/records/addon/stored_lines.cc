@@ -174,6 +174,7 @@ class LineReader {
         !read_writes(reader, index, row, line, flags) || !read_replaced(reader, line) ||
         !reader.take("}") || reader.left() != 0) {
       head_ = Part{};
+      origin_ = Part{};
       return;
     }
     line[kLineFlags] = flags;

@@ -82,9 +82,9 @@ describe("certificates are renewed while serving", () => {
       await authority.server({ name: "young" }),
     ];
     for (const [version, pair] of [old, young].entries()) {
-      mkdirSync(path.join(folder, `../..${version}`), { recursive: true });
-      copyFileSync(pair.certFile, path.join(folder, `../..${version}`, "tls.crt"));
-      copyFileSync(pair.keyFile, path.join(folder, `../..${version}`, "tls.key"));
+      mkdirSync(path.join(folder, `..${version}`), { recursive: true });
+      copyFileSync(pair.certFile, path.join(folder, `..${version}`, "tls.crt"));
+      copyFileSync(pair.keyFile, path.join(folder, `..${version}`, "tls.key"));
     }
     symlinkSync("..0", path.join(folder, "..data"));
     for (const file of ["tls.crt", "tls.key"])

@@ -208,7 +208,7 @@ describe("a refusal later does not end the process", () => {
     const set = (token: string) =>
       writeFileSync(path.join(folder, "token.conf"), `authorization { token: "${token}" }\n`);
     set("right");
-    const server = await serverWith(`include "../../${path.basename(folder)}/token.conf"`);
+    const server = await serverWith(`include "../${path.basename(folder)}/token.conf"`);
     const { link, log } = tryToConnect({ natsUrl: server.url, natsToken: "right" });
     const connected = await link;
     const states: boolean[] = [];

@@ -153,7 +153,7 @@ export class BucketFollower {
     const news = new Map([...entries].map(([key, entry]) => [key, this.#newsOf(entry)]));
     this.#isCompared = true;
     this.#isTold = true;
-    this.#isUpToDate = true;
+    this.#isUpToDate = !this.#mustReadAgain;
     const expected = stored.projectIds;
     this.#options.onRead({ created, lastSequence, entries: news, expected, loss });
     try {

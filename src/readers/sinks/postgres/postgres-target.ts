@@ -54,6 +54,11 @@ const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
     WITH ORDINALITY AS wanted (key, project_id, uuid, at)
   WHERE EXISTS (SELECT FROM event_keys AS old
     WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
+/**
+ * Events of a refused batch that are tried together before each is tried alone: one that is tried
+ * alone takes a transaction id of the server.
+ */
+const triedAtOnce = 256;
 /** One that is refused is new each time that it comes. */
 const forgetSql = `DELETE FROM event_keys USING unnest($1::uuid[], $2::text[]) AS refused (key, project)
   WHERE event_keys.uuid = key AND event_keys.project_id = project`;
@@ -176,21 +181,32 @@ export class PostgresTarget implements SinkTarget {
     // One that is refused stands in for no other of its key.
     const events = all.filter((event) => !refused.has(event));
     const fresh = await freshOf(client, singleEvents(events));
-    await client.query("SAVEPOINT before_copy");
-    try {
-      await this.#copy(client, fresh);
-      await client.query("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT before_copy");
-      return { written: fresh.length, refused };
-    } catch (error) {
-      if (!isOfValue(error)) throw error;
-      await client.query("ROLLBACK TO SAVEPOINT before_copy");
-    }
+    if (await this.#isCopied(client, fresh)) return { written: fresh.length, refused };
     // Who changes the table may have done so since it was opened.
     await checkColumnTypes(client, this.#schema, this.#columns);
     const next = nextCopies(events);
+    const unwritten: SinkRecord[] = [];
+    for (let start = 0; start < fresh.length; start += triedAtOnce) {
+      const some = fresh.slice(start, start + triedAtOnce);
+      if (await this.#isCopied(client, some)) continue;
+      unwritten.push(...(await this.#insertEach(client, { some, next, refused })));
+    }
+    await client.query(forgetSql, keysOf(unwritten).slice(0, 2));
+    return { written: fresh.length - unwritten.length, refused };
+  }
+
+  /** Inserts these events, or their next copies, one by one. Returns those with no accepted copy. */
+  async #insertEach(
+    client: Client,
+    {
+      some,
+      next,
+      refused,
+    }: { some: SinkRecord[]; next: Map<SinkRecord, SinkRecord>; refused: Refused },
+  ): Promise<SinkRecord[]> {
     const tried: SinkRecord[] = [];
     const keys: number[] = [];
-    for (const [key, first] of fresh.entries())
+    for (const [key, first] of some.entries())
       for (let one: SinkRecord | undefined = first; one !== undefined; one = next.get(one)) {
         tried.push(one);
         keys.push(key);
@@ -198,9 +214,21 @@ export class PostgresTarget implements SinkTarget {
     const found = await insertEach(client, this.#columns, { events: tried, keys });
     for (const [event, fault] of found) refused.set(event, fault);
     const accepted = new Set(keys.filter((_, at) => !found.has(tried[at]!)));
-    const unwritten = fresh.filter((_, key) => !accepted.has(key));
-    await client.query(forgetSql, keysOf(unwritten).slice(0, 2));
-    return { written: accepted.size, refused };
+    return some.filter((_, key) => !accepted.has(key));
+  }
+
+  /** Whether the server takes all of these events; if it refuses a value, none is written. */
+  async #isCopied(client: Client, events: readonly SinkRecord[]): Promise<boolean> {
+    await client.query("SAVEPOINT before_copy");
+    try {
+      await this.#copy(client, events);
+      await client.query("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT before_copy");
+      return true;
+    } catch (error) {
+      if (!isOfValue(error)) throw error;
+      await client.query("ROLLBACK TO SAVEPOINT before_copy");
+      return false;
+    }
   }
 
   async #copy(client: Client, events: readonly SinkRecord[]): Promise<void> {
