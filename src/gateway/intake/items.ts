@@ -124,7 +124,8 @@ export class ItemTaker {
     if (item === undefined) return cursor;
     judgeItem(item, job, verdict);
     const sentAt = job.unreadableSentAt;
-    if (sentAt !== undefined && sentAt.length > 0) keepReplaced(verdict, "sent_at", sentAt);
+    if (sentAt !== undefined && sentAt.length > 0)
+      keepReplaced(verdict, "sent_at", simpleToken(sentAt));
     if (job.additions !== undefined && isStorable(verdict)) {
       judgeLengths(item, verdict);
       this.#keepIgnored(this.#plainForm.ignored.replaced);
@@ -248,4 +249,14 @@ function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {
   if (verdict.uuid !== "new") return SentWith.Uuid;
   const isTimeAdded = Number.isNaN(verdict.timestampSentMs) && verdict.timestampMs === receivedAtMs;
   return isTimeAdded ? SentWith.Neither : SentWith.Time;
+}
+
+/**
+ * The token of a string or of a plain number as it is, any other as text: no rule has bounded the
+ * depth and the digits of what a request has outside of its events.
+ */
+function simpleToken(token: Buffer): Buffer {
+  const text = token.toString("latin1", 0, 32);
+  const isSimple = text.startsWith('"') || /^-?\d{1,15}(?:\.\d{1,15})?$/.test(text);
+  return isSimple ? token : Buffer.from(JSON.stringify(token.toString("utf8", 0, 512)));
 }

@@ -117,7 +117,11 @@ export class AiMultipart implements Conversion {
         accepted.push(infoOf(part));
         continue;
       }
-      const text = isBlob ? blobText(part, bytesLeft) : undefined;
+      const content = isBlob ? contentIn(part, bytesLeft) : undefined;
+      const text = content === undefined ? undefined : blobText(content, part, bytesLeft);
+      // To read a part that is not stored costs as much as one that is.
+      if (isBlob && text === undefined)
+        bytesLeft = Math.max(0, bytesLeft - (content ?? bytes).length);
       if (text === undefined) {
         const reason = isBlob
           ? `it is not readable, or more than the ${blobBytesMax} bytes of such parts that an event may have`
@@ -147,20 +151,19 @@ function infoOf({ name, bytes, contentType, contentEncoding }: Part): PartInfo {
 
 const blobPrefix = "event.properties.";
 
-/** JSON as it is, text as text, and all else as a data URL; undefined if that is too much. */
-function blobText(
-  { bytes, contentType, contentEncoding }: Part,
-  bytesMax: number,
-): string | undefined {
+/** The bytes of a part, decompressed; undefined if they are not readable, or too many. */
+function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer | undefined {
   if (bytes.length > bytesMax) return undefined;
-  let content = bytes;
-  if (/gzip/i.test(contentEncoding)) {
-    try {
-      content = gunzipSync(bytes, { maxOutputLength: Math.max(1, bytesMax) });
-    } catch {
-      return undefined;
-    }
+  if (!/gzip/i.test(contentEncoding)) return bytes;
+  try {
+    return gunzipSync(bytes, { maxOutputLength: Math.max(1, bytesMax) });
+  } catch {
+    return undefined;
   }
+}
+
+/** JSON as it is, text as text, and all else as a data URL; undefined if that is too much. */
+function blobText(content: Buffer, { contentType }: Part, bytesMax: number): string | undefined {
   const text = contentOf(content, contentType.toLowerCase());
   return Buffer.byteLength(text) <= bytesMax ? text : undefined;
 }

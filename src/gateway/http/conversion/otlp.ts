@@ -91,10 +91,9 @@ export function integerOf(value: number | bigint): number | string {
 
 /** As JSON.parse, but with the digits, as text, of an integer that a double does not hold. */
 export function exactlyParsed(text: string): unknown {
-  // First as it is: the replacement takes exponential time on a text that ends in a string.
   const value = JSON.parse(text);
   if (!/\d{16}/.test(text)) return value;
-  return JSON.parse(text.replace(/"(?:[^"\\]+|\\.)*"|[-\d][\d.eE+-]*/gs, exactToken));
+  return JSON.parse(text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|[-\d][\d.eE+-]*/gs, exactToken));
 }
 
 function exactToken(token: string): string {
