@@ -65,8 +65,8 @@ async function unpack({ name, parts, also = [], suite, work }, runner) {
     });
   for (const folder of ["parts", "lists/partial", "cache/archives/partial", "root"])
     mkdirSync(join(work, folder), { recursive: true });
-  const uri = await mirror(run);
-  if (uri === undefined) return "the host's apt sources name no main archive";
+  const { uri, fault } = await mirror(run);
+  if (uri === undefined) return fault;
   writeFileSync(join(work, "parts", "penstock.sources"), sourcesText(uri, suite));
   writeFileSync(join(work, "apt.conf"), aptConfText(work));
   const apt = (...args) => run("apt-get", "-q", "-c", join(work, "apt.conf"), ...args);
@@ -91,11 +91,13 @@ const simulatedInstall = ["-s", "--no-install-recommends", "install"];
 /** The host's mirror of the main archive: the first that has the release's own suite. */
 async function mirror(run) {
   const format = ["--no-release-info", "--format", "$(SITE) $(RELEASE) $(COMPONENT)"];
-  const { said } = await run("apt-get", "indextargets", ...format, "Created-By: Packages");
+  const { ok, said } = await run("apt-get", "indextargets", ...format, "Created-By: Packages");
+  if (!ok) return { fault: faultOf(said) };
   const targets = said.split("\n").map((line) => line.split(" "));
   const own = targets.filter(([, , component]) => component === "main");
-  return (own.find(([, suite]) => suite === codename) ??
-    own.find(([, suite]) => rolling(suite)))?.[0];
+  const target =
+    own.find(([, suite]) => suite === codename) ?? own.find(([, suite]) => rolling(suite));
+  return { uri: target?.[0], fault: "the host's apt sources name no main archive" };
 }
 
 function rolling(suite) {
