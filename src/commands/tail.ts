@@ -101,8 +101,9 @@ export async function tail(
       await Promise.race([followAll(tailing, config.subjectPrefix), ended]);
     } catch (error) {
       const isFollowing = places.size > 0;
-      const refusal = connection && !isFollowing && refusalOf(error, access, connection);
-      if (refusal !== undefined) throw refusal;
+      const isOpen = connection?.isClosed() === false;
+      const refusal = isOpen && !isFollowing && refusalOf(error, access, connection!);
+      if (refusal) throw refusal;
       if (!stop.aborted) say(`${(error as Error).message}; trying again`);
     }
     await connection?.close().catch(() => {});

@@ -12,6 +12,7 @@ const root = path.resolve(import.meta.dirname, "../../..");
 const causes: Record<string, string> = {
   "No room for the body": "the budget of bytes in flight is full",
   "No room to decompress the body": "the budget of bytes in flight is full",
+  "No room to repair the body": "the budget of bytes in flight is full",
   "Too many bodies to decompress came before this one": "compressed bodies came before this one",
   "Too many large bodies came before this one": "so many large or compressed bodies",
   "The body comes in too many small chunks at once: send larger ones, or a Content-Length":
