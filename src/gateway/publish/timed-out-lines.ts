@@ -1,6 +1,7 @@
 // Recognizes small requests with events without uuids that were answered `timeout` and come again.
-// The frame with their lines was sent, and was not acknowledged in time. No reader could tell the
-// second sending from the first. So such a request waits for the frame that has its lines already,
+// The frame with their lines was sent, and was not acknowledged in time. The address of the client
+// is not compared: equal events of two clients within this time are taken for one.
+// Such a request waits for the frame that has its lines already,
 // and is not stored a second time.
 
 import { createHash } from "node:crypto";
