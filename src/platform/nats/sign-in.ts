@@ -1,16 +1,16 @@
 // Asks each configured server once whether it accepts this process, with a short connection of its
-// own. The NATS client cannot tell: it reports a rejected client certificate as a timeout, hides
-// failures of TLS while it reconnects, and in a cluster that rejects its first connection it goes
-// on to the next server for ever, without a pause.
+// own. The NATS client must not be asked about several servers at once: in a cluster that rejects
+// its first connection it goes on to the next server for ever, without a pause, and it hides TLS
+// errors while it reconnects.
 
 import { readFileSync } from "node:fs";
-import { connect, isIP, type Socket } from "node:net";
-import { type ConnectionOptions as TlsConnectionOptions, connect as tlsConnect } from "node:tls";
+import { createSecureContext } from "node:tls";
 import {
-  type Auth,
+  ConnectionError,
   type ConnectionOptions,
   type NatsConnection,
   PermissionViolationError,
+  TimeoutError,
 } from "@nats-io/nats-core";
 import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
 import { connect as connectClient } from "@nats-io/transport-node";
@@ -47,36 +47,29 @@ type SignIn =
   | { readonly kind: "absent"; readonly reason: string }
   | ({ readonly kind: "refused" } & Refusal);
 
-const infoBytesMax = 1_048_576;
-
 /**
  * `accepted` if one of the servers accepts this process; `refused` if one refuses and none accepts
  * it. A server that is slow counts as much as one that answers at once. Never rejects, and takes
  * about `timeoutMs` at most.
  */
 export async function signIn(access: NatsAccess, timeoutMs: number): Promise<SignIn> {
-  let options: ConnectionOptions;
+  const unreadable = unreadableFile(access);
+  if (unreadable !== undefined) return unreadable;
+  const options = accessOptions(access);
+  const answers = (options.servers as string[]).map((server) =>
+    ask({ ...options, servers: [server] }, access, timeoutMs),
+  );
   try {
-    options = accessOptions(access);
-  } catch (error) {
-    return unreadable("PENSTOCK_NATS_CREDS", access, error);
-  }
-  const abort = new AbortController();
-  const places = options.servers as readonly string[];
-  const question: Question = { access, options, timeoutMs, signal: abort.signal };
-  const answers = places.map((place) => ask(place, question));
-  const accepted = answers.map(async (one) => {
-    const answer = await one;
-    if (answer.kind !== "accepted") throw new Error("not accepted");
-    return answer;
-  });
-  try {
-    return await Promise.any(accepted);
+    return await Promise.any(
+      answers.map(async (one) => {
+        const answer = await one;
+        if (answer.kind !== "accepted") throw new Error("not accepted");
+        return answer;
+      }),
+    );
   } catch {
     const all = await Promise.all(answers);
     return all.find(({ kind }) => kind === "refused") ?? all[0]!;
-  } finally {
-    abort.abort();
   }
 }
 
@@ -140,234 +133,69 @@ function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
-interface Question {
-  readonly access: NatsAccess;
-  readonly options: ConnectionOptions;
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
-}
-
-/** The part of the INFO line that is used here. */
-interface ServerInfo {
-  readonly nonce?: string;
-  readonly headers?: boolean;
-  readonly tls_required?: boolean;
-  readonly tls_available?: boolean;
-  readonly tls_verify?: boolean;
-}
-
-/** Thrown within this file to end a question with its answer. */
-class Answer extends Error {
-  readonly answer: SignIn;
-
-  constructor(answer: SignIn) {
-    super();
-    this.answer = answer;
-  }
-}
-
-async function ask(place: string, question: Question): Promise<SignIn> {
-  const { access, options, timeoutMs, signal } = question;
-  const { host, port } = addressOf(place);
-  const server = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const absent = (reason: string): SignIn => ({ kind: "absent", reason: `${server}: ${reason}` });
-  let phase: "connect" | "info" | "handshake" | "sign in" = "connect";
-  let info: ServerInfo = {};
-  const plain = connect({ host, port });
-  let socket: Socket = plain;
-  const ends = new Set<() => void>();
-  const end = (): void => {
-    for (const one of ends) one();
-    socket.destroy();
-    plain.destroy();
-  };
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    end();
-  }, timeoutMs);
-  signal.addEventListener("abort", end, { once: true });
-  try {
-    await once(plain, "connect");
-    phase = "info";
-    const lines = lineReader(plain);
-    ends.add(lines.end);
-    const first = await lines.next();
-    const json = /^INFO (\{.*\})\s*$/i.exec(first)?.[1];
-    if (json === undefined) return absent(`does not answer as a nats-server: ${shown(first)}`);
-    info = JSON.parse(json) as ServerInfo;
-    const isOffered = info.tls_required === true || info.tls_available === true;
-    if (options.tls && !isOffered) return { kind: "refused", server, ...noTls(access) };
-    phase = "handshake";
-    if (isOffered) {
-      lines.end();
-      socket = await handshake(plain, host, { access, options });
-    }
-    phase = "sign in";
-    const replies = isOffered ? lineReader(socket) : lines;
-    ends.add(replies.end);
-    socket.write(`CONNECT ${connectLine(info, question)}\r\nPING\r\n`);
-    for (;;) {
-      const line = await replies.next();
-      if (/^PONG/i.test(line)) return { kind: "accepted" };
-      const error = /^-ERR\s+'?(.*?)'?\s*$/i.exec(line)?.[1];
-      if (error !== undefined)
-        return isFinal(error)
-          ? { kind: "refused", server, ...rejected(error, info, access) }
-          : absent(error);
-    }
-  } catch (error) {
-    if (error instanceof Answer) return error.answer;
-    if (isLate) return absent(lateReason(phase, timeoutMs));
-    const refusal = tlsRefusal(error as NodeJS.ErrnoException, { access, info, phase });
-    if (refusal !== undefined) return { kind: "refused", server, ...refusal };
-    return absent(textOf(error as NodeJS.ErrnoException));
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", end);
-    end();
-  }
-}
-
-function lateReason(phase: string, timeoutMs: number): string {
-  const late = `timeout: no answer within ${timeoutMs} ms`;
-  if (phase !== "info") return late;
-  return `${late} (a server with \`handshake_first\` sends none, and is not supported)`;
-}
-
-/** nats-server's default port. */
-const portDefault = 4222;
-
-function addressOf(place: string): { host: string; port: number } {
-  const [, bracketed, plain = "", digits] =
-    /^(?:\[(.*)\]|([^:]*))(?::(\d+))?\/?$/.exec(place) ?? [];
-  // An IPv6 address without brackets.
-  if (bracketed === undefined && plain === "" && isIP(place) === 6)
-    return { host: place, port: portDefault };
-  return { host: bracketed ?? plain, port: Number(digits ?? portDefault) };
-}
-
-function once(socket: Socket, event: "connect" | "secureConnect"): Promise<void> {
-  return new Promise((resolve, reject) => {
-    socket.on("error", reject);
-    socket.on("close", () => reject(new Error("the server closed the connection")));
-    socket.once(event, resolve);
-  });
-}
-
-interface LineReader {
-  /** The next line. Rejects when the socket ends first. */
-  next(): Promise<string>;
-  /** Stops reading. */
-  end(): void;
-}
-
-function lineReader(socket: Socket): LineReader {
-  let text = "";
-  let fault: Error | undefined;
-  let wake = (): void => {};
-  const take = (bytes: Buffer): void => {
-    text += bytes.toString("latin1");
-    if (text.length > infoBytesMax) fault = new Error("the server sends no line");
-    wake();
-  };
-  const fail = (error: Error): void => {
-    fault ??= error;
-    wake();
-  };
-  const closed = (): void => fail(new Error("the server closed the connection"));
-  socket.on("data", take).on("error", fail).on("close", closed);
-  return {
-    async next() {
-      for (;;) {
-        const end = text.indexOf("\r\n");
-        if (end >= 0) {
-          const line = text.slice(0, end);
-          text = text.slice(end + 2);
-          return line;
-        }
-        if (fault !== undefined) throw fault;
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
-    },
-    end() {
-      socket.off("data", take).off("close", closed);
-      closed();
-    },
-  };
-}
-
-/** Rejects with Node's error, or with an Answer if our own files cannot be used. */
-async function handshake(
-  plain: Socket,
-  host: string,
-  { access, options }: Pick<Question, "access" | "options">,
-): Promise<Socket> {
-  const { checkServerIdentity } = (options.tls ?? {}) as TlsConnectionOptions;
-  const tls: TlsConnectionOptions = {
-    socket: plain,
-    servername: isIP(host) === 0 ? host : "",
-    ...(checkServerIdentity === undefined ? {} : { checkServerIdentity }),
-    ...read("PENSTOCK_NATS_CA", "ca", access.natsCa, access),
-    ...read("PENSTOCK_NATS_CERT", "cert", access.natsCert, access),
-    ...read("PENSTOCK_NATS_KEY", "key", access.natsKey, access),
-  };
-  let socket: Socket;
-  try {
-    socket = tlsConnect(tls);
-  } catch (error) {
-    // Node throws at once when it cannot use a certificate or key.
-    throw new Answer(unreadable("PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY", access, error));
-  }
-  await once(socket, "secureConnect");
-  return socket;
-}
-
-function read(
-  setting: string,
-  name: "ca" | "cert" | "key",
-  file: string | undefined,
-  access: NatsAccess,
-): TlsConnectionOptions {
-  if (file === undefined) return {};
-  try {
-    return { [name]: readFileSync(file) };
-  } catch (error) {
-    throw new Answer(unreadable(setting, access, error));
-  }
-}
-
-function connectLine(info: ServerInfo, { access, options }: Question): string {
-  const { authenticator, tls } = options;
-  let auth: Auth | undefined;
-  try {
-    auth = typeof authenticator === "function" ? authenticator(info.nonce) : undefined;
-  } catch (error) {
-    throw new Answer(unreadable("PENSTOCK_NATS_CREDS", access, error));
-  }
-  return JSON.stringify({
-    ...{ name: "penstock sign-in", lang: "node", version: "0", protocol: 1 },
-    ...{ verbose: false, pedantic: false, tls_required: tls !== undefined, ...auth },
-  });
-}
-
 /**
- * Whether waiting cannot help. Others, such as `maximum connections exceeded` and `Authentication
- * Timeout`, end by themselves.
+ * A server that rejects the client certificate closes the connection, and in about half of the
+ * cases before its reason is read: then it is asked again.
  */
-function isFinal(error: string): boolean {
-  return /violation|expired|revoked|tls required|(route|leaf ?node|gateway) port/i.test(error);
+const closedTriesMax = 6;
+
+async function ask(
+  options: ConnectionOptions,
+  access: NatsAccess,
+  timeoutMs: number,
+): Promise<SignIn> {
+  const [server] = options.servers as string[];
+  const endMs = performance.now() + timeoutMs;
+  for (let tries = 1; ; tries++) {
+    try {
+      const connection = await connectClient({
+        ...options,
+        name: "penstock sign-in",
+        timeout: Math.max(1, endMs - performance.now()),
+        reconnect: false,
+        ignoreClusterUpdates: true,
+      });
+      await connection.close();
+      return { kind: "accepted" };
+    } catch (error) {
+      const refusal = refusalOf(error as NodeJS.ErrnoException, access);
+      if (refusal !== undefined) return { kind: "refused", server: server!, ...refusal };
+      if (wasClosed(error) && tries < closedTriesMax) continue;
+      return { kind: "absent", reason: `${server}: ${absentReason(error, timeoutMs)}` };
+    }
+  }
+}
+
+/** Undefined if waiting may help. */
+function refusalOf(error: NodeJS.ErrnoException, access: NatsAccess): Reason | undefined {
+  if (/(route|leaf ?node|gateway) port/i.test(error.message)) {
+    const fix = "set PENSTOCK_NATS_URL to the port for clients, 4222 by default";
+    return { reason: `this port is not for clients (${error.message})`, fix };
+  }
+  // Not an `authentication timeout`, which ends by itself.
+  if (/violation|expired|revoked/i.test(error.message)) return rejected(error.message, access);
+  if (error instanceof ConnectionError && error.message.includes("'tls'")) return noTls(access);
+  return tlsRefusal(error, access);
+}
+
+function wasClosed(error: unknown): boolean {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return code === "ECONNRESET" || code === "EPIPE" || message.includes("undefined error");
+}
+
+function absentReason(error: unknown, timeoutMs: number): string {
+  const { message } = error as Error;
+  if (error instanceof TimeoutError)
+    return `timeout: no answer within ${timeoutMs} ms (a server with \`handshake_first\` sends none, and is not supported)`;
+  if (wasClosed(error))
+    return "the server closed the connection: it may have no room for more, or this may not be its port for clients";
+  if (message === "unexpected response from server") return "does not answer as a nats-server";
+  return message;
 }
 
 type Reason = Omit<Refusal, "server">;
 
-function rejected(error: string, info: ServerInfo, access: NatsAccess): Reason {
-  if (/port/i.test(error)) {
-    const fix = "set PENSTOCK_NATS_URL to the port for clients, 4222 by default";
-    return { reason: `this port is not for clients (${error})`, fix };
-  }
+function rejected(error: string, access: NatsAccess): Reason {
   const way = signsInBy(access);
   if (way !== undefined)
     return { reason: `the server rejects ${way.what} (${error})`, fix: `correct ${way.setting}` };
@@ -375,11 +203,10 @@ function rejected(error: string, info: ServerInfo, access: NatsAccess): Reason {
     const reason = `the server has no user for the client certificate (${error})`;
     return { reason, fix: "correct PENSTOCK_NATS_CERT, or set credentials" };
   }
-  const ways =
-    info.nonce === undefined
-      ? "PENSTOCK_NATS_TOKEN, or user:password@ in PENSTOCK_NATS_URL, or PENSTOCK_NATS_CREDS"
-      : "PENSTOCK_NATS_CREDS to a credentials file (a user with a bare nkey is not supported), or PENSTOCK_NATS_TOKEN, or user:password@ in PENSTOCK_NATS_URL";
-  return { reason: `the server requires credentials (${error})`, fix: `set ${ways}` };
+  return {
+    reason: `the server requires credentials (${error})`,
+    fix: "set PENSTOCK_NATS_TOKEN, or user:password@ in PENSTOCK_NATS_URL, or PENSTOCK_NATS_CREDS to a credentials file (a user with a bare nkey is not supported)",
+  };
 }
 
 function noTls(access: NatsAccess): Reason {
@@ -401,18 +228,11 @@ const untrustedCodes = [
   "INVALID_CA",
 ];
 
-interface TlsFault {
-  readonly access: NatsAccess;
-  readonly info: ServerInfo;
-  readonly phase: string;
-}
-
 /** Undefined if the error is not one of TLS, or may pass. */
 function tlsRefusal(
-  error: NodeJS.ErrnoException,
-  { access, info, phase }: TlsFault,
+  { code = "", message }: NodeJS.ErrnoException,
+  access: NatsAccess,
 ): Reason | undefined {
-  const { code = "", message } = error;
   const demand = tlsSettings(access) === "" ? "the server requires TLS, and " : "";
   if (untrustedCodes.includes(code)) {
     const fix =
@@ -429,43 +249,56 @@ function tlsRefusal(
     const fix = "renew the certificate of nats-server, and check the clock of this machine";
     return { reason: `${demand}its certificate is not valid (${message})`, fix };
   }
-  // With TLS 1.3 the server looks at our certificate when our side of the handshake is over, and it
-  // may close the connection before its alert is read.
-  const isOwn = info.tls_verify === true && (phase === "handshake" || phase === "sign in");
-  const isAlert = code.startsWith("ERR_SSL");
-  const isOver = phase === "sign in" || isAlert;
-  if (isOwn && isOver) {
-    const alert = isAlert ? ` (${message.split(":").slice(-2, -1)[0] ?? message})` : "";
-    return access.natsCert === undefined
-      ? {
-          reason: `the server requires a client certificate${alert}`,
-          fix: "set PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY",
-        }
-      : {
-          reason: `the server rejects the client certificate${alert}`,
-          fix: "set PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY to a pair that its `ca_file` signed",
-        };
-  }
-  if (!isAlert) return undefined;
-  return {
-    reason: `the TLS handshake fails (${message})`,
-    fix: "check the `tls` block of nats-server",
-  };
+  if (!code.startsWith("ERR_SSL")) return undefined;
+  if (!/_ALERT_/.test(code))
+    return {
+      reason: `the TLS handshake fails (${message})`,
+      fix: "check the `tls` block of nats-server",
+    };
+  // The server sends an alert when it rejects our side of the handshake.
+  const alert = message.split(":").slice(-2, -1)[0] ?? message;
+  return access.natsCert === undefined
+    ? {
+        reason: `the server requires a client certificate (${alert})`,
+        fix: "set PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY",
+      }
+    : {
+        reason: `the server rejects the client certificate (${alert})`,
+        fix: "set PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY to a pair that its `ca_file` signed",
+      };
 }
 
-function unreadable(setting: string, access: NatsAccess, error: unknown): SignIn {
-  const { message } = error as Error;
-  return {
-    ...{ kind: "refused", server: shownUrls(access.natsUrl) },
-    ...{ reason: `the file of ${setting} cannot be used (${message})`, fix: `correct ${setting}` },
-  };
+/** Why a file that a setting names cannot be used. */
+function unreadableFile(access: NatsAccess): SignIn | undefined {
+  const files: [setting: string, read: () => unknown][] = [
+    ["PENSTOCK_NATS_CREDS", () => signed(accessOptions(access))],
+    ["PENSTOCK_NATS_CA", () => access.natsCa && readFileSync(access.natsCa)],
+    [
+      "PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY",
+      () =>
+        createSecureContext({
+          cert: access.natsCert && readFileSync(access.natsCert),
+          key: access.natsKey && readFileSync(access.natsKey),
+        }),
+    ],
+  ];
+  for (const [setting, read] of files)
+    try {
+      read();
+    } catch (error) {
+      const { message } = error as Error;
+      return {
+        ...{ kind: "refused", server: shownUrls(access.natsUrl) },
+        ...{
+          reason: `the file of ${setting} cannot be used (${message})`,
+          fix: `correct ${setting}`,
+        },
+      };
+    }
+  return undefined;
 }
 
-function textOf(error: NodeJS.ErrnoException): string {
-  if (error instanceof AggregateError) return textOf(error.errors[0] as NodeJS.ErrnoException);
-  return error.code === "ECONNREFUSED" ? "connection refused" : error.message;
-}
-
-function shown(line: string): string {
-  return JSON.stringify(line.slice(0, 80));
+/** Signs a made-up nonce: only then are the credentials parsed. */
+function signed({ authenticator }: ConnectionOptions): void {
+  if (typeof authenticator === "function") authenticator("nonce");
 }

@@ -111,13 +111,13 @@ describe("a refusal at the start is an error with the server and the setting", (
 
     const key = nkeys.createUser().getPublicKey();
     const byKey = await serverWith(`authorization { users: [{ nkey: ${key} }] }`);
-    expect((await refused({ natsUrl: byKey.url })).fix).toMatch(/^set PENSTOCK_NATS_CREDS/);
+    expect((await refused({ natsUrl: byKey.url })).fix).toContain("a bare nkey is not supported");
   });
 
   test("a port of the cluster that is not for clients", async () => {
     const [server] = await clusterWith("");
-    const natsUrl = `nats://127.0.0.1:${routePort(server)}`;
-    expect(await refused({ natsUrl })).toMatchObject({
+    const { link } = tryToConnect({ natsUrl: `nats://127.0.0.1:${routePort(server)}` });
+    await expect(link).rejects.toMatchObject({
       reason: expect.stringContaining("not for clients"),
       fix: expect.stringContaining("PENSTOCK_NATS_URL"),
     });
@@ -168,7 +168,7 @@ describe("it waits for a server that is not ready", () => {
     const server = await serverWith("max_connections: 1");
     const holder = await connect({ servers: server.url });
     const { link, log } = tryToConnect({ natsUrl: server.url });
-    await expect.poll(() => log.join(), slow).toMatch(/waiting for NATS.*maximum connections/);
+    await expect.poll(() => log.join(), slow).toMatch(/waiting for NATS.*no room for more/);
     await holder.close();
     expect((await link).connected).toBe(true);
   });
