@@ -147,7 +147,7 @@ export class AdminServer {
 
 function nothingHere(publicPort: number | undefined): string {
   const port = publicPort === undefined ? "the public port" : `port ${publicPort}`;
-  return `There is nothing at this path: this is the admin port. Events go to ${port}.\n`;
+  return `Path not found: this is the admin port. Events go to ${port}.\n`;
 }
 
 /** One ready worker is enough: the kernel sends no connections to workers that do not listen. */

@@ -80,11 +80,11 @@ export function readEnvelope(
   return typeof lane === "string" ? { project, lane } : lane;
 }
 
-/** The project that has the key, or the problem: it is not found, or it is switched off. */
+/** The project that has the key, or the problem: it is not found, or it is disabled. */
 export function projectOf(key: string, projects: ProjectLookup): MeteredProject | Problem {
   const project = projects.byKey(key);
   if (project === undefined) return noProject(key, projects);
-  if (!project.enabled) return { code: "project_disabled", detail: "The project is switched off" };
+  if (!project.enabled) return { code: "project_disabled", detail: "The project is disabled" };
   return project;
 }
 

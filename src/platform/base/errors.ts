@@ -1,15 +1,15 @@
-// The closed table of all errors that a client can be told: status, title, what has come about, and
-// what to do. docs/reference/errors.md is generated from it, and /docs/errors shows it. No other
-// file makes up an error code.
+// The closed table of all errors that a client can receive: status, title, cause and remedy.
+// docs/reference/errors.md is generated from it, and /docs/errors shows it. No other file defines an
+// error code.
 
 import { expansionText } from "./expansion.ts";
 
 export interface ErrorRow {
   readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 429 | 503;
   readonly title: string;
-  /** What has come about; shown in the documents and by /docs/errors. */
+  /** The cause; shown in the documents and by /docs/errors. */
   readonly when: string;
-  /** What the receiver of this answer can do. */
+  /** What the client can do. */
   readonly remedy: string;
 }
 
@@ -17,35 +17,35 @@ export const errorTable = {
   empty_body: {
     status: 400,
     title: "The body is empty",
-    when: "the body holds nothing but white space, or a GET comes without data",
+    when: "the body is empty or contains only white space, or a GET has no data in its query",
     remedy: "Send the event or the batch in the body of the request, as JSON.",
   },
   invalid_framing: {
     status: 400,
-    title: "The body's length or chunks are not as they may be",
-    when: "Content-Length, Transfer-Encoding or Host is doubled or empty, the first two are both there, the coding is not chunked, or the body comes in chunks of a few bytes. The connection is closed. What of this the HTTP library finds first, it answers 400 with a page of its own",
+    title: "Invalid Content-Length or chunk framing",
+    when: "Content-Length, Transfer-Encoding or Host is repeated or empty, both Content-Length and Transfer-Encoding are present, the transfer coding is not chunked, or the body arrives in chunks of a few bytes. The gateway closes the connection. Some of these errors are caught by the HTTP library, which returns its own 400 page",
     remedy:
-      "Let a common HTTP library or proxy write Content-Length, Transfer-Encoding and Host, each once. Behind a proxy, look for a header that it adds a second time.",
+      "Use a standard HTTP library, and send Content-Length, Transfer-Encoding and Host at most once each. If there is a proxy, check whether it adds a second header.",
   },
   invalid_encoding: {
     status: 400,
-    title: "The body is not in the encoding it claims",
-    when: "the body does not decompress, or is compressed twice, or is not in the base64 or lz64 it claims; or it is not UTF-8, and no JSON object either once what is malformed is replaced, or has more than a million malformed places",
+    title: "The body does not match its declared encoding",
+    when: "the body cannot be decompressed, is compressed twice, or is not in the base64 or lz64 that it declares; or it is not UTF-8 and is not a JSON object after the malformed bytes are replaced, or it has more than a million malformed places",
     remedy:
-      "Send UTF-8, compressed once, in the coding that Content-Encoding names. The detail says at which byte it fails, and what the bytes look like.",
+      "Send UTF-8, compressed once, with the coding that Content-Encoding names. The detail names the byte at which decoding failed and what the bytes look like.",
   },
   invalid_json: {
     status: 400,
     title: "The body is not valid JSON",
-    when: "the body is not JSON; the detail says where it goes wrong and how, and shows some characters around that place, never a key",
+    when: "the body is not JSON; the detail names the position and the error, and shows a few characters around it, never an API key",
     remedy:
-      "Look at the place that the detail names: it says what is wrong there and shows a few characters around it. Write the body with a JSON library rather than by hand.",
+      "Check the position that the detail names. Create the body with a JSON library instead of by hand.",
   },
   invalid_header: {
     status: 400,
-    title: "A header says something else than it should",
-    when: "a header of the newer protocol is there and does not say what it should",
-    remedy: "Write the header that the detail names as the newer protocol asks.",
+    title: "Invalid header value",
+    when: "a header of the newer protocol has an invalid value",
+    remedy: "Send the header that the detail names in the format of the newer protocol.",
   },
   invalid_payload: {
     status: 400,
@@ -58,172 +58,168 @@ export const errorTable = {
     status: 400,
     title: "properties is not an object",
     when: "properties is not an object, null or an empty array",
-    remedy: "Make properties an object, encoded once, or leave it out.",
+    remedy: "Send properties as an object, encoded once, or omit it.",
   },
   event_name_too_long: {
     status: 400,
-    title: "The event's name is too long",
-    when: "in the newer protocol, an event's name of more than 200 characters; only as the detail of a drop",
+    title: "The event name is too long",
+    when: "in the newer protocol, an event name has more than 200 characters; appears only as the detail of a dropped event",
     remedy:
-      "Send a name of 200 characters at most, and what differs from event to event in properties.",
+      "Send a name of at most 200 characters. Put values that differ between events into properties.",
   },
   distinct_id_too_long: {
     status: 400,
-    title: "The event's distinct id is too long",
-    when: "in the newer protocol, a distinct id of more than 400 characters; only as the detail of a drop",
-    remedy: "Send an id of 400 characters at most.",
+    title: "The distinct id is too long",
+    when: "in the newer protocol, a distinct id has more than 400 characters; appears only as the detail of a dropped event",
+    remedy: "Send an id of at most 400 characters.",
   },
   too_deep: {
     status: 400,
     title: "The event is nested too deeply",
-    when: "an event whose objects and arrays are more than 100 deep",
+    when: "objects and arrays in the event are nested more than 100 levels deep",
     remedy: "Flatten the event, or send the deep part as text.",
   },
   number_too_long: {
     status: 400,
     title: "A number has too many digits",
-    when: "an event with a number of more than 400 digits",
+    when: "the event has a number of more than 400 digits",
     remedy: "Send the number as text.",
   },
   unreadable_event: {
     status: 400,
-    title: "The gateway fails at this event",
-    when: "the event shows up a fault of the gateway, which logs it; its neighbours are stored",
-    remedy: "Report it, with the event if you can. Sending it again gives the same answer.",
+    title: "The gateway failed to process this event",
+    when: "the event triggers a bug in the gateway, which logs it; the other events of the request are stored",
+    remedy: "Report the bug, with the event if possible. A retry returns the same error.",
   },
   missing_api_key: {
     status: 401,
     title: "No API key was sent",
-    when: "no key was sent, or one that is not a string; in an array, no event has one",
+    when: "the request has no API key, or one that is not a string; in an array, no event has one",
     remedy:
-      "Put the key of the project into api_key, beside event or batch. The detail names a member that looks like it, if there is one.",
+      "Send the key of the project in api_key, next to event or batch. If a member looks like a misspelt api_key, the detail names it.",
   },
   unknown_api_key: {
     status: 401,
-    title: "The API key is not known",
-    when: "no project has this key, or the events of an array have more than one; the detail says how the key begins (8 characters at most), how long it is, and what looks wrong with it",
+    title: "Unknown API key",
+    when: "no project has this key, or the events of an array have different keys; the detail shows the first characters of the key (at most 8), its length, and what looks wrong with it",
     remedy:
-      "Compare the key with the project's: the detail says how it begins, how long it is and what looks wrong with it. Whoever runs this gateway lists the projects and their keys with penstock project list, and adds the first one with penstock project add.",
+      "Compare the key with that of the project. The operator of the gateway lists the projects and their keys with penstock project list, and adds one with penstock project add.",
   },
   project_disabled: {
     status: 401,
-    title: "The project is switched off",
-    when: "the project is switched off",
-    remedy: "Ask whoever runs this gateway to switch the project on (penstock project enable).",
+    title: "The project is disabled",
+    when: "the project is disabled",
+    remedy: "Ask the operator of the gateway to enable the project (penstock project enable).",
   },
   not_found: {
     status: 404,
-    title: "There is nothing at this path",
-    when: "there is no such path, or no such script; the detail names the path, and one that is near",
+    title: "Path not found",
+    when: "the path or the script does not exist; the detail names the path, and a similar one",
     remedy:
-      "Send events to /capture/ or /batch/. The detail names the path as it came, and one that is near.",
+      "Send events to /capture/ or /batch/. The detail names the path as received, and a similar one.",
   },
   method_not_allowed: {
     status: 405,
-    title: "This path does not take this method",
-    when: "the path takes other methods than this one, which Allow names",
-    remedy: "Use a method that the Allow header names.",
+    title: "Method not allowed",
+    when: "the path does not support this method; the Allow header lists the supported ones",
+    remedy: "Use a method that the Allow header lists.",
   },
   body_too_large: {
     status: 413,
     title: "The body is too large",
-    when: "the body has more bytes than PENSTOCK_BODY_BYTES_MAX, or than two bursts of the project's quota",
-    remedy:
-      "Send fewer events at a time. The detail says how large the body is and how large it may be.",
+    when: "the body exceeds PENSTOCK_BODY_BYTES_MAX, or two bursts of the project's quota",
+    remedy: "Send fewer events per request. The detail states the size of the body and the limit.",
   },
   inflated_too_large: {
     status: 413,
     title: "The body is too large after decompression",
-    when: "the body has more bytes after decompression than PENSTOCK_INFLATED_BYTES_MAX; or than 8 MiB and 1,032 times the compressed ones, which equal events alone come to (200 times, where the first 4 KiB show no known api_key: put it before batch)",
-    remedy: "Send fewer events at a time, and put api_key before batch.",
+    when: "the decompressed body exceeds PENSTOCK_INFLATED_BYTES_MAX, or is larger than 8 MiB and more than 1,032 times the compressed size, which only repeated events reach. The limit is 200 times if the first 4 KiB contain no known api_key",
+    remedy: "Send fewer events per request, and put api_key before batch.",
   },
   too_many_events: {
     status: 413,
-    title: "The request holds too many events",
+    title: "The request has too many events",
     when: "the request has more events than PENSTOCK_REQUEST_EVENTS_MAX, or than two bursts of the project's quota",
-    remedy:
-      "Send fewer events at a time. The detail says how many there are and how many there may be.",
+    remedy: "Send fewer events per request. The detail states the number of events and the limit.",
   },
   expands_too_far: {
     status: 413,
-    title: "Too much would be stored for what was sent",
-    when: `more than PENSTOCK_EXPANSION_MAX times the bytes that were sent would be stored, and ${expansionText} beyond that; only equal events compress so far`,
-    remedy:
-      "Send events that differ, or fewer of them at a time: nothing but equal ones compresses so far.",
+    title: "The body expands too far",
+    when: `the request would store more than PENSTOCK_EXPANSION_MAX times the bytes received plus ${expansionText}; only repeated events compress this well`,
+    remedy: "Send fewer repeated events per request.",
   },
   event_too_large: {
     status: 413,
-    title: "The event is too large to be stored",
-    when: "the event is larger than the store takes",
-    remedy:
-      "Send less in one event: the detail says what its record takes and what the store takes.",
+    title: "The event is too large to store",
+    when: "the record of the event exceeds the largest message of the store",
+    remedy: "Send less data in one event. The detail states the size of the record and the limit.",
   },
   unsupported_encoding: {
     status: 415,
     title: "The content encoding is not supported",
-    when: "Content-Encoding names more than one coding, or one that is not gzip, deflate, br or zstd and without which the body cannot be read",
-    remedy: "Use one of gzip, deflate, br and zstd, or send the body as it is.",
+    when: "Content-Encoding names more than one coding, or a coding other than gzip, deflate, br and zstd, and the body is not readable without it",
+    remedy: "Use gzip, deflate, br or zstd, or send the body uncompressed.",
   },
   rate_limited: {
     status: 429,
     title: "The project is over its quota",
-    when: "the project is over the quota that was set for it; nothing of the request is stored; the detail names the quota",
+    when: "the project exceeds its quota; nothing of the request is stored; the detail names the quota",
     remedy:
-      "Wait for the seconds that Retry-After says, and send it again. The detail names the quota; whoever runs this gateway can raise it (penstock project limit).",
+      "Retry after the seconds in Retry-After. The operator of the gateway can raise the quota (penstock project limit).",
   },
   overloaded: {
     status: 503,
-    title: "Too much is in flight",
-    when: "the budget of bytes in flight is full; or so many large or compressed bodies came before this one that its time was over while it waited; or it comes in too many small chunks at once; or there is not enough memory to scan it",
+    title: "The gateway is overloaded",
+    when: "the budget of bytes in flight is used up; or the request timed out while it waited for earlier large or compressed bodies; or the body arrives in too many small chunks; or there is not enough memory to scan it",
     remedy:
-      "Wait for the seconds that Retry-After says, and send it again. The detail says which of these it was. If it lasts, the gateway needs more memory for bodies (PENSTOCK_INFLIGHT_BYTES_MAX) or company.",
+      "Retry after the seconds in Retry-After. The detail names the cause. If the error persists, raise PENSTOCK_INFLIGHT_BYTES_MAX or add a gateway.",
   },
   unavailable: {
     status: 503,
-    title: "Events cannot be stored right now",
-    when: "JetStream cannot be reached, or takes no more events; a request of up to 256 KiB has waited for it as long as PENSTOCK_REQUEST_TIMEOUT_MS. Or the stream is missing or would not keep what a 200 promises; the project registry may lack the key, or more than one project claims it",
+    title: "The store is unavailable",
+    when: "JetStream is unreachable or accepts no events; a request of up to 256 KiB waits for it for up to PENSTOCK_REQUEST_TIMEOUT_MS before this error. Or the stream is missing, or its configuration would not retain acknowledged events. Or the project registry may have lost the key, or two projects have the same key",
     remedy:
-      "Wait for the seconds that Retry-After says, which grow with the outage, and send it again. If it lasts, whoever runs this gateway looks at /readyz on the admin port.",
+      "Retry after the seconds in Retry-After, which grow with the outage. If the error persists, the operator of the gateway checks /readyz on the admin port.",
   },
   store_full: {
     status: 503,
     title: "The store is full",
-    when: "the stream is full; or it is full but for its last tenth, and the project has added its part of that",
+    when: "the stream is full; or it is full except for its last tenth, and the project has used its part of that",
     remedy:
-      "Wait for the seconds that Retry-After says, and send it again. Whoever runs this gateway makes room: PENSTOCK_STREAM_BYTES_MAX.",
+      "Retry after the seconds in Retry-After. The operator of the gateway can make room (PENSTOCK_STREAM_BYTES_MAX).",
   },
   project_full: {
     status: 503,
     title: "The project has filled its share of the store",
-    when: `the project has filled its share of a stream, or the ${expansionText} a minute that it may store beyond PENSTOCK_EXPANSION_MAX times the bytes that were sent; others are stored`,
+    when: `the project has filled its share of a stream, or the ${expansionText} per minute that it may store beyond PENSTOCK_EXPANSION_MAX times the bytes received; other projects are not affected`,
     remedy:
-      "Wait for the seconds that Retry-After says, and send it again. The operator of this gateway can give the project a larger share (penstock project limit --stream-share, PENSTOCK_PROJECT_SHARE); for bodies that expand far, PENSTOCK_EXPANSION_MAX.",
+      "Retry after the seconds in Retry-After. The operator of the gateway can raise the share of the project (penstock project limit --stream-share, PENSTOCK_PROJECT_SHARE) or, for bodies that expand far, PENSTOCK_EXPANSION_MAX.",
   },
   upstream_unavailable: {
     status: 503,
-    title: "The upstream does not answer",
-    when: "what was asked for is no event and is the upstream's to answer (PENSTOCK_UPSTREAM_URL): it is away or in trouble, too much is on its way to it, and no answer of it is kept for this request; events are stored as ever",
+    title: "The upstream is unavailable",
+    when: "the request is not an event and is forwarded to PENSTOCK_UPSTREAM_URL, but the upstream is unreachable, fails or has too many requests in flight, and no cached answer exists; events are still stored",
     remedy:
-      "Wait for the seconds that Retry-After says, and ask again. SDKs go on with the flags that they have. Whoever runs this gateway looks at penstock_passed_requests_total.",
+      "Retry after the seconds in Retry-After. SDKs keep using the flags that they have. The operator of the gateway checks penstock_passed_requests_total.",
   },
   draining: {
     status: 503,
-    title: "This gateway is shutting down",
-    when: "this gateway is shutting down",
-    remedy: "Send it again: another gateway, or this one after its restart, takes it.",
+    title: "The gateway is shutting down",
+    when: "the gateway is shutting down",
+    remedy: "Retry: another gateway, or this one after its restart, accepts the request.",
   },
   timeout: {
     status: 503,
     title: "The store did not acknowledge in time",
-    when: "the store did not acknowledge in time, so nobody knows whether it is stored; or the time was over before anything was stored, as the detail says",
+    when: "the store did not acknowledge in time, so it is unknown whether the events are stored; or the time was over before anything was stored. The detail states which",
     remedy:
-      "Wait for the seconds that Retry-After says, which grow with the outage, and send it again unchanged. For two minutes the gateway process that answered knows the events again, and stores them once. Later, or elsewhere, their uuids tell what is stored twice.",
+      "Retry the unchanged request after the seconds in Retry-After, which grow with the outage. For two minutes the same gateway process recognizes the events and stores them once. After that, or on another gateway, readers deduplicate by uuid.",
   },
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof errorTable;
 
-/** The error codes that an item of a batch can get. */
+/** The error codes of single items of a batch. */
 export const itemErrorCodes = [
   "invalid_properties",
   "event_name_too_long",
@@ -235,23 +231,23 @@ export const itemErrorCodes = [
 ] as const satisfies readonly ErrorCode[];
 export type ItemErrorCode = (typeof itemErrorCodes)[number];
 
-/** An expected failure of a whole request: a value, never thrown. `detail` goes to the client. */
+/** An expected failure of a whole request: a value, never thrown. The client receives `detail`. */
 export interface Problem {
   readonly code: ErrorCode;
   readonly detail: string;
   /**
-   * Some characters of what was sent, for its sender. They go into the answer, and nowhere else.
+   * Some characters of the request. Only the answer contains them, never a log.
    */
   readonly excerpt?: string;
-  /** Which items were at fault, where the request was a batch. */
+  /** The rejected items of a batch. */
   readonly errors?: readonly {
     readonly index: number;
     readonly code: string;
     readonly detail: string;
   }[];
   readonly errorsTotal?: number;
-  /** The methods that the path allows, where they are not those of the endpoints. */
+  /** The methods that the path allows, if they differ from those of the endpoints. */
   readonly allow?: string;
-  /** After how many milliseconds it is worth trying again, where that is known. */
+  /** Milliseconds until a retry may succeed, if known. */
   readonly retryAfterMs?: number;
 }

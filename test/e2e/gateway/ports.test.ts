@@ -52,7 +52,7 @@ describe("each port keeps to its own", () => {
     const { status, text } = await ask(`${gateway.adminUrl}/capture/`, "POST", "{}");
     expect([status, text]).toEqual([
       404,
-      `There is nothing at this path: this is the admin port. Events go to port ${new URL(gateway.url).port}.\n`,
+      `Path not found: this is the admin port. Events go to port ${new URL(gateway.url).port}.\n`,
     ]);
   });
 

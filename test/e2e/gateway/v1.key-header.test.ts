@@ -54,7 +54,7 @@ describe("the newer protocol takes its key from a header", () => {
     const stored = await gateway.events(mine);
     expect(await send()).toMatchObject({
       status: 401,
-      json: { error: "project_disabled", error_description: "The project is switched off" },
+      json: { error: "project_disabled", error_description: "The project is disabled" },
     });
     expect(await gateway.events(mine)).toEqual(stored);
     await turn(true);

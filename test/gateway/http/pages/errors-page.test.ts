@@ -54,7 +54,7 @@ describe("errors have a page", () => {
     const wire = await connectTo(server);
     wire.write(head({}, "GET /docs/errors"));
     const { body } = await wire.reply();
-    expect(body).toContain("<p><strong>The project is switched off.</strong></p>");
+    expect(body).toContain("<p><strong>The project is disabled.</strong></p>");
     expect(body).toContain("<strong>The store is full.</strong> The stream is full;");
     expect(body).not.toMatch(/<strong>([^<]+)<\/strong> \1/);
   });
