@@ -1,12 +1,13 @@
 // Hands out a few slots to works that wait. Groups take turns, whatever each of them sends; a work
-// whose deadline passes while it waits is given up. Knows nothing of what a work is.
+// whose deadline passes while it waits is given up. A work whose `run` throws has left the queue.
+// Knows nothing of what a work is.
 
 export interface QueuedWork {
   /** Monotonic clock, milliseconds. */
   readonly deadlineMs: number;
   /** The works of one group take turns with those of others. May change while the work has a slot. */
   readonly group: string;
-  /** Is called when the work gets a slot, which it has until `again` or `leave`. */
+  /** Is called when the work gets a slot, which it has until `again`, `rest` or `leave`. */
   run(): void;
   /** Is called in place of `run` once the deadline is past: the work has left the queue. */
   late(): void;
@@ -14,32 +15,44 @@ export interface QueuedWork {
 
 interface FairQueueOptions<W> {
   readonly slots: number;
-  /** How many slots one group may have. No limit unless given. */
-  readonly groupSlots?: number;
-  /** Of a group that has `slots` slots, the work with the lowest rank is next. */
-  readonly rank: (work: W, slots: number) => number;
+  /**
+   * How many works of one group may have begun and not left. No limit unless given. If it is given,
+   * works that have begun must have lower ranks than others.
+   */
+  readonly groupBegunMax?: number;
+  /** Of a group, the work with the lowest rank is next. Is read when the work begins to wait. */
+  readonly rank: (work: W) => number;
   /** Whether the work may have a slot now, besides the limits above. */
   readonly mayRun: (work: W) => boolean;
   readonly monotonicMs: () => number;
 }
 
 interface Group<W> {
-  readonly waiting: Set<W>;
-  readonly running: Set<W>;
+  readonly name: string;
+  /** The lowest rank first; of one rank the work that has waited longest. */
+  readonly waiting: Entry<W>[];
+  begun: number;
 }
 
-/** Works that are late are looked for this often. */
-const lateCheckMs = 20;
+interface Entry<W> {
+  readonly work: W;
+  readonly group: Group<W>;
+  readonly rank: number;
+  isBegun: boolean;
+  /** Ends the wait at the deadline. */
+  timer?: NodeJS.Timeout;
+}
+
+/** The longest time that a timer takes. */
+const timerMsMax = 2_147_483_647;
 
 export class FairQueue<W extends QueuedWork> {
   readonly #options: FairQueueOptions<W>;
   /** In the order of their last turns: the group that had the latest is last. */
   readonly #groups = new Map<string, Group<W>>();
-  /** The group that each work is counted in. */
-  readonly #groupOf = new Map<W, string>();
+  readonly #entries = new Map<W, Entry<W>>();
   readonly #running = new Set<W>();
   #isStarting = false;
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(options: FairQueueOptions<W>) {
     this.#options = options;
@@ -52,18 +65,17 @@ export class FairQueue<W extends QueuedWork> {
 
   /** Adds a work. May call its `run`, or `late`, before this returns. */
   add(work: W): void {
-    this.#enter(work).waiting.add(work);
-    if (this.#isLate(work)) this.#giveUp(work);
-    this.#start();
-    if (this.#groupOf.has(work) && !this.#running.has(work))
-      this.#timer ??= setTimeout(() => this.#giveUpLate(), lateCheckMs).unref();
+    this.#wait(this.#enter(work, false));
   }
 
-  /** Takes back the slot of a work, which waits for its next turn. Nothing if it has left. */
+  /** A work that has begun waits for its next turn, without a slot. Nothing if it has left. */
   again(work: W): void {
-    if (!this.#running.has(work)) return;
-    this.#remove(work);
-    this.add(work);
+    if (this.#remove(work)) this.#wait(this.#enter(work, true));
+  }
+
+  /** Takes back the slot of a work until `again`. Others get it only after the caller. */
+  rest(work: W): void {
+    if (this.#running.delete(work)) this.#startSoon();
   }
 
   /**
@@ -71,8 +83,7 @@ export class FairQueue<W extends QueuedWork> {
    * middle of another work.
    */
   leave(work: W): void {
-    if (!this.#remove(work)) return;
-    this.#startSoon();
+    if (this.#remove(work)) this.#startSoon();
   }
 
   /**
@@ -80,14 +91,39 @@ export class FairQueue<W extends QueuedWork> {
    * slot there; if not, it has left the queue.
    */
   regroup(work: W): boolean {
-    const { groupSlots = Number.POSITIVE_INFINITY, mayRun } = this.#options;
+    const { groupBegunMax = Number.POSITIVE_INFINITY, mayRun } = this.#options;
     this.#remove(work);
-    const { running } = this.#enter(work);
-    const fits = running.size < groupSlots && mayRun(work);
-    if (fits) this.#run(work);
+    const entry = this.#enter(work, false);
+    const fits = entry.group.begun < groupBegunMax && mayRun(work);
+    if (fits) this.#begin(entry);
     else this.#remove(work);
     this.#startSoon();
     return fits;
+  }
+
+  #enter(work: W, isBegun: boolean): Entry<W> {
+    const { group: name } = work;
+    const group = this.#groups.get(name) ?? { name, waiting: [], begun: 0 };
+    if (isBegun) group.begun++;
+    const entry = { work, group, rank: this.#options.rank(work), isBegun };
+    this.#groups.set(name, group);
+    this.#entries.set(work, entry);
+    return entry;
+  }
+
+  #wait(entry: Entry<W>): void {
+    const { waiting } = entry.group;
+    let [low, high] = [0, waiting.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (waiting[middle]!.rank <= entry.rank) low = middle + 1;
+      else high = middle;
+    }
+    waiting.splice(low, 0, entry);
+    const leftMs = this.#msLeft(entry);
+    if (leftMs <= 0) this.#giveUp(entry);
+    else entry.timer = setTimeout(() => this.#giveUp(entry), Math.min(leftMs, timerMsMax)).unref();
+    this.#start();
   }
 
   #startSoon(): void {
@@ -101,82 +137,66 @@ export class FairQueue<W extends QueuedWork> {
 
   #start(): void {
     while (this.#running.size < this.#options.slots) {
-      const work = this.#next();
-      if (work === undefined) return;
-      if (this.#isLate(work)) this.#giveUp(work);
-      else {
-        this.#run(work);
-        work.run();
-      }
+      const entry = this.#next();
+      if (entry === undefined) return;
+      if (this.#msLeft(entry) <= 0) this.#giveUp(entry);
+      else this.#run(entry);
     }
   }
 
-  #run(work: W): void {
-    const name = this.#groupOf.get(work)!;
-    const group = this.#groups.get(name)!;
-    group.waiting.delete(work);
-    group.running.add(work);
+  #run(entry: Entry<W>): void {
+    const { work, group } = entry;
+    group.waiting.splice(group.waiting.indexOf(entry), 1);
+    clearTimeout(entry.timer);
+    this.#begin(entry);
+    try {
+      work.run();
+    } catch (bug) {
+      this.leave(work);
+      throw bug;
+    }
+  }
+
+  #begin(entry: Entry<W>): void {
+    const { work, group } = entry;
+    if (!entry.isBegun) group.begun++;
+    entry.isBegun = true;
     this.#running.add(work);
-    this.#groups.delete(name);
-    this.#groups.set(name, group);
+    this.#groups.delete(group.name);
+    this.#groups.set(group.name, group);
   }
 
   /** Returns the next work of the group whose last turn is longest ago and that may have one. */
-  #next(): W | undefined {
-    const { rank, mayRun, groupSlots = Number.POSITIVE_INFINITY } = this.#options;
-    for (const { waiting, running } of this.#groups.values()) {
-      if (running.size >= groupSlots) continue;
-      let next: W | undefined;
-      let lowest = Number.POSITIVE_INFINITY;
-      for (const work of waiting) {
-        const own = rank(work, running.size);
-        if ((next !== undefined && own >= lowest) || !mayRun(work)) continue;
-        next = work;
-        lowest = own;
+  #next(): Entry<W> | undefined {
+    const { mayRun, groupBegunMax = Number.POSITIVE_INFINITY } = this.#options;
+    for (const { waiting, begun } of this.#groups.values())
+      for (const entry of waiting) {
+        if (!entry.isBegun && begun >= groupBegunMax) break;
+        if (mayRun(entry.work)) return entry;
       }
-      if (next !== undefined) return next;
-    }
     return undefined;
   }
 
-  #enter(work: W): Group<W> {
-    const { group: name } = work;
-    const group = this.#groups.get(name) ?? { waiting: new Set(), running: new Set() };
-    this.#groups.set(name, group);
-    this.#groupOf.set(work, name);
-    return group;
-  }
-
   #remove(work: W): boolean {
-    const name = this.#groupOf.get(work);
-    if (name === undefined) return false;
-    const { waiting, running } = this.#groups.get(name)!;
-    waiting.delete(work);
-    running.delete(work);
+    const entry = this.#entries.get(work);
+    if (entry === undefined) return false;
+    const { group, isBegun } = entry;
+    clearTimeout(entry.timer);
+    const at = group.waiting.indexOf(entry);
+    if (at >= 0) group.waiting.splice(at, 1);
+    if (isBegun) group.begun--;
     this.#running.delete(work);
-    this.#groupOf.delete(work);
-    if (waiting.size + running.size === 0) this.#groups.delete(name);
+    this.#entries.delete(work);
+    if (group.waiting.length + group.begun === 0) this.#groups.delete(group.name);
     return true;
   }
 
-  #giveUpLate(): void {
-    this.#timer = undefined;
-    let hasWaiting = false;
-    for (const work of [...this.#groupOf.keys()])
-      if (this.#groupOf.has(work) && !this.#running.has(work)) {
-        if (this.#isLate(work)) this.#giveUp(work);
-        else hasWaiting = true;
-      }
-    if (hasWaiting) this.#timer = setTimeout(() => this.#giveUpLate(), lateCheckMs).unref();
-    this.#start();
-  }
-
-  #giveUp(work: W): void {
-    this.#remove(work);
+  #giveUp({ work }: Entry<W>): void {
+    this.leave(work);
     work.late();
   }
 
-  #isLate({ deadlineMs }: W): boolean {
-    return this.#options.monotonicMs() >= deadlineMs;
+  #msLeft({ work }: Entry<W>): number {
+    return work.deadlineMs - this.#options.monotonicMs();
   }
 }

@@ -42,9 +42,9 @@ test("as many bodies as there are scanners keep none from a body for another str
     ...stuck.map(() => undefined),
   ]);
   await Promise.all(stuck.map(({ work }) => work));
-  // The first frames were sent, the others waited for them.
+  // The first frames were sent. The others waited for them, or for a place of their stream.
   const answers = new Set(stuck.map(({ answer }) => answer));
-  expect([...answers].sort()).toEqual(["timeout", "unavailable"]);
+  expect([...answers].sort()).toEqual(["overloaded", "timeout", "unavailable"]);
   await rig.close();
 });
 
@@ -72,7 +72,7 @@ test("they go on where they were when their stream does, and are stored once and
     still.add(name!);
     return stalled.promise;
   };
-  const names = ["a", "b", "c", "aa", "bb", "cc"];
+  const names = ["a", "b", "bb"];
   const stuck = names.map((name) => {
     const sent = kit.send({ name: `${name}-`, project: name[0]!, events: 30_000, padding: 150 });
     return { name, sent };
@@ -105,7 +105,7 @@ test("bodies that are not UTF-8 give their scanners up too, and are stored whole
     still.add(kit.placed.at(-1)!.split("-")[0]!);
     return stalled.promise;
   };
-  const names = ["a", "b", "c", "aa", "bb", "cc"];
+  const names = ["a", "b", "bb"];
   const stuck = names.map((name) => {
     const body = bodyOf({ name: `${name}-`, project: name[0]!, events: 20_000 });
     for (const at of [body.indexOf("xxx"), body.lastIndexOf("xxx")]) body[at] = 0xff;

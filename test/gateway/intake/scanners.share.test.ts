@@ -1,4 +1,4 @@
-// Who gets a scanner when not all can: so many in all, of a project, of slow bodies, and for one
+// Who gets a scanner when not all can: so many in all, of a project, of huge bodies, and for one
 // stream, where those count that wait for it without a scanner.
 
 import { describe, expect, test } from "vitest";
@@ -12,6 +12,7 @@ interface Body {
   project: string;
   lane?: Arrival["lane"];
   bytes?: number;
+  afterMs?: number;
 }
 
 /** A queue, and who works at the moment. */
@@ -27,8 +28,11 @@ function queueOf() {
     const arrival = arrivals.get(name)!;
     void queue.take(arrival).then(() => working.set(name, arrival));
   };
-  const arrive = (name: string, { project, lane = "live", bytes = 1_000 }: Body): void => {
-    arrivals.set(name, { projectId: project, lane, bytes, deadlineMs: Infinity });
+  const arrive = (
+    name: string,
+    { project, lane = "live", bytes = 1_000, afterMs = 0 }: Body,
+  ): void => {
+    arrivals.set(name, { projectId: project, lane, bytes, deadlineMs: 1e9 + afterMs });
     take(name);
   };
   const names = async (): Promise<string> => {
@@ -55,81 +59,81 @@ describe("scanners are shared out", () => {
     }
     expect(await names()).toBe("a1 a2 b1 b2 c1 c2");
     end("a1");
-    // Of those that have none the project that waits longest, before a third of one that has.
+    // The project whose last turn is longest ago is next.
     expect(await names()).toBe("a2 b1 b2 c1 c2 a3");
     end("b1");
     expect(await names()).toBe("a2 b2 c1 c2 a3 b3");
   });
 
-  test("of history one of a project, and three of all", async () => {
-    const { arrive, names, end } = queueOf();
-    for (const project of ["a", "b", "c", "d"]) {
-      for (const number of [1, 2]) arrive(`${project}${number}`, { project, lane: "historical" });
-    }
-    expect(await names()).toBe("a1 b1 c1");
-    arrive("live", { project: "a" });
-    expect(await names()).toBe("a1 b1 c1 live");
-    end("b1");
-    expect(await names()).toBe("a1 c1 live b2");
-    end("b2");
-    expect(await names()).toBe("a1 c1 live d1");
-  });
-
-  test("of huge bodies one of a project, and they count with those of history", async () => {
+  test("of huge bodies one, and others pass it", async () => {
     const { arrive, names, end } = queueOf();
     for (const project of ["a", "b"]) {
       for (const number of [1, 2]) arrive(`${project}${number}`, { project, bytes: huge });
     }
-    expect(await names()).toBe("a1 b1");
-    arrive("small", { project: "a", bytes: huge - 1 });
-    arrive("history", { project: "c", lane: "historical" });
-    expect(await names()).toBe("a1 b1 small history");
-    arrive("d1", { project: "d", bytes: huge });
-    expect(await names()).toBe("a1 b1 small history");
-    end("history");
-    expect(await names()).toBe("a1 b1 small d1");
+    expect(await names()).toBe("a1");
+    arrive("b3", { project: "b", bytes: huge - 1 });
+    expect(await names()).toBe("a1 b3");
+    end("a1");
+    expect(await names()).toBe("b3 a2");
+    end("a2");
+    expect(await names()).toBe("b3 b1");
+  });
+
+  test("of one project short bodies go before long ones, but not for ever", async () => {
+    const { arrive, names, end } = queueOf();
+    arrive("a1", { project: "a" });
+    arrive("a2", { project: "a" });
+    arrive("long", { project: "a", bytes: 6_000_000 });
+    arrive("short", { project: "a", bytes: 400_000, afterMs: 100 });
+    arrive("later", { project: "a", bytes: 400_000, afterMs: 700 });
+    expect(await names()).toBe("a1 a2");
+    for (const name of ["a1", "a2"]) end(name);
+    expect(await names()).toBe("short long");
+    end("short");
+    expect(await names()).toBe("long later");
   });
 });
 
-describe("a body that rests while it waits for its stream", () => {
-  /** Six of three projects, which have one stream, and all of them wait for it. */
-  function sixOfOneStream() {
-    const queue = queueOf();
-    const bodies = ["m1", "m2", "m3"].flatMap((project) =>
-      ["a", "b"].map((body) => {
-        queue.arrive(project + body, { project });
-        return project + body;
-      }),
-    );
-    return { ...queue, bodies };
-  }
+describe("a stream that is slow", () => {
+  test.each(["live", "historical"] as const)(
+    "has three bodies at a time, and the others have the rest: %s",
+    async (lane) => {
+      const { arrive, names, rest, end } = queueOf();
+      for (const project of ["m1", "m2", "m3", "m4"]) arrive(project, { project, lane });
+      expect(await names()).toBe("m1 m2 m3");
+      rest("m1");
+      arrive("other", { project: "o", lane });
+      expect(await names()).toBe("m2 m3 other");
+      end("m2");
+      expect(await names()).toBe("m3 other m4");
+    },
+  );
 
-  test("leaves its scanner to one for another stream, and has one again before those that come later", async () => {
-    const { arrive, take, names, rest, end } = sixOfOneStream();
-    arrive("other", { project: "o1" });
-    expect(await names()).not.toContain("other");
-    rest("m1a");
-    expect(await names()).toContain("other");
-    arrive("later", { project: "m1" });
-    take("m1a");
-    end("m2a");
-    expect(await names()).toContain("m1a");
-    end("other");
-    end("m2b");
-    expect(await names()).not.toContain("later");
-    end("m1a");
-    expect(await names()).toContain("later");
+  test("leaves a place to each project: the next one is free for one that has none", async () => {
+    const { arrive, names, rest, end } = queueOf();
+    for (let body = 1; body <= 12; body++)
+      arrive(`large${body}`, { project: "m1", bytes: 6_000_000 });
+    expect(await names()).toBe("large1 large2");
+    rest("large1");
+    rest("large2");
+    arrive("batch", { project: "m2", bytes: 400_000 });
+    expect(await names()).toBe("batch");
+    end("batch");
+    expect(await names()).toBe("");
   });
 
-  test("leaves no place to a seventh for its stream", async () => {
-    const { arrive, names, rest, end, bodies } = sixOfOneStream();
-    expect(await names()).toBe(bodies.join(" "));
-    for (const name of bodies) rest(name);
-    arrive("seventh", { project: "m9" });
-    arrive("other", { project: "o1" });
-    expect(await names()).toBe("other");
-    end("m1a");
-    arrive("next", { project: "o1" });
-    expect(await names()).toBe("other seventh next");
+  test("gives a body that rested a scanner before those that come later", async () => {
+    const { arrive, take, names, rest, end } = queueOf();
+    for (const name of ["m1", "m2", "m3"]) arrive(name, { project: name });
+    expect(await names()).toBe("m1 m2 m3");
+    rest("m1");
+    for (const name of ["o1", "o2", "o3", "p1", "p2", "p3"]) arrive(name, { project: name });
+    expect(await names()).toBe("m2 m3 o1 o2 o3 p1");
+    arrive("later", { project: "m1" });
+    take("m1");
+    end("m2");
+    expect(await names()).toBe("m3 o1 o2 o3 p1 m1");
+    end("m3");
+    expect(await names()).toBe("o1 o2 o3 p1 m1 p2");
   });
 });

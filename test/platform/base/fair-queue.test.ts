@@ -13,8 +13,9 @@ interface Work extends QueuedWork {
 
 interface Limits {
   readonly slots?: number;
-  readonly groupSlots?: number;
+  readonly groupBegunMax?: number;
   readonly mayRun?: (work: Work) => boolean;
+  readonly rank?: (work: Work) => number;
 }
 
 /**
@@ -25,8 +26,8 @@ function queueOf({ slots = 1, mayRun = () => true, ...limits }: Limits = {}) {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const queue = new FairQueue<Work>({
-    ...{ slots, mayRun, ...limits },
     rank: ({ bytesLeft }) => bytesLeft,
+    ...{ slots, mayRun, ...limits },
     monotonicMs: () => performance.now(),
   });
   const noted: string[] = [];
@@ -94,7 +95,7 @@ describe("slots go round", () => {
   });
 
   test("a group has only so many slots, and others have the rest", () => {
-    const { add, said } = queueOf({ slots: 3, groupSlots: 2 });
+    const { add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2", "a3"]) add(name);
     expect(said()).toBe("a1! a2!");
     add("b", { group: "b" });
@@ -114,7 +115,7 @@ describe("slots go round", () => {
   });
 
   test("a work that turns out to be of a full group loses its slot to one that waits", async () => {
-    const { queue, add, said } = queueOf({ slots: 3, groupSlots: 2 });
+    const { queue, add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2"]) add(name);
     const found = add("found", { group: "unknown" });
     add("b", { group: "b" });
@@ -127,7 +128,7 @@ describe("slots go round", () => {
   });
 
   test("a work that turns out to be of another group keeps its slot, and counts in that group", async () => {
-    const { queue, add, said } = queueOf({ slots: 3, groupSlots: 2 });
+    const { queue, add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     const found = add("found", { group: "unknown" });
     add("a1");
     found.group = "a";
@@ -164,6 +165,62 @@ describe("a deadline", () => {
     expect(said()).toBe("late? next!");
   });
 });
+
+test("a work that rests leaves its slot, but not its place in its group, and goes on first", async () => {
+  const begun = new Set<Work>();
+  const { queue, add, said } = queueOf({
+    ...{ slots: 2, groupBegunMax: 2 },
+    rank: (work) => (begun.has(work) ? -1 : 0),
+  });
+  const works = ["a1", "a2", "a3"].map((name) => add(name, { bytesLeft: 50 }));
+  for (const work of works.slice(0, 2)) {
+    begun.add(work);
+    queue.rest(work);
+  }
+  await Promise.resolve();
+  expect(said()).toBe("a1 a2");
+  add("b", { group: "b", bytesLeft: 50 });
+  add("c", { group: "c", bytesLeft: 50 });
+  queue.again(works[1]!);
+  expect(said()).toBe("b c");
+  queue.leave(works[0]!);
+  queue.leave([...queue.running][0]!);
+  await Promise.resolve();
+  expect(said()).toBe("a2");
+  queue.leave(works[1]!);
+  await Promise.resolve();
+  expect(said()).toBe("a3");
+});
+
+test("a work whose run throws leaves its slot to the next", async () => {
+  const { queue, add, said } = queueOf();
+  const bug = {
+    ...{ group: "a", bytesLeft: stepBytes, deadlineMs: 1_000, late: () => {} },
+    run: () => {
+      throw new Error("a bug");
+    },
+  };
+  expect(() => queue.add(bug)).toThrow("a bug");
+  expect(queue.running.size).toBe(0);
+  add("next");
+  expect(said()).toBe("next!");
+});
+
+test.each(["of one group", "of a group each"])(
+  "900 works %s are asked a few times each, until all have had their slot",
+  async (which) => {
+    let asked = 0;
+    const { add, drain } = queueOf({
+      slots: 6,
+      groupBegunMax: 2,
+      mayRun: () => ++asked > 0,
+    });
+    for (let work = 0; work < 900; work++)
+      add(String(work), { group: which === "of one group" ? "a" : String(work) });
+    expect((await drain()).split(" ")).toHaveLength(900);
+    expect(asked).toBeLessThan(2_000);
+  },
+);
 
 test("a work that leaves is passed over, in any state and any number of times", async () => {
   const { queue, add, said, drain } = queueOf();
