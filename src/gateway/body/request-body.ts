@@ -76,10 +76,7 @@ export class RequestBody {
   readonly request: BodyRequest;
   readonly startedMs: number;
   readonly bytesDeclared: number;
-  /**
-   * The client's address, whether addresses are recorded or not: it tells senders apart while the
-   * request lasts, and goes nowhere else.
-   */
+  /** The client's address, whether addresses are recorded or not. */
   readonly senderAddress: string;
   state: BodyState = BodyState.Head;
   /**

@@ -230,6 +230,10 @@ export class HttpExchange implements Exchange {
     this.#count(200);
   }
 
+  get senderAddress(): string {
+    return this.body.senderAddress;
+  }
+
   answerProblem(problem: Problem): void {
     if (this.#mustWait()) {
       this.#putOff(() => this.answerProblem(problem));

@@ -61,6 +61,11 @@ export interface Exchange extends ClientWarningOrigin {
   readonly deadlineMs: number;
   /** The client's address as text, or "" where addresses are not recorded. */
   readonly clientAddress: string;
+  /**
+   * The client's address, whether addresses are recorded or not: it tells clients apart, and is
+   * neither stored nor logged.
+   */
+  readonly senderAddress: string;
   /** Bytes of the body as it came over the wire. */
   readonly bytesArrived: number;
   /**

@@ -208,13 +208,16 @@ class RequestTaker {
     { bytes }: OwnedBody,
     arrival: Arrival,
   ): Promise<Problem | undefined> {
+    // One work for all turns, so that a body is repaired once.
+    let work: Work | undefined;
     for (;;) {
       if (arrival.lane === "historical" && arrival.projectId !== undefined)
         await this.#arrivals.turnOf(arrival);
       const scanner = await this.#scanners.take(arrival);
       if (scanner === undefined) return tooManyBefore;
       try {
-        const work = new Work(exchange, this.#protocolOf(exchange), { bytes, scanner });
+        work ??= new Work(exchange, this.#protocolOf(exchange), { bytes, scanner });
+        work.scanner = scanner;
         const problem = this.#checks.ofStore(bytes.length) ?? (await this.#scanInBackground(work));
         if (problem !== undefined) return problem;
         if (isAsHinted(arrival, work) || this.#mayGoOn(arrival, work))

@@ -5,6 +5,7 @@ import type { Exchange } from "../../../src/gateway/http/port.ts";
 export const bareExchange: Omit<Exchange, "deadlineMs" | "answerStored" | "answerProblem"> = {
   receivedAtMs: 0,
   clientAddress: "",
+  senderAddress: "",
   querySentAtMs: Number.NaN,
   isEngage: false,
   bytesArrived: 1_000_000_000,

@@ -41,6 +41,7 @@ export interface BodyOf {
 interface SendOptions {
   readonly hint?: BodyHint | undefined;
   readonly deadlineMs?: number;
+  readonly senderAddress?: string;
 }
 
 interface IntakeKitOptions {
@@ -68,6 +69,10 @@ const openMeter: ProjectMeter = {
 export class IntakeKit {
   /** Names of events in the order in which they were handed to the publisher. */
   readonly placed: string[] = [];
+  /** Of the frames that were submitted. */
+  readonly messageIds: string[] = [];
+  /** Bytes that requests have taken of the budget. */
+  heldBytes = 0;
   /** Events placed in each turn of the event loop in which there were any. */
   readonly eventsOfTurns: number[] = [];
   /** What a frame of the project ends as. A promise keeps it waiting, and may say `refused`. */
@@ -127,6 +132,11 @@ export class IntakeKit {
     const sent = { answer: undefined as string | undefined, work: Promise.resolve(), library: "" };
     const exchange: Exchange = {
       ...bareExchange,
+      senderAddress: options.senderAddress ?? "",
+      hold: (heldBytes) => {
+        this.heldBytes += heldBytes;
+        return true;
+      },
       get library() {
         return sent.library;
       },
@@ -190,7 +200,10 @@ export class IntakeKit {
       sharedFrame: (_lane, { id }, bytes) => frame(bytes, id),
       ownFrame: (_lane, { id }, bytes) => frame(bytes, id),
       join: take,
-      submit: (sink, _id, waiter) => take(sink, waiter),
+      submit: (sink, id, waiter) => {
+        this.messageIds.push(id);
+        take(sink, waiter);
+      },
       discard: () => {},
     };
   }

@@ -5,7 +5,7 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../../src/records/native.ts";
-import { IntakeKit, until } from "./intake-kit.ts";
+import { bodyOf, IntakeKit, until } from "./intake-kit.ts";
 
 describe("one project's bodies hold up nobody else", () => {
   test("small history goes at once while another project's large live bodies wait", async () => {
@@ -75,6 +75,24 @@ describe("one project's bodies hold up nobody else", () => {
       expect(kit.order((name) => ordered.includes(name))).toEqual(ordered);
     },
   );
+
+  test("a body that is repaired and then waits for its turn is repaired once", async () => {
+    const kit = new IntakeKit();
+    const stalled = Promise.withResolvers<void>();
+    kit.outcome = () => stalled.promise;
+    const history = { project: "a", historical: true, events: 10_000 };
+    const first = kit.send({ ...history, name: "first" });
+    await until(() => kit.placed.length > 0);
+    const body = bodyOf({ ...history, name: "second", hidden: true });
+    body[body.lastIndexOf("xxx")] = 0xff;
+    const repairedBytes = body.length + 2;
+    const second = kit.send(body);
+    await until(() => kit.heldBytes > 0);
+    stalled.resolve();
+    await Promise.all([first.work, second.work]);
+    expect([first.answer, second.answer]).toEqual(["stored 10000", "stored 10000"]);
+    expect(kit.heldBytes).toBe(repairedBytes);
+  });
 
   test("a scanner that cannot be made fails one body: history goes on behind it", async () => {
     let failures = 1;
