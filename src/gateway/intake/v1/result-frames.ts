@@ -1,8 +1,10 @@
 // Puts the events of a request of the newer protocol (v1) into frames of their own, however few
 // they are, so that each event learns what became of its frame. The id of a frame is made of the
-// request's id and of the bytes of the events in it, so a frame that is sent again is known.
+// request's id and of the bytes of the events in it, so a frame that is sent again is known. Without
+// a request id only events with uuids are known again: other clients may send equal ones.
 
 import type { ErrorCode } from "../../../platform/base/errors.ts";
+import { SentWith } from "../../../platform/base/sent-with.ts";
 import type { FrameSink } from "../../../records/frame-sink.ts";
 import { recordsBytesPlanned } from "../../../records/record.ts";
 import { Header, Row } from "../../../records/table.ts";
@@ -42,6 +44,8 @@ export class ResultFrames extends OwnFrames {
   readonly #hash: ItemsHash;
   #firstIndex = 0;
   #lastIndex = 0;
+  /** An event without a uuid would have the same id in the request of another client. */
+  #isNamed = true;
   /** Bytes of the events as the client sent them, and `overheadBytes` for each. */
   #bytesFilled = 0;
 
@@ -52,13 +56,14 @@ export class ResultFrames extends OwnFrames {
     this.#hash = new ItemsHash(work.body);
   }
 
-  sinkFor(bytes: number, index: number): FrameSink {
+  sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink {
     const { table } = this.work;
     const row = Header.Words + (index - table[Header.FirstItem]!) * Row.Words;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (this.#isFull(bytes)) this.finish();
     const frame = this.frame ?? this.#begin(bytes, index);
     this.frame = bytes <= frame.buffer.length - frame.length ? frame : this.#grown(frame, bytes);
+    if (sentWith !== SentWith.Uuid && this.#requestId === "") this.#isNamed = false;
     this.#lastIndex = index;
     this.#bytesFilled += end - start + overheadBytes;
     this.#hash.add(start, end);
@@ -70,7 +75,8 @@ export class ResultFrames extends OwnFrames {
    * that holds other events.
    */
   protected messageIdOf({ events }: FrameSink): string {
-    return `${this.#hash.end()}-${events}`;
+    const name = `${this.#hash.end()}-${events}`;
+    return this.#isNamed ? name : "";
   }
 
   protected waiter(): FrameWaiter {
@@ -95,6 +101,7 @@ export class ResultFrames extends OwnFrames {
     const { publisher } = this;
     const { lane, project } = this.work;
     this.#firstIndex = index;
+    this.#isNamed = true;
     this.#bytesFilled = 0;
     this.#hash.begin(`${lane} ${project.id} ${this.#requestId} `);
     return publisher.ownFrame(lane, project, Math.max(bytes, this.#usualCapacity()));

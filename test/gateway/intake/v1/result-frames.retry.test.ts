@@ -79,6 +79,22 @@ describe("what is retried alone is known", () => {
     expect(new Set(frames.map(({ messageId }) => messageId)).size).toBe(5);
   });
 
+  test("events without uuids are known by the request id, and never without one", () => {
+    const { frames, send } = intakeOnFrames();
+    const nil = { ...event(), uuid: "00000000-0000-0000-0000-000000000000" };
+    const requestId = randomUUID();
+    for (const batch of [[nil], [nil]]) send(batch, requestId);
+    for (const batch of [[nil], [nil], [event(), nil]]) send(batch, "");
+    const [first, again, ...others] = frames.map(({ messageId }) => messageId);
+    expect(first).not.toBe("");
+    expect(again).toBe(first);
+    expect(others).toEqual(["", "", ""]);
+    const named = event();
+    for (const batch of [[named], [named]]) send(batch, "");
+    expect(frames.at(-1)!.messageId).not.toBe("");
+    expect(frames.at(-1)!.messageId).toBe(frames.at(-2)!.messageId);
+  });
+
   test("whatever frames were not heard of, no event of them is stored twice", async () => {
     const intake = intakeOnFrames();
     const rounds = 12;
