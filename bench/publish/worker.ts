@@ -65,6 +65,7 @@ async function frames(): Promise<void> {
     };
     for (let index = 0; index < way.waiting; index++) {
       const waiter: RequestWaiter = {
+        senderAddress: "",
         whenEnded: () => {},
         frameSettled(outcome) {
           if (outcome !== "stored") return reject(new Error(`publish: a frame ended ${outcome}`));

@@ -295,5 +295,5 @@ export function linesOf(frames: readonly StoredFrame[]): string[] {
 
 /** A waiter of a request that nothing follows from. */
 export function requestWaiter(frameSettled: FrameWaiter["frameSettled"]): RequestWaiter {
-  return { frameSettled, whenEnded: () => {} };
+  return { senderAddress: "", frameSettled, whenEnded: () => {} };
 }

@@ -64,7 +64,7 @@ describe("sent again, it is the same event", () => {
     ["with nothing of its own", {}, {}],
     ["with a timestamp", { timestamp }, { timestamp }],
     ["with a long text", { event: "x".repeat(20_000) }, { event: "x".repeat(20_000) }],
-    ["from another address", { ip: "10.0.0.1" }, { ip: "2001:db8::1234" }],
+    ["with another recorded address", { ip: "10.0.0.1" }, { ip: "2001:db8::1234" }],
     [
       "with another sent_at, so that the clock seems to be off by something else",
       { timestamp, hasSentAt: true, skewMs: -17 },

@@ -1,6 +1,6 @@
 // The frames of a large request, whose lines may fill more than one frame. A frame gets a message
 // id that comes out the same when the client sends the same body again: always if all events in it
-// have uuids, else only if the sending before has failed.
+// have uuids, else only if a sending of it from the same address has failed.
 
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
@@ -62,12 +62,18 @@ export class BodyFrames extends OwnFrames {
     return this.#haveUuids ? id : `${id}-${this.#sending()}`;
   }
 
+  /**
+   * A sending that fails again is remembered for the whole time again: its last try may have stored
+   * some of its frames.
+   */
   #sending(): string {
     if (this.#sendingId === undefined) {
-      const sendingId = this.#failed.take(this.#bodyId) ?? randomBytes(9).toString("base64url");
+      const { pending } = this.work;
+      const key = `${this.#bodyId} ${pending.senderAddress}`;
+      const sendingId = this.#failed.take(key) ?? randomBytes(9).toString("base64url");
       this.#sendingId = sendingId;
-      this.work.pending.whenEnded((isStored) => {
-        if (!isStored) this.#failed.remember(this.#bodyId, sendingId);
+      pending.whenEnded((isStored) => {
+        if (!isStored) this.#failed.remember(key, sendingId);
       });
     }
     return this.#sendingId;

@@ -78,6 +78,10 @@ export class PendingRequest implements RequestWaiter {
     this.#reports = reports;
   }
 
+  get senderAddress(): string {
+    return this.#exchange.senderAddress;
+  }
+
   /**
    * Notes that one more frame carries lines of this request. `ownBytes`: the frame's bytes, if it
    * is the request's own. They count towards the project's share before they are stored, because a

@@ -24,7 +24,7 @@ import type { Tally } from "./tally.ts";
 export interface NamedBody {
   /** A hash of project, lane and body: nothing else in the stream has the same. */
   readonly id: string;
-  /** By body id, the ids of sendings that failed: some of their frames may be stored. */
+  /** By body id and address, the ids of sendings that failed: some of their frames may be stored. */
   readonly failed: RetryMemory<string>;
 }
 

@@ -34,6 +34,8 @@ export interface FrameWaiter {
 
 /** A request that joins shared frames. */
 export interface RequestWaiter extends FrameWaiter {
+  /** The address of its client. */
+  readonly senderAddress: string;
   /**
    * Calls back at the end of the request. `isStored`: its client may take all its events for stored,
    * and does not send it again.

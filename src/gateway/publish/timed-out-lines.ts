@@ -1,8 +1,8 @@
 // Recognizes small requests with events without uuids that were answered `timeout` and come again.
-// The frame with their lines was sent, and was not acknowledged in time. The address of the client
-// is not compared: equal events of two clients within this time are taken for one.
-// Such a request waits for the frame that has its lines already,
-// and is not stored a second time.
+// The frame with their lines was sent, and was not acknowledged in time. Such a
+// request waits for the frame that has its lines already, and is not stored a second time. It must
+// come from the same address: a duplicate after a change of address is better than the loss of an
+// event that two clients send.
 
 import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -90,8 +90,8 @@ export class TimedOutLines {
     return known;
   }
 
-  #nameOf({ buffer }: Frame, { runs }: UuidlessLines, { start, end }: Range): string {
-    const hash = createHash("sha256");
+  #nameOf({ buffer }: Frame, { request, runs }: UuidlessLines, { start, end }: Range): string {
+    const hash = createHash("sha256").update(request.senderAddress);
     let sentWith: SentWith = SentWith.Uuid;
     let run = 0;
     for (let from = start, line = 0; from < end; line++) {

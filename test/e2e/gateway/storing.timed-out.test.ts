@@ -17,7 +17,12 @@ let gateway: TestGateway;
 
 beforeAll(async () => {
   gateway = await startTestGateway({
-    env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "200" },
+    env: {
+      PENSTOCK_REQUEST_TIMEOUT_MS: "600",
+      PENSTOCK_ACK_TIMEOUT_MS: "200",
+      PENSTOCK_TRUSTED_PROXIES: "127.0.0.1",
+      PENSTOCK_RECORD_IP: "false",
+    },
   });
 });
 
@@ -136,6 +141,16 @@ describe("a small request that timed out and comes again", () => {
     gateway.nats.thaw();
     for (let sent = 0; sent < 2; sent++)
       expect(await send(project, batch)).toMatchObject({ status: 200 });
+    expect(await counts(project)).toEqual({ a: 2 });
+  });
+
+  test("is stored again if it comes from another address, also while addresses are not recorded", async () => {
+    const project = await gateway.project();
+    const body = bodyOf(project, [event("a", { timestamp: time })]);
+    const from = (address: string) => gateway.post("/batch/", body, { "x-forwarded-for": address });
+    await timedOut(() => from("192.0.2.1"));
+    expect(await from("192.0.2.2")).toMatchObject({ status: 200 });
+    expect(await from("192.0.2.1")).toMatchObject({ status: 200 });
     expect(await counts(project)).toEqual({ a: 2 });
   });
 

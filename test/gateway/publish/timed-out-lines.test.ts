@@ -27,9 +27,9 @@ function rig() {
     },
   });
   const ends: ((isStored: boolean) => void)[] = [];
-  const linesBy = (runs: SentWithRuns): UuidlessLines =>
+  const linesBy = (runs: SentWithRuns, senderAddress: string): UuidlessLines =>
     new UuidlessLines(
-      { frameSettled() {}, whenEnded: (callback) => void ends.push(callback) },
+      { senderAddress, frameSettled() {}, whenEnded: (callback) => void ends.push(callback) },
       runs,
     );
   const frameOf = (text: string): Frame => {
@@ -43,15 +43,15 @@ function rig() {
       now += ms;
     },
     /** The lines of a request time out. */
-    timeOut(text: string, runs = allUuidless): Frame {
+    timeOut(text: string, runs = allUuidless, from = "10.0.0.1"): Frame {
       const frame = frameOf(text);
-      timedOut.remember(frame, linesBy(runs), { start: 0, end: frame.length });
+      timedOut.remember(frame, linesBy(runs, from), { start: 0, end: frame.length });
       return frame;
     },
     /** The lines are sent again. Returns whether they are recognized. */
-    isKnown(text: string, runs = allUuidless): boolean {
+    isKnown(text: string, runs = allUuidless, from = "10.0.0.1"): boolean {
       const frame = frameOf(text);
-      const isKnown = timedOut.takeOut(frame, linesBy(runs)) !== undefined;
+      const isKnown = timedOut.takeOut(frame, linesBy(runs, from)) !== undefined;
       expect(frame.length).toBe(isKnown ? 0 : text.length);
       return isKnown;
     },
@@ -71,6 +71,13 @@ test("takes other lines for new: fewer, more, in another order, or sent with oth
   for (const text of ["a\n", "a\nb\nc\n", "b\na\n"]) expect(isKnown(text)).toBe(false);
   expect(isKnown("a\nb\n", [1, SentWith.Time])).toBe(false);
   expect(isKnown("a\nb\n")).toBe(true);
+});
+
+test("takes equal lines from another address for new", () => {
+  const { timeOut, isKnown } = rig();
+  timeOut("a\n");
+  expect(isKnown("a\n", allUuidless, "10.0.0.2")).toBe(false);
+  expect(isKnown("a\n")).toBe(true);
 });
 
 test("names no line while nothing has timed out", () => {

@@ -1,0 +1,35 @@
+// The message ids of a large body without uuids: the same only for a sending that has failed, and
+// only for the client that sent it.
+
+import { expect, test } from "vitest";
+import { IntakeKit } from "./intake-kit.ts";
+
+const large = { name: "large", project: "a", events: 4_000 };
+
+test("a body that failed gets its ids again for two minutes after each failure, as its last try may have stored some frames", async () => {
+  let nowMs = 0;
+  const kit = new IntakeKit();
+  kit.monotonicMs = () => nowMs;
+  kit.outcome = () => "refused";
+  const firstIds: string[] = [];
+  for (nowMs of [0, 100_000, 200_000, 320_001]) {
+    const from = kit.messageIds.length;
+    await kit.send(large).work;
+    firstIds.push(kit.messageIds[from]!);
+  }
+  expect(firstIds.slice(0, 3)).toEqual([firstIds[0], firstIds[0], firstIds[0]]);
+  expect(firstIds[3]).not.toBe(firstIds[0]);
+});
+
+test("an equal body from another address gets ids of its own", async () => {
+  const kit = new IntakeKit();
+  kit.outcome = () => "refused";
+  const firstIds: string[] = [];
+  for (const senderAddress of ["10.0.0.1", "10.0.0.2", "10.0.0.1"]) {
+    const from = kit.messageIds.length;
+    await kit.send(large, { senderAddress }).work;
+    firstIds.push(kit.messageIds[from]!);
+  }
+  expect(firstIds[1]).not.toBe(firstIds[0]);
+  expect(firstIds[2]).toBe(firstIds[0]);
+});
