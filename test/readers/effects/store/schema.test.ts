@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { PostgresStore } from "../../../../src/readers/effects/store/postgres/store.ts";
 import { SqliteStore } from "../../../../src/readers/effects/store/sqlite/store.ts";
 import { postgresForFile } from "../../../kit/for-file.ts";
@@ -89,3 +89,30 @@ test("a new PostgreSQL database and an upgraded one have the recorded schema", a
   await open(new PostgresStore({ url }));
   expect(await postgresSchema(url)).toBe(recorded("schema.postgres.txt"));
 });
+
+test("a column that a table gets later is not in the upgrades from released versions", async () => {
+  const tables = "../../../../src/readers/effects/store/rows/tables.ts";
+  vi.doMock(tables, async (original) => {
+    const all = Object.entries(await original<Record<string, unknown>>());
+    return Object.fromEntries(all.map(([name, value]) => [name, withLaterColumn(value)]));
+  });
+  vi.resetModules();
+  onTestFinished(() => vi.doUnmock(tables));
+  const path = "../../../../src/readers/effects/store/rows/schema.ts";
+  const { postgres, schemaFrom, schemaVersion, sqlite } = (await import(path)) as Schema;
+  for (const dialect of [sqlite, postgres]) {
+    expect(schemaFrom(0, dialect).join("\n")).toContain("added_later");
+    const upgrades = schemaFrom(1, dialect);
+    expect(upgrades).toHaveLength(schemaVersion - 1);
+    expect(upgrades.join("\n")).not.toContain("added_later");
+  }
+});
+
+type Schema = typeof import("../../../../src/readers/effects/store/rows/schema.ts");
+
+function withLaterColumn(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || !("types" in value)) return value;
+  const { columns, types } = value as unknown as { columns: string[]; types: object };
+  const added = { added_later: { type: "text" } };
+  return { ...value, columns: [...columns, "added_later"], types: { ...types, ...added } };
+}
