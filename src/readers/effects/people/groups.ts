@@ -4,7 +4,7 @@
 import type { GroupName } from "../store/port.ts";
 import type { EventEffect, GroupMemberRow, GroupRow } from "../types.ts";
 import type { LargeProperties } from "./large-properties.ts";
-import { PropertyBag, type Refused } from "./property-bag.ts";
+import { type PropertiesDropped, PropertyBag, type Refused } from "./property-bag.ts";
 import { type CachedRow, RowCache } from "./row-cache.ts";
 
 const groupBytes = 500;
@@ -15,6 +15,7 @@ interface GroupsOptions {
   readonly propertyBytesMax: number;
   readonly propertiesMax: number;
   readonly large: LargeProperties;
+  readonly dropped: PropertiesDropped;
   /** Types of a project. */
   readonly typesMax: number;
 }
@@ -70,7 +71,11 @@ export class Groups {
       this.groups.changed(group);
     }
     const before = group.bytes;
-    const { propertyBytesMax: bytesMax, propertiesMax: countMax, large } = this.#options;
+    const { propertyBytesMax: bytesMax, propertiesMax: countMax, large, dropped } = this.#options;
+    if (!group.properties.isWhole({ projectId, large })) {
+      this.groups.changed(group);
+      dropped("groups", { project_id: projectId, type: group.type, key: group.key });
+    }
     const room = { projectId, large, bytesMax, countMax, refused };
     const isWritten = group.properties.write(writes.set, stamp, room);
     this.groups.grew(group, group.bytes - before);

@@ -10,7 +10,7 @@ import type { LargeProperties } from "./large-properties.ts";
 import { type LinkSide, outcomeOfTwo } from "./link-check.ts";
 import { hourMs, hourOf, type Member, memberFrom, newMember, type Person } from "./member.ts";
 import type { Seen } from "./plain-ids.ts";
-import type { PropertyRoom, Refused } from "./property-bag.ts";
+import type { PropertiesDropped, PropertyRoom, Refused } from "./property-bag.ts";
 import { RowCache } from "./row-cache.ts";
 
 /** Members that are found by a hash of their ids; a power of two. */
@@ -23,6 +23,7 @@ interface MembersOptions {
   readonly propertyBytesMax: number;
   readonly propertiesMax: number;
   readonly large: LargeProperties;
+  readonly dropped: PropertiesDropped;
   /** Pointers from an id to its person; more are not a long way but a circle. */
   readonly depthMax: number;
 }
@@ -136,6 +137,7 @@ export class Members {
     const root = this.#personRow(member);
     const { properties } = root.person;
     const before = properties.weight;
+    this.#checkProperties(root);
     const isWritten = properties.write(writes, by.stamp, this.#roomFor(root.projectId, by.refused));
     this.rows.grew(root, properties.weight - before);
     if (isWritten) this.rows.changed(root);
@@ -201,6 +203,8 @@ export class Members {
     const [loser, survivor] = survives ? [from, to] : [to, from];
     const [theirs, ours] = [loser.person, survivor.person];
     const [before, loserBefore] = [survivor.bytes, loser.bytes];
+    this.#checkProperties(loser);
+    this.#checkProperties(survivor);
     joinPersons(theirs, ours);
     joinProperties(theirs, ours, this.#roomFor(to.projectId, refused));
     this.rows.grew(survivor, survivor.bytes - before);
@@ -211,6 +215,14 @@ export class Members {
     this.rows.changed(loser);
     this.rows.changed(survivor);
     return survivor;
+  }
+
+  #checkProperties(root: PersonRow): void {
+    const { large, dropped } = this.#options;
+    const { projectId, uuid } = root;
+    if (root.person.properties.isWhole({ projectId, large })) return;
+    this.rows.changed(root);
+    dropped("members", { project_id: projectId, uuid });
   }
 
   #roomFor(projectId: string, refused: Refused): PropertyRoom {

@@ -2,6 +2,7 @@
 // seen, read what is missing, apply, take the changed rows for a commit. Rows on their way to the
 // store stay here, so the next batch need not wait. Never asks a clock and never reads the store.
 
+import type { Log } from "../../../platform/base/log.ts";
 import type { StoredLine } from "../lines/line.ts";
 import { compareStamps, frameRank, lineRank } from "../stamp.ts";
 import type {
@@ -21,7 +22,7 @@ import type { Member } from "./member.ts";
 import { Members, type SeenLine } from "./members.ts";
 import { defaults, type PeopleOptions } from "./people-options.ts";
 import { PlainIds, partsOf, type Seen } from "./plain-ids.ts";
-import { type BagName, noRoom, Refused } from "./property-bag.ts";
+import { type BagName, noRoom, type PropertiesDropped, Refused } from "./property-bag.ts";
 import { type Missing, Wanted } from "./wanted.ts";
 
 /** What a plain line says; a StoredLine is one. Nothing of it is kept but its texts. */
@@ -41,6 +42,8 @@ export type PeopleChanges = Pick<
 >;
 
 const detailLengthMax = 200;
+const droppedWords =
+  "properties dropped: the row was changed by hand, and its properties do not fit its property_state; put the row back from a copy, or run `penstock effects rebuild`";
 // What a link and a rejection weigh, roughly; their texts are short.
 const linkBytes = 1_000;
 const rejectedBytes = 1_000;
@@ -62,11 +65,12 @@ export class People {
   #frame: StoredLine["frame"] | undefined = undefined;
   #frameRank = "";
 
-  constructor(options: PeopleOptions = {}) {
+  constructor(options: PeopleOptions = {}, log?: Pick<Log, "error">) {
     const { cacheBytesMax, groupTypesMax, largeBytesMax, ...limits } = { ...defaults, ...options };
     this.#groupTypesMax = groupTypesMax;
     this.#large = new LargeProperties(largeBytesMax);
-    const rest = { ...limits, large: this.#large };
+    const dropped: PropertiesDropped = (table, row) => log?.error({ table, row }, droppedWords);
+    const rest = { ...limits, large: this.#large, dropped };
     this.#members = new Members({ cacheBytesMax: (cacheBytesMax * 3) / 4, ...rest });
     const typesMax = groupTypesMax;
     this.#groups = new Groups({ cacheBytesMax: cacheBytesMax / 4, typesMax, ...rest });

@@ -41,6 +41,9 @@ export function noRoom({ count, first }: Refused, where: string): string {
   return `no room in the ${where} for ${first}${others}`;
 }
 
+/** Reports the row of a table whose stored properties were not whole. */
+export type PropertiesDropped = (table: string, row: Readonly<Record<string, string>>) => void;
+
 /** Why names find no room in it, and what it is of. */
 export type BagName = readonly [full: RejectedReason, where: string];
 
@@ -74,6 +77,20 @@ export class PropertyBag {
 
   get size(): number {
     return this.#read().size;
+  }
+
+  /**
+   * Whether its columns belong together. If not, it is empty from now on, and none of the large ones
+   * of its project.
+   */
+  isWhole({ projectId, large }: Pick<PropertyRoom, "projectId" | "large">): boolean {
+    this.#properties ??= fromColumns(this.#columns ?? noColumns);
+    if (this.#properties !== undefined) return true;
+    this.#columns = noColumns;
+    this.#properties = new Map();
+    large.move(projectId, this.#bytes, 0);
+    this.#bytes = 0;
+    return false;
   }
 
   /** About what it takes in memory. */
@@ -140,6 +157,7 @@ export class PropertyBag {
   #read(): Map<string, PropertyState> {
     if (this.#properties !== undefined) return this.#properties;
     this.#properties = fromColumns(this.#columns ?? noColumns);
+    if (this.#properties === undefined) throw new Error("read properties: nobody asked isWhole");
     return this.#properties;
   }
 

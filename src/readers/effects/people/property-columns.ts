@@ -2,7 +2,6 @@
 // the stamps and what `json` does not show. A value is stored once, as the text that was sent: both
 // columns have to come back character by character (in PostgreSQL `json`, not `jsonb`).
 
-import { StoreError } from "../../../platform/base/store-error.ts";
 import { nameToken } from "../property-name.ts";
 import type { Properties, PropertyColumns, PropertyState, Stamp } from "../types.ts";
 import { shownJson } from "./property-value.ts";
@@ -21,9 +20,6 @@ type State = [
   // `$set_once`, and the value of the latter, or "".
   unshown: (number | string)[],
 ];
-
-const damaged =
-  "read properties: the database is damaged: properties do not fit their property_state: run `penstock effects rebuild`, or put a copy of the database back";
 
 export const noColumns: PropertyColumns = { json: "{}", state: "" };
 
@@ -53,17 +49,13 @@ export function toColumns(properties: Properties): PropertyColumns {
   return { json: json === "" ? "{}" : `${json}}`, state: JSON.stringify(state) };
 }
 
-/** The reverse. Throws a StoreError if the columns do not belong together: one was changed. */
-export function fromColumns(columns: PropertyColumns): Map<string, PropertyState> {
-  let properties: Map<string, PropertyState> | undefined;
-  let cause: unknown;
+/** The reverse. Undefined: the columns do not belong together, so somebody changed one. */
+export function fromColumns(columns: PropertyColumns): Map<string, PropertyState> | undefined {
   try {
-    properties = readColumns(columns);
-  } catch (error) {
-    cause = error;
+    return readColumns(columns);
+  } catch {
+    return undefined;
   }
-  if (properties !== undefined) return properties;
-  throw new StoreError(damaged, { cause });
 }
 
 function readColumns(columns: PropertyColumns): Map<string, PropertyState> | undefined {

@@ -4,6 +4,7 @@
 
 import { leastOf } from "../../../platform/base/extremes.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
+import type { Log } from "../../../platform/base/log.ts";
 import { TooLargeError } from "../../../platform/base/store-error.ts";
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { FrameItem } from "../../stream/frame-item.ts";
@@ -363,16 +364,17 @@ interface NewApplierOptions
   /** Streams that will come, where that is known: each has its share of them from the beginning. */
   readonly streams?: readonly { readonly lane: Lane }[];
   readonly people?: PeopleOptions | undefined;
+  readonly log?: Pick<Log, "error">;
 }
 
 /** For the writer and for a rebuild: both have to apply the same frames in the same way. */
 export function newApplier(options: NewApplierOptions): Applier {
-  const { store, writePart, changedBytesMax, prefix, people } = options;
+  const { store, writePart, changedBytesMax, prefix, people, log } = options;
   const { duplicatesBytesMax = duplicatesBytesDefault, streams = [] } = options;
   return new Applier({
     ...{ store, writePart, changedBytesMax },
     lines: new FrameLines(),
-    people: new People(people),
+    people: new People(people, log),
     usage: new Usage(),
     spikes: new Spikes({ prefix }),
     budget: new DuplicatesBudget({ bytesMax: duplicatesBytesMax, streams }),

@@ -117,7 +117,7 @@ export class EffectsWriter {
     this.#limit = new BatchLimit(options.batchEventsMax ?? batchEventsDefault);
     this.#pace = new CommitPace(options.commitEveryMs);
     this.#applier = newApplier({
-      ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people },
+      ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people, log },
       writePart: async (changes) => {
         await this.#session.room(1);
         this.#batchAtHand.hasParts = true;

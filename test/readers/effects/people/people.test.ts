@@ -346,3 +346,54 @@ describe("rows for a commit", () => {
     expect(() => people.apply()).toThrow("are not read");
   });
 });
+
+describe("a stored row whose properties somebody changed by hand", () => {
+  const edited = { json: '{"plan":"changed"}', state: "[[1,2],[],[],[]]" };
+
+  function editedWorld() {
+    const logged: unknown[] = [];
+    const log = { error: (fields: object) => void logged.push(fields) };
+    const [first, rows] = [new People(), new Rows()];
+    const group = { type: "company", key: "acme" } as const;
+    const writes = { once: [], set: [["plan", '"pro"']], unset: [] } as const;
+    applyAll(first, rows, [
+      { timeMs: 1, distinctId: "a", person: { set: [["plan", `"${"x".repeat(70_000)}"`]] } },
+      { timeMs: 1, distinctId: "b", person: { set: [["color", '"red"']] } },
+      { timeMs: 1, group: { ...group, set: writes } },
+    ]);
+    const a = rows.members.get("a")!;
+    rows.members.set("a", { ...a, person: { ...a.person!, properties: edited } });
+    const acme = rows.groups.get("company/acme")!;
+    rows.groups.set("company/acme", { ...acme, properties: edited });
+    const people = new People({}, log);
+    people.begin([...rows.largeProperties.values()]);
+    return { people, rows, logged, group };
+  }
+
+  const droppedPerson = {
+    table: "members",
+    row: { project_id: projectId, uuid: personUuid(projectId, "a") },
+  };
+
+  test("loses them and is named in the log, and events go on", () => {
+    const { people, rows, logged, group } = editedWorld();
+    const set = [["team", '"red"']] as const;
+    applyAll(people, rows, [
+      { timeMs: 2, distinctId: "a", person: { set } },
+      { timeMs: 2, group: { ...group, set: { once: [], set, unset: [] } } },
+      { timeMs: 3, distinctId: "a", person: { set: [["size", "1"]] } },
+    ]);
+    expect(valuesOf(rows.members.get("a")!.person)).toEqual({ team: '"red"', size: "1" });
+    expect(valuesOf(rows.groups.get("company/acme"))).toEqual({ team: '"red"' });
+    expect(rows.largeProperties.get(projectId)?.bytes).toBe(0);
+    const row = { project_id: projectId, type: "company", key: "acme" };
+    expect(logged).toEqual([droppedPerson, { table: "groups", row }]);
+  });
+
+  test("costs a person that it is merged with nothing", () => {
+    const { people, rows, logged } = editedWorld();
+    applyAll(people, rows, [{ ...link("identify", "a", "b", 2) }]);
+    expect(valuesOf(rows.personOf("a")!.person)).toEqual({ color: '"red"' });
+    expect(logged).toEqual([droppedPerson]);
+  });
+});

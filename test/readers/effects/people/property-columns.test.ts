@@ -65,7 +65,7 @@ describe("properties lie in two columns", () => {
         const columns = toColumns(before);
         const after = fromColumns(columns);
         expect(after).toEqual(before);
-        expect(toColumns(after)).toEqual(columns);
+        expect(toColumns(after!)).toEqual(columns);
       }),
     );
   });
@@ -83,13 +83,13 @@ describe("properties lie in two columns", () => {
     );
   });
 
-  test("and columns that do not belong together are refused as damage", () => {
+  test("and columns that do not belong together are nothing", () => {
     const stamp = { timeMs: 1, rank: "r" };
     const columns = toColumns(new Map([["a", { write: { stamp, json: "1" }, once: undefined }]]));
     for (const json of ['{"a": 1}', "{}", '{"ab":1', "x", '{"ab":}'])
-      expect(() => fromColumns({ ...columns, json })).toThrow("the database is damaged");
+      expect(fromColumns({ ...columns, json })).toBeUndefined();
     for (const state of ["", "[", "[[],[],[],[]]", "{}"])
-      expect(() => fromColumns({ ...columns, state })).toThrow("the database is damaged");
+      expect(fromColumns({ ...columns, state })).toBeUndefined();
   });
 });
 

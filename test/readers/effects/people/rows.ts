@@ -175,7 +175,7 @@ export function applyAll(people: People, rows: Rows, steps: readonly Step[]): Pe
 /** The properties that are shown. */
 export function valuesOf(of: { properties: PropertyColumns } | undefined): Record<string, string> {
   const shown: Record<string, string> = Object.create(null);
-  for (const [name, state] of of === undefined ? [] : fromColumns(of.properties)) {
+  for (const [name, state] of of === undefined ? [] : fromColumns(of.properties)!) {
     const json = shownJson(state);
     if (json !== undefined) shown[name] = json;
   }

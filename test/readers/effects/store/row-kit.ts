@@ -73,7 +73,7 @@ export function propertiesOf(values: Readonly<Record<string, string>>): Property
 
 /** Of a name in both, the other's. */
 export function joined(one: PropertyColumns, other: PropertyColumns): PropertyColumns {
-  return toColumns(new Map([...fromColumns(one), ...fromColumns(other)]));
+  return toColumns(new Map([...fromColumns(one)!, ...fromColumns(other)!]));
 }
 
 interface PersonOptions extends Partial<PersonState> {
