@@ -2,7 +2,9 @@
 // and from dist/records; the addon itself is built in src/records/addon.
 
 import { loadNativeModule } from "../platform/base/native-module.ts";
-import type { LineFunctions } from "./lines.ts";
+import { Part } from "./fields.ts";
+import { Line, LineFlag, type LineFunctions, LineShift } from "./lines.ts";
+import * as table from "./table.ts";
 import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
 interface NativeScanner {
@@ -56,9 +58,40 @@ const addonPlaces = [
   "../../src/records/addon/build/Release/event_scan.node",
 ].map((place) => new URL(place, import.meta.url));
 
-/** Throws, with the cause, if the addon is not built or does not load. */
+let loaded: Addon | undefined;
+
+/**
+ * Throws, with the cause, if the addon is not built or does not load, or if it is of another version
+ * of the source than this program.
+ */
 export function loadAddon(): Addon {
-  return loadNativeModule("scanner", addonPlaces) as Addon;
+  if (loaded !== undefined) return loaded;
+  const addon = loadNativeModule("scanner", addonPlaces) as Addon;
+  const difference = differenceOf(addon.layout ?? {}, layoutHere());
+  if (difference !== undefined)
+    throw new Error(
+      `the native scanner was built from another version of the source (${difference}): build it with \`npm run setup\``,
+    );
+  loaded = addon;
+  return addon;
+}
+
+/** Every number that both sides must agree on. */
+function layoutHere(): Record<string, number> {
+  const { TokenType, ScanStatus, ScanLimit, Header, Row, Extra } = table;
+  const { FieldShift, PropertyShift, MoreShift, ExtraShift, ItemFlag } = table;
+  const ofTable = { TokenType, ScanStatus, ScanLimit, Header, Row, Extra, FieldShift };
+  const shifts = { PropertyShift, MoreShift, ExtraShift, ItemFlag };
+  const groups = { ...ofTable, ...shifts, Line, Part, LineFlag, LineShift };
+  const numbers = Object.entries(groups).flatMap(([group, names]) =>
+    Object.entries(names).map(([name, value]) => [`${group}.${name}`, value] as const),
+  );
+  return Object.fromEntries(numbers);
+}
+
+/** The first number that is not the same on both sides. */
+function differenceOf(built: Addon["layout"], here: Addon["layout"]): string | undefined {
+  return Object.keys({ ...built, ...here }).find((name) => built[name] !== here[name]);
 }
 
 /**

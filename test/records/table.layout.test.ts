@@ -1,41 +1,34 @@
-import { expect, test } from "vitest";
-import { Part } from "../../src/records/fields.ts";
-import { Line, LineFlag, LineShift } from "../../src/records/lines.ts";
-import { loadAddon } from "../../src/records/native.ts";
-import {
-  Extra,
-  ExtraShift,
-  FieldShift,
-  Header,
-  ItemFlag,
-  MoreShift,
-  PropertyShift,
-  Row,
-  ScanLimit,
-  ScanStatus,
-  TokenType,
-} from "../../src/records/table.ts";
+import { afterEach, expect, test, vi } from "vitest";
+import type { loadNativeModule } from "../../src/platform/base/native-module.ts";
 
-test("the table's layout is the same on both sides: the addon's numbers are those of table.ts", () => {
-  const groups = {
-    TokenType,
-    ScanStatus,
-    ScanLimit,
-    Header,
-    Row,
-    Extra,
-    FieldShift,
-    PropertyShift,
-    MoreShift,
-    ExtraShift,
-    ItemFlag,
-    Line,
-    Part,
-    LineFlag,
-    LineShift,
+const { built } = vi.hoisted(() => ({ built: { change: (layout: object) => layout } }));
+vi.mock("../../src/platform/base/native-module.ts", async (original) => {
+  const actual = await original<{ loadNativeModule: typeof loadNativeModule }>();
+  const load: typeof loadNativeModule = (...args) => {
+    const addon = actual.loadNativeModule(...args) as { layout: object };
+    return { ...addon, layout: built.change(addon.layout) };
   };
-  const expected = Object.entries(groups).flatMap(([group, numbers]) =>
-    Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value] as const),
-  );
-  expect(loadAddon().layout).toEqual(Object.fromEntries(expected));
+  return { loadNativeModule: load };
 });
+afterEach(() => vi.resetModules());
+
+async function load(change: (layout: Record<string, number>) => object): Promise<unknown> {
+  built.change = (layout) => change({ ...(layout as Record<string, number>) });
+  const { loadAddon } = await import("../../src/records/native.ts");
+  return loadAddon();
+}
+
+test("loads the addon whose numbers are those of this program", async () => {
+  await expect(load((layout) => layout)).resolves.toHaveProperty("EventScanner");
+});
+
+test.each([
+  ["has another number", "Row.Words", (layout) => ({ ...layout, "Row.Words": 1 })],
+  ["has a number more", "Row.Later", (layout) => ({ ...layout, "Row.Later": 1 })],
+  ["lacks a number", "Line.Flags", ({ "Line.Flags": _, ...rest }) => rest],
+] as [string, string, (layout: Record<string, number>) => object][])(
+  "rejects an addon that %s: %s",
+  async (_, name, change) => {
+    await expect(load(change)).rejects.toThrow(`(${name}): build it with \`npm run setup\``);
+  },
+);

@@ -1,5 +1,5 @@
-// The core's numbers for JavaScript: every one that both sides must agree on, for the test that
-// compares them.
+// The core's numbers for JavaScript: every one that both sides must agree on. JavaScript compares
+// them with its own when it loads the addon.
 
 #pragma once
 
