@@ -81,12 +81,12 @@ export class SinkWriter {
   #gathering: AbortController | undefined;
   /** Ends the wait for the persons of a batch. */
   #waiting: AbortController | undefined;
-  #builder: BatchBuilder;
+  /** Those of the present session. */
+  #builder: BatchBuilder | undefined;
   #fault: string | undefined = "it is starting";
   /** A batch has failed, and none was written since. */
   #hasFailedToWrite = false;
   #openSinceMonotonicMs: number | undefined;
-  /** Those of the present session. */
   #streams: EventStreams | undefined;
   /** Why it stands by. */
   #standsByFor: string | undefined;
@@ -98,9 +98,10 @@ export class SinkWriter {
   constructor(options: SinkWriterOptions) {
     this.#options = options;
     const { connection, prefix, target, filter, limits, acceptExpired, log } = options;
-    this.#builder = new BatchBuilder(filter, []);
+    this.#limit = new BatchLimit(limits.eventsMax);
     this.#session = new Session({
       ...{ connection, prefix, acceptExpired, lanes: filter.lanes, reader: "sink", words, log },
+      limit: this.#limit,
       ...{ bytesMax: (batchesAhead + (target.batchesMax ?? 1)) * limits.bytesMax, pauseMsMax },
       target: {
         open: () => this.#open(),
@@ -111,7 +112,6 @@ export class SinkWriter {
     });
     this.#warning = new SparseWarning(log, sayAgainMs);
     this.#refusals = new SparseWarning(log, sayAgainMs);
-    this.#limit = new BatchLimit(limits.eventsMax);
     this.#watch = new UnreadWatch({ connection, written: () => [...this.#written.values()] });
   }
 
@@ -234,7 +234,7 @@ export class SinkWriter {
   /** Puts a batch together while those before are on their way; then writes it. */
   async #batch(streams: EventStreams): Promise<boolean> {
     const session = this.#session;
-    const builder = this.#builder;
+    const builder = this.#builder!;
     // If nothing arrives, a write that fails is noticed at once.
     if (!builder.hasWaiting) await Promise.race([streams.ready(), session.failed()]);
     await this.#gather(streams, builder);
@@ -292,7 +292,6 @@ export class SinkWriter {
     const sinceMonotonicMs = performance.now();
     const events = batch.events.length + batch.rejected.length;
     const outcome = await this.#limit.within(events, "batches", () => target.write(batch));
-    this.#limit.succeeded();
     counts.written(batch, outcome, (performance.now() - sinceMonotonicMs) / 1_000);
     for (const position of batch.positions) this.#written.set(position.stream, position);
     this.#hasFailedToWrite = false;

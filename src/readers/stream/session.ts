@@ -8,6 +8,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
+import type { BatchLimit } from "./batch-limit.ts";
 import { EventStreams, type ReadPlace } from "./event-streams.ts";
 import type { ReaderName } from "./pull.ts";
 import type { ReaderWords } from "./resume.ts";
@@ -35,6 +36,8 @@ interface SessionOptions {
   /** What the names of the streams begin with. */
   readonly prefix: string;
   readonly target: SessionTarget;
+  /** Hears of each batch that is written and of each session that fails. */
+  readonly limit: BatchLimit;
   /** Maximum bytes of frames in hand. */
   readonly bytesMax: number;
   /** Continues after messages that have left a stream unread. */
@@ -128,6 +131,7 @@ export class Session {
       () => {
         writes.splice(writes.indexOf(write), 1);
         this.#commits++;
+        this.#options.limit.succeeded();
       },
       () => {},
     );
@@ -144,7 +148,7 @@ export class Session {
   }
 
   async #runSessions(): Promise<void> {
-    const { target, pauseMsMax } = this.#options;
+    const { target, limit, pauseMsMax } = this.#options;
     let pauseMs = pauseMsMin;
     while (!this.signal.aborted) {
       const before = this.#commits;
@@ -153,6 +157,7 @@ export class Session {
         await this.#session();
         continue;
       } catch (error) {
+        limit.failed();
         ownPauseMs = await target.failed(error as Error);
       } finally {
         this.#streams?.close();
@@ -164,7 +169,7 @@ export class Session {
   }
 
   async #session(): Promise<void> {
-    const { target, ...reading } = this.#options;
+    const { target, limit: _, ...reading } = this.#options;
     this.#writes = [];
     const places = await target.open();
     if (this.signal.aborted) return;

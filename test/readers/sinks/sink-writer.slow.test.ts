@@ -1,4 +1,4 @@
-// A target that takes too long for a batch is given less at a time.
+// A target that takes too long for a batch, or fails it again and again, is given less at a time.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -11,6 +11,7 @@ import type {
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { silent } from "../../kit/processes.ts";
 import { makeStreams, storeFrames } from "../../kit/stored-events.ts";
+import { deleteStreams } from "../effects/writer/writer-kit.ts";
 import { limits, startSink } from "./sink-kit.ts";
 
 const nats = await natsServerForFile();
@@ -19,17 +20,23 @@ afterAll(() => connection.close());
 
 const eventsInTime = 10;
 
+/** Does not take more than a few events at once. */
 class SlowTarget implements SinkTarget {
   readonly shown = "a slow target";
   readonly written: number[] = [];
+  readonly #error: Error;
   #positions: readonly SinkPosition[] = [];
+
+  constructor(error: Error) {
+    this.#error = error;
+  }
 
   async open(): Promise<readonly SinkPosition[]> {
     return this.#positions;
   }
 
   async write({ events, positions }: SinkBatch) {
-    if (events.length > eventsInTime) throw new TooSlowError("it took too long");
+    if (events.length > eventsInTime) throw this.#error;
     if (events.length > 0) this.written.push(events.length);
     this.#positions = positions;
     return { written: events.length, duplicates: 0, refused: 0 };
@@ -38,9 +45,11 @@ class SlowTarget implements SinkTarget {
   async close(): Promise<void> {}
 }
 
-test("batches are halved until one is written in time, and the sink says so", async () => {
+const events = 40;
+
+async function storeEvents(): Promise<void> {
+  await deleteStreams(connection, nats);
   await makeStreams(connection);
-  const events = 40;
   const frames = Array.from({ length: events }, (_, n) => ({
     ...({ lane: "live", projectId: "shop", messageId: `m${n}` } as const),
     events: [
@@ -51,7 +60,11 @@ test("batches are halved until one is written in time, and the sink says so", as
     ],
   }));
   await storeFrames(connection, frames);
-  const target = new SlowTarget();
+}
+
+test("batches are halved until one is written in time, and the sink says so", async () => {
+  await storeEvents();
+  const target = new SlowTarget(new TooSlowError("it took too long"));
   const said: string[] = [];
   const log = {
     ...silent,
@@ -65,4 +78,14 @@ test("batches are halved until one is written in time, and the sink says so", as
   expect(said[0]).toBe(
     "it took too long; the next batches have less: at most 20 events, or one message",
   );
+});
+
+test("batches that fail again and again are halved until one is written", async () => {
+  await storeEvents();
+  const target = new SlowTarget(new Error("not enough memory for the query"));
+  const { counts } = startSink(connection, target, {
+    limits: { ...limits, eventsMax: events, ageMsMax: 1_000 },
+  });
+  await expect.poll(() => counts.events, { timeout: 20_000 }).toBe(events);
+  expect(target.written.every((one) => one <= eventsInTime)).toBe(true);
 });

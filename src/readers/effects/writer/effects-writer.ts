@@ -102,9 +102,11 @@ export class EffectsWriter {
     this.#options = options;
     const { connection, prefix, store, log, duplicatesBytesMax, changedBytesMax, people } = options;
     const { bytesMax = framesBytesDefault, acceptExpired = false } = options;
+    const { batchEventsMax = batchEventsDefault } = options;
+    this.#limit = new BatchLimit(batchEventsMax);
     this.#session = new Session({
       ...{ connection, prefix, bytesMax, acceptExpired, log, pauseMsMax },
-      ...{ reader: "effects", words: effectsWords },
+      ...{ reader: "effects", words: effectsWords, limit: this.#limit },
       target: {
         open: () => this.#open(),
         opened: () => {
@@ -114,7 +116,6 @@ export class EffectsWriter {
         failed: (error) => this.#failed(error),
       },
     });
-    this.#limit = new BatchLimit(options.batchEventsMax ?? batchEventsDefault);
     this.#pace = new CommitPace(options.commitEveryMs);
     this.#applier = newApplier({
       ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people, log },
@@ -192,7 +193,6 @@ export class EffectsWriter {
     this.#fault = error.message;
     if (error instanceof FencedError) await this.#outlast(error);
     else this.#warning.warn({ reason: this.#fault }, "applying events failed; beginning again");
-    this.#limit.failed();
   }
 
   /**
@@ -291,7 +291,6 @@ export class EffectsWriter {
     this.#batchInFlight = batch;
     await this.#write(changes, batch.events);
     this.#slowness = undefined;
-    this.#limit.succeeded();
     this.#applier.committed();
     this.#reached.reach(changes.positions);
     batch.committed();
