@@ -71,13 +71,6 @@ ${eventColumns.map((column) => `  ${definitionOf(column)}`).join(",\n")}
   stored_at_ms bigint NOT NULL,
   PRIMARY KEY (stream, sequence)
 )`,
-    `CREATE FUNCTION "${schema}".json_fault(value text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM value::jsonb;
-  RETURN NULL;
-EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
-  RETURN SQLERRM;
-END $$`,
     `CREATE TABLE "${schema}".sink_version AS SELECT ${tablesVersion} AS version`,
   ];
 }
@@ -101,9 +94,7 @@ export function ddl(schema: string, { withPerson }: { readonly withPerson: boole
 }
 
 function repeatable(sql: string): string {
-  return sql
-    .replace(/^CREATE (TABLE|INDEX) /, "CREATE $1 IF NOT EXISTS ")
-    .replace(/^CREATE FUNCTION /, "CREATE OR REPLACE FUNCTION ");
+  return sql.replace(/^CREATE (TABLE|INDEX) /, "CREATE $1 IF NOT EXISTS ");
 }
 
 /** By the column, the type in whose binary form it is copied. */
