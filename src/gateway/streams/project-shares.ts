@@ -10,7 +10,7 @@ import type { Problem } from "../../platform/base/errors.ts";
 import { isProjectId } from "../../platform/base/forms.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
-import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
+import { atMost, pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import { apiCodes, isApiError, managerOf } from "../../platform/nats/api.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
 import {
@@ -300,10 +300,4 @@ function areSlices(slices: unknown): slices is Slices {
     slices.length % 2 === 0 &&
     slices.every((part) => Number.isSafeInteger(part) && part >= 0)
   );
-}
-
-async function atMost(ms: number, work: Promise<void>): Promise<void> {
-  const done = new AbortController();
-  await Promise.race([work, pauseUntilAborted(ms, done.signal)]);
-  done.abort();
 }

@@ -18,6 +18,16 @@ export async function pauseUntilAborted(
   await delay(ms, undefined, { signal, ref }).catch(() => {});
 }
 
+/** Fulfilled when the work is, after `ms`, or when the rest is aborted. Rejects as the work does. */
+export async function atMost(
+  ms: number,
+  work: Promise<void>,
+  rest = new AbortController(),
+): Promise<void> {
+  await Promise.race([work, pauseUntilAborted(ms, rest.signal)]);
+  rest.abort();
+}
+
 /** Logs a warning now and then that would otherwise be logged at every try. */
 export class SparseWarning {
   readonly #log: Pick<Log, "warn">;

@@ -8,7 +8,7 @@ import type { Labels, Sample } from "./table.ts";
  * they stay bounded, and every series exists, as 0, from the first scrape on. A counter that
  * appears only with its first failure gives no rate that shows this failure.
  */
-export class Tally<First extends string = string, Second extends string = string> {
+export class LabeledCounters<First extends string = string, Second extends string = string> {
   readonly #first: Readonly<Record<string, number>>;
   readonly #second: Readonly<Record<string, number>>;
   readonly #width: number;

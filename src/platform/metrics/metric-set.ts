@@ -4,7 +4,7 @@
 // on one page.
 
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
-import { Histogram, Tally } from "./counters.ts";
+import { Histogram, LabeledCounters } from "./counters.ts";
 import type { Labels, MetricRow, MetricSnapshot, Sample } from "./table.ts";
 
 export const scrapeContentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
@@ -43,7 +43,7 @@ export class MetricSet<Name extends string> {
   }
 
   /** A counter without labels. */
-  protected counter(name: Name): Tally<"", ""> {
+  protected counter(name: Name): LabeledCounters<"", ""> {
     return this.tally(name, ["", [""]]);
   }
 
@@ -52,12 +52,12 @@ export class MetricSet<Name extends string> {
     name: Name,
     [label, first]: Label<First>,
     [other, second]: Label<Second> = ["", ["" as Second]],
-  ): Tally<First, Second> {
+  ): LabeledCounters<First, Second> {
     const labels = (one: First, two: Second): Labels => ({
       ...(label === "" ? {} : { [label]: one }),
       ...(other === "" ? {} : { [other]: two }),
     });
-    const tally = new Tally(first, second, labels);
+    const tally = new LabeledCounters(first, second, labels);
     this.show(name, () => tally.samples());
     return tally;
   }

@@ -5,7 +5,7 @@
 import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
 import { type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
-import { Tally } from "../../../platform/metrics/counters.ts";
+import { LabeledCounters } from "../../../platform/metrics/counters.ts";
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
 import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
@@ -120,7 +120,7 @@ export class Metrics extends MetricSet<MetricName> {
   readonly #bodyBytes = this.histogram("penstock_request_body_bytes", bytesBounds);
   readonly #problems = this.tally("penstock_problems_total", ["code", errorCodes]);
   readonly #aborted = this.tally("penstock_requests_aborted_total", ["phase", abortPhases]);
-  readonly #events = new Tally(lanes, reasons, (lane, reason) => {
+  readonly #events = new LabeledCounters(lanes, reasons, (lane, reason) => {
     return { lane, outcome: outcomeOfReason[reason], reason };
   });
   readonly #warnings = this.tally("penstock_warnings_total", ["code", warningCodes]);

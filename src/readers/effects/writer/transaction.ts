@@ -2,7 +2,7 @@
 // what waits for its end.
 
 import { randomInt } from "node:crypto";
-import { pauseUntilAborted } from "../../../platform/base/retry.ts";
+import { atMost } from "../../../platform/base/retry.ts";
 import type { StreamItem } from "../../stream/stream-reader.ts";
 import type { EffectsStore } from "../store/port.ts";
 import type { Commit } from "../types.ts";
@@ -182,14 +182,4 @@ export class CommitPace {
 /** Fulfilled when more that a stream is known to have is there, or is a long time coming. */
 export async function knownMore(more: Promise<void>): Promise<void> {
   await atMost(moreMsMax, more);
-}
-
-/** Fulfilled when that is, after so many milliseconds, or when the rest is broken off. */
-async function atMost(
-  ms: number,
-  that: Promise<void>,
-  rest = new AbortController(),
-): Promise<void> {
-  await Promise.race([that, pauseUntilAborted(ms, rest.signal)]);
-  rest.abort();
 }
