@@ -88,8 +88,9 @@ export class BodyFrames extends OwnFrames {
 const hashedBytesPerSlice = 1_048_576;
 
 /**
- * An id that names a body among all that are stored: hashes, in slices, the lane, the project and the body's bytes. The value of `sent_at` is left
- * out, because some clients write a new one each time they send the same events.
+ * An id that names a body among all that are stored: hashes, in slices, the lane, the project and
+ * the body's bytes. The value of `sent_at` is left out, because some clients write a new one each
+ * time they send the same events.
  */
 export async function bodyIdOf(
   { lane, project, body, table }: Work,

@@ -121,7 +121,8 @@ export class Settlement {
 
   /**
    * Takes out the waiters that have no time left, and tells them. The frame goes on for the others,
-   * and if it was sent, until it is acknowledged. Returns the waiters, and where their lines are in the frame.
+   * and if it was sent, until it is acknowledged. Returns the waiters, and where their lines are in
+   * the frame.
    */
   expire(frame: Frame, monotonicMs: number, expiry: Expiry): Expired {
     const { messageBytesPerByte } = frame;

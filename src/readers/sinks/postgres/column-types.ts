@@ -9,9 +9,9 @@ import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { eventTypes } from "./tables.ts";
 
 /**
- * The first column whose type is wrong. All types of strings (S) have one binary form, which
- * an enum (E) takes as its label; but `name` cuts a text off. Both kinds of timestamp have one; a domain has that of its
- * base type, which may be a domain as well.
+ * The first column whose type is wrong. All types of strings (S) have one binary form, which an enum
+ * (E) takes as its label; but `name` cuts a text off. Both kinds of timestamp have one; a domain has
+ * that of its base type, which may be a domain as well.
  */
 const otherTypeSql = `WITH RECURSIVE based AS (
     SELECT attnum, attname, wanted, format_type(atttypid, atttypmod) AS found, atttypid AS base
