@@ -4,7 +4,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
-import { request } from "undici";
+import { Client } from "undici";
 import { expect } from "vitest";
 
 export interface Sent {
@@ -96,6 +96,8 @@ interface SmallRequests {
 
 /** Sends one small event after the other; each leaves when the one before is answered. */
 export function startSmallRequests(url: string, key: string): SmallRequests {
+  // A connection of its own: one that was idle for long may be closed by the gateway at any moment.
+  const client = new Client(url);
   let stopped = false;
   const took: number[] = [];
   let stored = 0;
@@ -111,7 +113,7 @@ export function startSmallRequests(url: string, key: string): SmallRequests {
         distinct_id: "d",
         properties: { n: took.length },
       });
-      const answer = await request(`${url}/capture/`, { method: "POST", body });
+      const answer = await client.request({ path: "/capture/", method: "POST", body });
       await answer.body.dump();
       if (answer.statusCode === 200) stored++;
       took.push(performance.now() - startedMs);
@@ -121,6 +123,7 @@ export function startSmallRequests(url: string, key: string): SmallRequests {
   async function stop() {
     stopped = true;
     await running;
+    await client.close();
     const sorted = took.toSorted((left, right) => left - right);
     const at = (share: number): number => sorted[Math.floor(share * (sorted.length - 1))] ?? 0;
     return { sent: took.length, stored, p50Ms: at(0.5), p99Ms: at(0.99) };
