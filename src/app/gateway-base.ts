@@ -21,6 +21,8 @@ export interface GatewayDependencies {
    * the system's clock, which may be set while this runs.
    */
   readonly wallMs?: () => number;
+  /** How often the registry is asked for changes. Default: as the registry does. */
+  readonly registryPollMs?: number;
   /** A project's key that the live page may show to people who want to try the gateway. */
   readonly tryKey?: string | undefined;
   /** The port of the effects that run beside. Default: that of the settings. */

@@ -58,14 +58,14 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
 }
 
 async function readRegistry(
-  { config, log, signal, status, closers }: GatewayBase,
+  { config, log, signal, status, closers, registryPollMs: pollMs }: GatewayBase,
   link: NatsLink,
 ): Promise<Registry> {
   const { connection } = link;
   const { subjectPrefix: prefix, replicas, hubDomain } = config;
   const registry = await openRegistry({
     connection,
-    ...{ prefix, replicas, hubDomain, log, signal },
+    ...{ prefix, replicas, hubDomain, log, signal, pollMs },
     refusal: (error) => link.refusal(error),
     // Stored events show whether the registry has lost projects, except at a leaf: its streams
     // begin at a sequence made of the time, and its registry with what the hub has.

@@ -2,7 +2,12 @@
 // event and as an item of a batch between two good neighbours, which must not be touched by it.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type StoredEvent, startTestGateway, type TestGateway } from "../../kit/gateway.ts";
+import {
+  type StoredEvent,
+  startTestGateway,
+  type TestGateway,
+  type TestProject,
+} from "../../kit/gateway.ts";
 
 export interface Outcome {
   /** Fields the stored record must have; absent: nothing is stored. */
@@ -64,9 +69,12 @@ function warningsOf({ dropped, warnings = [] }: Outcome): string[] {
 /** `batchOnlyCases`: of what cannot be a body by itself. */
 export function tryCases(cases: readonly Case[], batchOnlyCases: readonly Case[] = []): void {
   let gateway: TestGateway;
+  /** One for each test. */
+  let projects: TestProject[];
 
   beforeAll(async () => {
     gateway = await startTestGateway();
+    projects = await gateway.projects(2 * cases.length + batchOnlyCases.length);
   });
 
   afterAll(async () => {
@@ -75,7 +83,7 @@ export function tryCases(cases: readonly Case[], batchOnlyCases: readonly Case[]
 
   describe("a single event", () => {
     test.each(cases)("%s", async (_title, item, outcome) => {
-      const project = await gateway.project();
+      const project = projects.pop()!;
       const answer = await gateway.post("/capture/", { ...(item as object), api_key: project.key });
       const events = await gateway.events(project);
       if (outcome.error !== undefined) {
@@ -95,7 +103,7 @@ export function tryCases(cases: readonly Case[], batchOnlyCases: readonly Case[]
 
   describe("an item of a batch, between two good ones", () => {
     test.each([...cases, ...batchOnlyCases])("%s", async (_title, item, outcome) => {
-      const project = await gateway.project();
+      const project = projects.pop()!;
       const answer = await gateway.post("/batch/", {
         api_key: project.key,
         batch: [good, item, good],

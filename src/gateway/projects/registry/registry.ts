@@ -22,7 +22,7 @@ export interface RegistryOptions extends BucketPlace {
   /** Ends the wait for the first reading when it aborts. */
   readonly signal?: AbortSignal | undefined;
   /** How often the bucket is asked for changes. Default 0.5 s. */
-  readonly pollMs?: number;
+  readonly pollMs?: number | undefined;
   /**
    * What the streams say of projects. A registry that is read for the first time must have an entry
    * of each project with stored events, or it has lost that project. Default: no events are stored.
