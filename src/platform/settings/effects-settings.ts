@@ -9,24 +9,24 @@ export const effectsSettings = {
     parse: effectsUrl,
     fallback: "sqlite:",
     unit: "url",
-    why: "the database of what events do to people and groups: sqlite:<file>, sqlite: for effects.sqlite in the data folder, or postgres://user:password@host/database",
+    why: "database of people and groups: sqlite:<file>, sqlite: for effects.sqlite in the data folder, or postgres://user:password@host/database",
   }),
   effectsHost: setting({
     parse: text,
     fallback: "127.0.0.1",
     unit: "address",
-    why: "where `penstock effects` shows people, groups and usage over HTTP, to whoever can reach it: on loopback unless you say otherwise",
+    why: "host of the HTTP port of `penstock effects`; anyone who can reach it can read people, groups and usage",
   }),
   effectsPort: setting({
     parse: wholeNumber(0, 65_535),
     fallback: "9465",
     unit: "port",
-    why: "where `penstock effects` answers HTTP, with its own metrics and health; 0 takes any free port",
+    why: "HTTP port of `penstock effects`, with its metrics and health; 0 picks a free port",
   }),
   effectsLargeBytesMax: setting({
     parse: wholeNumber(0, 1_073_741_824),
     fallback: "67108864",
     unit: "bytes",
-    why: "what those people and groups of a project may have together whose properties are more than 64 KiB each: to write to one of them takes milliseconds, for which all other projects wait. A rebuild and verify want the same",
+    why: "maximum bytes of people and groups of a project whose properties exceed 64 KiB each; a write to one of them delays all other projects by milliseconds. A rebuild and verify need the same value",
   }),
 } as const;
