@@ -17,6 +17,10 @@ export const tooManyToInflate: Problem = {
   code: "overloaded",
   detail: "Too many bodies to decompress came before this one",
 };
+export const tooManyToConvert: Problem = {
+  code: "overloaded",
+  detail: "Too many bodies to convert came before this one",
+};
 export const manyChunks: Problem = {
   code: "overloaded",
   detail: "The body comes in too many small chunks at once: send larger ones, or a Content-Length",

@@ -131,6 +131,11 @@ export class BodyReader {
     }
   }
 
+  /** Ends the thread that converts bodies. */
+  close(): void {
+    this.#converter.close();
+  }
+
   /**
    * Evicts other bodies, so that the budget has at least `bytes` more for this one. Where those
    * that may be evicted hold less than that, evicts none and returns false.

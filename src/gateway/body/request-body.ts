@@ -182,7 +182,7 @@ export class RequestBody {
     const { hint } = this;
     if (this.taker !== undefined) return;
     if (hint?.projectId !== undefined && (!isWhole || hint.lane !== undefined)) return;
-    const apiKey = this.request.v1?.apiKey ?? this.conversion?.apiKey;
+    const apiKey = this.request.v1?.apiKey ?? this.conversion?.head.apiKey;
     this.hint = this.#peek?.(bytes, isWhole, apiKey);
   }
 

@@ -2,7 +2,7 @@
 // exceptions: see Exchange.isEngage, Exchange.v1 and `conversions`.
 
 import { Ascii } from "../../platform/base/ascii.ts";
-import type { ConversionKind } from "./conversion/converter.ts";
+import type { ConversionKind } from "./conversion/conversion.ts";
 import type { Route } from "./port.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";
 

@@ -4,7 +4,7 @@
 import type { Problem } from "../../platform/base/errors.ts";
 import type { PassedKind } from "../upstream/labels.ts";
 import { passedKindOf, passedQuery, plainlySpelt } from "../upstream/passed-path.ts";
-import type { ConversionKind } from "./conversion/converter.ts";
+import type { ConversionKind } from "./conversion/conversion.ts";
 import { conversionAt, endpoints, type RouteLabel, withOneSlash } from "./endpoints.ts";
 import { namedPath } from "./named-path.ts";
 import { NearPaths } from "./near-path.ts";

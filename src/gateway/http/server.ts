@@ -23,7 +23,7 @@ import type { ConnectionAddon } from "./client/connection-id.ts";
 import type { ConnectionLimits } from "./client/connection-limits.ts";
 import { handshakesPerTurn } from "./client/new-connections.ts";
 import { UnreadAnswers } from "./client/unread-answers.ts";
-import { conversionOf } from "./conversion/converter.ts";
+import { conversionFor } from "./conversion/conversions.ts";
 import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "./exchange.ts";
 import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
 import { framingOf } from "./framing.ts";
@@ -216,9 +216,10 @@ export class HttpServer {
     }
   }
 
-  /** Drops all connections. */
+  /** Drops all connections, and ends what works for them. */
   close(): void {
     this.#listener.close();
+    this.#reader.close();
   }
 
   #begin(response: HttpResponse, request: HttpRequest, routed: Routed): HttpExchange {
@@ -238,7 +239,9 @@ export class HttpServer {
     exchange.headOnly = routed.headOnly ?? false;
     if (exchange.isV1) beginV1(exchange, request);
     else if (routed.conversion !== undefined) {
-      exchange.body.conversion = conversionOf(routed.conversion, request);
+      const { apiKey } = readV1Head(request, () => {});
+      const contentType = request.getHeader("content-type");
+      exchange.body.conversion = conversionFor({ kind: routed.conversion, apiKey, contentType });
       exchange.body.layers |= Layer.Form | Layer.Base64;
     } else {
       const query = request.getQuery();

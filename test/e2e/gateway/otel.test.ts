@@ -89,10 +89,12 @@ describe("trace requests are stored", () => {
     const project = await gateway.project();
     const authorization = `Bearer ${project.key}`;
     const deep = "[".repeat(200) + "]".repeat(200);
+    let map: NonNullable<TestSpan["attributes"]> = {};
+    for (let depth = 0; depth < 100; depth++) map = { map };
     const spans = [
       chat,
       { ...chat, attributes: { ...chat.attributes, "gen_ai.input.messages": deep } },
-      { ...chat, attributes: { ...chat.attributes, large: Array(10_001).fill(1) as number[] } },
+      { ...chat, attributes: { ...chat.attributes, map } },
     ];
     const json = await send("/i/v0/ai/otel", otlpJson([{ spans }]), {
       authorization,
@@ -106,8 +108,8 @@ describe("trace requests are stored", () => {
       authorization,
       "content-type": protobufType,
     });
-    // Field 1 of the response, whose field 1 is the number of rejected spans.
-    expect([protobuf.body[0], protobuf.body[2], protobuf.body[3]]).toEqual([0x0a, 0x08, 2]);
+    // Field 1 of the response and its length, and in it field 1, the number of rejected spans.
+    expect([protobuf.body[0], protobuf.body[3], protobuf.body[4]]).toEqual([0x0a, 0x08, 2]);
     expect(await gateway.events(project)).toHaveLength(2);
   });
 

@@ -19,8 +19,9 @@ interface AiEvent {
   readonly properties: Attributes;
 }
 
-interface SpanParts {
+export interface SpanParts {
   readonly span: OtlpSpan;
+  /** What `eventAttributesOf` returns. */
   readonly resource: Attributes;
   readonly scopeVersion: string;
   /**
@@ -59,14 +60,18 @@ export function isAiSpan({ attributes }: OtlpSpan): boolean {
   return false;
 }
 
+/** The attributes of a resource that its spans' events have. */
+export function eventAttributesOf(resource: Attributes): Attributes {
+  const attributes = noAttributes();
+  for (const key in resource)
+    if (!machinePrefixes.some((prefix) => key.startsWith(prefix))) attributes[key] = resource[key];
+  return attributes;
+}
+
 export function aiEventOf(parts: SpanParts): AiEvent {
   const { span, resource, scopeVersion, requestId, index } = parts;
   const { attributes, traceId, spanId } = span;
-  valuesLeft = parsedValuesMax;
-  const properties = noAttributes();
-  for (const key in resource)
-    if (!machinePrefixes.some((prefix) => key.startsWith(prefix))) properties[key] = resource[key];
-  Object.assign(properties, attributes);
+  const properties = Object.assign(noAttributes(), resource, attributes);
   const kind = kindOf(attributes);
   const distinctId =
     firstText(attributes, spanIdKeys) ??
@@ -637,28 +642,14 @@ function isObject(value: unknown): value is Attributes {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/**
- * Values in the JSON texts of one span that are parsed, by the commas and brackets of the texts: as
- * many take a few milliseconds. Further texts are stored as they are.
- */
-const parsedValuesMax = 65_536;
-let valuesLeft = 0;
-
 /** The value of a JSON text of an object, array or string; any other text is the value itself. */
 function parsed(value: unknown): unknown {
-  if (typeof value !== "string" || !/^\s*[[{"]/.test(value) || !takesValues(value)) return value;
+  if (typeof value !== "string" || !/^\s*[[{"]/.test(value)) return value;
   try {
     return exactlyParsed(value);
   } catch {
     return value;
   }
-}
-
-function takesValues(text: string): boolean {
-  for (const mark of [",", "[", "{"])
-    for (let at = text.indexOf(mark); at >= 0; at = text.indexOf(mark, at + 1))
-      if (--valuesLeft < 0) return false;
-  return true;
 }
 
 /** The attributes `prefix.0.name`, `prefix.1.name` and so on, by their index and then name. */

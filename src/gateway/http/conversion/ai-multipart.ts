@@ -9,7 +9,7 @@ import { gunzipSync } from "node:zlib";
 import type { Problem } from "../../../platform/base/errors.ts";
 import { type FixedAnswer, JSON_TYPE, nosniff } from "../pages/fixed-answer.ts";
 import type { IntakeReport } from "../port.ts";
-import { batchOf, type Conversion, missingKey } from "./conversion.ts";
+import { type Batch, batchOf, type Conversion, type ConversionHead } from "./conversion.ts";
 import { JsonCursor } from "./json-cursor.ts";
 import { parsedRepaired, textIn } from "./repaired-text.ts";
 
@@ -43,23 +43,22 @@ interface NotStored {
 class PartError extends Error {}
 
 export class AiMultipart implements Conversion {
-  readonly apiKey: string;
+  readonly head: ConversionHead;
   readonly takesEmpty = false;
-  readonly #contentType: string;
-  #accepted: readonly PartInfo[] = [];
-  readonly #notStored: NotStored[] = [];
+  readonly bytesMax = Number.POSITIVE_INFINITY;
+  notes: { accepted: readonly PartInfo[]; readonly notStored: NotStored[] } = {
+    accepted: [],
+    notStored: [],
+  };
 
-  constructor(apiKey: string, contentType: string) {
-    this.apiKey = apiKey;
-    this.#contentType = contentType;
+  constructor(head: ConversionHead) {
+    this.head = head;
   }
 
-  *convert(body: Buffer): Generator<undefined, Buffer | Problem> {
-    if (this.apiKey === "") return missingKey;
+  convert(body: Buffer): Batch | Problem {
+    const { apiKey, contentType } = this.head;
     try {
-      const parts = partsOf(body, this.#contentType);
-      yield;
-      return batchOf(this.apiKey, [this.#eventText(parts)]);
+      return batchOf(apiKey, [this.#eventText(partsOf(body, contentType))]);
     } catch (error) {
       if (error instanceof PartError) return { code: "invalid_payload", detail: error.message };
       throw error;
@@ -71,9 +70,10 @@ export class AiMultipart implements Conversion {
       const detail = [...errors, ...warnings][0]?.detail ?? "The event is not stored";
       return { code: "invalid_payload", detail };
     }
+    const { notes } = this;
     const text = JSON.stringify({
-      accepted_parts: this.#accepted,
-      parts_not_stored: this.#notStored.length > 0 ? this.#notStored : undefined,
+      accepted_parts: notes.accepted,
+      parts_not_stored: notes.notStored.length > 0 ? notes.notStored : undefined,
       warnings: warnings.length > 0 ? warnings : undefined,
     });
     const headers = [["Content-Type", JSON_TYPE], nosniff] as const;
@@ -109,6 +109,7 @@ export class AiMultipart implements Conversion {
   #blobMembers(parts: readonly Part[]): readonly string[] {
     const members: string[] = [];
     const accepted: PartInfo[] = [];
+    const { notStored } = this.notes;
     let bytesLeft = blobBytesMax;
     for (const [index, part] of parts.entries()) {
       const { name, bytes } = part;
@@ -126,16 +127,15 @@ export class AiMultipart implements Conversion {
         const reason = isBlob
           ? `it is not readable, or more than the ${blobBytesMax} bytes of such parts that an event may have`
           : "it is no part of an event";
-        this.#notStored.push({ name: name.slice(0, 200), length: bytes.length, reason });
+        notStored.push({ name: name.slice(0, 200), length: bytes.length, reason });
         continue;
       }
       bytesLeft -= Buffer.byteLength(text);
       members.push(`${JSON.stringify(name.slice(blobPrefix.length))}:${text}`);
       accepted.push(infoOf(part));
     }
-    this.#accepted = accepted;
-    if (this.#notStored.length > 0)
-      members.push(`"$ai_parts_not_stored":${JSON.stringify(this.#notStored)}`);
+    this.notes.accepted = accepted;
+    if (notStored.length > 0) members.push(`"$ai_parts_not_stored":${JSON.stringify(notStored)}`);
     return members;
   }
 }

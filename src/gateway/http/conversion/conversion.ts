@@ -6,16 +6,32 @@ import type { Problem } from "../../../platform/base/errors.ts";
 import type { FixedAnswer } from "../pages/fixed-answer.ts";
 import type { IntakeReport } from "../port.ts";
 
+export type ConversionKind = "otlp" | "multipart";
+
+/** What a conversion knows of its request besides the body. */
+export interface ConversionHead {
+  readonly kind: ConversionKind;
+  /** The project's key, "" if the request has none. */
+  readonly apiKey: string;
+  readonly contentType: string;
+}
+
+/** A request for the intake, in memory that can be transferred to another thread. */
+export type Batch = Buffer<ArrayBuffer>;
+
 /** One object for each request. */
 export interface Conversion {
-  readonly apiKey: string;
+  readonly head: ConversionHead;
   /** Whether a body of no bytes is a request like any other. */
   readonly takesEmpty: boolean;
+  /** A longer body is rejected without being read. */
+  readonly bytesMax: number;
   /**
-   * Makes the batch, in steps that take a few milliseconds at most. The body must not change
-   * before the last one.
+   * What `answer` needs of `convert`, which may run in another thread: a value that can be sent
+   * there and back.
    */
-  convert(body: Buffer): Generator<undefined, Buffer | Problem>;
+  notes: unknown;
+  convert(body: Buffer): Batch | Problem;
   /** The answer, once the batch is stored. */
   answer(report: IntakeReport): FixedAnswer | Problem;
 }
@@ -25,7 +41,10 @@ export const missingKey: Problem = {
   detail: "The key of the project must be in the header Authorization, as Bearer <key>",
 };
 
+const encoder = new TextEncoder();
+
 /** The batch of these events, which are JSON texts. */
-export function batchOf(apiKey: string, events: readonly string[]): Buffer {
-  return Buffer.from(`{"api_key":${JSON.stringify(apiKey)},"batch":[${events.join()}]}`);
+export function batchOf(apiKey: string, events: readonly string[]): Batch {
+  const text = `{"api_key":${JSON.stringify(apiKey)},"batch":[${events.join()}]}`;
+  return Buffer.from(encoder.encode(text).buffer);
 }

@@ -1,106 +1,106 @@
 // Converts bodies that are in another form than those of most paths, and hands the batches on to
-// the intake. Larger bodies take turns, so that no other request waits for them.
+// the intake. A small body is converted at once. The others wait for a thread of their own, which
+// projects get in turn, so that no other request waits for them, whatever they hold.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
-import { noRoom } from "../../body/body-problems.ts";
+import { FairQueue, type QueuedWork } from "../../../platform/base/fair-queue.ts";
+import { noRoom, tooManyToConvert } from "../../body/body-problems.ts";
 import type { RequestBody } from "../../body/request-body.ts";
 import type { Intake, WholeBody } from "../port.ts";
-import type { HttpRequest } from "../uws.ts";
-import { readV1Head } from "../v1-head.ts";
-import { AiMultipart } from "./ai-multipart.ts";
-import { batchOf, type Conversion } from "./conversion.ts";
-import { OtlpTraces } from "./otlp-traces.ts";
+import { batchOf, type Conversion, missingKey } from "./conversion.ts";
+import { ConversionThread } from "./thread-link.ts";
 
-export type ConversionKind = "otlp" | "multipart";
-
-export function conversionOf(kind: ConversionKind, request: HttpRequest): Conversion {
-  const { apiKey } = readV1Head(request, () => {});
-  const contentType = request.getHeader("content-type");
-  return kind === "otlp"
-    ? new OtlpTraces(apiKey, contentType)
-    : new AiMultipart(apiKey, contentType);
-}
-
-/** A body of at most this many bytes is converted at once. */
-const atOnceBytesMax = 16_384;
-/** The time that one turn of the event loop has for the conversions of larger bodies. */
-const turnMs = 2;
+/** A body of at most this many bytes is converted at once, which takes 5 ms at most. */
+const atOnceBytesMax = 1_024;
+/**
+ * The time of processors for one body in the thread, with that of all other threads meanwhile. A
+ * usual body of 4 MiB or 1,000 spans takes the thread 0.1 to 0.3 s.
+ */
+const conversionCpuMsMax = 5_000;
+/** Exporters send every few seconds. The thread takes some memory, and starts within 0.1 s. */
+const threadIdleMs = 30_000;
 
 interface ConverterOptions {
   readonly intake: Intake;
   readonly monotonicMs: () => number;
+  readonly thread?: ConversionThread;
 }
 
-/** Converts bodies, of which larger ones take turns. */
 export class Converter {
   readonly #options: ConverterOptions;
-  /** Those that wait for a turn, in order. */
-  readonly #waiting: (() => void)[] = [];
+  readonly #thread: ConversionThread;
+  readonly #queue: FairQueue<QueuedWork>;
 
   constructor(options: ConverterOptions) {
+    const { monotonicMs } = options;
     this.#options = options;
+    this.#thread =
+      options.thread ??
+      new ConversionThread({ cpuMsMax: conversionCpuMsMax, idleMs: threadIdleMs });
+    this.#queue = new FairQueue({ slots: 1, rank: () => 0, mayRun: () => true, monotonicMs });
   }
 
   take(body: RequestBody, whole: WholeBody, conversion: Conversion): Promise<void> | undefined {
+    const { apiKey } = conversion.head;
+    const { bytes } = whole;
+    if (apiKey === "") return this.#handOn(body, missingKey);
     // The peeks at the pieces of a body that came in one do not happen.
-    body.peek(whole.bytes, true);
+    body.peek(bytes, true);
     // Nobody has this key: the intake says so, and nothing need be converted for it.
-    const isUnknown = body.hint !== undefined && !body.showsProject && conversion.apiKey !== "";
-    if (isUnknown) return this.#handOn(body, batchOf(conversion.apiKey, []));
-    const isSmall = whole.bytes.length <= atOnceBytesMax;
-    if (!isSmall) return this.#takeInTurns(body, owned(whole), conversion);
-    const steps = conversion.convert(whole.bytes);
-    let step = steps.next();
-    while (step.done !== true) step = steps.next();
-    return this.#handOn(body, step.value);
+    const isUnknown = body.hint !== undefined && !body.showsProject;
+    if (isUnknown) return this.#handOn(body, batchOf(apiKey, []));
+    const isQuick = bytes.length <= atOnceBytesMax || bytes.length > conversion.bytesMax;
+    if (isQuick) return this.#handOn(body, conversion.convert(bytes));
+    return this.#takeInTurn(
+      body,
+      whole.memory === "owned" ? bytes : Buffer.from(bytes),
+      conversion,
+    );
   }
 
-  async #takeInTurns(body: RequestBody, bytes: Buffer, conversion: Conversion): Promise<void> {
-    const steps = conversion.convert(bytes);
-    const { monotonicMs } = this.#options;
-    for (;;) {
-      await this.#turn();
-      const endMs = monotonicMs() + turnMs;
-      do {
-        const step = steps.next();
-        if (step.done === true) {
-          await this.#handOn(body, step.value);
-          return;
-        }
-      } while (monotonicMs() < endMs);
+  /** Ends the thread. */
+  close(): void {
+    this.#thread.close();
+  }
+
+  async #takeInTurn(body: RequestBody, bytes: Buffer, conversion: Conversion): Promise<void> {
+    const { request } = body;
+    const work = await this.#turn(request.deadlineMs, conversion.head.apiKey);
+    let converted: Buffer | Problem = tooManyToConvert;
+    // Nothing is converted for a client that has left.
+    if (work !== undefined) {
+      try {
+        if (!request.isOver) converted = await this.#thread.convert(conversion, bytes);
+      } finally {
+        this.#queue.leave(work);
+      }
     }
+    await this.#handOn(body, converted);
   }
 
-  /** Fulfilled in a turn of the event loop of its own, when others have had theirs. */
-  #turn(): Promise<void> {
+  /** Fulfilled when the thread is free for this body; with undefined if its time is over first. */
+  #turn(deadlineMs: number, group: string): Promise<QueuedWork | undefined> {
     return new Promise((resolve) => {
-      this.#waiting.push(resolve);
-      if (this.#waiting.length === 1) setImmediate(() => this.#next());
+      const work: QueuedWork = {
+        deadlineMs,
+        group,
+        run: () => resolve(work),
+        late: () => resolve(undefined),
+      };
+      this.#queue.add(work);
     });
   }
 
-  #next(): void {
-    this.#waiting[0]?.();
-    this.#waiting.shift();
-    if (this.#waiting.length > 0) setImmediate(() => this.#next());
-  }
-
+  /** A request whose client has left is handed on, or answered, as well: that ends it. */
   #handOn(body: RequestBody, converted: Buffer | Problem): Promise<void> | undefined {
     const { request } = body;
-    if (request.isOver) return undefined;
-    if (!Buffer.isBuffer(converted)) {
-      request.answerProblem(converted);
-      return undefined;
-    }
-    const hasRoom = body.tryHold(converted.length);
-    body.stopGrowing();
-    if (hasRoom) return this.#options.intake(request, { memory: "owned", bytes: converted });
-    request.answerProblem(noRoom);
+    if (Buffer.isBuffer(converted)) {
+      const hasRoom = body.tryHold(converted.length);
+      body.stopGrowing();
+      if (hasRoom) return this.#options.intake(request, { memory: "owned", bytes: converted });
+      request.answerProblem(noRoom);
+    } else request.answerProblem(converted);
     return undefined;
   }
-}
-
-function owned(whole: WholeBody): Buffer {
-  return whole.memory === "owned" ? whole.bytes : Buffer.from(whole.bytes);
 }

@@ -1,27 +1,15 @@
-// Goes through a JSON text byte by byte, and parses single values of it: a text of 4 MiB is never
-// parsed in one go. Names are given in lowerCamelCase, as they are or as protobuf has them.
+// Goes through a JSON text byte by byte, and parses single values of it: a malformed value costs
+// itself alone, and the values of one span are in memory at a time. Names are given in lowerCamelCase, as they are or as protobuf has them.
 
 import type { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
-import {
-  exactlyParsed,
-  MalformedOtlpError,
-  RejectedSpanError,
-  spanBytesMax,
-  spanFieldsMax,
-} from "./otlp.ts";
+import { exactlyParsed, MalformedOtlpError, RejectedSpanError, spanBytesMax } from "./otlp.ts";
 import { parsedRepaired, textIn } from "./repaired-text.ts";
-
-/** Members in one value, those further in included: to parse them takes longer than other values. */
-const membersMax = 20_000;
 
 /** A position in a JSON text. Each value is to be taken by exactly one call. */
 export class JsonCursor {
   readonly #bytes: Buffer;
   #at = 0;
-  /** In the value that was passed last. */
-  #members = 0;
-  #values = 0;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
@@ -73,10 +61,6 @@ export class JsonCursor {
   #parsed(slice: Buffer): unknown {
     if (slice.length > spanBytesMax)
       throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
-    if (this.#members > membersMax || this.#values > spanFieldsMax)
-      throw new RejectedSpanError(
-        `it has more than ${membersMax} members or ${spanFieldsMax} values`,
-      );
     try {
       return parsedRepaired(textIn(slice), exactlyParsed);
     } catch (error) {
@@ -89,8 +73,6 @@ export class JsonCursor {
   #slice(): Buffer {
     const first = this.#peek();
     const start = this.#at;
-    this.#members = 0;
-    this.#values = 0;
     if (first === Ascii.Quote) this.#passString();
     else if (first === Ascii.OpenBrace || first === Ascii.OpenBracket) this.#passContainer();
     else this.#passScalar();
@@ -119,19 +101,15 @@ export class JsonCursor {
       if (byte === Ascii.Quote) inString = !inString;
       else if (inString) {
         if (byte === Ascii.Backslash) at++;
-      } else if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) {
-        depth++;
-        this.#values++;
-      } else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) depth--;
-      else if (byte === Ascii.Comma) this.#values++;
-      else if (byte === Ascii.Colon) this.#members++;
+      } else if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
+      else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) depth--;
     } while (depth > 0);
     this.#at = at;
   }
 
   #passScalar(): void {
     const start = this.#at;
-    while (isOfScalar(this.#bytes[this.#at])) this.#at++;
+    while (scalarBytes[this.#bytes[this.#at] ?? 0xff] === true) this.#at++;
     if (this.#at === start) throw this.#malformed("a value is expected");
   }
 
@@ -155,11 +133,10 @@ export class JsonCursor {
   }
 }
 
-const letterOrSign = /[\w+.-]/;
-
-function isOfScalar(byte: number | undefined): boolean {
-  return byte !== undefined && byte < 0x80 && letterOrSign.test(String.fromCharCode(byte));
-}
+/** By byte, whether it is a letter or sign of a number, `true`, `false`, `null` and the like. */
+const scalarBytes = Array.from({ length: 0x80 }, (_, byte) =>
+  /[\w+.-]/.test(String.fromCharCode(byte)),
+);
 
 export function camelCased(name: string): string {
   if (!name.includes("_")) return name;

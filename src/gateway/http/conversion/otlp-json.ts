@@ -6,61 +6,52 @@ import { Ascii } from "../../../platform/base/ascii.ts";
 import { camelCased, JsonCursor } from "./json-cursor.ts";
 import {
   type Attributes,
+  checkDepth,
   noAttributes,
   type OtlpSpan,
   orRejected,
   type ReadSpan,
   type SpanEvent,
   spansMax,
-  ValueBudget,
 } from "./otlp.ts";
 
-/**
- * Every span of the request, in order. Undefined ends a step without one. Throws a
- * MalformedOtlpError.
- */
-export function* jsonSpans(body: Buffer): Generator<ReadSpan | undefined, void> {
+/** Every span of the request, in order. Throws a MalformedOtlpError. */
+export function* jsonSpans(body: Buffer): Generator<ReadSpan, void> {
   const cursor = new JsonCursor(body);
   for (const name of cursor.members()) {
     if (name === "resourceSpans") for (const _ of cursor.items()) yield* spansOfResource(cursor);
-    else yield pass(cursor);
+    else cursor.text();
   }
   cursor.end();
-}
-
-function pass(cursor: JsonCursor): undefined {
-  cursor.text();
 }
 
 /** The spans that `read` finds in each item of an array. `null` is an empty one. */
 function* spansOfItems(
   cursor: JsonCursor,
   name: string,
-  read: () => Generator<ReadSpan | undefined, void>,
-): Generator<ReadSpan | undefined, void> {
+  read: () => Generator<ReadSpan, void>,
+): Generator<ReadSpan, void> {
   if (cursor.isAt(Ascii.OpenBracket)) for (const _ of cursor.items()) yield* read();
   else if (cursor.text().toString() !== "null") yield { rejected: `${name} is not an array` };
 }
 
 /** A resource may stand behind its spans: then these are read, and wait for it. */
-function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan | undefined, void> {
+function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   let resource: Attributes | undefined;
   let rejected = "";
   const waiting: ReadSpan[] = [];
   for (const name of membersAt(cursor)) {
     if (name === "resource") {
-      const read = orRejected(() => attributesOf(cursor.value(), new ValueBudget()));
+      const read = orRejected(() => attributesOf(cursor.value()));
       if ("rejected" in read) rejected = `its resource: ${read.rejected}`;
       else resource = read.value;
     } else if (name === "scopeSpans" || name === "instrumentationLibrarySpans") {
       for (const read of spansOfItems(cursor, name, () => spansOfScope(cursor))) {
-        if (read === undefined) yield undefined;
-        else if (resource === undefined && rejected === "" && waiting.length <= spansMax) {
+        if (resource === undefined && rejected === "" && waiting.length <= spansMax)
           waiting.push(read);
-          yield undefined;
-        } else yield ofResource(read, resource ?? noAttributes(), rejected);
+        else yield ofResource(read, resource ?? noAttributes(), rejected);
       }
-    } else yield pass(cursor);
+    } else cursor.text();
   }
   for (const read of waiting) yield ofResource(read, resource ?? noAttributes(), rejected);
 }
@@ -78,7 +69,7 @@ function ofResource(read: ReadSpan, resource: Attributes, rejected: string): Rea
 }
 
 /** The version of a scope that stands behind its spans is not read. */
-function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan | undefined, void> {
+function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   let scopeVersion = "";
   for (const name of membersAt(cursor)) {
     if (name === "scope" || name === "instrumentationLibrary") {
@@ -90,7 +81,7 @@ function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan | undefined, void
         const resource = noAttributes();
         yield "rejected" in read ? read : { span: read.value, resource, scopeVersion };
       });
-    } else yield pass(cursor);
+    } else cursor.text();
   }
 }
 
@@ -110,13 +101,14 @@ function textOf(value: unknown): string {
 }
 
 function spanOf(span: unknown): OtlpSpan {
-  const budget = new ValueBudget();
   const status = memberOf(span, "status");
   const code = memberOf(status, "code");
-  const events = itemsOf(memberOf(span, "events")).map((event): SpanEvent => {
-    budget.take(0);
-    return { name: textOf(memberOf(event, "name")), attributes: attributesOf(event, budget) };
-  });
+  const events = itemsOf(memberOf(span, "events")).map(
+    (event): SpanEvent => ({
+      name: textOf(memberOf(event, "name")),
+      attributes: attributesOf(event),
+    }),
+  );
   return {
     traceId: idOf(memberOf(span, "traceId", "trace_id"), 16),
     spanId: idOf(memberOf(span, "spanId", "span_id"), 8),
@@ -124,7 +116,7 @@ function spanOf(span: unknown): OtlpSpan {
     name: textOf(memberOf(span, "name")),
     startNs: nanosecondsOf(memberOf(span, "startTimeUnixNano", "start_time_unix_nano")),
     endNs: nanosecondsOf(memberOf(span, "endTimeUnixNano", "end_time_unix_nano")),
-    attributes: attributesOf(span, budget),
+    attributes: attributesOf(span),
     events,
     isError: code === 2 || code === "STATUS_CODE_ERROR",
     statusMessage: textOf(memberOf(status, "message")),
@@ -144,29 +136,23 @@ function nanosecondsOf(value: unknown): bigint {
   return /^\d{1,20}$/.test(text) ? BigInt(text) : 0n;
 }
 
-function attributesOf(owner: unknown, budget: ValueBudget): Attributes {
-  const attributes = noAttributes();
-  readKeyValues(memberOf(owner, "attributes"), attributes, budget, 0);
-  return attributes;
+function attributesOf(owner: unknown): Attributes {
+  return mapOf(memberOf(owner, "attributes"), 0);
 }
 
-function readKeyValues(
-  pairs: unknown,
-  target: Attributes,
-  budget: ValueBudget,
-  depth: number,
-): void {
+function mapOf(pairs: unknown, depth: number): Attributes {
+  const map = noAttributes();
   for (const pair of itemsOf(pairs)) {
-    budget.takeNamed();
     const key = memberOf(pair, "key");
-    const read = anyValue(memberOf(pair, "value"), budget, depth);
-    if (typeof key === "string" && read !== undefined) target[key] = read;
+    const read = anyValue(memberOf(pair, "value"), depth);
+    if (typeof key === "string" && read !== undefined) map[key] = read;
   }
+  return map;
 }
 
 /** Undefined for a value of no type. */
-function anyValue(value: unknown, budget: ValueBudget, depth: number): unknown {
-  budget.take(depth);
+function anyValue(value: unknown, depth: number): unknown {
+  checkDepth(depth);
   if (typeof value !== "object" || value === null) return undefined;
   for (const [type, content] of Object.entries(value) as [string, unknown][]) {
     if (content === null) continue;
@@ -184,13 +170,10 @@ function anyValue(value: unknown, budget: ValueBudget, depth: number): unknown {
         return Buffer.from(textOf(content), "base64").toString("hex");
       case "arrayValue":
         return itemsOf(memberOf(content, "values"))
-          .map((item) => anyValue(item, budget, depth + 1))
+          .map((item) => anyValue(item, depth + 1))
           .filter((item) => item !== undefined);
-      case "kvlistValue": {
-        const map = noAttributes();
-        readKeyValues(memberOf(content, "values"), map, budget, depth + 1);
-        return map;
-      }
+      case "kvlistValue":
+        return mapOf(memberOf(content, "values"), depth + 1);
     }
   }
   return undefined;

@@ -1,11 +1,12 @@
 // Reads the spans of an ExportTraceServiceRequest in protobuf, one after another. This is own code:
-// it reads eleven kinds of messages, decodes a span only when it is asked for, and bounds what one
-// span may make of its bytes, which the protobuf libraries do not. The field numbers are those of
+// it reads eleven kinds of messages, decodes a span only when it is asked for, and goes on behind a
+// span that is malformed, which the protobuf libraries do not. The field numbers are those of
 // opentelemetry/proto/trace/v1/trace.proto, common.proto and resource.proto.
 
 import type { Buffer } from "node:buffer";
 import {
   type Attributes,
+  checkDepth,
   integerOf,
   MalformedOtlpError,
   noAttributes,
@@ -15,8 +16,6 @@ import {
   RejectedSpanError,
   type SpanEvent,
   spanBytesMax,
-  spanFieldsMax,
-  ValueBudget,
 } from "./otlp.ts";
 
 const WireType = {
@@ -49,49 +48,29 @@ const valueFields: Fields = {
 };
 const listFields: Fields = { 1: Bytes };
 
-/** Fields of a request outside of its spans and resources. */
-const outerFieldsMax = 32_768;
-
-/** Counts fields: those of one span or resource, or of a request outside of them. */
-class FieldBudget {
-  readonly #max: number;
-  #left: number;
-
-  constructor(max: number) {
-    this.#max = max;
-    this.#left = max;
-  }
-
-  take(): void {
-    if (--this.#left < 0) throw new RejectedSpanError(`it has more than ${this.#max} fields`);
-  }
-}
-
 const longVarint = "a varint has more than 10 bytes";
 
 /** A message within the bytes, and a position in it. */
 class Message {
   readonly #bytes: Buffer;
   readonly #end: number;
-  readonly #budget: FieldBudget;
   #at: number;
   /** The field at the position. */
   field = Number.NaN;
 
-  constructor(bytes: Buffer, start: number, end: number, budget: FieldBudget) {
+  constructor(bytes: Buffer, start = 0, end = bytes.length) {
     this.#bytes = bytes;
     this.#at = start;
     this.#end = end;
-    this.#budget = budget;
   }
 
   get length(): number {
     return this.#end - this.#at;
   }
 
-  /** The same message, with its fields counted on their own. */
-  withOwnBudget(): Message {
-    return new Message(this.#bytes, this.#at, this.#end, new FieldBudget(spanFieldsMax));
+  /** What is left of the message, with a position of its own. */
+  copy(): Message {
+    return new Message(this.#bytes, this.#at, this.#end);
   }
 
   /** Goes to the next known field of its type; false at the end. The caller takes its value. */
@@ -106,7 +85,7 @@ class Message {
 
   message(): Message {
     const start = this.#bytesField();
-    return new Message(this.#bytes, start, this.#at, this.#budget);
+    return new Message(this.#bytes, start, this.#at);
   }
 
   text(): string {
@@ -144,7 +123,6 @@ class Message {
 
   /** Reads a key: sets the field, and returns its wire type. */
   #key(): number {
-    this.#budget.take();
     const key = this.#smallVarint();
     this.field = key >>> 3;
     if (this.field === 0) throw this.#malformed("a field has the number 0");
@@ -208,72 +186,75 @@ class Message {
   }
 }
 
-/**
- * Every span of the request, in order. Undefined ends a step without one. Throws a
- * MalformedOtlpError.
- */
-export function* protobufSpans(body: Buffer): Generator<ReadSpan | undefined, void> {
-  const request = new Message(body, 0, body.length, new FieldBudget(outerFieldsMax));
+/** Every span of the request, in order. Throws a MalformedOtlpError. */
+export function* protobufSpans(body: Buffer): Generator<ReadSpan, void> {
+  const request = new Message(body);
   while (request.next(requestFields)) yield* spansOfResource(request.message());
 }
 
-function* spansOfResource(message: Message): Generator<ReadSpan | undefined, void> {
-  // A resource may stand behind its spans.
-  const scopes: Message[] = [];
-  let resource = noAttributes();
-  let rejected = "";
-  const read = orRejected(() => {
-    while (message.next(resourceSpansFields)) {
-      const part = message.message();
-      if (message.field === 2) {
-        scopes.push(part);
-        continue;
-      }
-      const attributes = orRejected(() => resourceOf(part.withOwnBudget()));
-      if ("rejected" in attributes) rejected = `its resource: ${attributes.rejected}`;
-      else resource = attributes.value;
-    }
-  });
-  yield undefined;
-  for (const scope of scopes) yield* spansOfScope(scope, resource, rejected);
-  if ("rejected" in read) yield read;
-}
-
-function resourceOf(message: Message): Attributes {
-  const attributes = noAttributes();
-  const budget = new ValueBudget();
-  while (message.next(resourceFields)) readKeyValue(message.message(), attributes, budget, 0);
-  return attributes;
+function* spansOfResource(message: Message): Generator<ReadSpan, void> {
+  const [resource = noAttributes(), fault] = fieldOne(
+    message.copy(),
+    resourceSpansFields,
+    resourceOf,
+  );
+  const rejected = fault === "" ? "" : `its resource: ${fault}`;
+  yield* spansOfField(message, resourceSpansFields, (scope) =>
+    spansOfScope(scope, resource, rejected),
+  );
 }
 
 function* spansOfScope(
   message: Message,
   resource: Attributes,
   rejected: string,
-): Generator<ReadSpan | undefined, void> {
-  const spans: Message[] = [];
-  let scopeVersion = "";
-  const found = orRejected(() => {
-    while (message.next(scopeSpansFields)) {
+): Generator<ReadSpan, void> {
+  const [scopeVersion = ""] = fieldOne(message.copy(), scopeSpansFields, scopeVersionOf);
+  yield* spansOfField(message, scopeSpansFields, function* (span): Generator<ReadSpan, void> {
+    const read = rejected === "" ? orRejected(() => spanOf(span)) : { rejected };
+    yield "rejected" in read ? read : { span: read.value, resource, scopeVersion };
+  });
+}
+
+/** What `read` makes of field 1, which may come after the others; and why it cannot be read. */
+function fieldOne<T>(
+  message: Message,
+  fields: Fields,
+  read: (part: Message) => T,
+): readonly [T | undefined, string] {
+  let value: T | undefined;
+  let fault = "";
+  // That the message breaks off is reported with its spans.
+  orRejected(() => {
+    while (message.next(fields)) {
       const part = message.message();
-      if (message.field === 2) {
-        spans.push(part);
-        continue;
-      }
-      const version = orRejected(() => scopeVersionOf(part));
-      if ("value" in version) scopeVersion = version.value;
+      if (message.field !== 1) continue;
+      const found = orRejected(() => read(part));
+      if ("rejected" in found) fault = found.rejected;
+      else value = found.value;
     }
   });
-  yield undefined;
-  for (const one of spans) {
-    if (rejected !== "") {
-      yield { rejected };
-      continue;
-    }
-    const read = orRejected(() => spanOf(one.withOwnBudget()));
-    yield "rejected" in read ? read : { span: read.value, resource, scopeVersion };
+  return [value, fault];
+}
+
+/** The spans that `read` finds in each field 2. */
+function* spansOfField(
+  message: Message,
+  fields: Fields,
+  read: (part: Message) => Generator<ReadSpan, void>,
+): Generator<ReadSpan, void> {
+  for (;;) {
+    const next = orRejected(() => (message.next(fields) ? message.message() : undefined));
+    if ("rejected" in next) yield next;
+    if ("rejected" in next || next.value === undefined) return;
+    if (message.field === 2) yield* read(next.value);
   }
-  if ("rejected" in found) yield found;
+}
+
+function resourceOf(message: Message): Attributes {
+  const attributes = noAttributes();
+  while (message.next(resourceFields)) readKeyValue(message.message(), attributes, 0);
+  return attributes;
 }
 
 function scopeVersionOf(message: Message): string {
@@ -285,7 +266,6 @@ function scopeVersionOf(message: Message): string {
 function spanOf(message: Message): OtlpSpan {
   if (message.length > spanBytesMax)
     throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
-  const budget = new ValueBudget();
   const attributes = noAttributes();
   const events: SpanEvent[] = [];
   let [traceId, spanId, parentSpanId, name] = ["", "", "", ""];
@@ -312,10 +292,10 @@ function spanOf(message: Message): OtlpSpan {
         endNs = message.fixed64();
         break;
       case 9:
-        readKeyValue(message.message(), attributes, budget, 0);
+        readKeyValue(message.message(), attributes, 0);
         break;
       case 11:
-        events.push(eventOf(message.message(), budget));
+        events.push(eventOf(message.message()));
         break;
       case 15:
         status = statusOf(message.message());
@@ -325,13 +305,12 @@ function spanOf(message: Message): OtlpSpan {
   return { traceId, spanId, parentSpanId, name, startNs, endNs, attributes, events, ...status };
 }
 
-function eventOf(message: Message, budget: ValueBudget): SpanEvent {
-  budget.take(0);
+function eventOf(message: Message): SpanEvent {
   const attributes = noAttributes();
   let name = "";
   while (message.next(eventFields)) {
     if (message.field === 2) name = message.text();
-    else readKeyValue(message.message(), attributes, budget, 0);
+    else readKeyValue(message.message(), attributes, 0);
   }
   return { name, attributes };
 }
@@ -346,25 +325,19 @@ function statusOf(message: Message): { isError: boolean; statusMessage: string }
 }
 
 /** A pair without a value is left out, as a value of no type is. */
-function readKeyValue(
-  message: Message,
-  target: Attributes,
-  budget: ValueBudget,
-  depth: number,
-): void {
-  budget.takeNamed();
+function readKeyValue(message: Message, target: Attributes, depth: number): void {
   let key = "";
   let value: unknown;
   while (message.next(keyValueFields)) {
     if (message.field === 1) key = message.text();
-    else value = anyValue(message.message(), budget, depth);
+    else value = anyValue(message.message(), depth);
   }
   if (value !== undefined) target[key] = value;
 }
 
 /** Undefined for a value of no type. */
-function anyValue(message: Message, budget: ValueBudget, depth: number): unknown {
-  budget.take(depth);
+function anyValue(message: Message, depth: number): unknown {
+  checkDepth(depth);
   let value: unknown;
   while (message.next(valueFields)) {
     switch (message.field) {
@@ -381,10 +354,10 @@ function anyValue(message: Message, budget: ValueBudget, depth: number): unknown
         value = message.double();
         break;
       case 5:
-        value = arrayOf(message.message(), budget, depth + 1);
+        value = arrayOf(message.message(), depth + 1);
         break;
       case 6:
-        value = mapOf(message.message(), budget, depth + 1);
+        value = mapOf(message.message(), depth + 1);
         break;
       case 7:
         value = message.hex();
@@ -394,17 +367,17 @@ function anyValue(message: Message, budget: ValueBudget, depth: number): unknown
   return value;
 }
 
-function arrayOf(message: Message, budget: ValueBudget, depth: number): unknown[] {
+function arrayOf(message: Message, depth: number): unknown[] {
   const values: unknown[] = [];
   while (message.next(listFields)) {
-    const value = anyValue(message.message(), budget, depth);
+    const value = anyValue(message.message(), depth);
     if (value !== undefined) values.push(value);
   }
   return values;
 }
 
-function mapOf(message: Message, budget: ValueBudget, depth: number): Attributes {
+function mapOf(message: Message, depth: number): Attributes {
   const values = noAttributes();
-  while (message.next(listFields)) readKeyValue(message.message(), values, budget, depth);
+  while (message.next(listFields)) readKeyValue(message.message(), values, depth);
   return values;
 }

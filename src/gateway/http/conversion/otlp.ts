@@ -30,20 +30,10 @@ export type ReadSpan =
 
 /** Spans of all kinds in one request. */
 export const spansMax = 1_000;
-/** Values in the attributes of one span or resource, those within arrays and maps included. */
-const valuesMax = 10_000;
-/** Values with a name: each takes as long as ten others. */
-const namedValuesMax = 2_048;
 /** Arrays and maps within each other. An event may be 100 deep, with what is around its values. */
 const valueDepthMax = 90;
 /** No record of the store is larger. */
 export const spanBytesMax = 1_048_576;
-/**
- * Fields of protobuf, or members and items of JSON, in one span: to read as many takes a few
- * milliseconds.
- */
-export const spanFieldsMax = 65_536;
-
 /** Thrown for a request that is not in its encoding. The message says what is wrong, and where. */
 export class MalformedOtlpError extends Error {}
 /** Thrown for a span that is read no further. The other spans of the request are. */
@@ -62,21 +52,10 @@ export function orRejected<T>(
   }
 }
 
-/** Counts the values of one span or resource. */
-export class ValueBudget {
-  #left = valuesMax;
-  #namedLeft = namedValuesMax;
-
-  takeNamed(): void {
-    if (--this.#namedLeft < 0)
-      throw new RejectedSpanError(`it has more than ${namedValuesMax} attributes`);
-  }
-
-  take(depth: number): void {
-    if (--this.#left < 0) throw new RejectedSpanError(`it has more than ${valuesMax} values`);
-    if (depth > valueDepthMax)
-      throw new RejectedSpanError(`its values are nested more than ${valueDepthMax} deep`);
-  }
+/** Throws for a value that is within too many others. */
+export function checkDepth(depth: number): void {
+  if (depth > valueDepthMax)
+    throw new RejectedSpanError(`its values are nested more than ${valueDepthMax} deep`);
 }
 
 export function noAttributes(): Attributes {

@@ -30,11 +30,8 @@ const stored = {
 };
 
 function converted(body: Buffer, type = `multipart/form-data; boundary=${boundary}`) {
-  const multipart = new AiMultipart("phc_key", type);
-  const steps = multipart.convert(body);
-  let step = steps.next();
-  while (step.done !== true) step = steps.next();
-  const { value } = step;
+  const multipart = new AiMultipart({ kind: "multipart", apiKey: "phc_key", contentType: type });
+  const value = multipart.convert(body);
   if (!Buffer.isBuffer(value)) return { code: value.code, detail: value.detail };
   const { batch } = JSON.parse(value.toString().replaceAll("NaN", "null")) as {
     batch: Record<string, unknown>[];

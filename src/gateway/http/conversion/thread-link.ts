@@ -1,0 +1,164 @@
+// Our end of the thread that converts bodies. The thread starts with the first body, and ends when
+// none has come for a while. A body that takes it too long, or too much memory, costs itself alone:
+// its thread is ended, and the next body starts another one.
+
+import { Buffer } from "node:buffer";
+import { availableParallelism } from "node:os";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import type { Problem } from "../../../platform/base/errors.ts";
+import type { Conversion, ConversionHead } from "./conversion.ts";
+
+export interface ToConvert {
+  readonly head: ConversionHead;
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+export interface Converted {
+  readonly result: Uint8Array<ArrayBuffer> | Problem;
+  readonly notes: unknown;
+}
+
+/** So many processors the process may have at a time. */
+const cpus = availableParallelism();
+const cpuCheckMsMin = 20;
+/** Copying as many bytes takes one or two milliseconds. */
+const copiedBytesPerTurn = 4_194_304;
+const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
+
+const tooSlow: Problem = {
+  code: "invalid_payload",
+  detail: "The conversion of the body to events takes too long: send fewer or simpler values",
+};
+const tooMuchMemory: Problem = {
+  code: "invalid_payload",
+  detail: "The conversion of the body to events takes too much memory: send fewer values",
+};
+const draining: Problem = { code: "draining", detail: "This gateway is shutting down" };
+
+/** Tests run the source, and what is built is JavaScript. */
+const threadFile = new URL(
+  import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js",
+  import.meta.url,
+);
+
+interface ThreadOptions {
+  /** The time of processors that the process may take while one body is converted. */
+  readonly cpuMsMax: number;
+  /** A thread without work ends after this time. */
+  readonly idleMs: number;
+  readonly file?: URL;
+}
+
+interface Pending {
+  readonly resolve: (converted: Converted) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class ConversionThread {
+  readonly #options: ThreadOptions;
+  #worker: Worker | undefined;
+  #pending: Pending | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: ThreadOptions) {
+    this.#options = options;
+  }
+
+  get isRunning(): boolean {
+    return this.#worker !== undefined;
+  }
+
+  /** Converts one body; no other call may be made meanwhile. The body must not change until then. */
+  async convert(conversion: Conversion, bytes: Buffer): Promise<Buffer | Problem> {
+    const body = new Uint8Array(bytes.length);
+    for (let at = 0; at < bytes.length; at += copiedBytesPerTurn) {
+      if (at > 0) await nextTurn();
+      body.set(bytes.subarray(at, at + copiedBytesPerTurn), at);
+    }
+    const { result, notes } = await this.#send({ head: conversion.head, body });
+    conversion.notes = notes;
+    return result instanceof Uint8Array ? Buffer.from(result.buffer) : result;
+  }
+
+  /** Ends the thread for good. The body that it has is answered. */
+  close(): void {
+    this.#isClosed = true;
+    this.#end(draining);
+  }
+
+  #send(work: ToConvert): Promise<Converted> {
+    return new Promise((resolve, reject) => {
+      this.#pending = { resolve, reject };
+      if (this.#isClosed) {
+        this.#end(draining);
+        return;
+      }
+      this.#worker ??= this.#start();
+      this.#watch(process.cpuUsage());
+      this.#worker.postMessage(work, [work.body.buffer]);
+    });
+  }
+
+  #start(): Worker {
+    const worker = new Worker(this.#options.file ?? threadFile, {
+      // Node reports on each start that it strips types; what is built has none.
+      execArgv: ["--disable-warning=ExperimentalWarning"],
+      name: "conversion",
+      resourceLimits,
+    });
+    worker.unref();
+    worker.on("message", (converted: Converted) => {
+      if (this.#worker !== worker) return;
+      this.#settle(converted);
+      this.#after(this.#options.idleMs, () => this.#end(undefined));
+    });
+    let fault: unknown;
+    worker.on("error", (error) => {
+      fault = error;
+    });
+    worker.on("exit", (code) => {
+      if (this.#worker !== worker) return;
+      const isFull = (fault as NodeJS.ErrnoException | undefined)?.code === outOfMemory;
+      const error = new Error("Convert a body: its thread has ended", { cause: fault ?? code });
+      const pending = this.#pending;
+      this.#end(isFull ? tooMuchMemory : undefined);
+      if (!isFull) pending?.reject(error);
+    });
+    return worker;
+  }
+
+  /**
+   * Ends the thread once the process has had its time. A clock goes on while other processes have
+   * the processors, and would reject usual bodies on a busy machine.
+   */
+  #watch(start: NodeJS.CpuUsage): void {
+    const { user, system } = process.cpuUsage(start);
+    const msLeft = this.#options.cpuMsMax - (user + system) / 1_000;
+    if (msLeft <= 0) this.#end(tooSlow);
+    else this.#after(Math.max(msLeft / cpus, cpuCheckMsMin), () => this.#watch(start));
+  }
+
+  #after(ms: number, then: () => void): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(then, ms).unref();
+  }
+
+  /** Ends the thread, and settles the body that it has. */
+  #end(problem: Problem | undefined): void {
+    clearTimeout(this.#timer);
+    const worker = this.#worker;
+    this.#worker = undefined;
+    void worker?.terminate();
+    if (problem !== undefined) this.#settle({ result: problem, notes: undefined });
+    this.#pending = undefined;
+  }
+
+  #settle(converted: Converted): void {
+    this.#pending?.resolve(converted);
+    this.#pending = undefined;
+  }
+}
+
+const outOfMemory = "ERR_WORKER_OUT_OF_MEMORY";
