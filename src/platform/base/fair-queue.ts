@@ -39,12 +39,10 @@ interface Entry<W> {
   readonly group: Group<W>;
   readonly rank: number;
   isBegun: boolean;
-  /** Ends the wait at the deadline. */
-  timer?: NodeJS.Timeout;
 }
 
-/** The longest time that a timer takes. */
-const timerMsMax = 2_147_483_647;
+/** Works that are late are looked for this often. */
+const lateCheckMs = 20;
 
 export class FairQueue<W extends QueuedWork> {
   readonly #options: FairQueueOptions<W>;
@@ -53,6 +51,7 @@ export class FairQueue<W extends QueuedWork> {
   readonly #entries = new Map<W, Entry<W>>();
   readonly #running = new Set<W>();
   #isStarting = false;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(options: FairQueueOptions<W>) {
     this.#options = options;
@@ -65,12 +64,17 @@ export class FairQueue<W extends QueuedWork> {
 
   /** Adds a work. May call its `run`, or `late`, before this returns. */
   add(work: W): void {
-    this.#wait(this.#enter(work, false));
+    const entry = this.#enter(work, false);
+    this.#wait(entry);
+    // The others that may run do so already, unless a slot was left in this turn.
+    if (this.#isStarting || this.#mayRun(entry)) this.#start();
   }
 
   /** A work that has begun waits for its next turn, without a slot. Nothing if it has left. */
   again(work: W): void {
-    if (this.#remove(work)) this.#wait(this.#enter(work, true));
+    if (!this.#remove(work)) return;
+    this.#wait(this.#enter(work, true));
+    this.#start();
   }
 
   /** Takes back the slot of a work until `again`. Others get it only after the caller. */
@@ -91,10 +95,9 @@ export class FairQueue<W extends QueuedWork> {
    * slot there; if not, it has left the queue.
    */
   regroup(work: W): boolean {
-    const { groupBegunMax = Number.POSITIVE_INFINITY, mayRun } = this.#options;
     this.#remove(work);
     const entry = this.#enter(work, false);
-    const fits = entry.group.begun < groupBegunMax && mayRun(work);
+    const fits = this.#mayRun(entry);
     if (fits) this.#begin(entry);
     else this.#remove(work);
     this.#startSoon();
@@ -120,10 +123,26 @@ export class FairQueue<W extends QueuedWork> {
       else high = middle;
     }
     waiting.splice(low, 0, entry);
-    const leftMs = this.#msLeft(entry);
-    if (leftMs <= 0) this.#giveUp(entry);
-    else entry.timer = setTimeout(() => this.#giveUp(entry), Math.min(leftMs, timerMsMax)).unref();
-    this.#start();
+    this.#giveUpLate([entry]);
+    this.#watchDeadlines();
+  }
+
+  #watchDeadlines(): void {
+    if (this.#entries.size === this.#running.size) return;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#giveUpLate([...this.#groups.values()].flatMap(({ waiting }) => waiting));
+      this.#watchDeadlines();
+    }, lateCheckMs).unref();
+  }
+
+  #giveUpLate(entries: readonly Entry<W>[]): void {
+    const nowMs = this.#options.monotonicMs();
+    for (const entry of entries)
+      if (nowMs >= entry.work.deadlineMs && entry.group.waiting.includes(entry)) {
+        this.leave(entry.work);
+        entry.work.late();
+      }
   }
 
   #startSoon(): void {
@@ -139,15 +158,14 @@ export class FairQueue<W extends QueuedWork> {
     while (this.#running.size < this.#options.slots) {
       const entry = this.#next();
       if (entry === undefined) return;
-      if (this.#msLeft(entry) <= 0) this.#giveUp(entry);
-      else this.#run(entry);
+      this.#giveUpLate([entry]);
+      if (this.#entries.has(entry.work)) this.#run(entry);
     }
   }
 
   #run(entry: Entry<W>): void {
     const { work, group } = entry;
     group.waiting.splice(group.waiting.indexOf(entry), 1);
-    clearTimeout(entry.timer);
     this.#begin(entry);
     try {
       work.run();
@@ -168,20 +186,26 @@ export class FairQueue<W extends QueuedWork> {
 
   /** Returns the next work of the group whose last turn is longest ago and that may have one. */
   #next(): Entry<W> | undefined {
-    const { mayRun, groupBegunMax = Number.POSITIVE_INFINITY } = this.#options;
-    for (const { waiting, begun } of this.#groups.values())
+    for (const { waiting } of this.#groups.values())
       for (const entry of waiting) {
-        if (!entry.isBegun && begun >= groupBegunMax) break;
-        if (mayRun(entry.work)) return entry;
+        if (!this.#isInGroupMax(entry)) break;
+        if (this.#mayRun(entry)) return entry;
       }
     return undefined;
+  }
+
+  #mayRun(entry: Entry<W>): boolean {
+    return this.#isInGroupMax(entry) && this.#options.mayRun(entry.work);
+  }
+
+  #isInGroupMax({ isBegun, group }: Entry<W>): boolean {
+    return isBegun || group.begun < (this.#options.groupBegunMax ?? Number.POSITIVE_INFINITY);
   }
 
   #remove(work: W): boolean {
     const entry = this.#entries.get(work);
     if (entry === undefined) return false;
     const { group, isBegun } = entry;
-    clearTimeout(entry.timer);
     const at = group.waiting.indexOf(entry);
     if (at >= 0) group.waiting.splice(at, 1);
     if (isBegun) group.begun--;
@@ -189,14 +213,5 @@ export class FairQueue<W extends QueuedWork> {
     this.#entries.delete(work);
     if (group.waiting.length + group.begun === 0) this.#groups.delete(group.name);
     return true;
-  }
-
-  #giveUp({ work }: Entry<W>): void {
-    this.leave(work);
-    work.late();
-  }
-
-  #msLeft({ work }: Entry<W>): number {
-    return work.deadlineMs - this.#options.monotonicMs();
   }
 }
