@@ -32,8 +32,8 @@ export class SharedFrames implements RequestFrames {
     this.#bytesMax += bytes;
     if (sentWith !== this.#sentWith) {
       this.#sentWith = sentWith;
-      this.#runs ??= [];
-      this.#runs.push(this.#lines, sentWith);
+      if (this.#runs === undefined) this.#runs = [this.#lines, sentWith];
+      else this.#runs.push(this.#lines, sentWith);
     }
     this.#lines++;
     return this.#frame;

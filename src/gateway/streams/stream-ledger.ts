@@ -79,8 +79,9 @@ export class StreamLedger {
   add(projectId: string, bytes: number): void {
     const holding = this.#holdingOf(projectId);
     const { sequence } = this.state;
-    for (const slices of [holding.slices.own, this.#unread])
-      append(slices, [sequence, bytes], this.bytesMax * slicePart);
+    const sliceBytes = this.bytesMax * slicePart;
+    append(holding.slices.own, sequence, bytes, sliceBytes);
+    append(this.#unread, sequence, bytes, sliceBytes);
     this.#change(holding, bytes);
     this.#unreadBytes += bytes;
     this.#divide();
@@ -213,7 +214,7 @@ export class StreamLedger {
   #joined({ slices: { shared, sending } }: Holding): Slices {
     const joined = [...shared];
     for (let at = 0; at < sending.length; at += 2)
-      append(joined, [sending[at]!, sending[at + 1]!], this.bytesMax * slicePart);
+      append(joined, sending[at]!, sending[at + 1]!, this.bytesMax * slicePart);
     return joined;
   }
 
@@ -247,10 +248,15 @@ function heldBy({ stored, underWay }: Holding): number {
   return stored + underWay;
 }
 
-function append(slices: Slices, [sequence, bytes]: [number, number], sliceBytes: number): void {
-  if (slices.length === 0 || slices.at(-1)! >= sliceBytes) slices.push(slices.at(-2) ?? 0, 0);
-  slices[slices.length - 2] = Math.max(slices.at(-2)!, sequence);
-  slices[slices.length - 1]! += bytes;
+function append(slices: Slices, sequence: number, bytes: number, sliceBytes: number): void {
+  const last = slices.length - 1;
+  const sequenceBefore = last < 0 ? 0 : slices[last - 1]!;
+  if (last < 0 || slices[last]! >= sliceBytes) {
+    slices.push(Math.max(sequenceBefore, sequence), bytes);
+    return;
+  }
+  if (sequence > sequenceBefore) slices[last - 1] = sequence;
+  slices[last]! += bytes;
 }
 
 function sumOf(slices: Slices): number {

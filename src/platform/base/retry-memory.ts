@@ -26,7 +26,7 @@ export class RetryMemory<Value> {
   }
 
   get isEmpty(): boolean {
-    this.#forgetOld();
+    if (this.#size > 0) this.#forgetOld();
     return this.#size === 0;
   }
 

@@ -5,7 +5,7 @@
 import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
 import { type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
-import { LabeledCounters } from "../../../platform/metrics/counters.ts";
+import { type Histogram, LabeledCounters } from "../../../platform/metrics/counters.ts";
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
 import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
@@ -86,7 +86,6 @@ const gaugeNames = {
 
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
 const STATUS_MAX = 599;
-const takesEvents: ReadonlySet<MetricsRoute> = new Set(endpoints);
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
 /**
  * The statuses whose series exist from the first scrape on. A counter that appears only with its
@@ -107,16 +106,15 @@ const bytesBounds = [256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_19
 const batchFramesBounds = [16, 32, 64, 128, 256, 512, 1_000];
 const frameEventsBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
+interface RouteCounts {
+  /** By status. */
+  readonly answers: Float64Array;
+  readonly seconds: Histogram;
+  readonly takesEvents: boolean;
+}
+
 export class Metrics extends MetricSet<MetricName> {
-  /** The answers of each route, by status. */
-  readonly #requests = Object.fromEntries(
-    routes.map((route) => [route, new Float64Array(STATUS_MAX + 1)]),
-  ) as Readonly<Record<MetricsRoute, Float64Array>>;
-  readonly #requestSeconds = this.histograms(
-    "penstock_request_duration_seconds",
-    requestSecondsBounds,
-    ["route", routes],
-  );
+  readonly #routes = this.#countsOfRoutes();
   readonly #bodyBytes = this.histogram("penstock_request_body_bytes", bytesBounds);
   readonly #problems = this.tally("penstock_problems_total", ["code", errorCodes]);
   readonly #aborted = this.tally("penstock_requests_aborted_total", ["phase", abortPhases]);
@@ -164,9 +162,10 @@ export class Metrics extends MetricSet<MetricName> {
 
   /** To be called once for each request that was answered. `bodyBytes` counts bytes on the wire. */
   requestFinished(route: MetricsRoute, status: number, seconds: number, bodyBytes: number): void {
-    this.#requests[route][status]! += 1;
-    this.#requestSeconds[route].observe(seconds);
-    if (takesEvents.has(route)) this.#bodyBytes.observe(bodyBytes);
+    const counts = this.#routes[route];
+    counts.answers[status]! += 1;
+    counts.seconds.observe(seconds);
+    if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
   /** To be called once for each request answered with an error, in addition to requestFinished. */
@@ -253,10 +252,24 @@ export class Metrics extends MetricSet<MetricName> {
     this.#loopDelay.close();
   }
 
+  #countsOfRoutes(): Readonly<Record<MetricsRoute, RouteCounts>> {
+    const name = "penstock_request_duration_seconds";
+    const seconds = this.histograms(name, requestSecondsBounds, ["route", routes]);
+    const takingEvents: readonly MetricsRoute[] = endpoints;
+    const countsOf = (route: MetricsRoute): RouteCounts => ({
+      answers: new Float64Array(STATUS_MAX + 1),
+      seconds: seconds[route],
+      takesEvents: takingEvents.includes(route),
+    });
+    const each = routes.map((route) => [route, countsOf(route)] as const);
+    return Object.fromEntries(each) as Record<MetricsRoute, RouteCounts>;
+  }
+
   #requestSamples(): Sample[] {
     return routes.flatMap((route) => {
-      const kind = takesEvents.has(route) ? "endpoint" : route === "other" ? "other" : "elsewhere";
-      return [...this.#requests[route].entries()]
+      const { answers, takesEvents } = this.#routes[route];
+      const kind = takesEvents ? "endpoint" : route === "other" ? "other" : "elsewhere";
+      return [...answers.entries()]
         .filter(([status, value]) => value > 0 || statusesExpected[kind].has(status))
         .map(([status, value]) => ({ labels: { route, status: String(status) }, value }));
     });
