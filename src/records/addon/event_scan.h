@@ -22,6 +22,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(_MSC_VER)
+#define PENSTOCK_INLINE __forceinline
+#define PENSTOCK_LAMBDA_INLINE
+#define PENSTOCK_UNLIKELY(x) (x)
+#else
+#define PENSTOCK_INLINE inline __attribute__((always_inline))
+#define PENSTOCK_LAMBDA_INLINE __attribute__((always_inline))
+#define PENSTOCK_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#endif
+
 namespace penstock {
 
 enum TokenType : uint32_t {

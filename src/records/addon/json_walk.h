@@ -31,16 +31,6 @@
 #include "seen_names.h"
 #include "token_index.h"
 
-#if defined(_MSC_VER)
-#define PENSTOCK_INLINE __forceinline
-#define PENSTOCK_LAMBDA_INLINE
-#define PENSTOCK_UNLIKELY(x) (x)
-#else
-#define PENSTOCK_INLINE inline __attribute__((always_inline))
-#define PENSTOCK_LAMBDA_INLINE __attribute__((always_inline))
-#define PENSTOCK_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#endif
-
 namespace penstock {
 
 struct Token {

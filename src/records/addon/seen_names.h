@@ -47,13 +47,14 @@ class SeenNames {
   }
 
   /** Adds the name text[start, start + length), which has no escapes, to the innermost object. */
-  bool is_second(const uint8_t* text, uint32_t start, uint32_t length) noexcept {
+  PENSTOCK_INLINE bool is_second(const uint8_t* text, uint32_t start, uint32_t length) noexcept {
     if (depth_ >= kDepths) return false;
     const uint32_t object = objects_[depth_];
-    Slot* place = place_of(text, start, length, object);
-    if (place == nullptr && take_many(text)) place = place_of(text, start, length, object);
-    if (place == nullptr || place->object == object) return true;
-    *place = {object, start};
+    // Most names find their first slot free.
+    Slot& slot = slots_[first_place(text + start, length, object)];
+    if (PENSTOCK_UNLIKELY(slot.object == object || !is_free(slot)))
+      return is_in_row(text, start, length, object);
+    slot = {object, start};
     return false;
   }
 
@@ -75,21 +76,31 @@ class SeenNames {
   static constexpr uint64_t kProbes = 16;
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
 
-  static uint64_t hash_of(const uint8_t* name, uint32_t length) noexcept {
-    uint64_t hash = length;
+  // Where the row of slots begins that may have the name. Each multiplication takes 8 bytes of it.
+  PENSTOCK_INLINE uint64_t first_place(const uint8_t* name, uint32_t length,
+                                       uint32_t object) const noexcept {
+    uint64_t hash = uint64_t{object} << 32 | length;
     const auto mix = [&](uint64_t word) {
       hash = (hash ^ word) * kFactor;
-      hash ^= hash >> 32;
+      hash = hash << 32 | hash >> 32;
     };
     if (length >= 8) {
       for (uint32_t at = 0; at + 8 < length; at += 8) mix(word_at<uint64_t>(name + at));
-      mix(word_at<uint64_t>(name + length - 8));
+      hash ^= word_at<uint64_t>(name + length - 8);
     } else if (length >= 4) {
-      mix(uint64_t{word_at<uint32_t>(name)} << 32 | word_at<uint32_t>(name + length - 4));
+      hash ^= uint64_t{word_at<uint32_t>(name)} << 32 | word_at<uint32_t>(name + length - 4);
     } else if (length > 0) {
-      mix(uint64_t{name[0]} << 16 | uint64_t{name[length / 2]} << 8 | name[length - 1]);
+      hash ^= uint64_t{name[0]} << 16 | uint64_t{name[length / 2]} << 8 | name[length - 1];
     }
-    return hash;
+    return hash * kFactor >> (64 - slot_bits_);
+  }
+
+  bool is_in_row(const uint8_t* text, uint32_t start, uint32_t length, uint32_t object) noexcept {
+    Slot* place = place_of(text, start, length, object);
+    if (place == nullptr && take_many(text)) place = place_of(text, start, length, object);
+    if (place == nullptr || place->object == object) return true;
+    *place = {object, start};
+    return false;
   }
 
   template <typename Word>
@@ -101,7 +112,7 @@ class SeenNames {
 
   // The slot that has the name, else the first free one of those where it may be.
   Slot* place_of(const uint8_t* text, uint32_t start, uint32_t length, uint32_t object) noexcept {
-    const uint64_t place = (hash_of(text + start, length) ^ object) * kFactor >> (64 - slot_bits_);
+    const uint64_t place = first_place(text + start, length, object);
     for (uint64_t probe = 0; probe < kProbes; probe++) {
       Slot& slot = slots_[(place + probe) & ((uint64_t{1} << slot_bits_) - 1)];
       if (slot.object == object) {
