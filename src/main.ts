@@ -46,7 +46,6 @@ async function main(): Promise<number> {
     env: process.env,
     host: process,
     mainFile: import.meta.filename,
-    nodeFlags: process.execArgv,
     channel: process,
     // Not before it is asked for: opening it would keep the process waiting.
     get stdin() {

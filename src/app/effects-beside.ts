@@ -21,8 +21,6 @@ export interface EffectsBeside {
   close(): Promise<void>;
 }
 
-/** What is right for a gateway's memory is not for the effects: scripts/lib/node-flags.mjs. */
-const gatewayFlag = "--max-semi-space-size";
 /** A process that fails at every start must not fill the log. */
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
 /** A commit and the closing of the database take less, or something hangs. */
@@ -31,7 +29,7 @@ const closeGraceMs = 10_000;
 /** Returns at once: nothing of the gateway waits for the effects. */
 export function startBeside(
   config: Config,
-  { env, mainFile, nodeFlags, stop }: CommandContext,
+  { env, mainFile, stop }: CommandContext,
   log: Log,
 ): EffectsBeside {
   const closing = new AbortController();
@@ -42,7 +40,6 @@ export function startBeside(
     const own = Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_"));
     const started = fork(mainFile, ["effects", besideCommand], {
       env: Object.fromEntries(own),
-      execArgv: nodeFlags.filter((flag) => !flag.startsWith(gatewayFlag)),
       stdio: ["ignore", "ignore", "inherit", "ipc"],
       serialization: "advanced",
     });

@@ -10,8 +10,6 @@ export interface CommandContext {
   readonly host: ProcessHost;
   /** The file that Node runs to start another process of this program. */
   readonly mainFile: string;
-  /** What Node itself was told beside it. */
-  readonly nodeFlags: readonly string[];
   /** The channel to the process that forked this one. */
   readonly channel: SupervisorChannel;
   /** What a command may be given to read. */

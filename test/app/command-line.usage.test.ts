@@ -14,7 +14,6 @@ async function faultOf(args: readonly string[]): Promise<CommandError> {
     env: { PENSTOCK_DATA_DIR: temporaryFolder() },
     host: process,
     mainFile: "",
-    nodeFlags: [],
     channel: { connected: false, on: () => {} },
     stdin: Readable.from([]),
     stdout: nobody,

@@ -29,7 +29,6 @@ export function commandWorld(
     env,
     host: process,
     mainFile: "",
-    nodeFlags: [],
     channel: process,
     stdin,
     stdout: into("out"),

@@ -19,7 +19,6 @@ export async function projectCommand(natsUrl: string, args: readonly string[]): 
     env: { PENSTOCK_NATS_URL: natsUrl },
     host: process,
     mainFile: "",
-    nodeFlags: [],
     channel: { connected: false, on: () => {} },
     stdin: Readable.from([]),
     stdout,
