@@ -9,7 +9,7 @@ import type { Log } from "../../platform/base/log.ts";
 import { KeptMessages } from "../../platform/nats/kept-messages.ts";
 import { headerBytesMax, messageIdLengthMax } from "../../platform/nats/limits.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
-import { heardFrom, noteAway } from "../../platform/nats/readiness.ts";
+import { doubt, heardFrom, noteAway } from "../../platform/nats/readiness.ts";
 import { AckInbox } from "./ack-inbox.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import { BatchesUnderWay } from "./batches-under-way.ts";
@@ -21,7 +21,6 @@ import { consequences, outcomeOf, outcomeUnacked } from "./outcomes.ts";
 import type { FrameOutcome } from "./port.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 import type { PublishMetrics } from "./publish-metrics.ts";
-import { noteWentBack } from "./went-back.ts";
 
 export interface InFlightOptions {
   readonly link: NatsLink;
@@ -261,7 +260,7 @@ export class InFlight {
     // A named frame may have been stored by another request, before this one was sent.
     const isOfAnother = ack.duplicate === true && frame.isNamed;
     if (!isOfAnother && ack.seq <= frame.sequenceBefore) {
-      noteWentBack(frame, ack.seq, { log: this.#log, monotonicMs });
+      this.#doubtStream(frame, ack.seq, monotonicMs);
       this.#finish(frame, "unknown", "unavailable");
       return;
     }
@@ -277,6 +276,26 @@ export class InFlight {
     }
     if (ack.seq > stream.sequence) stream.sequence = ack.seq;
     this.#finishAcked(frame, ack, monotonicMs);
+  }
+
+  /**
+   * The frame was sent after an acknowledgement of a sequence that is not below the frame's own. So
+   * the message of that acknowledgement is gone. A stream that gives a sequence twice may keep
+   * neither message: its nats-server may have a full disk, or another stream may have taken its
+   * place.
+   */
+  #doubtStream(
+    { sequenceBefore, queue, firstSentMonotonicMs }: Frame,
+    to: number,
+    now: number,
+  ): void {
+    const { stream } = queue;
+    if (firstSentMonotonicMs <= stream.wentBackMonotonicMs) return;
+    this.#log.error(
+      { stream: stream.name, acknowledged: sequenceBefore, now: to },
+      "a stream gave a sequence for the second time: its events are refused until its leader was asked",
+    );
+    doubt(stream, { from: sequenceBefore, to }, now);
   }
 
   #finishAcked(frame: Frame, ack: PubAck, monotonicMs: number): void {
