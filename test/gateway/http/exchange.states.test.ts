@@ -3,9 +3,9 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { ChunkSenders } from "../../../src/gateway/body/chunk-senders.ts";
 import {
   type ChunkedBody,
+  ChunkSenders,
   ChunkTurns,
   chunksPerTurn,
 } from "../../../src/gateway/body/chunk-turns.ts";
