@@ -13,7 +13,8 @@ export const sinkFlag = "--max-semi-space-size=32";
  * young generation takes 16 MB less while there is load. CPU for a million events: 13.8
  * to 16.1 s with it and 14.0 to 14.6 s without (single events), 1.3 to 1.5 and 1.3 to 1.4 s
  * (batches of 100), two alternating rounds of two each. Of 1,000 projects at once, whose frames
- * live longer, it takes some 4 % fewer single events.
+ * live longer, it takes some 4 % fewer single events. `up` passes it on to its effects: 300,000
+ * events took them 3.5 s of CPU and 172 to 182 MiB with it and without.
  */
 export const gatewayFlag = "--max-semi-space-size=8";
 
