@@ -10,7 +10,7 @@ import {
   type EffectsWriterOptions,
 } from "../../src/readers/effects/writer/effects-writer.ts";
 
-const pollMs = 10;
+const pollMs = 30;
 
 export async function dumpOf(reader: EffectsReader): Promise<string[]> {
   const lines: string[] = [];

@@ -26,7 +26,7 @@ import { deleteStreams, goneAfterTest, type WriterRig } from "./writer-kit.ts";
 const live = "PENSTOCK_LIVE_0";
 
 export function streamTests(rig: WriterRig): void {
-  const { connection, databases, nats } = rig;
+  const { connection, databases, nats, testWithSqlite } = rig;
 
   async function incidentsOf(store: EffectsStore): Promise<unknown[]> {
     const incidents = await store.reader.incidents(10);
@@ -118,74 +118,80 @@ export function streamTests(rig: WriterRig): void {
     expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
   });
 
-  test("an older copy that is read once more, as told, is not counted again", async () => {
-    const store = await rig.openStore();
-    const random = numbersFrom(18);
-    const before = randomFrames(random, { count: 40 });
-    // More than are remembered.
-    const lost = liveFrames(random, 800);
-    const later = randomFrames(random, { count: 40 });
-    expect(lost.length).toBeGreaterThan(1_000);
-    await storeFrames(connection, before);
-    const putBack = await copyOfStreams();
-    const writer = rig.startWriter({ store });
-    await storeFrames(connection, lost);
-    await untilApplied(store.reader, connection);
-    await writer.close();
-    await putBack();
-    const stopped = rig.startWriter({ store });
-    await expect.poll(() => stopped.status(0).reasons.join()).toContain("cannot be told");
-    const unknown = [live, "place_unknown", expect.any(Number)];
-    await expect.poll(() => incidentsOf(store)).toContainEqual(unknown);
-    await stopped.close();
-    // It goes on counting where the next process begins in between.
-    const accepting = rig.startWriter({ store, acceptExpired: true, batchEventsMax: 5 });
-    await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
-    await accepting.close();
-    await storeFrames(connection, later);
-    const last = rig.startWriter({ store });
-    await untilApplied(store.reader, connection);
-    await last.close();
-    const found = await apartFromWhole(store, [...before, ...lost, ...later]);
-    expect(found.filter((line) => line.includes('"usage_daily"'))).toEqual([]);
-  });
-
-  test("all is counted of a stream that is made anew in place of an older copy", async () => {
-    const store = await rig.openStore();
-    const random = numbersFrom(19);
-    const [before, lost, later] = [
-      liveFrames(random, 30),
-      liveFrames(random, 15),
-      liveFrames(random, 15),
-    ];
-    const first = rig.startWriter({ store });
-    await storeFrames(connection, before);
-    await untilApplied(store.reader, connection);
-    await (await jetstreamManager(connection)).streams.purge(live);
-    const putBack = await copyOfStreams();
-    await storeFrames(connection, lost);
-    await untilApplied(store.reader, connection);
-    await first.close();
-    await putBack();
-    for (let nth = 0; nth < 2; nth++) {
+  testWithSqlite(
+    "an older copy that is read once more, as told, is not counted again",
+    async () => {
+      const store = await rig.openStore();
+      const random = numbersFrom(18);
+      const before = randomFrames(random, { count: 40 });
+      // More than are remembered.
+      const lost = liveFrames(random, 800);
+      const later = randomFrames(random, { count: 40 });
+      expect(lost.length).toBeGreaterThan(1_000);
+      await storeFrames(connection, before);
+      const putBack = await copyOfStreams();
+      const writer = rig.startWriter({ store });
+      await storeFrames(connection, lost);
+      await untilApplied(store.reader, connection);
+      await writer.close();
+      await putBack();
       const stopped = rig.startWriter({ store });
       await expect.poll(() => stopped.status(0).reasons.join()).toContain("cannot be told");
-      const unknown = [live, "place_unknown", before.length];
-      await expect.poll(() => incidentsOf(store)).toEqual([unknown]);
+      const unknown = [live, "place_unknown", expect.any(Number)];
+      await expect.poll(() => incidentsOf(store)).toContainEqual(unknown);
       await stopped.close();
-    }
-    await deleteStreams(connection, nats);
-    await makeStreams(connection);
-    const anew = rig.startWriter({ store });
-    await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
-    await anew.close();
-    await storeFrames(connection, later);
-    const last = rig.startWriter({ store });
-    await untilApplied(store.reader, connection);
-    await last.close();
-    expect(later.length).toBeLessThan(before.length);
-    expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
-  });
+      // It goes on counting where the next process begins in between.
+      const accepting = rig.startWriter({ store, acceptExpired: true, batchEventsMax: 5 });
+      await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
+      await accepting.close();
+      await storeFrames(connection, later);
+      const last = rig.startWriter({ store });
+      await untilApplied(store.reader, connection);
+      await last.close();
+      const found = await apartFromWhole(store, [...before, ...lost, ...later]);
+      expect(found.filter((line) => line.includes('"usage_daily"'))).toEqual([]);
+    },
+  );
+
+  testWithSqlite(
+    "all is counted of a stream that is made anew in place of an older copy",
+    async () => {
+      const store = await rig.openStore();
+      const random = numbersFrom(19);
+      const [before, lost, later] = [
+        liveFrames(random, 30),
+        liveFrames(random, 15),
+        liveFrames(random, 15),
+      ];
+      const first = rig.startWriter({ store });
+      await storeFrames(connection, before);
+      await untilApplied(store.reader, connection);
+      await (await jetstreamManager(connection)).streams.purge(live);
+      const putBack = await copyOfStreams();
+      await storeFrames(connection, lost);
+      await untilApplied(store.reader, connection);
+      await first.close();
+      await putBack();
+      for (let nth = 0; nth < 2; nth++) {
+        const stopped = rig.startWriter({ store });
+        await expect.poll(() => stopped.status(0).reasons.join()).toContain("cannot be told");
+        const unknown = [live, "place_unknown", before.length];
+        await expect.poll(() => incidentsOf(store)).toEqual([unknown]);
+        await stopped.close();
+      }
+      await deleteStreams(connection, nats);
+      await makeStreams(connection);
+      const anew = rig.startWriter({ store });
+      await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
+      await anew.close();
+      await storeFrames(connection, later);
+      const last = rig.startWriter({ store });
+      await untilApplied(store.reader, connection);
+      await last.close();
+      expect(later.length).toBeLessThan(before.length);
+      expect(await apartFromWhole(store, [...before, ...lost, ...later])).toEqual([]);
+    },
+  );
 
   test("messages that left by age or limit unread stop it, until somebody accepts that", async () => {
     const store = await rig.openStore();

@@ -5,7 +5,7 @@ import { rmSync } from "node:fs";
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeEach, describe, onTestFinished } from "vitest";
+import { afterAll, beforeEach, describe, onTestFinished, test } from "vitest";
 import {
   type OpenReader,
   readerAt,
@@ -41,6 +41,8 @@ export interface WriterRig {
   openStore(place?: StorePlace): Promise<EffectsStore>;
   openReader(place: StorePlace): Promise<OpenReader>;
   startWriter(settings: WriterSettings): EffectsWriter;
+  /** A test of what depends on no database: it runs with SQLite alone. */
+  testWithSqlite(name: string, body: () => Promise<void>): void;
   /** What comes of the streams in one process that nothing disturbs. */
   undisturbed(settings?: Partial<WriterSettings>, place?: StorePlace): Promise<string[]>;
 }
@@ -103,6 +105,9 @@ function rigOf(parts: Pick<WriterRig, "nats" | "databases" | "connection">): Wri
       writer.ended().catch(() => {});
       onTestFinished(() => writer.close());
       return writer;
+    },
+    testWithSqlite(name, body) {
+      if (databases.kind === "SQLite") test(name, body);
     },
     async undisturbed(settings = {}, place) {
       return await undisturbedDump(await openStore(place), { connection, ...settings });
