@@ -3,7 +3,7 @@
 
 import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
-import { Ajv2020 } from "ajv/dist/2020.js";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { parse } from "yaml";
 
 interface Described {
@@ -59,6 +59,8 @@ class ApiFile {
   readonly file: string;
   readonly api: OpenApi;
   readonly #ajv = new Ajv2020({ strict: false, validateFormats: false });
+  /** The checks by the text of their schema: each is compiled once. */
+  readonly #checks = new Map<string, ValidateFunction>();
 
   /**
    * `closed`: schemas that the file lets have more fields, for clients. The tests allow the listed
@@ -78,12 +80,20 @@ class ApiFile {
 
   faultsOf(schema: object, value: unknown): unknown {
     // References in the file are to the file itself.
-    const whole = JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"api#/')) as object;
-    return this.#ajv.validate(whole, value) ? [] : this.#ajv.errors;
+    const check = this.#checkOf(JSON.stringify(schema).replaceAll('"#/', '"api#/'));
+    return check(value) ? [] : check.errors;
   }
 
   isA(name: string, value: unknown): boolean {
-    return this.#ajv.validate({ $ref: `api#/components/schemas/${name}` }, value) as boolean;
+    return this.#checkOf(JSON.stringify({ $ref: `api#/components/schemas/${name}` }))(value);
+  }
+
+  #checkOf(schema: string): ValidateFunction {
+    const known = this.#checks.get(schema);
+    if (known !== undefined) return known;
+    const check = this.#ajv.compile(JSON.parse(schema) as object);
+    this.#checks.set(schema, check);
+    return check;
   }
 
   resolved<T extends object>(described: T | Reference): T {
