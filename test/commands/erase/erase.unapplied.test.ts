@@ -153,4 +153,3 @@ function tests(rig: WriterRig): void {
 }
 
 await describeWriter("SQLite", tests);
-await describeWriter("PostgreSQL", tests);

@@ -12,7 +12,7 @@ function nameOf(number: number): string {
 }
 
 describe("history keeps its order in any mix", () => {
-  test.each([1, 2, 3, 4, 5, 6])("seed %i", async (seed) => {
+  test.each([1, 2, 3])("seed %i", async (seed) => {
     const random = randomFrom(seed);
     const pick = <Value>(values: readonly Value[]): Value =>
       values[Math.floor(random() * values.length)]!;
