@@ -29,7 +29,7 @@ export const clusterRandomWalk: Scenario = {
     // Room for an hour.
     PENSTOCK_STREAM_BYTES_MAX: String(16 * 1_073_741_824),
   },
-  faultMs: { short: 15_000, full: 120_000 },
+  faultMs: { short: 8_000, full: 120_000 },
   // Enough to meet every fault with requests on their way, and to be read back.
   shape: {
     singleConnections: 16,

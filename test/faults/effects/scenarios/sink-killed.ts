@@ -15,7 +15,7 @@ import { storedLine, storeFrames, type TestFrame } from "../../../kit/stored-eve
 import { startSinkProcess } from "../../../kit/writer-process.ts";
 import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 
-const kills = { short: 12, full: 200 };
+const kills = { short: 6, full: 200 };
 const framesOfKill = 25;
 /** Few, so that there is much to be killed in. At the end all that is left is written at once. */
 const batchEvents = 12;
@@ -26,7 +26,7 @@ const lastBatchEvents = 2_000;
 const linesMax = 14;
 const delayMsMax = { commit: 8, files: 250 };
 /** Once in so many deaths of the sink, a server dies with it, or stands still for a moment. */
-const shared = { nats: 5, database: 7, frozen: 9 };
+const shared = { nats: 3, database: 4, frozen: 5 };
 const frozenMs = 50;
 /** nats-server may have been killed a moment ago. */
 const questionMs = 10_000;
