@@ -1,9 +1,11 @@
 // Loads the addon and makes scanners with it. Holds no pointers and no JSON. Works from src/records
 // and from dist/records; the addon itself is built in src/records/addon.
 
+import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
 import { Part } from "./fields.ts";
-import { Line, LineFlag, type LineFunctions, LineShift } from "./lines.ts";
+import type { LineFunctions } from "./lines.ts";
+import * as lines from "./lines.ts";
 import * as table from "./table.ts";
 import { type BackgroundScanner, rowsMax, type ScanStatus, tableWords } from "./table.ts";
 
@@ -65,33 +67,19 @@ let loaded: Addon | undefined;
  * of the source than this program.
  */
 export function loadAddon(): Addon {
-  if (loaded !== undefined) return loaded;
-  const addon = loadNativeModule("scanner", addonPlaces) as Addon;
-  const difference = differenceOf(addon.layout ?? {}, layoutHere());
-  if (difference !== undefined)
-    throw new Error(
-      `the native scanner was built from another version of the source (${difference}): build it with \`npm run setup\``,
-    );
-  loaded = addon;
-  return addon;
+  loaded ??= ofThisVersion(loadNativeModule("scanner", addonPlaces) as Addon);
+  return loaded;
 }
 
-/** Every number that both sides must agree on. */
-function layoutHere(): Record<string, number> {
-  const { TokenType, ScanStatus, ScanLimit, Header, Row, Extra } = table;
-  const { FieldShift, PropertyShift, MoreShift, ExtraShift, ItemFlag } = table;
-  const ofTable = { TokenType, ScanStatus, ScanLimit, Header, Row, Extra, FieldShift };
-  const shifts = { PropertyShift, MoreShift, ExtraShift, ItemFlag };
-  const groups = { ...ofTable, ...shifts, Line, Part, LineFlag, LineShift };
-  const numbers = Object.entries(groups).flatMap(([group, names]) =>
-    Object.entries(names).map(([name, value]) => [`${group}.${name}`, value] as const),
+function ofThisVersion(addon: Addon): Addon {
+  const { NotNormal: _, ...ofTable } = table;
+  const here = Object.entries({ ...ofTable, ...lines, Part }).flatMap(([group, numbers]) =>
+    Object.entries(numbers).map(([name, value]) => [`${group}.${name}`, value]),
   );
-  return Object.fromEntries(numbers);
-}
-
-/** The first number that is not the same on both sides. */
-function differenceOf(built: Addon["layout"], here: Addon["layout"]): string | undefined {
-  return Object.keys({ ...built, ...here }).find((name) => built[name] !== here[name]);
+  if (isDeepStrictEqual(addon.layout, Object.fromEntries(here))) return addon;
+  throw new Error(
+    "the native scanner was built from another version of the source: build it with `npm run setup`",
+  );
 }
 
 /**
