@@ -147,39 +147,33 @@ export const schemaVersion = 5;
 
 /** The statements that bring a database from a version to `schemaVersion`. 0: it has no tables. */
 export function schemaFrom(version: number, dialect: Dialect): readonly string[] {
-  return version === 0 ? [everything(dialect)] : upgrades[dialect.name].slice(version - 1);
+  return version === 0 ? [everything(dialect)] : upgrades(dialect).slice(version - 1);
 }
 
-const largeCounted = `INSERT INTO large_properties
-  SELECT project_id, sum(property_bytes) FROM (
-    SELECT project_id, property_bytes FROM members WHERE property_bytes > 65536
-    UNION ALL
-    SELECT project_id, property_bytes FROM groups WHERE property_bytes > 65536
-  ) AS counted
-  GROUP BY project_id;`;
 /**
- * Entry n brings a database from version n + 1 to the next. These are texts, and not made from the
- * tables, because what the tables become later is the work of later entries.
+ * Entry n brings a database from version n + 1 to the next. Nothing of it is made from the tables:
+ * what these become later is the work of later entries.
  */
-const upgrades: Readonly<Record<Dialect["name"], readonly string[]>> = {
-  sqlite: [
-    `CREATE TABLE large_properties (project_id TEXT NOT NULL PRIMARY KEY, bytes INTEGER NOT NULL)
-       STRICT, WITHOUT ROWID;
-     ${largeCounted}`,
-    "CREATE TABLE installation (subject_prefix TEXT NOT NULL) STRICT;",
+function upgrades({ name }: Dialect): readonly string[] {
+  const isSqlite = name === "sqlite";
+  const text = isSqlite ? "TEXT" : 'text COLLATE "C"';
+  return [
+    `CREATE TABLE large_properties (
+       project_id ${text} NOT NULL PRIMARY KEY, bytes ${isSqlite ? "INTEGER" : "bigint"} NOT NULL
+     )${isSqlite ? " STRICT, WITHOUT ROWID" : ""};
+     INSERT INTO large_properties
+       SELECT project_id, sum(property_bytes) FROM (
+         SELECT project_id, property_bytes FROM members WHERE property_bytes > 65536
+         UNION ALL
+         SELECT project_id, property_bytes FROM groups WHERE property_bytes > 65536
+       ) AS counted
+       GROUP BY project_id;`,
+    `CREATE TABLE installation (subject_prefix ${text} NOT NULL)${isSqlite ? " STRICT" : ""};`,
     // Older rows have no id, so an erasure does not find them by it.
-    "ALTER TABLE rejected ADD COLUMN distinct_id TEXT;",
+    `ALTER TABLE rejected ADD COLUMN distinct_id ${text};`,
     "DROP TABLE IF EXISTS runs;",
-  ],
-  postgres: [
-    `CREATE TABLE large_properties
-       (project_id text COLLATE "C" NOT NULL PRIMARY KEY, bytes bigint NOT NULL);
-     ${largeCounted}`,
-    'CREATE TABLE installation (subject_prefix text COLLATE "C" NOT NULL);',
-    'ALTER TABLE rejected ADD COLUMN distinct_id text COLLATE "C";',
-    "DROP TABLE IF EXISTS runs;",
-  ],
-};
+  ];
+}
 
 function everything(dialect: Dialect): string {
   const each = stored.map((one) => created(one, dialect));
