@@ -2,30 +2,21 @@
 
 import type { SinkRecord } from "../sink-records.ts";
 
-interface RequestBoundsOptions {
-  readonly eventsMax: number;
-  readonly bytesMax: number;
-}
-
 const bytesMin = 65_536;
 
 export class RequestBounds {
   readonly eventsMax: number;
-  #bytesMax: number;
-
-  constructor({ eventsMax, bytesMax }: RequestBoundsOptions) {
-    this.eventsMax = eventsMax;
-    this.#bytesMax = bytesMax;
-  }
-
   /** What a request may have, before it is packed. */
-  get bytesMax(): number {
-    return this.#bytesMax;
+  bytesMax: number;
+
+  constructor({ eventsMax, bytesMax }: Pick<RequestBounds, "eventsMax" | "bytesMax">) {
+    this.eventsMax = eventsMax;
+    this.bytesMax = bytesMax;
   }
 
   /** These together were too large: later requests are smaller from the start. */
   tooLarge(events: readonly SinkRecord[]): void {
     const bytes = events.reduce((sum, { text }) => sum + text.length, 0);
-    this.#bytesMax = Math.max(bytesMin, Math.min(this.#bytesMax, bytes) / 2);
+    this.bytesMax = Math.max(bytesMin, Math.min(this.bytesMax, bytes) / 2);
   }
 }
