@@ -25,11 +25,6 @@ export class BatchLimit {
     return this.#now;
   }
 
-  /** A transaction of about so many events is being written. */
-  tries(events: number): void {
-    this.#tried = events;
-  }
-
   /**
    * Writes about so many events. If that takes too long, rejects with a TooSlowError that states how
    * many of `what` the next ones have.
@@ -39,12 +34,12 @@ export class BatchLimit {
     what: string,
     write: () => Promise<Result>,
   ): Promise<Result> {
-    this.tries(events);
+    this.#tried = events;
     try {
       return await write();
     } catch (error) {
       if (!(error instanceof TooSlowError)) throw error;
-      this.tooSlow();
+      this.#tooSlow();
       const less = `at most ${this.events} events, or one message`;
       throw new TooSlowError(`${error.message}; the next ${what} have less: ${less}`, {
         cause: error,
@@ -53,7 +48,7 @@ export class BatchLimit {
   }
 
   /** It took too long. */
-  tooSlow(): void {
+  #tooSlow(): void {
     this.#now = Math.max(1, Math.floor(Math.min(this.#tried, this.#now) / 2));
     this.#tried = 0;
     this.#succeeded = 0;
@@ -61,7 +56,7 @@ export class BatchLimit {
 
   /** Everything begins anew: counts where a transaction was begun, so not while nothing answers. */
   failed(): void {
-    if (this.#tried > 0 && ++this.#failed >= failuresMin) this.tooSlow();
+    if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow();
     this.#tried = 0;
   }
 

@@ -1,33 +1,37 @@
 import { expect, test } from "vitest";
+import { TooSlowError } from "../../../src/platform/base/store-error.ts";
 import { BatchLimit } from "../../../src/readers/stream/batch-limit.ts";
 
-function tooSlow(limit: BatchLimit, events: number): void {
-  limit.tries(events);
-  limit.tooSlow();
+async function fails(limit: BatchLimit, events: number, error: Error): Promise<void> {
+  await expect(limit.within(events, "batches", () => Promise.reject(error))).rejects.toThrow();
+}
+
+async function tooSlow(limit: BatchLimit, events: number): Promise<void> {
+  await fails(limit, events, new TooSlowError("it took too long"));
 }
 
 function succeed(limit: BatchLimit, times: number): void {
   for (let nth = 0; nth < times; nth++) limit.succeeded();
 }
 
-test("after one that was too slow there are half as many, of those that it had", () => {
+test("after one that was too slow there are half as many, of those that it had", async () => {
   const limit = new BatchLimit(100_000);
-  tooSlow(limit, 30_001);
+  await tooSlow(limit, 30_001);
   expect(limit.events).toBe(15_000);
   // As of a part, where nobody says how many it had.
-  tooSlow(limit, Number.POSITIVE_INFINITY);
+  await tooSlow(limit, Number.POSITIVE_INFINITY);
   expect(limit.events).toBe(7_500);
 });
 
-test("there is always room for one", () => {
+test("there is always room for one", async () => {
   const limit = new BatchLimit(100);
-  for (let nth = 0; nth < 10; nth++) tooSlow(limit, Number.POSITIVE_INFINITY);
+  for (let nth = 0; nth < 10; nth++) await tooSlow(limit, Number.POSITIVE_INFINITY);
   expect(limit.events).toBe(1);
 });
 
-test("sixteen that succeed make it twice as many, but not more than the most", () => {
+test("sixteen that succeed make it twice as many, but not more than the most", async () => {
   const limit = new BatchLimit(100);
-  tooSlow(limit, 60);
+  await tooSlow(limit, 60);
   succeed(limit, 15);
   expect(limit.events).toBe(30);
   succeed(limit, 1);
@@ -38,25 +42,25 @@ test("sixteen that succeed make it twice as many, but not more than the most", (
   expect(limit.events).toBe(100);
 });
 
-test("one that is too slow lets the counting begin anew", () => {
+test("one that is too slow lets the counting begin anew", async () => {
   const limit = new BatchLimit(100);
-  tooSlow(limit, 80);
+  await tooSlow(limit, 80);
   succeed(limit, 15);
-  tooSlow(limit, 40);
+  await tooSlow(limit, 40);
   succeed(limit, 15);
   expect(limit.events).toBe(20);
 });
 
-test("transactions that fail in a row are halved from the second on, not where none was tried", () => {
+test("transactions that fail in a row are halved from the second on, not where none was tried", async () => {
   const limit = new BatchLimit(100);
-  const fail = (): number => {
-    limit.tries(80);
+  const fail = async (): Promise<number> => {
+    await fails(limit, 80, new Error("the disk is full"));
     limit.failed();
     return limit.events;
   };
-  expect([fail(), fail(), fail()]).toEqual([100, 40, 20]);
+  expect([await fail(), await fail(), await fail()]).toEqual([100, 40, 20]);
   limit.failed();
   expect(limit.events).toBe(20);
   limit.succeeded();
-  expect([fail(), fail()]).toEqual([20, 10]);
+  expect([await fail(), await fail()]).toEqual([20, 10]);
 });
