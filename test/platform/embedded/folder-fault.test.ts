@@ -11,7 +11,8 @@ const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
 const way = "name another folder with PENSTOCK_DATA_DIR (--data-dir)";
 
 function run(command: readonly string[]): SpawnSyncReturns<string> {
-  const env = { PATH: process.env["PATH"], PENSTOCK_NATS_SERVER: binary.file };
+  const { PATH, NODE_OPTIONS } = process.env;
+  const env = { PATH, NODE_OPTIONS, PENSTOCK_NATS_SERVER: binary.file };
   return spawnSync(command[0]!, command.slice(1), { env, encoding: "utf8", timeout: 30_000 });
 }
 
