@@ -81,14 +81,14 @@ describe("normalised JSON means the same", () => {
     test("is the same by the addon and the reference, and keeps its meaning, for anything like an event", () => {
       fc.assert(
         fc.property(eventLikeJson, (text) => expectPlain(Buffer.from(text))),
-        { numRuns: 10_000 },
+        { numRuns: 2_500 },
       );
     }, 60_000);
 
     test("so too for the fuzz corpus and mutations of it; what is no JSON harms nothing", () => {
       const corpus = readCorpus();
       const mutated = mutations(corpus, 2);
-      const bodies = [...corpus, ...Array.from({ length: 5_000 }, () => mutated.next().value)];
+      const bodies = [...corpus, ...Array.from({ length: 1_500 }, () => mutated.next().value)];
       const target = Buffer.alloc(65_536);
       for (const body of bodies) {
         if (parses(body) === true && native.scan(Buffer.from(body)) === ScanStatus.Ok) {
@@ -122,7 +122,7 @@ describe("normalised JSON means the same", () => {
           const text = JSON.stringify(value).replaceAll("\\u0000", "\ufffd");
           expect(plainForm(JSON.stringify(value, undefined, indent))).toBe(text);
         }),
-        { numRuns: 2_000 },
+        { numRuns: 1_000 },
       );
     });
 
