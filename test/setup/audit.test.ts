@@ -48,26 +48,23 @@ function finding(
   };
 }
 
-const metadata = { dependencies: { total: 200 } };
-
 test("every lock file that set-up installs from is asked about", () => {
-  const { askedIn } = auditSaying({ auditReportVersion: 2, vulnerabilities: {}, metadata }, 0);
+  const { askedIn } = auditSaying({ auditReportVersion: 2, vulnerabilities: {} }, 0);
   const root = path.resolve(import.meta.dirname, "../..");
   expect(askedIn).toEqual([root, path.join(root, "scripts/duckdb")]);
 });
 
 describe("known vulnerabilities fail the check", () => {
   test("nothing found, and something lesser", () => {
-    const clean = auditSaying({ auditReportVersion: 2, vulnerabilities: {}, metadata }, 0);
-    expect(clean).toMatchObject({ status: 0, said: expect.stringContaining("200 packages, none") });
+    const clean = auditSaying({ auditReportVersion: 2, vulnerabilities: {} }, 0);
+    expect(clean).toMatchObject({ status: 0, said: expect.stringContaining("0 lesser ones") });
     const lesser = auditSaying({
       auditReportVersion: 2,
       vulnerabilities: finding("mild", "moderate"),
-      metadata,
     });
     expect(lesser).toMatchObject({
       status: 0,
-      said: expect.stringContaining("1 with a lesser one"),
+      said: expect.stringContaining("1 lesser ones"),
     });
   });
 
@@ -77,11 +74,11 @@ describe("known vulnerabilities fail the check", () => {
       ...finding("bad", "high"),
       ...finding("worse", "critical", ["bad"]),
     };
-    const { status, said } = auditSaying({ auditReportVersion: 2, vulnerabilities, metadata });
+    const { status, said } = auditSaying({ auditReportVersion: 2, vulnerabilities });
     expect(status).toBe(1);
     expect(said).toContain("high: bad <=1.2.3: what is wrong with bad (no fix yet)");
-    expect(said).toContain("critical: worse <=1.2.3: through bad (a fix is there");
-    expect(said).toContain("failed: 2 of 200 packages");
+    expect(said).toContain("critical: worse <=1.2.3: through bad (npm audit fix");
+    expect(said).toContain("failed: 2 high or critical");
     expect(said).not.toContain("mild");
   });
 
@@ -94,14 +91,14 @@ describe("known vulnerabilities fail the check", () => {
     });
     expect(none).toMatchObject({
       status: 0,
-      said: expect.stringContaining("not checked: the registry has no such service"),
+      said: expect.stringContaining("not checked: 405 Method Not Allowed"),
     });
     const offline = auditSaying({
       message: `request to ${url} failed, reason: connect ECONNREFUSED 127.0.0.1:1`,
     });
     expect(offline).toMatchObject({
       status: 0,
-      said: expect.stringContaining("not checked: the registry cannot be reached"),
+      said: expect.stringContaining("not checked: request to … failed, reason: connect"),
     });
     expect(none.said + offline.said).not.toContain("registry.invalid");
   });
