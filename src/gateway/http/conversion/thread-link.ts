@@ -4,6 +4,7 @@
 
 import { Buffer } from "node:buffer";
 import { availableParallelism } from "node:os";
+import { cpuUsage } from "node:process";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -96,7 +97,7 @@ export class ConversionThread {
         return;
       }
       this.#worker ??= this.#start();
-      this.#watch(process.cpuUsage());
+      this.#watch(cpuUsage());
       this.#worker.postMessage(work, [work.body.buffer]);
     });
   }
@@ -134,7 +135,7 @@ export class ConversionThread {
    * the processors, and would reject usual bodies on a busy machine.
    */
   #watch(start: NodeJS.CpuUsage): void {
-    const { user, system } = process.cpuUsage(start);
+    const { user, system } = cpuUsage(start);
     const msLeft = this.#options.cpuMsMax - (user + system) / 1_000;
     if (msLeft <= 0) this.#end(tooSlow);
     else this.#after(Math.max(msLeft / cpus, cpuCheckMsMin), () => this.#watch(start));
