@@ -36,7 +36,8 @@ test("a second run has nothing to do: build, build at once, build nothing, build
   const beganMs = performance.now();
   const second = script("setup.mjs");
   expect(second).toMatchObject({ status: 0, stdout: "", stderr: "" });
-  expect(performance.now() - beganMs).toBeLessThan(1_000);
+  // It takes half a second alone, and several times that next to other tests.
+  expect(performance.now() - beganMs).toBeLessThan(5_000);
   expect(script("run.mjs", "x")).toMatchObject({ status: 3, stdout: "one x\n" });
 
   write(path.join(folder, "src/main.ts"), 'console.log("two");\n');
