@@ -39,7 +39,7 @@ const job = JSON.parse(process.argv[2] ?? "") as SinkJob;
 const isClickHouse = job.to.startsWith("http");
 const connection = await connect({ servers: job.natsUrl });
 const folder = /^parquet:(.*)/.exec(job.to)?.[1];
-/** Files are made some times while it is measured, beside what is written meanwhile. */
+/** Files are made some times while it is measured. */
 const segmentBytesMax = 67_108_864;
 let begun: { events: number; ms: number; cpu: NodeJS.CpuUsage } | undefined;
 let answer: SinkAnswer | undefined;

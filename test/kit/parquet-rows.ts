@@ -1,9 +1,9 @@
 // Reads the Parquet files of a sink back, by a DuckDB that knows nothing of how they were written.
 
-import { existsSync, globSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
+import type { Manifest } from "../../src/readers/sinks/parquet/commit.ts";
 import { duckdb } from "../../src/readers/sinks/parquet/parquet-maker.ts";
-import { filesOf, readJournal } from "../../src/readers/sinks/parquet/segment.ts";
 
 const types = {
   events: "{'project_id': VARCHAR, 'day': DATE}",
@@ -35,11 +35,13 @@ export async function askedOfParquet(
   return (await connection.runAndReadAll(all)).getRowObjectsJson();
 }
 
-/** How far each stream is, whether or not it is in files yet. */
+/** The manifest of the last commit. */
+export function manifestOf(folder: string): Manifest {
+  return JSON.parse(readFileSync(path.join(folder, "_penstock/manifest.json"), "utf8"));
+}
+
+/** How far each stream is in files. */
 export async function positionsOfParquet(folder: string): Promise<Record<string, number>> {
-  const numbers = globSync("*.journal", { cwd: path.join(folder, "_penstock") });
-  const newest = numbers.sort().at(-1);
-  if (newest === undefined) return {};
-  const { positions } = await readJournal(filesOf(folder, Number.parseInt(newest, 10)));
+  const { positions } = manifestOf(folder);
   return Object.fromEntries(positions.map(({ stream, sequence }) => [stream, sequence]));
 }

@@ -14,7 +14,7 @@ import type { SinkTarget } from "../../src/readers/sinks/sink-target.ts";
 import { SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
 import { folderOf, isClickHouse, isParquet, sinkSchema } from "./sink-events.ts";
 
-/** So few that most batches begin a segment, and the one before is made into files beside them. */
+/** So few that most batches end a segment, which is then made into files. */
 const segmentBytesMax = 4_096;
 
 function say(line: string): void {

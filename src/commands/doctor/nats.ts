@@ -93,9 +93,9 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
   }
   const { streams, clock } = facts.jetStream;
   const messageBytes = fullMessageBytes(config.frameBytesMax, facts.server.max_payload);
-  const { atomicBatches } = config;
+  const { atomicBatches, sinkFileSeconds } = config;
   const { version } = facts.server;
-  const question = { wanted, streams, messageBytes, atomicBatches, version };
+  const question = { wanted, streams, messageBytes, sinkFileSeconds, atomicBatches, version };
   const room = checkRoom({
     facts: facts.jetStream,
     ...{ wanted, buckets, hubDomain: config.hubDomain },

@@ -11,11 +11,15 @@ import {
 } from "../../gateway/streams/desired.ts";
 import { checkOf, type Finding, shownBytes, shownList } from "./finding.ts";
 
+const nanosPerSecond = 1e9;
+
 interface StreamQuestion {
   readonly wanted: readonly WantedConfig[];
   readonly streams: ReadonlyMap<string, StreamInfo>;
   /** Bytes that a stream must take in one message. */
   readonly messageBytes: number;
+  /** PENSTOCK_SINK_FILE_SECONDS. */
+  readonly sinkFileSeconds: number;
   /** PENSTOCK_ATOMIC_BATCHES. */
   readonly atomicBatches: boolean;
   /** That of the nats-server which is connected. */
@@ -36,7 +40,7 @@ function pairsOf({ wanted, streams }: StreamQuestion): Pair[] {
 
 export function checkStreams(question: StreamQuestion): Finding[] {
   const check = checkOf("streams");
-  const { wanted, messageBytes } = question;
+  const { wanted, messageBytes, sinkFileSeconds } = question;
   const pairs = pairsOf(question);
   if (pairs.length === 0)
     return [
@@ -68,6 +72,16 @@ export function checkStreams(question: StreamQuestion): Finding[] {
       const found = `${name} has smaller limits than the settings: ${raised.join(", ")}`;
       findings.push(
         check.warn(found, "start the gateway again with these settings: it raises them"),
+      );
+    }
+    const ageSeconds = info.config.max_age / nanosPerSecond;
+    if (ageSeconds > 0 && ageSeconds < 2 * sinkFileSeconds) {
+      const found = `${name} keeps events for ${ageSeconds} s, and \`penstock sink parquet\` may commit them after ${sinkFileSeconds} s`;
+      findings.push(
+        check.warn(
+          found,
+          "set PENSTOCK_SINK_FILE_SECONDS to less than half, or keep events longer",
+        ),
       );
     }
     const kept = keptLimits(config, info.config);

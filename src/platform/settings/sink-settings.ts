@@ -51,6 +51,6 @@ export const sinkSettings = {
     parse: wholeNumber(1, 86_400),
     fallback: "600",
     unit: "seconds",
-    why: "age of the first event at which `penstock sink parquet` writes files; bounds the delay of an event",
+    why: "age of the first event at which `penstock sink parquet` writes files; bounds the delay of an event. Streams must retain events for longer",
   }),
 } as const;

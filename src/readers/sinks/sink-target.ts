@@ -45,6 +45,11 @@ export interface SinkTarget {
   readonly shown: string;
   /** So many batches may be written at once, and end in the order of their begin. Default 1. */
   readonly batchesMax?: number;
+  /**
+   * How far each stream is in the target for good, for a target whose `write` is fulfilled before
+   * that: what is not committed is read again after an end of the process.
+   */
+  readonly committed?: readonly SinkPosition[];
   /** What hinders it beside its writes, or lets some of their events wait. */
   readonly faults?: readonly string[];
   /** What an operator should know, though events are written. */

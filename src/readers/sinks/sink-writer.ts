@@ -92,7 +92,7 @@ export class SinkWriter {
   #standsByFor: string | undefined;
   /** What the log was told last: that it writes, or why it does not. */
   #said: { readonly isWriting: boolean; readonly reason: string } | undefined;
-  /** How far the target is for certain. */
+  /** How far the target was at the last `open`, or with the batches since. */
   #written = new Map<string, SinkPosition>();
 
   constructor(options: SinkWriterOptions) {
@@ -112,7 +112,8 @@ export class SinkWriter {
     });
     this.#warning = new SparseWarning(log, sayAgainMs);
     this.#refusals = new SparseWarning(log, sayAgainMs);
-    this.#watch = new UnreadWatch({ connection, written: () => [...this.#written.values()] });
+    const written = () => this.#committed;
+    this.#watch = new UnreadWatch({ connection, written });
   }
 
   get framesBytes(): number {
@@ -146,6 +147,19 @@ export class SinkWriter {
     reasons.push(...(target.faults ?? []), ...this.#refusing);
     const state = reasons.length === 0 ? "writing" : "hindered";
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
+  }
+
+  /** How far each stream is committed: what is after that must not leave it. */
+  get #committed(): SinkPosition[] {
+    const { committed } = this.#options.target;
+    const written = [...this.#written.values()];
+    if (committed === undefined) return written;
+    return written.map(
+      (position) =>
+        committed.find(
+          ({ stream, epoch }) => stream === position.stream && epoch === position.epoch,
+        ) ?? { ...position, sequence: 0, trail: [] },
+    );
   }
 
   /** That the target opens again says nothing of the batch which it did not take. */

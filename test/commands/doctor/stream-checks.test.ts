@@ -53,6 +53,18 @@ describe("doctor finds what is wrong with the streams", () => {
     expect(run.exitCode).toBe(0);
   });
 
+  test("a stream that keeps events for less than two segments of the Parquet sink", async () => {
+    const day = 86_400;
+    await edit(server, live, { max_age: 1.5 * day * 1e9 });
+    const isAskedOf = async (seconds: number) =>
+      (await doctorAt(server, { PENSTOCK_SINK_FILE_SECONDS: String(seconds) }))
+        .of("streams")
+        .filter(({ found }) => found.includes(`${live} keeps events for 129600 s`))
+        .map(({ level }) => level);
+    expect(await isAskedOf(day)).toEqual(["warn"]);
+    expect(await isAskedOf(day / 2)).toEqual([]);
+  });
+
   test("streams that could take atomic batches, and were made without, unless none are wanted", async () => {
     await edit(server, live, { allow_atomic: false });
     const run = await doctorAt(server);

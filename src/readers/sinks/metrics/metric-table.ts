@@ -30,7 +30,7 @@ export const sinkMetricTable = {
   },
   penstock_sink_lag_messages: {
     type: "gauge",
-    help: "Messages stored and not in the target yet, by lane; as far as was known of the target last; absent while NATS does not say, and on standby.",
+    help: "Messages stored and not in the target yet (for Parquet files: not committed), by lane; as far as was known of the target last; absent while NATS does not say, and on standby.",
   },
   penstock_sink_lag_seconds: {
     type: "gauge",

@@ -1,9 +1,8 @@
-// The folder that a sink writes to: who has it, that it stays the same one, and which segments
-// there are. What says how far the streams are in it is in `_penstock`, so that a folder is told
-// from one that only has the events.
+// The folder that a sink writes to: who has it, and that it stays the same one. How far the streams
+// are in it is in `_penstock`, so that a folder is told from one that only has the events.
 
 import { randomBytes } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
 import { type FileLock, takeFileLock } from "../../../platform/base/file-lock.ts";
@@ -11,8 +10,8 @@ import { makeFolder } from "../../../platform/base/make-folder.ts";
 import { sync, writeWhole } from "../../../platform/base/write-whole.ts";
 import { holderText, noteHolder } from "../lock-holder.ts";
 import { StandbyError } from "../sink-target.ts";
-import { bookKeeping } from "./segment.ts";
 
+const bookKeeping = "_penstock";
 /** Whoever the umask lets may read the files. */
 const readableMode = 0o777;
 /** There is no use in trying these again. Others, as a full disk or one that is away, pass. */
@@ -33,8 +32,9 @@ export function whyNeverMade(folder: string): string | undefined {
 
 export class ParquetFolder {
   readonly folder: string;
+  /** Its book-keeping. */
+  readonly own: string;
   readonly #pid: number;
-  readonly #own: string;
   #lock: FileLock | undefined;
   #id: string | undefined;
 
@@ -42,7 +42,7 @@ export class ParquetFolder {
   constructor(folder: string, pid: number) {
     this.folder = path.resolve(folder);
     this.#pid = pid;
-    this.#own = path.join(this.folder, bookKeeping);
+    this.own = path.join(this.folder, bookKeeping);
   }
 
   /** Is in the names of its files, so that those of another folder are told from them. */
@@ -51,10 +51,14 @@ export class ParquetFolder {
     return this.#id;
   }
 
+  /** False when it was moved away, or another one is in its place. */
+  get isTaken(): boolean {
+    return this.#id !== undefined && this.#lock?.isHeld() === true && this.#idThere() === this.#id;
+  }
+
   /** Makes it where it is not there. Rejects with a StandbyError while another one has it. */
   async take(): Promise<void> {
-    const isTaken = this.#id !== undefined && this.#lock?.isHeld() === true;
-    if (isTaken && this.#idThere() === this.#id) return;
+    if (this.isTaken) return;
     this.release();
     const { folder } = this;
     const there = this.#idThere();
@@ -67,12 +71,12 @@ export class ParquetFolder {
         `${folder} has events, but not ${bookKeeping}, which says how far they go: put it back, or name another folder`,
       );
     this.#id = there;
-    makeFolder(this.#own, readableMode);
-    const name = path.join(this.#own, "lock");
+    makeFolder(this.own, readableMode);
+    const name = path.join(this.own, "lock");
     // This says why it cannot be written, where it cannot.
     await (await open(name, "a", 0o600)).close();
     const lock = takeFileLock(name);
-    const holder = path.join(this.#own, "holder.json");
+    const holder = path.join(this.own, "holder.json");
     if (lock === "busy")
       throw new StandbyError(`another sink writes to ${folder}${holderText(holder)}`);
     this.#lock = lock;
@@ -80,9 +84,8 @@ export class ParquetFolder {
     this.#id = this.#idThere() ?? (await this.#named());
   }
 
-  /** Throws when it was moved away, or another one is in its place. */
-  mustBeHeld(): void {
-    if (this.#lock?.isHeld() !== true)
+  mustBeTaken(): void {
+    if (!this.isTaken)
       throw new Error(`${this.folder} was moved away or removed while it was written to`);
   }
 
@@ -91,29 +94,15 @@ export class ParquetFolder {
     this.#lock = undefined;
   }
 
-  /** Numbers of those that are there, or were being removed; in order. */
-  segments(): { readonly written: number[]; readonly committed: number[] } {
-    const names = readdirSync(this.#own);
-    const of = (ending: string): number[] =>
-      names
-        .filter((name) => name.endsWith(ending))
-        .map((name) => Number.parseInt(name, 10))
-        .sort((a, b) => a - b);
-    return { written: of(".journal"), committed: of(".commit") };
-  }
-
   #idThere(): string | undefined {
-    const file = path.join(this.#own, "folder.json");
+    const file = path.join(this.own, "folder.json");
     if (!existsSync(file)) return undefined;
     return (JSON.parse(readFileSync(file, "utf8")) as { id: string }).id;
   }
 
   async #named(): Promise<string> {
     const id = randomBytes(4).toString("hex");
-    await writeWhole(
-      path.join(this.#own, "folder.json"),
-      `${JSON.stringify({ version: 1, id })}\n`,
-    );
+    await writeWhole(path.join(this.own, "folder.json"), `${JSON.stringify({ version: 1, id })}\n`);
     await sync(this.folder);
     await sync(path.dirname(this.folder));
     return id;

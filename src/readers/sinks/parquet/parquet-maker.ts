@@ -47,7 +47,7 @@ const memoryMebibytes = [512, 1_024, 2_048] as const;
 /** Rows are collected to groups of so many bytes, or of 122,880, and then compressed. */
 const rowGroupBytes = 67_108_864;
 
-export class ParquetMaker {
+class ParquetMaker {
   readonly #instance: DuckDbInstance;
   readonly #connection: DuckDbConnection;
 

@@ -1,24 +1,24 @@
-// Parquet files as a target. A batch goes into a segment, with how far the streams are, and is then
-// as safe as in a database. When the segment is full or old enough it is sealed, the next one is
-// begun, and beside that the sealed one is made into files: so files are of a good size although a
-// batch is of a second, and an end of the process at any point neither loses nor repeats anything.
+// Parquet files as a target. JetStream is the journal: a batch is added to the open segment, and
+// until the segment is committed its events are only in their streams. When the segment is full or
+// old enough, it is made into files and committed together with the positions of the streams, while
+// the next batch waits. If the process is killed, at most one segment is read again.
 
 import type { Log } from "../../../platform/base/log.ts";
 import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
 import { mustBeNext } from "../sink-target.ts";
+import { commitSegment, type Manifest, recover, scratchOf } from "./commit.ts";
 import { fileFault } from "./file-fault.ts";
-import { fileSegment } from "./filing.ts";
 import { ParquetFolder } from "./parquet-folder.ts";
 import { duckdb } from "./parquet-maker.ts";
 import { rowsOf } from "./rows.ts";
 import { SeenEvents } from "./seen-events.ts";
-import { filesOf, incidentsKept, Segment } from "./segment.ts";
+import { Segment } from "./segment.ts";
 
 export interface ParquetTargetOptions {
   readonly folder: string;
   /** This process: another sink names it while it waits for the folder. */
   readonly pid: number;
-  /** A segment is made into files when it has so many bytes, or its first event is so old. */
+  /** A segment is made into files when it has so many bytes, or its first batch is so old. */
   readonly segmentBytesMax: number;
   readonly segmentAgeMsMax: number;
   readonly log: Pick<Log, "info" | "warn">;
@@ -30,17 +30,15 @@ export class ParquetTarget implements SinkTarget {
   readonly shown: string;
   readonly #options: ParquetTargetOptions;
   readonly #folder: ParquetFolder;
-  /** Undefined: not open, or nobody knows what is in it. */
+  /** Undefined: not open. */
   #segment: Segment | undefined;
-  /** One thing at a time is done with the open segment. */
+  #committed: Manifest | undefined;
+  /** One thing at a time is done. */
   #last: Promise<unknown> = Promise.resolve();
-  /** The sealed segment that is made into files. Never rejects. */
-  #filing: Promise<void> = Promise.resolve();
   readonly #seen = new SeenEvents();
+  /** Why the last commit failed. Until one succeeds, the segment takes no more batches. */
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Nothing is to be opened again by itself. */
-  #isClosed = false;
 
   constructor(options: ParquetTargetOptions) {
     this.#options = options;
@@ -52,21 +50,24 @@ export class ParquetTarget implements SinkTarget {
     return this.#fault === undefined ? [] : [this.#fault];
   }
 
+  get committed(): readonly SinkPosition[] {
+    return this.#committed?.positions ?? [];
+  }
+
+  /** While the folder is still held, the open segment is kept: only NATS was away. */
   open(): Promise<readonly SinkPosition[]> {
-    this.#isClosed = false;
     return this.#doing("open", async () => {
-      clearTimeout(this.#timer);
-      await this.#letGoOfSegment();
       // What failed comes again, and is new.
       this.#seen.forget();
-      await this.#filing;
-      await this.#folder.take();
-      // Before anything is taken in that could not be made into files.
-      duckdb();
-      const open = await this.#fileSealed();
-      this.#fault = undefined;
-      this.#segment = await this.#openSegment(open);
-      this.#awaitAge();
+      if (!this.#folder.isTaken) await this.#letGoOfSegment();
+      if (this.#segment === undefined) {
+        await this.#folder.take();
+        // Before anything is taken in that could not be made into files.
+        duckdb();
+        this.#committed = await recover(this.#folder);
+        this.#segment = await Segment.begin(scratchOf(this.#folder), this.#committed);
+        this.#fault = undefined;
+      } else if (this.#fault !== undefined) await this.#commit(this.#segment);
       return this.#segment.positions;
     });
   }
@@ -76,43 +77,30 @@ export class ParquetTarget implements SinkTarget {
       const segment = this.#segment;
       if (segment === undefined) throw new Error(`${this.shown}: not open`);
       if (this.#fault !== undefined) throw new Error(this.#fault);
-      try {
-        this.#folder.mustBeHeld();
-        mustBeNext(batch, (stream) => segment.positionOf(stream));
-        const nowMs = Date.now();
-        const events = batch.events.filter((event) => this.#seen.add(event));
-        const incidents = batch.incidents.filter((one) => !isKnown(segment, one));
-        const rows = rowsOf({ events, rejected: batch.rejected, incidents }, nowMs);
-        const { positions } = batch;
-        await segment.append({ ...rows, positions, incidents: incidents.map(nameOf) }, nowMs);
-        if (segment.bytes >= this.#options.segmentBytesMax) await this.#seal(segment);
-        else this.#awaitAge();
-        return {
-          written: events.length,
-          duplicates: batch.events.length - events.length,
-          refused: 0,
-        };
-      } catch (error) {
-        await this.#letGoOfSegment();
-        throw error;
-      }
+      this.#folder.mustBeTaken();
+      mustBeNext(batch, (stream) => segment.positionOf(stream));
+      const { segmentBytesMax, segmentAgeMsMax } = this.#options;
+      const events = batch.events.filter((event) => this.#seen.add(event));
+      const incidents = batch.incidents.filter((one) => !segment.hasIncident(one));
+      const rows = rowsOf({ events, rejected: batch.rejected, incidents }, Date.now());
+      if (segment.isEmpty) this.#commitIn(segmentAgeMsMax, segment);
+      await segment.append(rows, { positions: batch.positions, incidents });
+      if (segment.bytes >= segmentBytesMax) await this.#commit(segment);
+      const duplicates = batch.events.length - events.length;
+      return { written: events.length, duplicates, refused: 0 };
     });
   }
 
-  /** What is in the segment is made into files first. */
+  /** Commits the open segment first. */
   async close(): Promise<void> {
-    this.#isClosed = true;
     await this.#doing("close", async () => {
       clearTimeout(this.#timer);
       try {
-        if (this.#segment?.hasRows === true && this.#fault === undefined)
-          await this.#seal(this.#segment);
-      } catch (error) {
-        const reason = (error as Error).message;
-        this.#options.log.warn({ reason }, "what is in hand is made into files at the next start");
+        if (this.#segment?.isEmpty === false) await this.#commit(this.#segment);
+      } catch {
+        // The log has it. The events are read again at the next start.
       }
       await this.#letGoOfSegment();
-      await this.#filing;
       this.#folder.release();
     });
   }
@@ -125,94 +113,45 @@ export class ParquetTarget implements SinkTarget {
     return result;
   }
 
-  /** Gives the number of the last one, which is open; undefined: there is none yet. */
-  async #fileSealed(): Promise<number | undefined> {
-    const { written, committed } = this.#folder.segments();
-    const open = written.at(-1);
-    const sealed = new Set([...written, ...committed].filter((one) => one !== open));
-    for (const segment of [...sealed].sort((a, b) => a - b)) await this.#file(segment);
-    return open;
-  }
-
-  async #file(segment: number): Promise<void> {
-    const { folder, id } = this.#folder;
+  async #commit(segment: Segment): Promise<void> {
+    clearTimeout(this.#timer);
     const sinceMonotonicMs = performance.now();
-    const filed = await fileSegment({ folder, id, segment });
-    const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
-    if (filed.files > 0)
-      this.#options.log.info({ ...filed, seconds, segment }, "made a segment into Parquet files");
-  }
-
-  async #openSegment(number: number | undefined): Promise<Segment> {
-    const { folder } = this.#folder;
-    if (number !== undefined) return await Segment.resume(filesOf(folder, number));
-    const first = { number: 1, positions: [], incidents: [] };
-    return await Segment.begin(filesOf(folder, 1), first);
-  }
-
-  async #seal(segment: Segment): Promise<void> {
-    clearTimeout(this.#timer);
-    // One sealed segment at a time: who is slower than the streams makes them wait.
-    await this.#filing;
-    if (this.#fault !== undefined) throw new Error(this.#fault);
-    const { number, positions, incidents } = segment;
-    const next = { number: number + 1, positions, incidents };
-    this.#segment = await Segment.begin(filesOf(this.#folder.folder, number + 1), next);
-    await segment.close();
-    this.#filing = this.#fileBeside(number);
-  }
-
-  async #fileBeside(segment: number): Promise<void> {
+    const { segment: number, rows } = segment;
     try {
-      await this.#file(segment);
+      this.#folder.mustBeTaken();
+      this.#committed = await commitSegment(this.#folder, segment);
+      this.#segment = await segment.next();
+      this.#fault = undefined;
     } catch (error) {
-      const { message } = fileFault(error, `make Parquet files in ${this.#folder.folder}`);
-      this.#options.log.warn({ reason: message, segment }, "making Parquet files failed");
-      this.#hinderedBy(message);
+      const { message: reason } = fileFault(error, `make Parquet files in ${this.#folder.folder}`);
+      this.#options.log.warn({ reason, segment: number }, "making Parquet files failed");
+      this.#fault = reason;
+      this.#commitIn(againMs, segment);
+      throw new Error(reason, { cause: error });
     }
+    const files = this.#committed.files.length;
+    const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
+    if (files > 0)
+      this.#options.log.info(
+        { files, rows, seconds, segment: number },
+        "made a segment into Parquet files",
+      );
   }
 
-  /** Where no batch comes, nobody else calls `open`. */
-  #hinderedBy(fault: string): void {
-    this.#fault = fault;
+  /** Also where no batch comes, which would fail and have the sink open the folder again. */
+  #commitIn(ms: number, segment: Segment): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      if (this.#isClosed) return;
-      this.open().catch((error: Error) => this.#hinderedBy(error.message));
-    }, againMs).unref();
-  }
-
-  /** Seals the segment when its first event is old enough. */
-  #awaitAge(): void {
-    const segment = this.#segment;
-    if (segment?.begunAtMs === undefined) return;
-    clearTimeout(this.#timer);
-    const leftMs = segment.begunAtMs + this.#options.segmentAgeMsMax - Date.now();
-    const due = (): Promise<void> =>
-      this.#doing("write to", async () => {
-        if (this.#segment === segment) await this.#seal(segment);
-      });
-    this.#timer = setTimeout(
-      () => due().catch((error: Error) => this.#hinderedBy(error.message)),
-      Math.max(0, leftMs),
-    ).unref();
+    const due = async (): Promise<void> => {
+      if (this.#segment === segment && !segment.isEmpty) await this.#commit(segment);
+    };
+    this.#timer = setTimeout(() => this.#doing("write to", due).catch(() => {}), ms).unref();
   }
 
   async #letGoOfSegment(): Promise<void> {
     const segment = this.#segment;
     this.#segment = undefined;
+    this.#fault = undefined;
     clearTimeout(this.#timer);
     await segment?.close();
   }
-}
-
-type Incident = SinkBatch["incidents"][number];
-
-/** A stream that is stopped says so at each start; that is the same incident. */
-function isKnown({ incidents }: Segment, incident: Incident): boolean {
-  return incidents.slice(-incidentsKept).includes(nameOf(incident));
-}
-
-function nameOf({ stream, epoch, sequence, kind, detail }: Incident): string {
-  return [stream, epoch, sequence, kind, detail].join(" ");
 }

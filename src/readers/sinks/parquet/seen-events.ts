@@ -1,149 +1,99 @@
-// The events that were written lately, by project, uuid, name and distinct id, so that one that is
-// sent again soon is not written again. All of a uuid is kept, and 32 bits of a hash of the texts.
-// Two generations of a fixed size; when the newer one is full, the older one is forgotten.
+// The events that were written lately, so that one that is sent again soon is not written again.
+// Each is known by its uuid, and by 64 bits of a hash of project, name and distinct id. Two
+// generations of a fixed size: when the newer one is full, the older one is dropped. A Set of
+// digests takes three times as long.
 
 import type { SinkRecord } from "../sink-records.ts";
 
-/** 32 MiB a generation when it is full: 24 of events, and 8 of slots, of which half are free. */
+/** 32 MiB a generation when it is full: 24 of keys, and 8 of slots, of which half are free. */
 const eventsMax = 2 ** 20;
-const projectsMax = 65_536;
-const roomAtFirst = 2 ** 11;
-const growth = 8;
-/** Four of the uuid, one of name and distinct id. */
-const nameWords = 5;
-/** Those, and the project. */
-const words = nameWords + 1;
-/** A slot holds the number of an event, from 1 on, and above it some bits of its hash. */
+/** Four of the uuid, two of the hash. */
+const words = 6;
+/** A slot holds the number of a key, from 1 on, and above it some bits of its hash. */
 const numberMask = 2 ** 21 - 1;
 
 export class SeenEvents {
-  #newer = new Generation(roomAtFirst);
-  #older = new Generation(roomAtFirst);
-  readonly #name = new Int32Array(nameWords);
+  #newer = new Generation();
+  #older = new Generation();
+  readonly #key = new Int32Array(words);
 
   /** False: it was there. */
   add(event: Pick<SinkRecord, "uuid" | "projectId" | "event" | "distinctId">): boolean {
-    const { projectId } = event;
-    const name = this.#name;
-    readUuid(event.uuid, name);
-    name[4] = textHash(textHash(0, event.event), event.distinctId);
-    const hash = hashOf(name, 0);
-    if (this.#older.has(hash, name, projectId)) return false;
-    if (!this.#newer.add(hash, name, projectId)) return false;
-    if (this.#newer.isFull) {
-      this.#older = this.#newer;
-      // As large at once: it would grow to that again.
-      this.#newer = new Generation(eventsMax);
-    }
+    const key = this.#key;
+    readUuid(event.uuid, key);
+    key[4] = textsHash(seeds[4]!, event);
+    key[5] = textsHash(seeds[5]!, event);
+    const hash = hashOf(key);
+    if (this.#older.has(hash, key) || !this.#newer.add(hash, key)) return false;
+    if (!this.#newer.isFull) return true;
+    this.#older = this.#newer;
+    this.#newer = new Generation();
     return true;
   }
 
   /** What was added may not have been written. */
   forget(): void {
-    this.#newer = new Generation(roomAtFirst);
-    this.#older = new Generation(roomAtFirst);
+    this.#newer = new Generation();
+    this.#older = new Generation();
   }
 }
 
 /**
- * The events stand in the order in which they came, and are found by a table of slots. A slot's
- * bits of the hash tell nearly all other events apart, so what is new is known to be so without a
- * look at the events, of which each would be a miss of the processor's cache.
+ * The keys are in the order in which they came, and are found by a table of slots. Pages that are
+ * not written to take no memory. A slot's bits of the hash tell nearly all other keys apart without
+ * reading them, which would be a cache miss each.
  */
 class Generation {
-  /** Numbers from 1 on. */
-  readonly #projects = new Map<string, number>();
-  #events: Int32Array;
+  readonly #keys = new Int32Array(words * eventsMax);
   /** 0: free. */
-  #slots: Int32Array;
-  #room: number;
+  readonly #slots = new Int32Array(2 * eventsMax);
   #size = 0;
 
-  /** `room`: events, a power of two, `eventsMax` at most. */
-  constructor(room: number) {
-    this.#room = room;
-    this.#events = new Int32Array(words * room);
-    this.#slots = new Int32Array(2 * room);
-  }
-
   get isFull(): boolean {
-    return this.#size >= eventsMax || this.#projects.size >= projectsMax;
+    return this.#size === eventsMax;
   }
 
-  has(hash: number, name: Int32Array, projectId: string): boolean {
-    const project = this.#projects.get(projectId);
-    return project !== undefined && this.#slots[this.#slotOf(hash, name, project)] !== 0;
+  has(hash: number, key: Int32Array): boolean {
+    return this.#slots[this.#slotOf(hash, key)] !== 0;
   }
 
-  add(hash: number, name: Int32Array, projectId: string): boolean {
-    let project = this.#projects.get(projectId);
-    if (project === undefined) {
-      project = this.#projects.size + 1;
-      this.#projects.set(projectId, project);
-    }
-    const slot = this.#slotOf(hash, name, project);
+  add(hash: number, key: Int32Array): boolean {
+    const slot = this.#slotOf(hash, key);
     if (this.#slots[slot] !== 0) return false;
-    const events = this.#events;
-    const at = words * this.#size;
-    for (let word = 0; word < nameWords; word++) events[at + word] = name[word]!;
-    events[at + nameWords] = project;
+    this.#keys.set(key, words * this.#size);
     this.#slots[slot] = (hash & ~numberMask) | ++this.#size;
-    if (this.#size === this.#room && this.#room < eventsMax) this.#grow();
     return true;
   }
 
-  /** Where it stands, or would. */
-  #slotOf(hash: number, name: Int32Array, project: number): number {
+  /** The slot of the key, or the free one where it belongs. */
+  #slotOf(hash: number, key: Int32Array): number {
     const slots = this.#slots;
     const mask = slots.length - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const held = slots[slot]!;
       if (held === 0) return slot;
-      if (((held ^ hash) & ~numberMask) === 0 && this.#isAt(held & numberMask, name, project))
-        return slot;
+      const isAlike = ((held ^ hash) & ~numberMask) === 0;
+      if (isAlike && this.#isAt((held & numberMask) - 1, key)) return slot;
     }
   }
 
-  #isAt(number: number, name: Int32Array, project: number): boolean {
-    const events = this.#events;
-    const at = words * (number - 1);
-    return (
-      events[at] === name[0] &&
-      events[at + 1] === name[1] &&
-      events[at + 2] === name[2] &&
-      events[at + 3] === name[3] &&
-      events[at + 4] === name[4] &&
-      events[at + nameWords] === project
-    );
-  }
-
-  #grow(): void {
-    const before = this.#events;
-    this.#room = Math.min(growth * this.#room, eventsMax);
-    this.#events = new Int32Array(words * this.#room);
-    this.#events.set(before);
-    const slots = new Int32Array(2 * this.#room);
-    const mask = slots.length - 1;
-    for (let index = 0; index < this.#size; index++) {
-      const hash = hashOf(before, words * index);
-      let slot = hash & mask;
-      while (slots[slot] !== 0) slot = (slot + 1) & mask;
-      slots[slot] = (hash & ~numberMask) | (index + 1);
-    }
-    this.#slots = slots;
+  #isAt(index: number, key: Int32Array): boolean {
+    for (let word = 0; word < words; word++)
+      if (this.#keys[words * index + word] !== key[word]) return false;
+    return true;
   }
 }
 
-const digits = new Uint8Array(128);
-for (let digit = 0; digit < 16; digit++) digits[digit.toString(16).charCodeAt(0)] = digit;
-
-/** It has 36 characters, in lower case. */
+/** It has 36 characters: hexadecimal digits in groups of 8, 4, 4, 4 and 12. */
 function readUuid(uuid: string, to: Int32Array): void {
   to[0] = (fourDigits(uuid, 0) << 16) | fourDigits(uuid, 4);
   to[1] = (fourDigits(uuid, 9) << 16) | fourDigits(uuid, 14);
   to[2] = (fourDigits(uuid, 19) << 16) | fourDigits(uuid, 24);
   to[3] = (fourDigits(uuid, 28) << 16) | fourDigits(uuid, 32);
 }
+
+const digits = new Uint8Array(128);
+for (let digit = 0; digit < 16; digit++) digits[digit.toString(16).charCodeAt(0)] = digit;
 
 function fourDigits(uuid: string, at: number): number {
   return (
@@ -154,26 +104,31 @@ function fourDigits(uuid: string, at: number): number {
   );
 }
 
-/** Nobody who chooses uuids can make all of them be looked for at one place. */
-const key = crypto.getRandomValues(new Int32Array(nameWords));
+/** Random, so that no client can choose uuids that all have one slot. */
+const seeds = crypto.getRandomValues(new Int32Array(words));
+
+function textsHash(
+  seed: number,
+  { projectId, event, distinctId }: Pick<SinkRecord, "projectId" | "event" | "distinctId">,
+): number {
+  return textHash(textHash(textHash(seed, projectId), event), distinctId);
+}
 
 /** Goes on from the hash of another text. */
 function textHash(before: number, text: string): number {
-  let hash = before ^ key[0]! ^ text.length;
-  for (let at = 0; at < text.length; at++) {
-    hash = Math.imul(hash ^ text.charCodeAt(at), 0x2c1b3c6d);
-    hash ^= hash >>> 15;
-  }
+  let hash = mixed(before, text.length);
+  for (let at = 0; at < text.length; at++) hash = mixed(hash, text.charCodeAt(at));
   return hash;
 }
 
-/** Takes the event whose words begin at `at`, whatever project it is of. */
-function hashOf(names: Int32Array, at: number): number {
-  let mixed = 0;
-  for (let word = 0; word < nameWords; word++) {
-    mixed = Math.imul(mixed ^ names[at + word]! ^ key[word]!, 0x2c1b3c6d);
-    mixed ^= mixed >>> 15;
-  }
-  mixed = Math.imul(mixed, 0x297a2d39);
-  return mixed ^ (mixed >>> 15);
+function hashOf(key: Int32Array): number {
+  let hash = 0;
+  for (let word = 0; word < words; word++) hash = mixed(hash, key[word]! ^ seeds[word]!);
+  hash = Math.imul(hash, 0x297a2d39);
+  return hash ^ (hash >>> 15);
+}
+
+function mixed(hash: number, word: number): number {
+  const product = Math.imul(hash ^ word, 0x2c1b3c6d);
+  return product ^ (product >>> 15);
 }

@@ -5,10 +5,9 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  readFileSync,
+  readdirSync,
   renameSync,
   rmSync,
-  statSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -16,10 +15,12 @@ import { hostname } from "node:os";
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { filesOf, readJournal, Segment } from "../../../../src/readers/sinks/parquet/segment.ts";
+import type { SinkBatch, SinkPosition } from "../../../../src/readers/sinks/sink-target.ts";
 import { natsServerForFile } from "../../../kit/for-file.ts";
+import { askedOfParquet, manifestOf } from "../../../kit/parquet-rows.ts";
 import { numbersFrom, randomFrames } from "../../../kit/random-events.ts";
 import { eventsIn } from "../../../kit/sink-events.ts";
+import { sinkRecord } from "../../../kit/sink-record.ts";
 import { makeStreams, storeFrames, type TestFrame } from "../../../kit/stored-events.ts";
 import { deleteStreams } from "../../effects/writer/writer-kit.ts";
 import { startSink } from "../sink-kit.ts";
@@ -126,43 +127,145 @@ test("while files cannot be made, events wait, and none is lost or there twice",
   await expect.poll(reasons, within).toBe("");
 });
 
-/** A copy of a folder of which no file is made yet: all events are in its first segment. */
-async function unfiled() {
-  const [folder, copy] = [newFolder(), newFolder()];
-  const { writer, counts } = startSink(connection, parquetTarget(folder));
-  const frames = await stored();
-  await expect.poll(() => counts.events, within).toBe(eventsIn(frames).length);
-  await writer.close();
-  cpSync(folder, copy, { recursive: true });
-  return { folder: copy, frames, files: filesOf(copy, 1) };
+/** A batch of one event, with its own message. */
+function batchOf(sequence: number): SinkBatch {
+  const name = { stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0 } as const;
+  const place = { epoch: 1, created: "2026-11-01T00:00:00Z", sequence, trail: [] };
+  const before = { epoch: 1, sequence: sequence - 1 };
+  return {
+    before: new Map(sequence === 1 ? [] : [[name.stream, before]]),
+    positions: [{ ...name, ...place }],
+    events: [sinkRecord({ uuid: uuidOf(sequence), sequence })],
+    ...{ rejected: [], incidents: [] },
+  };
 }
 
-test("what a crash left of a batch is cut off, and the batch is written again", async () => {
-  const { folder, frames, files } = await unfiled();
-  const { size } = statSync(files.journal);
-  truncateSync(files.journal, size - 1);
-  writeFileSync(files.rows, "half a row", { flag: "a" });
-  startSink(connection, parquetTarget(folder, { segmentAgeMsMax: 20 }));
-  await expect.poll(events(folder), within).toEqual(eventsIn(frames));
+const uuidOf = (number: number): string =>
+  `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
+const sequencesOf = (positions: readonly SinkPosition[]) =>
+  positions.map(({ sequence }) => sequence);
+const uuidsIn = async (folder: string) =>
+  (await askedOfParquet(folder, "SELECT uuid FROM events ORDER BY 1")).map(({ uuid }) => uuid);
+
+/** A folder with two commits; the files of the second one, and the manifest of the first one. */
+async function twoCommits() {
+  const folder = newFolder();
+  const target = parquetTarget(folder, { segmentBytesMax: 1 });
+  await target.open();
+  await target.write(batchOf(1));
+  const before = manifestOf(folder);
+  const second = batchOf(2);
+  const other = sinkRecord({ uuid: uuidOf(3), sequence: 2, line: 1, projectId: "blog" });
+  await target.write({ ...second, events: [...second.events, other] });
+  await target.close();
+  const { files } = manifestOf(folder);
+  expect(files.length).toBe(2);
+  const back = (count: number): void => {
+    mkdirSync(path.join(folder, "_penstock/making"));
+    for (const { made, place } of files.slice(0, count))
+      renameSync(path.join(folder, place), path.join(folder, "_penstock", made));
+  };
+  return { folder, files, before, back };
+}
+
+test("killed before its manifest is written, a segment is read again", async () => {
+  const { folder, before, back } = await twoCommits();
+  back(2);
+  writeFileSync(path.join(folder, "_penstock/manifest.json"), JSON.stringify(before));
+  writeFileSync(path.join(folder, "_penstock/rows"), "half a row");
+  const target = parquetTarget(folder);
+  expect(sequencesOf(await target.open())).toEqual([1]);
+  expect(existsSync(path.join(folder, "_penstock/making"))).toBe(false);
+  await target.write(batchOf(2));
+  await target.close();
+  expect(await uuidsIn(folder)).toEqual([1, 2].map(uuidOf));
 });
 
-test("a sealed segment whose journal or rows are damaged is kept, and no part of it made into files", async () => {
-  const { folder, frames, files } = await unfiled();
-  const { positions, incidents } = await readJournal(files);
-  await (await Segment.begin(filesOf(folder, 2), { number: 2, positions, incidents })).close();
-  const [journal, rows] = [readFileSync(files.journal), readFileSync(files.rows)];
-  const [head, ...batches] = journal.toString().split("\n");
-  const last = batches.findLastIndex((line) => line.includes('"runs":[['));
-  const damaged = batches.map((line, at) => (at === last ? line.replace("{", "\0") : line));
-  writeFileSync(files.journal, [head, ...damaged].join("\n"));
-  const { writer } = startSink(connection, parquetTarget(folder));
-  const reasons = () => writer.status(Date.now()).reasons.join();
-  const said = new RegExp(`1\\.journal, whole up to its byte \\d+, .* has ${rows.length}: one of`);
-  await expect.poll(reasons, within).toMatch(said);
-  writeFileSync(files.journal, journal);
-  truncateSync(files.rows, rows.length - 1);
-  await expect.poll(reasons, within).toMatch(`has ${rows.length - 1}: one of them is damaged`);
-  expect(await events(folder)()).toEqual([]);
-  writeFileSync(files.rows, rows);
+test.each([1, 2])("killed with %i files not in their places, they are brought there", async (n) => {
+  const { folder, back } = await twoCommits();
+  back(n);
+  const target = parquetTarget(folder);
+  expect(sequencesOf(await target.open())).toEqual([2]);
+  await target.close();
+  expect(await uuidsIn(folder)).toEqual([1, 2, 3].map(uuidOf));
+  expect(existsSync(path.join(folder, "_penstock/making"))).toBe(false);
+});
+
+test("a file that was removed from its place does not come back", async () => {
+  const { folder, files } = await twoCommits();
+  for (const { place } of files) rmSync(path.join(folder, place));
+  const target = parquetTarget(folder);
+  expect(sequencesOf(await target.open())).toEqual([2]);
+  await target.close();
+  expect(await uuidsIn(folder)).toEqual([1].map(uuidOf));
+});
+
+test.each([
+  ["before its manifest", "_penstock/manifest.json.new"],
+  ["after its manifest", "events/project_id=shop/day=2026-11-23"],
+])("a segment whose commit failed %s takes no batch until it is committed", async (_, name) => {
+  const folder = newFolder();
+  const target = parquetTarget(folder, { segmentBytesMax: 1 });
+  await target.open();
+  const inTheWay = path.join(folder, name);
+  mkdirSync(path.dirname(inTheWay), { recursive: true });
+  if (name.startsWith("events")) writeFileSync(inTheWay, "");
+  else mkdirSync(inTheWay);
+  await expect(target.write(batchOf(1))).rejects.toThrow(/warehouse/);
+  await expect(target.write(batchOf(2))).rejects.toThrow(/warehouse/);
+  await expect(target.open()).rejects.toThrow(/warehouse/);
+  expect(target.faults.join()).toMatch(/warehouse/);
+  rmSync(inTheWay, { recursive: true });
+  expect(sequencesOf(await target.open())).toEqual([1]);
+  expect(target.faults).toEqual([]);
+  await target.write(batchOf(2));
+  await target.close();
+  expect(await uuidsIn(folder)).toEqual([1, 2].map(uuidOf));
+});
+
+test("a batch that moves positions alone is committed too, and makes no file", async () => {
+  const folder = newFolder();
+  const target = parquetTarget(folder, { segmentAgeMsMax: 10 });
+  await target.open();
+  await target.write({ ...batchOf(1), events: [] });
+  await expect.poll(() => sequencesOf(target.committed), within).toEqual([1]);
+  expect(manifestOf(folder).files).toEqual([]);
+  await target.close();
+});
+
+test("what is not committed counts as unread, by its stream", async () => {
+  const folder = newFolder();
+  const target = parquetTarget(folder, { segmentAgeMsMax: 2_000 });
+  const { writer, counts } = startSink(connection, target);
+  const frames = await stored();
+  await expect.poll(() => counts.events, within).toBe(eventsIn(frames).length);
+  const read = () => writer.status(Date.now()).streams.map(({ sequence }) => sequence);
+  expect(new Set(read())).toEqual(new Set([0]));
   await expect.poll(events(folder), within).toEqual(eventsIn(frames));
+  await expect.poll(() => Math.min(...read()), within).toBeGreaterThan(0);
+  expect(read().sort()).toEqual(sequencesOf(target.committed).sort());
+});
+
+test("a manifest that is damaged stops the sink, and names the file", async () => {
+  const { folder } = await twoCommits();
+  truncateSync(path.join(folder, "_penstock/manifest.json"), 20);
+  const target = parquetTarget(folder);
+  await expect(target.open()).rejects.toThrow(/_penstock\/manifest\.json is damaged: restore/);
+  await target.close();
+});
+
+test("a folder of release 0.1 goes on: its commit is completed, and what has none is read again", async () => {
+  const folder = newFolder();
+  cpSync(path.join(import.meta.dirname, "folder-0.1"), folder, { recursive: true });
+  const target = parquetTarget(folder);
+  const [position] = await target.open();
+  expect(position).toMatchObject({ stream: "PENSTOCK_LIVE_0", epoch: 1, sequence: 2 });
+  expect(position?.trail.map(({ messageId }) => messageId)).toEqual(["m1", "m2"]);
+  expect(await uuidsIn(folder)).toEqual([1, 2].map(uuidOf));
+  const old = readdirSync(path.join(folder, "_penstock")).filter((name) => /^\d/.test(name));
+  expect(old).toEqual([]);
+  await target.write(batchOf(3));
+  await target.close();
+  expect(await uuidsIn(folder)).toEqual([1, 2, 3].map(uuidOf));
+  expect(manifestOf(folder)).toMatchObject({ segment: 3, incidents: [expect.any(String)] });
 });

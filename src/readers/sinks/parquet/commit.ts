@@ -1,0 +1,210 @@
+// Commits a segment: makes its Parquet files in a folder of their own, and when all of them are on
+// the disk, writes the manifest, which names them and has the positions of the streams. That is the
+// commit. Then each file is renamed to its place. If the process is killed at any point, the next
+// one completes the renames that the manifest names, and removes all other files.
+
+import { randomBytes } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, readSync } from "node:fs";
+import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
+import path from "node:path";
+import { sync, writeWhole } from "../../../platform/base/write-whole.ts";
+import { withParquetMaker } from "./parquet-maker.ts";
+import { rowsFileBytes, tableOf } from "./rows.ts";
+import type { Part, Segment, SegmentEnd } from "./segment.ts";
+
+/** Where a sink writes. */
+interface Places {
+  readonly folder: string;
+  /** Its folder `_penstock`. */
+  readonly own: string;
+  /** Is in the names of the files of this folder, and of no other. */
+  readonly id: string;
+}
+
+interface MadeFile {
+  /** Where it was made, below `own`. */
+  readonly made: string;
+  /** Where it belongs, below `folder`. */
+  readonly place: string;
+}
+
+/** The last segment that is committed. */
+export interface Manifest extends SegmentEnd {
+  readonly version: 1;
+  readonly files: readonly MadeFile[];
+}
+
+const manifestName = "manifest.json";
+const makingName = "making";
+/** The names of files and folders of release 0.1, which had a journal for each segment. */
+const oldName = /^\d{8}\.(journal|rows|commit|making)$/;
+const pieceBytes = 1_048_576;
+
+/** The file for the rows of the open segment. */
+export function scratchOf({ own }: Pick<Places, "own">): string {
+  return path.join(own, "rows");
+}
+
+/** May be called again after it failed: nothing may be added to the segment meanwhile. */
+export async function commitSegment(places: Places, segment: Segment): Promise<Manifest> {
+  let manifest = readManifest(places);
+  // Its files may be made, and not be in their places.
+  if (manifest?.segment !== segment.segment) {
+    const files = await makeFiles(places, segment);
+    const { segment: number, positions, incidents } = segment;
+    manifest = { version: 1, segment: number, positions, incidents, files };
+    await writeManifest(places, manifest);
+  }
+  await bringToPlaces(places, manifest);
+  return manifest;
+}
+
+/** Completes the last commit, and removes what was begun after it. */
+export async function recover(places: Places): Promise<Manifest> {
+  let manifest = readManifest(places);
+  if (manifest === undefined) {
+    manifest = { version: 1, ...endOfJournals(places) };
+    await writeManifest(places, manifest);
+  }
+  await bringToPlaces(places, manifest);
+  for (const name of readdirSync(places.own))
+    if (oldName.test(name)) await rm(path.join(places.own, name), { recursive: true });
+  return manifest;
+}
+
+function readManifest({ own }: Places): Manifest | undefined {
+  const file = path.join(own, manifestName);
+  if (!existsSync(file)) return undefined;
+  const manifest = parsed<Manifest>(file, readFileSync(file, "utf8"));
+  if (manifest.version === 1) return manifest;
+  throw new Error(`${file} is of a newer release of Penstock: start the sink of that release`);
+}
+
+async function writeManifest({ own }: Places, manifest: Manifest): Promise<void> {
+  await writeWhole(path.join(own, manifestName), `${JSON.stringify(manifest)}\n`);
+}
+
+/**
+ * How far a folder of release 0.1 is: where its oldest segment without a commit begins, with the
+ * files of the last commit. The events of that segment are read from their streams again.
+ */
+function endOfJournals({ own }: Places): Omit<Manifest, "version"> {
+  const names = readdirSync(own).sort();
+  const numbersOf = (ending: string): string[] =>
+    names
+      .filter((name) => oldName.test(name) && name.endsWith(ending))
+      .map((one) => one.slice(0, 8));
+  const read = <Content>(name: string): Content => {
+    const file = path.join(own, name);
+    return parsed(file, readFileSync(file, "utf8").split("\n", 1)[0]!);
+  };
+  const committed = numbersOf(".commit");
+  const files = committed.flatMap((number) =>
+    read<Pick<Manifest, "files">>(`${number}.commit`).files.map(({ made, place }) => {
+      return { made: path.join(`${number}.making`, made), place };
+    }),
+  );
+  const next = numbersOf(".journal").find((number) => !committed.includes(number));
+  if (next === undefined) return { segment: 0, positions: [], incidents: [], files };
+  const { segment, positions, incidents } = read<SegmentEnd>(`${next}.journal`);
+  return { segment: segment - 1, positions, incidents, files };
+}
+
+function parsed<Content>(file: string, text: string): Content {
+  try {
+    return JSON.parse(text) as Content;
+  } catch (error) {
+    throw new Error(`${file} is damaged: restore the folder from a copy, or name another folder`, {
+      cause: error,
+    });
+  }
+}
+
+/** Returns when all files are on the disk. */
+async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFile[]> {
+  const making = path.join(own, makingName);
+  await rm(making, { recursive: true, force: true });
+  const parts = [...segment.parts].sort(([a], [b]) => (a < b ? -1 : 1));
+  if (parts.length === 0) return [];
+  const { rowBytesMax } = segment;
+  const metadata = { penstock_streams: JSON.stringify(segment.streamRanges) };
+  // In a folder that was put back to an older copy numbers come again, with other events.
+  const mark = randomBytes(4).toString("hex");
+  const number = String(segment.segment).padStart(8, "0");
+  return await withParquetMaker(path.join(making, "scratch"), async (maker) => {
+    await rm(making, { recursive: true, force: true });
+    await mkdir(making, { mode: 0o700 });
+    const files: MadeFile[] = [];
+    for (const [index, [place, part]] of parts.entries()) {
+      const name = `${id}-${number}-${index}-${mark}.parquet`;
+      const file = path.join(making, name);
+      const rows = await copyRows(segment.scratch, part, making);
+      const table = tableOf(place);
+      const count = await maker.make({ table, rows, rowBytesMax, file, metadata });
+      if (count !== part.rows)
+        throw new Error(
+          `${place}: ${count} of ${part.rows} rows could be read: start the sink again`,
+        );
+      await sync(file);
+      files.push({ made: path.join(makingName, name), place: path.join(place, name) });
+      for (const one of rows) await rm(one);
+    }
+    await sync(making);
+    return files;
+  });
+}
+
+/**
+ * Copies a part's rows into files of their own, and returns their names. However long its rows are,
+ * DuckDB takes 2,048 of a file at once: so none has more than some bytes, unless one run has.
+ */
+async function copyRows(source: FileHandle, { spans }: Part, folder: string): Promise<string[]> {
+  const names: string[] = [];
+  const piece = Buffer.allocUnsafe(pieceBytes);
+  for (let index = 0; index < spans.length; ) {
+    const name = path.join(folder, `rows-${names.length}`);
+    const target = await open(name, "w", 0o600);
+    names.push(name);
+    try {
+      let [filled, bytes] = [0, 0];
+      for (; index < spans.length && bytes < rowsFileBytes; index += 2) {
+        const end = spans[index + 1]!;
+        bytes += end - spans[index]!;
+        for (let at = spans[index]!; at < end; ) {
+          // Spans may be some hundred bytes each, and these have been written a moment ago.
+          const wanted = Math.min(end - at, piece.length - filled);
+          const read = readSync(source.fd, piece, filled, wanted, at);
+          if (read === 0) throw new Error(`${name}: the segment's rows end before they should`);
+          filled += read;
+          at += read;
+          if (filled < piece.length) continue;
+          await target.writeFile(piece);
+          filled = 0;
+        }
+      }
+      await target.writeFile(piece.subarray(0, filled));
+    } finally {
+      await target.close();
+    }
+  }
+  return names;
+}
+
+async function bringToPlaces({ folder, own }: Places, { files }: Manifest): Promise<void> {
+  // An attempt before this one may have failed between the rename of the manifest and its sync.
+  await sync(own);
+  /** Folders that have a new name in them. */
+  const touched = new Set<string>();
+  for (const { made, place } of files) {
+    const from = path.join(own, made);
+    const to = path.join(folder, place);
+    for (let above = path.dirname(to); above.length >= folder.length; above = path.dirname(above))
+      touched.add(above);
+    // It is in its place already, or was removed from there.
+    if (!existsSync(from)) continue;
+    await mkdir(path.dirname(to), { recursive: true });
+    await rename(from, to);
+  }
+  for (const one of touched) if (existsSync(one)) await sync(one);
+  await rm(path.join(own, makingName), { recursive: true, force: true });
+}
