@@ -6,7 +6,7 @@ import type { CommandContext } from "./commands/context.ts";
 
 // The check stands before everything, and the rest is imported behind it: what it imports of Node
 // is not there in an older one, which would say so in its own words, before a line had run.
-const nodeMin = "22.15";
+const nodeMin = "22.19";
 if (isOlder(process.versions.node, nodeMin)) {
   process.stderr.write(
     `penstock: needs Node ${nodeMin}, this is ${process.version}: start it with npm, or scripts/run.mjs\n`,

@@ -32,11 +32,11 @@ test.each(["18.20.8", "20.20.2", "22.14.0"])("Node %s is told, and which it need
   expect(runOn(version)).toEqual({
     status: 1,
     stdout: "",
-    stderr: `penstock: needs Node 22.15, this is v${version}: start it with npm, or scripts/run.mjs\n`,
+    stderr: `penstock: needs Node 22.19, this is v${version}: start it with npm, or scripts/run.mjs\n`,
   });
 });
 
-test.each(["22.15.0", "24.0.0"])("with Node %s it goes on", (version) => {
+test.each(["22.19.0", "24.0.0"])("with Node %s it goes on", (version) => {
   const { status, stderr } = runOn(version);
   expect(status).toBe(1);
   expect(stderr).toMatch(/loaded file:.*commander/);

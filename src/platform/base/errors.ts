@@ -50,7 +50,7 @@ export const errorTable = {
   invalid_payload: {
     status: 400,
     title: "The body is not an event or a batch",
-    when: "the body is neither an event nor a batch; the detail names the field",
+    when: "the body is neither an event nor a batch, or takes too much time or memory to convert; the detail names the field or the reason",
     remedy:
       'Send one event, as {"api_key": ..., "event": ..., "distinct_id": ...}, or a batch, as {"api_key": ..., "batch": [...]}. The detail names the field.',
   },
@@ -170,7 +170,7 @@ export const errorTable = {
   overloaded: {
     status: 503,
     title: "The gateway is overloaded",
-    when: "the budget of bytes in flight is used up; or the request timed out while it waited for earlier large or compressed bodies; or the body arrives in too many small chunks; or there is not enough memory to scan it",
+    when: "the budget of bytes in flight is used up; or the request timed out while it waited for earlier large bodies to be decompressed, converted or scanned; or the body arrives in too many small chunks; or there is not enough memory to scan it",
     remedy:
       "Retry after the seconds in Retry-After. The detail names the cause. If the error persists, raise PENSTOCK_INFLIGHT_BYTES_MAX or add a gateway.",
   },
@@ -184,7 +184,7 @@ export const errorTable = {
   store_full: {
     status: 503,
     title: "The store is full",
-    when: "the stream is full; or it is full except for its last tenth, and the project has used its part of that",
+    when: "the stream is full; or it is full except for its last tenth, and the project has used its part of that tenth",
     remedy:
       "Retry after the seconds in Retry-After. The operator of the gateway can make room (PENSTOCK_STREAM_BYTES_MAX).",
   },
@@ -211,7 +211,7 @@ export const errorTable = {
   timeout: {
     status: 503,
     title: "The store did not acknowledge in time",
-    when: "the store did not acknowledge in time, so it is unknown whether the events are stored; or the time was over before anything was stored. The detail states which",
+    when: "the store did not acknowledge in time, so it is unknown whether the events are stored; or the request timed out before anything was stored. The detail states which",
     remedy:
       "Retry the unchanged request after the seconds in Retry-After, which grow with the outage. For two minutes the same gateway process recognizes the events and stores them once. After that, or on another gateway, readers deduplicate by uuid.",
   },

@@ -37,7 +37,7 @@ interface Group<W> {
 interface Entry<W> {
   readonly work: W;
   readonly group: Group<W>;
-  readonly rank: number;
+  rank: number;
   isBegun: boolean;
 }
 
@@ -64,7 +64,7 @@ export class FairQueue<W extends QueuedWork> {
 
   /** Adds a work. May call its `run`, or `late`, before this returns. */
   add(work: W): void {
-    const entry = this.#enter(work, false);
+    const entry = this.#enter(work);
     this.#wait(entry);
     // The others that may run do so already, unless a slot was left in this turn.
     if (this.#isStarting || this.#mayRun(entry)) this.#start();
@@ -72,8 +72,11 @@ export class FairQueue<W extends QueuedWork> {
 
   /** A work that has begun waits for its next turn, without a slot. Nothing if it has left. */
   again(work: W): void {
-    if (!this.#remove(work)) return;
-    this.#wait(this.#enter(work, true));
+    const entry = this.#entries.get(work);
+    if (entry === undefined) return;
+    if (this.#running.delete(work)) this.#toLast(entry.group);
+    entry.rank = this.#options.rank(work);
+    this.#wait(entry);
     this.#start();
   }
 
@@ -96,7 +99,7 @@ export class FairQueue<W extends QueuedWork> {
    */
   regroup(work: W): boolean {
     this.#remove(work);
-    const entry = this.#enter(work, false);
+    const entry = this.#enter(work);
     const fits = this.#mayRun(entry);
     if (fits) this.#begin(entry);
     else this.#remove(work);
@@ -104,11 +107,10 @@ export class FairQueue<W extends QueuedWork> {
     return fits;
   }
 
-  #enter(work: W, isBegun: boolean): Entry<W> {
+  #enter(work: W): Entry<W> {
     const { group: name } = work;
     const group = this.#groups.get(name) ?? { name, waiting: [], begun: 0 };
-    if (isBegun) group.begun++;
-    const entry = { work, group, rank: this.#options.rank(work), isBegun };
+    const entry = { work, group, rank: this.#options.rank(work), isBegun: false };
     this.#groups.set(name, group);
     this.#entries.set(work, entry);
     return entry;
@@ -180,6 +182,11 @@ export class FairQueue<W extends QueuedWork> {
     if (!entry.isBegun) group.begun++;
     entry.isBegun = true;
     this.#running.add(work);
+    this.#toLast(group);
+  }
+
+  /** The group has had its turn. */
+  #toLast(group: Group<W>): void {
     this.#groups.delete(group.name);
     this.#groups.set(group.name, group);
   }

@@ -18,14 +18,17 @@ export async function pauseUntilAborted(
   await delay(ms, undefined, { signal, ref }).catch(() => {});
 }
 
-/** Fulfilled when the work is, after `ms`, or when the rest is aborted. Rejects as the work does. */
+/** Waits for the work, at most `ms`, and until `rest` is aborted. Rejects if the work rejects. */
 export async function atMost(
   ms: number,
   work: Promise<void>,
   rest = new AbortController(),
 ): Promise<void> {
-  await Promise.race([work, pauseUntilAborted(ms, rest.signal)]);
-  rest.abort();
+  try {
+    await Promise.race([work, pauseUntilAborted(ms, rest.signal)]);
+  } finally {
+    rest.abort();
+  }
 }
 
 /** Logs a warning now and then that would otherwise be logged at every try. */

@@ -172,10 +172,12 @@ function refusalOf(error: NodeJS.ErrnoException, access: NatsAccess): Reason | u
     const fix = "set PENSTOCK_NATS_URL to the port for clients, 4222 by default";
     return { reason: `this port is not for clients (${error.message})`, fix };
   }
+  const tls = tlsRefusal(error, access);
+  if (tls !== undefined) return tls;
   // Not an `authentication timeout`, which ends by itself.
   if (/violation|expired|revoked/i.test(error.message)) return rejected(error.message, access);
   if (error instanceof ConnectionError && error.message.includes("'tls'")) return noTls(access);
-  return tlsRefusal(error, access);
+  return undefined;
 }
 
 function wasClosed(error: unknown): boolean {

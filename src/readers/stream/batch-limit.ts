@@ -39,7 +39,7 @@ export class BatchLimit {
       return await write();
     } catch (error) {
       if (!(error instanceof TooSlowError)) throw error;
-      this.#tooSlow();
+      this.#tooSlow(events);
       const less = `at most ${this.events} events, or one message`;
       throw new TooSlowError(`${error.message}; the next ${what} have less: ${less}`, {
         cause: error,
@@ -47,16 +47,15 @@ export class BatchLimit {
     }
   }
 
-  /** It took too long. */
-  #tooSlow(): void {
-    this.#now = Math.max(1, Math.floor(Math.min(this.#tried, this.#now) / 2));
+  #tooSlow(events: number): void {
+    this.#now = Math.max(1, Math.floor(Math.min(events, this.#now) / 2));
     this.#tried = 0;
     this.#succeeded = 0;
   }
 
-  /** Everything begins anew: counts where a transaction was begun, so not while nothing answers. */
+  /** The session ended. Counts only if a transaction was begun. */
   failed(): void {
-    if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow();
+    if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow(this.#tried);
     this.#tried = 0;
   }
 

@@ -10,13 +10,15 @@ const root = path.resolve(import.meta.dirname, "../../..");
 
 /** A part of what the table says, by the detail that a client hears. */
 const causes: Record<string, string> = {
-  "No room for the body": "the budget of bytes in flight is full",
-  "No room to decompress the body": "the budget of bytes in flight is full",
-  "No room to repair the body": "the budget of bytes in flight is full",
-  "Too many bodies to decompress came before this one": "compressed bodies came before this one",
-  "Too many large bodies came before this one": "so many large or compressed bodies",
+  "No room for the body": "the budget of bytes in flight is used up",
+  "No room to decompress the body": "the budget of bytes in flight is used up",
+  "No room to repair the body": "the budget of bytes in flight is used up",
+  "Too many bodies to convert came before this one":
+    "earlier large bodies to be decompressed, conv",
+  "Too many bodies to decompress came before this one": "earlier large bodies to be decompressed",
+  "Too many large bodies came before this one": "decompressed, converted or scanned",
   "The body comes in too many small chunks at once: send larger ones, or a Content-Length":
-    "too many small chunks at once",
+    "too many small chunks",
   "There is not enough memory to scan the body": "not enough memory to scan it",
 };
 

@@ -94,6 +94,20 @@ describe("slots go round", () => {
     expect((await drain()).startsWith("long long")).toBe(true);
   });
 
+  test("a work that rests and waits again keeps the turn of its group", async () => {
+    const { queue, add, endStep, said } = queueOf();
+    const rests = add("a", { group: "a", bytesLeft: 20 });
+    queue.rest(rests);
+    await Promise.resolve();
+    add("b", { group: "b" });
+    add("c", { group: "c" });
+    expect(said()).toBe("a b!");
+    queue.again(rests);
+    queue.leave([...queue.running][0]!);
+    await endStep();
+    expect(said()).toBe("a!");
+  });
+
   test("a group has only so many slots, and others have the rest", () => {
     const { add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2", "a3"]) add(name);

@@ -53,6 +53,18 @@ describe("TLS to NATS needs the right certificates", () => {
     }
   });
 
+  test("an expired certificate of the server is named as such, with a token or without", async () => {
+    const notAfter = new Date(Date.now() - 60_000);
+    const expired = await ours.server({ name: "expired", addresses: ["127.0.0.1"], notAfter });
+    const server = await startTlsServer(ours, expired);
+    const access = { natsUrl: tlsUrl(server), natsCa: ours.caFile, ...files(client) };
+    for (const token of [{}, { natsToken: "t" }]) {
+      const { reason, fix } = await refusalOf(tryToConnect({ ...access, ...token }));
+      expect(reason).toContain("its certificate is not valid");
+      expect(fix).toContain("renew the certificate of nats-server");
+    }
+  });
+
   test("a certificate has to name the address or the host of the url", async () => {
     const byAddress = await startTlsServer(
       ours,

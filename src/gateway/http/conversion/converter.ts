@@ -13,10 +13,7 @@ import { ConversionThread } from "./thread-link.ts";
 
 /** A body of at most this many bytes is converted at once, which takes 5 ms at most. */
 const atOnceBytesMax = 1_024;
-/**
- * The time of processors for one body in the thread, with that of all other threads meanwhile. A
- * usual body of 4 MiB or 1,000 spans takes the thread 0.1 to 0.3 s.
- */
+/** CPU time limit for one body. A usual body of 4 MiB or 1,000 spans takes 0.1 to 0.3 s. */
 const conversionCpuMsMax = 5_000;
 /** Exporters send every few seconds. The thread takes some memory, and starts within 0.1 s. */
 const threadIdleMs = 30_000;
@@ -45,9 +42,9 @@ export class Converter {
     const { apiKey } = conversion.head;
     const { bytes } = whole;
     if (apiKey === "") return this.#handOn(body, missingKey);
-    // The peeks at the pieces of a body that came in one do not happen.
+    // A body that arrives in one piece has not been peeked at.
     body.peek(bytes, true);
-    // Nobody has this key: the intake says so, and nothing need be converted for it.
+    // Unknown key: the intake rejects the request, so nothing is converted.
     const isUnknown = body.hint !== undefined && !body.showsProject;
     if (isUnknown) return this.#handOn(body, batchOf(apiKey, []));
     const isQuick = bytes.length <= atOnceBytesMax || bytes.length > conversion.bytesMax;
@@ -92,7 +89,7 @@ export class Converter {
     });
   }
 
-  /** A request whose client has left is handed on, or answered, as well: that ends it. */
+  /** Also ends a request whose client has left. */
   #handOn(body: RequestBody, converted: Buffer | Problem): Promise<void> | undefined {
     const { request } = body;
     if (Buffer.isBuffer(converted)) {

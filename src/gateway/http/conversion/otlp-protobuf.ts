@@ -252,6 +252,8 @@ function* spansOfField(
 }
 
 function resourceOf(message: Message): Attributes {
+  if (message.length > spanBytesMax)
+    throw new RejectedSpanError(`it has more than ${spanBytesMax} bytes`);
   const attributes = noAttributes();
   while (message.next(resourceFields)) readKeyValue(message.message(), attributes, 0);
   return attributes;

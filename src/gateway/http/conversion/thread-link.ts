@@ -1,10 +1,8 @@
-// Our end of the thread that converts bodies. The thread starts with the first body, and ends when
-// none has come for a while. A body that takes it too long, or too much memory, costs itself alone:
-// its thread is ended, and the next body starts another one.
+// The main-thread side of the conversion thread, which starts with the first body and ends when
+// none has arrived for a while. A body that takes too long or too much memory is rejected: its
+// thread is terminated, and the next body starts another one.
 
 import { Buffer } from "node:buffer";
-import { availableParallelism } from "node:os";
-import { cpuUsage } from "node:process";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -20,10 +18,11 @@ export interface Converted {
   readonly notes: unknown;
 }
 
-/** So many processors the process may have at a time. */
-const cpus = availableParallelism();
-const cpuCheckMsMin = 20;
-/** Copying as many bytes takes one or two milliseconds. */
+/** The CPU time of the thread is checked at this interval. */
+const checkEveryMs = 250;
+/** A thread in native code does not report its CPU time. It is terminated after this time. */
+const clockMsMax = 30_000;
+/** Maximum bytes copied per turn of the event loop, which takes one or two milliseconds. */
 const copiedBytesPerTurn = 4_194_304;
 const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
 
@@ -44,7 +43,7 @@ const threadFile = new URL(
 );
 
 interface ThreadOptions {
-  /** The time of processors that the process may take while one body is converted. */
+  /** Maximum CPU time of the thread for one body. */
   readonly cpuMsMax: number;
   /** A thread without work ends after this time. */
   readonly idleMs: number;
@@ -91,13 +90,15 @@ export class ConversionThread {
 
   #send(work: ToConvert): Promise<Converted> {
     return new Promise((resolve, reject) => {
-      this.#pending = { resolve, reject };
+      const pending = { resolve, reject };
+      this.#pending = pending;
+      clearTimeout(this.#timer);
       if (this.#isClosed) {
         this.#end(draining);
         return;
       }
       this.#worker ??= this.#start();
-      this.#watch(cpuUsage());
+      this.#watch(this.#worker, pending);
       this.#worker.postMessage(work, [work.body.buffer]);
     });
   }
@@ -131,14 +132,22 @@ export class ConversionThread {
   }
 
   /**
-   * Ends the thread once the process has had its time. A clock goes on while other processes have
-   * the processors, and would reject usual bodies on a busy machine.
+   * Ends the thread when it has used its CPU time. A clock alone would go on while other processes
+   * have the processors, and reject valid bodies on a busy machine.
    */
-  #watch(start: NodeJS.CpuUsage): void {
-    const { user, system } = cpuUsage(start);
-    const msLeft = this.#options.cpuMsMax - (user + system) / 1_000;
-    if (msLeft <= 0) this.#end(tooSlow);
-    else this.#after(Math.max(msLeft / cpus, cpuCheckMsMin), () => this.#watch(start));
+  #watch(worker: Worker, pending: Pending): void {
+    const beganMs = performance.now();
+    let before: NodeJS.CpuUsage | undefined;
+    const timer = setInterval(() => {
+      if (this.#pending !== pending) clearInterval(timer);
+      else if (performance.now() - beganMs >= clockMsMax) this.#end(tooSlow);
+      else worker.cpuUsage(before).then(check, () => {});
+    }, checkEveryMs).unref();
+    const check = (usage: NodeJS.CpuUsage): void => {
+      if (before === undefined) before = usage;
+      else if (this.#pending === pending && cpuMsOf(usage) >= this.#options.cpuMsMax)
+        this.#end(tooSlow);
+    };
   }
 
   #after(ms: number, then: () => void): void {
@@ -163,3 +172,7 @@ export class ConversionThread {
 }
 
 const outOfMemory = "ERR_WORKER_OUT_OF_MEMORY";
+
+function cpuMsOf({ user, system }: NodeJS.CpuUsage): number {
+  return (user + system) / 1_000;
+}

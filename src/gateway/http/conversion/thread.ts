@@ -1,9 +1,14 @@
 // The thread that converts bodies, one after another. The other end is thread-link.ts.
 
 import { Buffer } from "node:buffer";
+import { getPriority, platform, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { conversionFor } from "./conversions.ts";
 import type { Converted, ToConvert } from "./thread-link.ts";
+
+// The event loop goes first, as before the threads of the pool. Linux has a priority for each
+// thread, and sets that of the calling one.
+if (platform() === "linux") setPriority(Math.min(getPriority() + 5, 19));
 
 parentPort?.on("message", ({ head, body }: ToConvert) => {
   const conversion = conversionFor(head);

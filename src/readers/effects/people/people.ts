@@ -3,6 +3,7 @@
 // store stay here, so the next batch need not wait. Never asks a clock and never reads the store.
 
 import type { Log } from "../../../platform/base/log.ts";
+import { SparseWarning } from "../../../platform/base/retry.ts";
 import type { StoredLine } from "../lines/line.ts";
 import { compareStamps, frameRank, lineRank } from "../stamp.ts";
 import type {
@@ -42,6 +43,8 @@ export type PeopleChanges = Pick<
 >;
 
 const detailLengthMax = 200;
+/** How often the log names a row of each table whose properties were dropped. */
+const droppedEveryMs = 1_000;
 const droppedWords =
   "properties dropped: the row was changed by hand, and its properties do not fit its property_state; put the row back from a copy, or run `penstock effects rebuild`";
 // What a link and a rejection weigh, roughly; their texts are short.
@@ -65,11 +68,16 @@ export class People {
   #frame: StoredLine["frame"] | undefined = undefined;
   #frameRank = "";
 
-  constructor(options: PeopleOptions = {}, log?: Pick<Log, "error">) {
+  constructor(options: PeopleOptions = {}, log?: Pick<Log, "warn">) {
     const { cacheBytesMax, groupTypesMax, largeBytesMax, ...limits } = { ...defaults, ...options };
     this.#groupTypesMax = groupTypesMax;
     this.#large = new LargeProperties(largeBytesMax);
-    const dropped: PropertiesDropped = (table, row) => log?.error({ table, row }, droppedWords);
+    const warnings = log && {
+      members: new SparseWarning(log, droppedEveryMs),
+      groups: new SparseWarning(log, droppedEveryMs),
+    };
+    const dropped: PropertiesDropped = (table, row) =>
+      warnings?.[table].warn({ table, row }, droppedWords);
     const rest = { ...limits, large: this.#large, dropped };
     this.#members = new Members({ cacheBytesMax: (cacheBytesMax * 3) / 4, ...rest });
     const typesMax = groupTypesMax;

@@ -42,7 +42,10 @@ export function noRoom({ count, first }: Refused, where: string): string {
 }
 
 /** Reports the row of a table whose stored properties were not whole. */
-export type PropertiesDropped = (table: string, row: Readonly<Record<string, string>>) => void;
+export type PropertiesDropped = (
+  table: "members" | "groups",
+  row: Readonly<Record<string, string>>,
+) => void;
 
 /** Why names find no room in it, and what it is of. */
 export type BagName = readonly [full: RejectedReason, where: string];

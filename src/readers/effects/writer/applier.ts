@@ -364,7 +364,7 @@ interface NewApplierOptions
   /** Streams that will come, where that is known: each has its share of them from the beginning. */
   readonly streams?: readonly { readonly lane: Lane }[];
   readonly people?: PeopleOptions | undefined;
-  readonly log?: Pick<Log, "error">;
+  readonly log?: Pick<Log, "warn">;
 }
 
 /** For the writer and for a rebuild: both have to apply the same frames in the same way. */
