@@ -14,6 +14,7 @@ import { type ReadingOptions, readingOf, withReading } from "./sink-reading.ts";
 interface PosthogOptions extends ReadingOptions {
   readonly state?: string;
   readonly key: ReadonlyMap<string, string>;
+  readonly acceptRefused: boolean;
   readonly aside: boolean;
 }
 
@@ -181,6 +182,7 @@ function addPosthog(sink: Command, context: CommandContext): void {
       keyOfProject,
       new Map<string, string>(),
     )
+    .option("--accept-refused", "put aside whatever is refused, however much that is", false)
     .option("--aside", "print what was put aside, and end", false)
     .action(async (named: string | undefined, options: PosthogOptions, command: Command) => {
       const config = configOf(command, context);
@@ -197,10 +199,9 @@ function addPosthog(sink: Command, context: CommandContext): void {
           usageExitCode,
         );
       const { runPosthogSink } = await import("./sink-posthog.ts");
-      await runPosthogSink(config, context, {
-        ...{ url, folder, keys: options.key },
-        ...readingOf(options),
-      });
+      const { acceptRefused, key: keys } = options;
+      const run = { url, folder, keys, acceptRefused, ...readingOf(options) };
+      await runPosthogSink(config, context, run);
     });
 }
 

@@ -23,6 +23,7 @@ interface PosthogRun {
   readonly folder: string;
   /** By project, which has to be known; they go before those of the registry. */
   readonly keys: ReadonlyMap<string, string>;
+  readonly acceptRefused: boolean;
   readonly projects: readonly string[] | undefined;
   readonly named: readonly NamedProjects[];
   readonly lanes: readonly Lane[] | undefined;
@@ -33,7 +34,7 @@ interface PosthogRun {
 export async function runPosthogSink(
   config: Config,
   context: Pick<CommandContext, "host" | "stop">,
-  { url, folder, keys, ...reading }: PosthogRun,
+  { url, folder, keys, acceptRefused, ...reading }: PosthogRun,
 ): Promise<void> {
   let nats: NatsConnection | undefined;
   const registry = new RegistryKeys({
@@ -43,7 +44,9 @@ export async function runPosthogSink(
   const keyOf = async (project: string) => keys.get(project) ?? (await registry.keyOf(project));
   const log = createLog(config.logLevel);
   const { pid } = context.host;
-  const target = orUsageFault(() => new PosthogTarget({ url, folder, pid, keyOf, log }));
+  const target = orUsageFault(
+    () => new PosthogTarget({ url, folder, pid, keyOf, acceptRefused, log }),
+  );
   if (await isHere(url, config.port))
     throw new CommandError(
       `${target.shown} is the gateway on this host (PENSTOCK_PORT is ${config.port}): it would store each event again, and the sink would send it again without end. Name another upstream`,

@@ -175,7 +175,8 @@ function refusalOf(error: NodeJS.ErrnoException, access: NatsAccess): Reason | u
   const tls = tlsRefusal(error, access);
   if (tls !== undefined) return tls;
   // Not an `authentication timeout`, which ends by itself.
-  if (/violation|expired|revoked/i.test(error.message)) return rejected(error.message, access);
+  if (error.code === undefined && /violation|expired|revoked/i.test(error.message))
+    return rejected(error.message, access);
   if (error instanceof ConnectionError && error.message.includes("'tls'")) return noTls(access);
   return undefined;
 }

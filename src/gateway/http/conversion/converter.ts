@@ -1,6 +1,6 @@
 // Converts bodies that are in another form than those of most paths, and hands the batches on to
-// the intake. A small body is converted at once. The others wait for a thread of their own, which
-// projects get in turn, so that no other request waits for them, whatever they hold.
+// the intake. One thread converts one body at a time, and projects take turns. No other request
+// waits for it, whatever the bodies hold: 800 bytes can take 0.1 s.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -11,10 +11,11 @@ import type { Intake, WholeBody } from "../port.ts";
 import { batchOf, type Conversion, missingKey } from "./conversion.ts";
 import { ConversionThread } from "./thread-link.ts";
 
-/** A body of at most this many bytes is converted at once, which takes 5 ms at most. */
-const atOnceBytesMax = 1_024;
-/** CPU time limit for one body. A usual body of 4 MiB or 1,000 spans takes 0.1 to 0.3 s. */
-const conversionCpuMsMax = 5_000;
+/**
+ * CPU time limit for one body. A usual body of 4 MiB or 1,000 spans takes 0.1 to 0.3 s. Bodies of
+ * other projects wait for at most one body of each project, and for at most some seconds.
+ */
+const conversionCpuMsMax = 1_000;
 /** Exporters send every few seconds. The thread takes some memory, and starts within 0.1 s. */
 const threadIdleMs = 30_000;
 
@@ -47,8 +48,8 @@ export class Converter {
     // Unknown key: the intake rejects the request, so nothing is converted.
     const isUnknown = body.hint !== undefined && !body.showsProject;
     if (isUnknown) return this.#handOn(body, batchOf(apiKey, []));
-    const isQuick = bytes.length <= atOnceBytesMax || bytes.length > conversion.bytesMax;
-    if (isQuick) return this.#handOn(body, conversion.convert(bytes));
+    // Rejects the body unread.
+    if (bytes.length > conversion.bytesMax) return this.#handOn(body, conversion.convert(bytes));
     return this.#takeInTurn(
       body,
       whole.memory === "owned" ? bytes : Buffer.from(bytes),

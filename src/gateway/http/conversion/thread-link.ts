@@ -19,7 +19,7 @@ export interface Converted {
 }
 
 /** The CPU time of the thread is checked at this interval. */
-const checkEveryMs = 250;
+const checkEveryMs = 100;
 /** A thread in native code does not report its CPU time. It is terminated after this time. */
 const clockMsMax = 30_000;
 /** Maximum bytes copied per turn of the event loop, which takes one or two milliseconds. */

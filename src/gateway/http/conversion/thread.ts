@@ -6,6 +6,10 @@ import { parentPort } from "node:worker_threads";
 import { conversionFor } from "./conversions.ts";
 import type { Converted, ToConvert } from "./thread-link.ts";
 
+// The text of an attribute may hold thousands of texts that are not JSON: the error of each is
+// cheaper without a stack.
+Error.stackTraceLimit = 0;
+
 // The event loop goes first, as before the threads of the pool. Linux has a priority for each
 // thread, and sets that of the calling one.
 if (platform() === "linux") setPriority(Math.min(getPriority() + 5, 19));

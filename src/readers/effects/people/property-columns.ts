@@ -63,6 +63,13 @@ function readColumns(columns: PropertyColumns): Map<string, PropertyState> | und
   if (columns.state === "") return columns.json === noColumns.json ? properties : undefined;
   const [flat, shown, hidden, unshown] = JSON.parse(columns.state) as State;
   const stamps = stampsOf(flat);
+  const stampAt = (index: number): Stamp => {
+    const stamp = stamps[index];
+    if (typeof stamp?.timeMs !== "number" || typeof stamp.rank !== "string")
+      throw new Error("the stamp is missing");
+    return stamp;
+  };
+  const stampOrNone = (index: number) => (index === -1 ? undefined : stampAt(index));
   const { json } = columns;
   let [at, hiddenAt] = [1, 0];
   for (let index = 0; index < shown.length; index += 4) {
@@ -73,8 +80,9 @@ function readColumns(columns: PropertyColumns): Map<string, PropertyState> | und
       return undefined;
     const name = nameOf(json.slice(at, nameEnd));
     const value = json.slice(nameEnd + 1, valueEnd);
-    const write = stamps[shown[index + 2]!];
-    const once = stamps[shown[index + 3]!];
+    const write = stampOrNone(shown[index + 2]!);
+    const once = stampOrNone(shown[index + 3]!);
+    if (write === undefined && once === undefined) return undefined;
     const isUnset = tokenLength < 0;
     const onceJson = once !== undefined && write !== undefined && !isUnset;
     properties.set(name, {
@@ -85,9 +93,9 @@ function readColumns(columns: PropertyColumns): Map<string, PropertyState> | und
   }
   if (shown.length === 0 ? json !== "{}" : at !== json.length) return undefined;
   for (let index = 0; index < unshown.length; index += 4) {
-    const once = stamps[unshown[index + 2] as number];
+    const once = stampOrNone(unshown[index + 2] as number);
     properties.set(unshown[index] as string, {
-      write: { stamp: stamps[unshown[index + 1] as number]!, json: null },
+      write: { stamp: stampAt(unshown[index + 1] as number), json: null },
       once: once && { stamp: once, json: unshown[index + 3] as string },
     });
   }

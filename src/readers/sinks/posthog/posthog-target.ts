@@ -29,6 +29,8 @@ interface PosthogTargetOptions {
   /** This process: another sink names it while it waits for the folder. */
   readonly pid: number;
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
+  /** Puts aside whatever is refused, however much that is. */
+  readonly acceptRefused: boolean;
   readonly log: Pick<Log, "warn" | "info">;
   readonly limits?: Partial<PosthogLimits>;
 }
@@ -38,6 +40,7 @@ interface PosthogLimits {
   readonly requestEventsMax: number;
   readonly requestBytesMax: number;
   readonly answerMsMax: number;
+  readonly refusedMax: number;
   readonly pauses: LinePauses;
 }
 
@@ -47,6 +50,7 @@ const limitsDefault: PosthogLimits = {
   requestEventsMax: 2_000,
   requestBytesMax: 4_194_304,
   answerMsMax: 60_000,
+  refusedMax: 1_000,
   pauses: { msMin: 250, msMax: 30_000, stoppedMs: 30_000, asideMs: 30_000 },
 };
 const batchesMax = 4;
@@ -85,6 +89,7 @@ export class PosthogTarget implements SinkTarget {
     this.#bounds = new RequestBounds({
       eventsMax: limits.requestEventsMax,
       bytesMax: limits.requestBytesMax,
+      refusedMax: options.acceptRefused ? Number.POSITIVE_INFINITY : limits.refusedMax,
     });
     this.#state = new StateFolder({
       ...{ folder: options.folder, pid: options.pid, upstream: this.#upstream.shown },

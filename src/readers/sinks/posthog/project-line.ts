@@ -104,8 +104,10 @@ export class ProjectLine {
     let pauseMs = pauses.msMin;
     for (;;) {
       const answer = await this.#ask(events);
-      if (answer.kind === "taken") {
+      const refusedAll = answer.kind === "taken" && answer.refused.length === events.length;
+      if (answer.kind === "taken" && (!refusedAll || bounds.mayRefuse(events.length))) {
         settled("taken");
+        bounds.taken(events.length - answer.refused.length);
         this.#noteTaken();
         for (const { index, why } of answer.refused)
           refused.push({ event: events[index] as SinkRecord, why });
@@ -119,7 +121,7 @@ export class ProjectLine {
         await this.#sendSome(events.slice(middle), refused);
         return;
       }
-      if (answer.kind === "halve") {
+      if (answer.kind === "halve" && bounds.mayRefuse(1)) {
         settled("refused");
         this.#noteTaken();
         refused.push({ event: events[0] as SinkRecord, why: answer.why });
@@ -131,10 +133,11 @@ export class ProjectLine {
         for (const event of events) refused.push({ event, why: answer.why });
         return;
       }
-      if (answer.kind === "again") this.#stoppedSinceMonotonicMs = undefined;
-      const isStopped = answer.kind === "stop";
+      if (answer.kind !== "stop") this.#stoppedSinceMonotonicMs = undefined;
+      const isStopped = answer.kind !== "again";
       settled(isStopped ? "stopped" : "retried");
-      this.#noteTrouble(answer.why);
+      const why = this.#whyWaiting(answer);
+      this.#noteTrouble(why);
       const askedMs = answer.kind === "again" ? answer.afterMs : undefined;
       await this.#pause(Math.max(askedMs ?? 0, isStopped ? pauses.stoppedMs : jittered(pauseMs)));
       pauseMs = Math.min(2 * pauseMs, pauses.msMax);
@@ -155,6 +158,12 @@ export class ProjectLine {
     const { pauses, holdsUpSince } = this.#options;
     this.#isPutAside ||= nowMonotonicMs - since >= pauses.asideMs && holdsUpSince(since);
     return this.#isPutAside;
+  }
+
+  #whyWaiting(answer: UpstreamAnswer): string {
+    const { bounds } = this.#options;
+    if (answer.kind === "taken") return bounds.refusesAll(answer.refused.at(-1)?.why ?? "");
+    return answer.kind === "halve" ? bounds.refusesAll(answer.why) : answer.why;
   }
 
   async #ask(events: readonly SinkRecord[]): Promise<UpstreamAnswer> {

@@ -53,7 +53,7 @@ function converterOf(thread: ConversionThread) {
     const conversion: Conversion = {
       head: { kind: "otlp", apiKey, contentType: "" },
       ...{ takesEmpty: false, bytesMax: 30_000, notes: undefined },
-      convert: () => Buffer.from("converted at once"),
+      convert: () => Buffer.from("rejected unread"),
       answer: () => expect.unreachable(),
     };
     const whole = { memory: "owned", bytes: Buffer.from(text.padEnd(bytes)) } as const;
@@ -71,13 +71,13 @@ function converterOf(thread: ConversionThread) {
 }
 
 test.each([
-  [10, "phc_known", "converted at once"],
+  [10, "phc_known", "text"],
   [10, "phc_nobody", '{"api_key":"phc_nobody","batch":[]}'],
   [10, "", "text missing_api_key"],
   [20_000, "phc_known", "text"],
   [20_000, "phc_nobody", '{"api_key":"phc_nobody","batch":[]}'],
   [20_000, "", "text missing_api_key"],
-  [30_001, "phc_known", "converted at once"],
+  [30_001, "phc_known", "rejected unread"],
 ])("a body of %i bytes with the key %j becomes: %s", async (bytes, apiKey, outcome) => {
   const { outcomes, take } = converterOf(threadOf());
   await take("text", { bytes, apiKey }).done;

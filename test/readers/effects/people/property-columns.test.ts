@@ -98,3 +98,16 @@ test("the uuid of a distinct id is version 5 of its project and itself, in UTF-8
   expect(personUuid("demo", "user-1")).toBe("deb03350-5b38-5b44-828b-fae7647706ec");
   expect(personUuid("demo", "Zoë 🦊")).toBe("7307d303-0617-5f47-a1ae-ff06eb6e19c0");
 });
+
+test.each([
+  ["{}", '[[],[],[],["plan",0,-1,""]]'],
+  ["{}", '[[],[],[],["plan",-1,-1,""]]'],
+  ['{"plan":"pro"}', "[[],[6,5,0,-1],[],[]]"],
+  ['{"plan":"pro"}', "[[],[6,5,-1,-1],[],[]]"],
+  ['{"plan":"pro"}', '[[1,"r"],[6,5,7,-1],[],[]]'],
+])(
+  "columns whose state names a stamp that is missing do not belong together: %s %s",
+  (json, state) => {
+    expect(fromColumns({ json, state })).toBeUndefined();
+  },
+);

@@ -24,7 +24,7 @@ export function targetTo(
   { limits, ...options }: Partial<TargetOptions> = {},
 ): PosthogTarget {
   return new PosthogTarget({
-    ...{ url, folder: options.folder ?? newFolder(), log: silent },
+    ...{ url, folder: options.folder ?? newFolder(), acceptRefused: false, log: silent },
     pid: process.pid,
     keyOf: async (project) => `key-${project}`,
     ...options,

@@ -319,27 +319,28 @@ test.each([
       return { status: 200, body: { status: 1, dropped: batch.length, errors } };
     },
   ],
-])(
-  "an upstream that %s gets the next events, and the status has the reason",
-  async (_, why, play) => {
-    const folder = newFolder();
-    upstream.play = play;
-    const events = Array.from({ length: 1_050 }, () => ({}));
-    await storeFrames(connection, [frameOf("shop", events)]);
-    const { counts, writer } = startSink(connection, targetTo(upstream, { folder }));
-    await expect.poll(() => counts.rejected, within).toBe(1_050);
-    const aside = asideIn(folder);
-    expect(aside.length).toBe(1_050);
-    expect(aside[0]).toMatchObject({ reason: "value", detail: why });
-    const { state, reasons } = writer.status(Date.now());
-    expect(state).toBe("hindered");
-    expect(reasons.join()).toContain("has refused the last 1050 events and accepted none");
-    upstream.play = () => undefined;
-    await storeFrames(connection, [frameOf("shop", [{}])]);
-    await expect.poll(() => counts.events, within).toBe(1);
-    expect(writer.status(Date.now()).reasons).toEqual([]);
-  },
-);
+])("an upstream that %s stops it, unless it is told to put all aside", async (_, why, play) => {
+  const folder = newFolder();
+  upstream.play = play;
+  const events = Array.from({ length: 20 }, () => ({}));
+  await storeFrames(connection, [frameOf("shop", events)]);
+  const limits = { refusedMax: 8 };
+  const stopped = targetTo(upstream, { folder, limits });
+  const first = startSink(connection, stopped);
+  const told = new RegExp(
+    `it has refused 8 events in a row, the last with ${why}: .*--accept-refused`,
+  );
+  await expect.poll(() => stopped.faults.join(), within).toMatch(told);
+  await first.writer.close();
+  await stopped.close();
+  expect(asideIn(folder)).toEqual([]);
+  const { counts } = startSink(
+    connection,
+    targetTo(upstream, { folder, limits, acceptRefused: true }),
+  );
+  await expect.poll(() => counts.rejected, within).toBe(20);
+  expect(asideIn(folder).length).toBe(20);
+});
 
 test("what is no record is put aside, and never sent", async () => {
   const folder = newFolder();
