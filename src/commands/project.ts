@@ -54,7 +54,10 @@ export async function add(command: ConfiguredCommand, project: NewProject): Prom
   const added = await atNats(command, (connection, place) =>
     addProject(connection, { ...place, ...project }),
   );
-  say(command, `project ${added.id} added, key ${added.keys[0]}`);
+  say(
+    command,
+    `project ${added.id} added, key ${added.keys[0]}: running gateways accept it within about a second`,
+  );
 }
 
 export async function list(command: ConfiguredCommand, asJson: boolean): Promise<void> {
