@@ -1,6 +1,6 @@
 // The layout of what the addon reads of stored lines, and the functions that do it. The C++ side
-// (addon/stored_lines.h) states the same numbers; the two are compared
-// when the addon is loaded.
+// (addon/stored_lines.h) states the same numbers, and loading
+// the addon compares them.
 
 import { Part } from "./fields.ts";
 

@@ -1,6 +1,6 @@
 // The layout of the scan table, which both scanners write and the rules for events read. The C++
-// side (addon/event_scan.h) states the same numbers; the two are compared
-// when the addon is loaded.
+// side (addon/event_scan.h) states the same numbers, and loading
+// the addon compares them.
 //
 // A span is two words, the byte offsets [start, end) of one raw JSON token in the body, quotes
 // included. Where its type is Absent it holds zeros. Where a key stands twice, the last counts.

@@ -170,49 +170,42 @@ export class ChunkTurns<Body extends ChunkedBody> {
   }
 }
 
-/**
- * So many times a second an address is told that its chunks are too small. For the rest of that
- * second it may send no chunked body.
- */
-const toldPerSecondMax = 4;
-/**
- * So many addresses are remembered at most. Past that, the one that was last told longest ago is
- * forgotten.
- */
+/** Maximum rejections per address and second. After that, its chunked bodies are not read. */
+const rejectedPerSecondMax = 4;
+/** Maximum number of addresses. The one rejected longest ago is dropped first. */
 const addressesMax = 4_096;
 
 /**
- * Remembers which addresses lately sent bodies in too small chunks. What has been read of such a
- * body costs tens of milliseconds before it can be refused. So an address is told a few times a
- * second; after that, its connections end at the head of the next chunked body.
+ * The addresses that recently sent bodies in too small chunks. Such a body costs tens of
+ * milliseconds before it can be rejected. So an address gets a few rejections per second; after
+ * that, its connections are closed at the head of the next chunked body.
  */
 export class ChunkSenders {
   readonly #monotonicMs: () => number;
-  /** How often each address was told in this second. The address that was told last stands last. */
-  readonly #told = new Map<string, RateWindow>();
+  /** Rejections of each address in this second, the latest address last. */
+  readonly #rejections = new Map<string, RateWindow>();
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Notes that the address is told once more that its chunks are too small. */
-  tell(address: string): void {
-    const told =
-      this.#told.get(address) ??
-      new RateWindow({ max: toldPerSecondMax, monotonicMs: this.#monotonicMs });
-    told.spend(1);
-    this.#told.delete(address);
-    this.#told.set(address, told);
-    if (this.#told.size > addressesMax) this.#told.delete(this.#told.keys().next().value!);
+  /** Counts a rejected body of the address. */
+  reject(address: string): void {
+    const rejections =
+      this.#rejections.get(address) ??
+      new RateWindow({ max: rejectedPerSecondMax, monotonicMs: this.#monotonicMs });
+    rejections.spend(1);
+    this.#rejections.delete(address);
+    this.#rejections.set(address, rejections);
+    if (this.#rejections.size > addressesMax)
+      this.#rejections.delete(this.#rejections.keys().next().value!);
   }
 
-  /**
-   * The address has been told as often as it may be in this second: no chunked body of it is read.
-   */
+  /** Whether no chunked body of the address is read for the rest of this second. */
   isBarred(address: string): boolean {
-    const told = this.#told.get(address);
-    if (told === undefined) return false;
-    if (told.left === toldPerSecondMax) this.#told.delete(address);
-    return told.isSpent;
+    const rejections = this.#rejections.get(address);
+    if (rejections === undefined) return false;
+    if (rejections.left === rejectedPerSecondMax) this.#rejections.delete(address);
+    return rejections.isSpent;
   }
 }

@@ -253,7 +253,7 @@ export class HttpExchange implements Exchange {
    * from calling back for each further chunk that it has read.
    */
   refuseChunks(problem: Problem): void {
-    this.#shared.chunkSenders.tell(this.body.senderAddress);
+    this.#shared.chunkSenders.reject(this.body.senderAddress);
     this.close = true;
     this.#putOff(() => this.answerProblem(problem));
   }

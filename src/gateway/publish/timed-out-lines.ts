@@ -1,8 +1,7 @@
-// Recognizes small requests with events without uuids that were answered `timeout` and come again.
-// The frame with their lines was sent, and was not acknowledged in time. Such a
-// request waits for the frame that has its lines already, and is not stored a second time. It must
-// come from the same address: a duplicate after a change of address is better than the loss of an
-// event that two clients send.
+// Recognizes retries of small requests that had events without uuids and were answered `timeout`.
+// The frame with their lines was sent, and was not acknowledged in time. The retry waits for that
+// frame, and its lines are not stored again. It must come from the same address: a duplicate after a
+// change of address is better than the loss of an event that two clients send.
 
 import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";

@@ -1,6 +1,5 @@
-// Hands out a few slots to works that wait. Groups take turns, whatever each of them sends; a work
-// whose deadline passes while it waits is given up. A work whose `run` throws has left the queue.
-// Knows nothing of what a work is.
+// Gives a few slots to waiting works. Groups take turns, however many works each has. A work whose
+// deadline passes while it waits leaves the queue, and so does a work whose `run` throws.
 
 export interface QueuedWork {
   /** Monotonic clock, milliseconds. */

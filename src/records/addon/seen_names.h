@@ -1,9 +1,10 @@
-// Whether a name stands twice in one object: asked for each name as the walk passes it, for all
-// objects that are open at a time. It says "twice" of a name that may be new only where very many
-// names are open: where names do not fit into the few slots that most texts need, it takes many.
+// Finds repeated names in an object. The walk asks for each name, with all objects open at a time.
+// A new name may be reported as repeated only if very many names are open, or if names were chosen
+// to share slots in both tables: a fixed number of slots is probed. The caller then takes a slower
+// exact path.
 //
-// A slot is free once its object is closed, so nothing is cleared. Choosing names that meet in one
-// slot gains nothing: only so many slots are looked at.
+// A slot is free once its object is closed, so nothing is cleared. Most texts need only the small
+// table.
 
 #pragma once
 

@@ -1,5 +1,6 @@
-// Goes through a JSON text byte by byte, and parses single values of it: a malformed value costs
-// itself alone, and the values of one span are in memory at a time. Names are given in lowerCamelCase, as they are or as protobuf has them.
+// Reads a JSON text byte by byte and parses single values of it: a malformed value affects only
+// itself, and only one span is in memory at a time. Names are returned in lowerCamelCase, also if
+// the text has the names of protobuf.
 
 import type { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";

@@ -83,8 +83,8 @@ export class PropertyBag {
   }
 
   /**
-   * Whether its columns belong together. If not, it is empty from now on, and none of the large ones
-   * of its project.
+   * Returns whether the stored columns belong together. If not, the bag becomes empty, and its
+   * project's count of large bags is reduced. To be called before any other method.
    */
   isWhole({ projectId, large }: Pick<PropertyRoom, "projectId" | "large">): boolean {
     this.#properties ??= fromColumns(this.#columns ?? noColumns);

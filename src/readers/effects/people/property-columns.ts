@@ -49,7 +49,7 @@ export function toColumns(properties: Properties): PropertyColumns {
   return { json: json === "" ? "{}" : `${json}}`, state: JSON.stringify(state) };
 }
 
-/** The reverse. Undefined: the columns do not belong together, so somebody changed one. */
+/** The reverse. Undefined if the columns do not belong together: one was changed by hand. */
 export function fromColumns(columns: PropertyColumns): Map<string, PropertyState> | undefined {
   try {
     return readColumns(columns);
