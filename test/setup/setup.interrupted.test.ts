@@ -84,6 +84,11 @@ describe("an interrupted run leaves nothing running", () => {
     const folder = slowProject();
     const first = setUp(folder);
     const pids = await pidsOfNpm(folder);
+    // The set-up notes the process after it has started it.
+    const lock = path.join(folder, ".cache/setup.lock");
+    await expect
+      .poll(() => readFileSync(lock, "utf8"), { interval: 5, timeout: soonMs })
+      .toContain(String(pids[0]));
     first.kill("SIGKILL");
     await ended(first);
     expect(pids.every(stillRuns)).toBe(true);
