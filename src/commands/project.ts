@@ -1,6 +1,7 @@
 // The `project` commands as a person sees them: arguments in, lines out. What they do is in
 // gateway/projects/registry/commands.ts.
 
+import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectQuota } from "../gateway/projects/project.ts";
 import { burstBytesMin, burstEventsMin } from "../gateway/projects/quota/meter.ts";
@@ -30,6 +31,12 @@ import { CommandError, usageExitCode } from "./context.ts";
 import { findNats, withNats } from "./nats.ts";
 import { table } from "./terminal.ts";
 
+/**
+ * Gateways read the registry every half second. A command that changes keys ends after this time, so
+ * that a client that is started next does not get a 401, which SDKs do not retry.
+ */
+const gatewaysReadMs = 1_000;
+
 interface NewProject {
   readonly id: string;
   readonly name: string | undefined;
@@ -54,10 +61,8 @@ export async function add(command: ConfiguredCommand, project: NewProject): Prom
   const added = await atNats(command, (connection, place) =>
     addProject(connection, { ...place, ...project }),
   );
-  say(
-    command,
-    `project ${added.id} added, key ${added.keys[0]}: running gateways accept it within about a second`,
-  );
+  await delay(gatewaysReadMs);
+  say(command, `project ${added.id} added, key ${added.keys[0]}`);
 }
 
 export async function list(command: ConfiguredCommand, asJson: boolean): Promise<void> {
@@ -76,6 +81,7 @@ export async function rotate(
   const rotated = await atNats(command, (connection, place) =>
     rotateKey(connection, { ...place, id, keepOld }),
   );
+  await delay(gatewaysReadMs);
   const others = rotated.keys.length - 1;
   const kept =
     others === 0 ? "" : `; ${others} older ${others === 1 ? "key stays" : "keys stay"} valid`;
@@ -95,6 +101,7 @@ export async function enable(
 ): Promise<void> {
   requireArguments(() => requireId(id));
   await atNats(command, (connection, place) => setEnabled(connection, { ...place, id, enabled }));
+  await delay(gatewaysReadMs);
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
 }
 
