@@ -159,7 +159,8 @@ export function startDriver(options: DriverOptions): Driver {
   function judge({ expected }: FaultRequest, answer: Answer): void {
     const { label, retryAfter } = answer;
     // On a busy machine the registry is read late. Until then an unknown key may be a new one.
-    if (expected === "401 unknown_api_key" && label === "503 unavailable") return;
+    const isEarly = expected === "401 unknown_api_key" && label === "503 unavailable";
+    if (isEarly && !options.mayRefuse) return;
     answers.set(label, (answers.get(label) ?? 0) + 1);
     if (label === expected) return;
     if (lostConnection.test(label) && options.mayLoseConnections) return;

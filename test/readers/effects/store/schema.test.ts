@@ -97,7 +97,11 @@ test("a column that a table gets later is not in the upgrades from released vers
     return Object.fromEntries(all.map(([name, value]) => [name, withLaterColumn(value)]));
   });
   vi.resetModules();
-  onTestFinished(() => vi.doUnmock(tables));
+  // Other test files of this process must not get what was imported with the mock.
+  onTestFinished(() => {
+    vi.doUnmock(tables);
+    vi.resetModules();
+  });
   const path = "../../../../src/readers/effects/store/rows/schema.ts";
   const { postgres, schemaFrom, schemaVersion, sqlite } = (await import(path)) as Schema;
   for (const dialect of [sqlite, postgres]) {
