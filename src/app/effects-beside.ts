@@ -23,6 +23,12 @@ export interface EffectsBeside {
 
 /** A process that fails at every start must not fill the log. */
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
+/**
+ * V8 collects earlier instead of growing its heap. After 20 s of single events of 100,000 people at
+ * 40,000 a second the process has 220 MiB with these flags and the caches of `besideMemory`, and
+ * 390 MiB with the small caches alone.
+ */
+const smallHeap = ["--optimize-for-size", "--max-semi-space-size=2"];
 /** A commit and the closing of the database take less, or something hangs. */
 const closeGraceMs = 10_000;
 
@@ -42,6 +48,7 @@ export function startBeside(
       env: Object.fromEntries(own),
       stdio: ["ignore", "ignore", "inherit", "ipc"],
       serialization: "advanced",
+      execArgv: smallHeap,
     });
     child = started;
     lowerPriority(started.pid);

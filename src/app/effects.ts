@@ -47,6 +47,8 @@ interface ServeOptions {
  * blocks that it had read lately.
  */
 const besideEventsPerSecondMax = 10_000;
+/** Next to a gateway: caches of an eighth and a quarter of the default sizes, in bytes. */
+const besideMemory = { cacheBytesMax: 32 * 1_048_576, duplicatesBytesMax: 64 * 1_048_576 };
 const againMs = 500;
 const sayAgainMs = 30_000;
 const questionMs = 2_000;
@@ -95,11 +97,16 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     const { connection } = link;
     instance.stream_created = await streamCreated(connection, config.subjectPrefix);
     const { acceptExpired } = options;
-    const people = { largeBytesMax: config.effectsLargeBytesMax };
+    const { cacheBytesMax, duplicatesBytesMax } = besideMemory;
+    const largeBytesMax = config.effectsLargeBytesMax;
     const writer = new EffectsWriter({
-      ...{ connection, store, log, acceptExpired, people, prefix: config.subjectPrefix },
+      ...{ connection, store, log, acceptExpired, prefix: config.subjectPrefix },
+      people: { largeBytesMax, ...(options.isBeside ? { cacheBytesMax } : {}) },
       ...(options.isBeside
-        ? { eventsPerSecondMax: besideEventsPerSecondMax * availableParallelism() }
+        ? {
+            eventsPerSecondMax: besideEventsPerSecondMax * availableParallelism(),
+            duplicatesBytesMax,
+          }
         : {}),
     });
     parts.writer = writer;

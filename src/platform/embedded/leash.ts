@@ -21,6 +21,12 @@ export interface LeashedServer {
 }
 
 const saidCharsMax = 4_096;
+/**
+ * Go collects when the heap has grown by this many per cent (its default is 100). Right after single
+ * events at full rate nats-server has 67 MiB at 30, 110 to 140 MiB at 100. An environment variable of
+ * the same name takes precedence.
+ */
+const serverGogc = "50";
 
 // $1 is the grace period in seconds, the rest is the command, and descriptor 4 is the leash. The
 // server has its own process group, so that Ctrl-C in a terminal reaches the gateway only, which
@@ -53,7 +59,8 @@ export function startOnLeash(command: readonly string[], graceSeconds: number): 
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
   // When no descriptors are left the shell has no streams. The return type of `spawn` does not say
   // so, ChildProcess does.
-  const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true });
+  const env = { GOGC: serverGogc, ...process.env };
+  const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true, env });
   let said = "";
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
     said = (said + text).slice(-saidCharsMax);
