@@ -1,0 +1,62 @@
+// Compares the numbers of docs/internals/limits.md with the constants in src/ that its rows name.
+
+import { execFileSync } from "node:child_process";
+import { expect, test } from "vitest";
+import { read, root } from "./docs-kit.ts";
+
+const files = execFileSync("git", ["ls-files", "src/*.ts"], { cwd: root }).toString();
+const source = files
+  .split("\n")
+  .filter((file) => file !== "")
+  .map(read)
+  .join("\n");
+
+/** The values of every constant or member of this name that is a number or a product of numbers. */
+function valuesOf(name: string): number[] {
+  const definition = new RegExp(`\\b${name}(?: =|:) (\\d[\\d_.* ]*)[;,\\n]`, "g");
+  return [...source.matchAll(definition)].map(([, text = ""]) =>
+    text
+      .replaceAll("_", "")
+      .split("*")
+      .reduce((product, factor) => product * Number(factor), 1),
+  );
+}
+
+/** How the page may write the value: plain, in KiB or MiB, in seconds, minutes or hours. */
+function spellings(value: number): string[] {
+  const units = [
+    [1, ""],
+    [1_024, " KiB"],
+    [1_048_576, " MiB"],
+    [1, " ms"],
+    [1_000, " s"],
+    [60_000, " minute"],
+    [3_600_000, " hour"],
+  ] as const;
+  return units
+    .map(([size, unit]) => [value / size, unit] as const)
+    .filter(([count, unit]) => unit === "" || Number.isInteger(count) || unit === " ms")
+    .map(([count, unit]) => count.toLocaleString("en-US") + unit);
+}
+
+function hasNumber(text: string, spelled: string): boolean {
+  return new RegExp(`(?<![\\d.,])${spelled.replaceAll(".", "\\.")}(?![.,]?\\d)`).test(text);
+}
+
+test("the limits page shows the value of every constant that it names", () => {
+  const offenders: string[] = [];
+  let checked = 0;
+  for (const row of read("docs/internals/limits.md").split("\n")) {
+    const cells = row.split(" | ");
+    const text = cells.slice(0, -1).join(" | ");
+    const names = (cells.at(-1) ?? "").matchAll(/`(?!PENSTOCK_|_)([a-zA-Z_]+)`/g);
+    for (const [, name = ""] of names) {
+      checked++;
+      const values = valuesOf(name);
+      if (!values.flatMap(spellings).some((spelled) => hasNumber(text, spelled)))
+        offenders.push(`${name} (${values.join(" or ") || "not in src"}): ${row.slice(0, 80)}`);
+    }
+  }
+  expect(offenders).toEqual([]);
+  expect(checked).toBeGreaterThan(100);
+});
