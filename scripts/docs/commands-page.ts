@@ -1,5 +1,5 @@
-// docs/reference/commands.md, from the tree of commands. Flags of settings are told in settings.md,
-// and only named here.
+// docs/reference/commands.md, from the tree of commands. settings.md describes the flags of settings;
+// this page only lists them.
 
 import type { Argument, Command, Option } from "commander";
 import { commandLine } from "../../src/app/command-line.ts";
@@ -12,19 +12,23 @@ const introduction = `# Commands
 
 ${generatedFrom("src/app/command-line.ts")}
 
-In a checkout it is \`./penstock <command>\`, in [a bundle](../../deploy/README.md#the-bundle) \`bin/penstock <command>\`. \`--help\` behind any of them prints what this page has, and \`--version\` the version.
+In a checkout, run \`./penstock <command>\`; in [a bundle](../../deploy/README.md#the-bundle), \`bin/penstock <command>\`. Every command takes \`--help\`. \`--version\` prints the version.
 
-Exit codes: 0 well; 1 failed; 2 wrong usage: an argument, a flag or a setting that cannot be, said before anything is done. A command that SIGINT or SIGTERM ends in order ends with 0; an export or import that is not through, with 1.`;
+| Exit code | Meaning |
+|---|---|
+| 0 | success, also after an orderly stop by SIGINT or SIGTERM |
+| 1 | failure, also an export or import that was stopped before its end |
+| 2 | wrong usage: an invalid argument, flag or setting; nothing was done |`;
 
 const settingFlags = new Set(allSettings.map(flagOf));
 
 export function commandsPage(): string {
-  // The tree is only read: no command runs, so none needs what a context lends.
+  // The tree is only read. No command runs, so none needs its context.
   const program = commandLine({} as CommandContext);
   return `${introduction}\n\n${sectionsOf(program, []).join("\n\n")}\n`;
 }
 
-/** The sections of all commands below one, but for hidden ones and `help`. */
+/** The sections of all subcommands of a command, except hidden ones and `help`. */
 function sectionsOf(command: Command, above: readonly string[]): string[] {
   const below = command
     .createHelp()

@@ -20,17 +20,26 @@ const retries: Record<ErrorRow["status"], string> = {
   503: "after `Retry-After`",
 };
 
-const introduction = `# Errors, and warnings
+const introduction = `# Errors and warnings
 
 ${generatedFrom("src/platform/base/errors.ts")}
 
-All errors are \`application/problem+json\` (RFC 9457): \`{"type","title","status","code","detail"}\`. In [the newer protocol](newer-protocol.md) they are \`{"error","error_description"}\`. [What the HTTP library refuses itself](http.md#the-protocol) is answered with a short HTML page instead.
+All errors are \`application/problem+json\` (RFC 9457): \`{"type","title","status","code","detail"}\`. In [the newer protocol](newer-protocol.md) they are \`{"error","error_description"}\`. [Errors that the HTTP library detects](http.md#the-protocol) get a short HTML page instead.
 
-\`type\` is a link to what \`GET /docs/errors\` of the gateway says of the code, in the words of the same table.
+\`type\` links to the description of the code at \`GET /docs/errors\` of the gateway.
 
-- **A 4xx is final**: nothing of the request is stored, and it will not be. SDKs give up on it.
-- **A 429** is only for a quota that an operator has set. \`Retry-After\` is 1 to 60 seconds, jittered.
-- **A 503 is for trying again**: some of the request may be stored already. Transient trouble is always 503, because posthog-js gives up on any 4xx. For \`unavailable\`, \`timeout\` and \`store_full\`, \`Retry-After\` is as long as the stream of the project's events has stored nothing, and up to half as long again: 1 or 2 seconds at first, 60 at most. If the request ends before its project is known, the time counts since which no stream stores. \`overloaded\` has the same times while such an outage lasts. Otherwise it has 1 to 5 seconds, as the other codes have, and \`project_full\` has up to 60.`;
+- **A 4xx is final**: nothing of the request is stored, and a retry does not help. SDKs give up.
+- **A 429** means that the project is over a quota that an operator has set. \`Retry-After\` is 1 to 60 seconds, with jitter.
+- **A 503 is temporary**: retry the request. Some of it may be stored already. Temporary errors are always 503, because posthog-js gives up on any 4xx.
+
+\`Retry-After\` of a 503:
+
+| Code | \`Retry-After\` |
+|---|---|
+| \`unavailable\`, \`timeout\`, \`store_full\` | 1 to 1.5 times the period in which the stream has stored nothing; 1 or 2 seconds at first, 60 at most. If the project of the request is not known, the period in which no stream has stored anything |
+| \`overloaded\` | the same during such an outage, else 1 to 5 seconds |
+| \`project_full\` | up to 60 seconds |
+| other codes | 1 to 5 seconds |`;
 
 export function errorsPage(): string {
   const codes = Object.keys(errorTable) as ErrorCode[];
@@ -45,10 +54,10 @@ export function errorsPage(): string {
   });
   return `${[
     introduction,
-    `| Status | Code | What | Retry |\n|---|---|---|---|\n${overview.join("\n")}`,
+    `| Status | Code | Meaning | Retry |\n|---|---|---|---|\n${overview.join("\n")}`,
     ...sections,
-    `## Left out of a 200\n\nThese stand in \`warnings\`, with the index of the event. It is not stored, its neighbours are, and it counts as \`dropped\`.\n\n${notes(dropTable)}`,
-    `## Stored, with a warning\n\nThese stand in \`warnings\` too, or in the newer protocol in the \`details\` of a \`warning\`. The event is stored and counts as \`accepted\`, but not all is as it was meant.\n\n${notes(warningTable)}`,
+    `## Skipped events of a 200\n\n\`warnings\` lists these codes with the index of the event. The event is not stored and counts as \`dropped\`. The other events are stored.\n\n${notes(dropTable)}`,
+    `## Stored with a warning\n\n\`warnings\` lists these codes too; in the newer protocol they are in the \`details\` of a \`warning\`. The event is stored and counts as \`accepted\`, but something was missing or changed.\n\n${notes(warningTable)}`,
   ].join("\n\n")}\n`;
 }
 
@@ -57,7 +66,7 @@ function errorText(code: ErrorCode): string {
   const isOfItem =
     (itemErrorCodes as readonly ErrorCode[]).includes(code) && !when.includes("newer protocol");
   const item = isOfItem
-    ? "\n\nIn a batch it concerns one item, which stands in `errors`; its neighbours are stored."
+    ? "\n\nIn a batch, the error concerns one event, which `errors` lists. The other events are stored."
     : "";
   return `### ${code}\n\n**${marked(title)}.** ${sentence(when)}\n\n${marked(remedy)}${item}\n\nRetry: ${retries[status]}.`;
 }

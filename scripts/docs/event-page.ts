@@ -1,6 +1,5 @@
-// docs/reference/event-fields.md: what one event may have, and what becomes of it where it is
-// otherwise. The numbers are the constants that the code goes by, the defaults those of the
-// settings, and the codes those of the tables, so none of them can be another than in force.
+// docs/reference/event-fields.md: the fields of one event, and the consequence of invalid ones. All
+// numbers, defaults and codes come from the constants, settings and tables of the code.
 
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { itemNotesMax } from "../../src/gateway/intake/tally.ts";
@@ -29,32 +28,34 @@ const introduction = `# What one event may have
 
 ${generatedFrom("scripts/docs/event-page.ts")}
 
-[The interface](events.md) says how events are sent, one by one or in batches. This page has the event itself: its fields, which of them it must have, their limits, and what becomes of it where it is otherwise. One bad event costs itself and none of its neighbours. What is otherwise comes to one of four outcomes. The answer names the event in \`warnings\` or \`errors\` for the first three, and nowhere for the fourth:
+[The interface](events.md) describes how events are sent. This page describes one event: its fields, their limits, and the consequence if a field is invalid. An invalid event does not affect the others. There are four outcomes:
 
-- **left out**: not stored, counted as \`dropped\`, named in \`warnings\`;
-- **error**: not stored, counted as \`dropped\`, named in \`errors\` (where no event of the request is any better, the request is answered with it, as a 4xx);
-- **warning**: stored, counted as \`accepted\`, named in \`warnings\`;
-- **normalised**: stored otherwise than it came, counted as \`accepted\`, named nowhere.
+| Outcome | Stored | Counted as | Listed in |
+|---|---|---|---|
+| skipped | no | \`dropped\` | \`warnings\` |
+| error | no | \`dropped\` | \`errors\`; if all events of the request are in error, the request is answered with the first one as a 4xx |
+| warning | yes | \`accepted\` | \`warnings\` |
+| normalised | yes, changed | \`accepted\` | |
 
-An answer names ${itemNotesMax} errors and ${itemNotesMax} warnings at most, and says how many there are. In [the newer protocol](newer-protocol.md) each event has its own result: \`drop\` for the first two, \`warning\` or \`ok\` for the others.
+An answer lists at most ${itemNotesMax} errors and ${itemNotesMax} warnings, and states the total numbers. In [the newer protocol](newer-protocol.md) each event has its own result: \`drop\` for the first two outcomes, \`warning\` or \`ok\` for the others.
 
-The least that is stored is \`{"event":"signed up","distinct_id":"user-1"}\`, with the key beside it. \`null\` counts as absent in all fields of this page.`;
+The smallest valid event is \`{"event":"signed up","distinct_id":"user-1"}\`, plus the key. \`null\` counts as absent in all fields of this page.`;
 
 export function eventPage(): string {
   return `${[
     introduction,
-    `## Fields\n\n${table(["Field", "Must it be there?", "What it is, at most", "Where it is otherwise"], fields())}`,
-    "Every other field at the top level is ignored: what is to be stored stands in `properties`. In the newer protocol three more count, and go into `properties`: [`session_id`, `window_id` and `options`](newer-protocol.md#the-request).",
-    `## Properties that mean something\n\nAll others are stored as they are, whatever their names and types.\n\n${table(["In `properties`", "What it is", "Where it is otherwise"], properties())}`,
-    `## Events whose name says what they must have\n\n${table(["Event", "What it has in `properties`", "Where it has not"], specialEvents())}`,
-    `## The event as a whole\n\n${table(["What", "At most", "Where it is more, or otherwise"], whole())}`,
-    `## The stored record\n\nEach event is stored as one line of JSON with these fields, in this order. A reader gets the line as it is stored ([an example](../guides/reading.md#a-record)). PostgreSQL, ClickHouse and Parquet files have the columns named here.\n\n${table(["Field", "Type", "Read from", "At most", "Column", "What it says"], storedFields())}`,
-    `## In the newer protocol\n\nAll of the above, but for this:\n\n${table(["What comes", "What becomes of it"], newerProtocol())}`,
-    `## Times\n\n[Time](events.md#time) has the forms of a time, and how a client's wrong clock is corrected. What is limited is the time after that correction.\n\n${table(["What", "At most", "Where it is otherwise"], times())}`,
+    `## Fields\n\n${table(["Field", "Required", "Value and limit", "If it is invalid"], fields())}`,
+    "All other fields at the top level are ignored: put data into `properties`. The newer protocol has three more fields, which are stored in `properties`: [`session_id`, `window_id` and `options`](newer-protocol.md#the-request).",
+    `## Properties with a meaning\n\nAll other properties are stored unchanged, with any name and type.\n\n${table(["In `properties`", "Value", "If it is invalid"], properties())}`,
+    `## Events whose name says what they must have\n\n${table(["Event", "Required in `properties`", "If it is missing"], specialEvents())}`,
+    `## The event as a whole\n\n${table(["What", "Limit", "Beyond it"], whole())}`,
+    `## The stored record\n\nEach event is stored as one line of JSON with these fields, in this order. Readers receive the stored line ([an example](../guides/reading.md#a-record)). PostgreSQL, ClickHouse and Parquet files have the columns in the table.\n\n${table(["Field", "Type", "Read from", "Limit", "Column", "Meaning"], storedFields())}`,
+    `## In the newer protocol\n\nThe rules above apply, with these differences:\n\n${table(["Input", "Result"], newerProtocol())}`,
+    `## Times\n\n[Time](events.md#time) lists the formats of a time and describes the correction of client clocks. The limits apply to the corrected time.\n\n${table(["What", "Limit", "Beyond it"], times())}`,
   ].join("\n\n")}\n`;
 }
 
-/** A link to what docs/reference/errors.md says of the code. */
+/** A link to the code's section in docs/reference/errors.md. */
 function code(name: ErrorCode | DropCode | WarningCode): string {
   return `[\`${name}\`](errors.md#${name})`;
 }
@@ -72,55 +73,55 @@ function fields(): readonly Row[] {
       "`event`",
       "yes",
       "text that is not empty or white space, of any length",
-      `absent, empty, white space (as far as its first ${read}) or not text: left out, warning ${code("no_event")}. At \`/engage/\` an object without a name is a \`$identify\``,
+      `absent, empty, white space (in its first ${read}) or not text: skipped, warning ${code("no_event")}. At \`/engage/\` an object without a name is a \`$identify\``,
     ],
     [
       "`distinct_id`, else `$distinct_id`, else either in `properties`",
       "yes",
       `text of ${distinctIdCharactersMax} characters`,
-      `absent in all places, or empty or white space in the first that has one: left out, warning ${code("no_distinct_id")}. Longer: stored as its first ${idBeginningCharacters} characters, a tilde and the SHA-256 of all of it, with a warning ${code("id_shortened")}, the longer one in \`replaced\`. A number, boolean, array or object: normalised to its compact JSON text`,
+      `absent everywhere, or empty or white space in the first place that has one: skipped, warning ${code("no_distinct_id")}. Longer: stored as its first ${idBeginningCharacters} characters, a tilde and the SHA-256 of the whole id, with a warning ${code("id_shortened")}; \`replaced\` has the original. A number, boolean, array or object: normalised to its compact JSON text`,
     ],
     [
       keys,
-      "in an event that is sent by itself",
-      `text of ${keyCharsMax} printable ASCII characters; white space around it does not count`,
-      `absent: the request is answered 401 ${code("missing_api_key")}; no project has it: 401 ${code("unknown_api_key")}. In the events of a batch it does not count ([event, batch, array](events.md#event-batch-array))`,
+      "in an event that is sent alone",
+      `text of ${keyCharsMax} printable ASCII characters; white space around it is ignored`,
+      `absent: the request is answered 401 ${code("missing_api_key")}; unknown: 401 ${code("unknown_api_key")}. Ignored in the events of a batch ([event, batch, array](events.md#event-batch-array))`,
     ],
     [
       "`timestamp`",
       "no",
       `text or a number, [a time](events.md#time)`,
-      `absent: stored with the time of receipt, in an import with a warning ${code("missing_timestamp")}. Not a time: stored with the time of receipt, or with what \`offset\` says, and a warning ${code("invalid_timestamp")}; the record keeps what was sent in [\`replaced\`](../guides/reading.md#a-record). A zero time (year 0 or 1, 1970-01-01T00:00:00Z, or the number 0) counts as absent: warning ${code("zero_timestamp")}`,
+      `absent: stored with the time of receipt, in an import with a warning ${code("missing_timestamp")}. Not a time: stored with the time of receipt or the time from \`offset\`, and a warning ${code("invalid_timestamp")}; [\`replaced\`](../guides/reading.md#a-record) has the original. A zero time (year 0 or 1, 1970-01-01T00:00:00Z, or the number 0) counts as absent: warning ${code("zero_timestamp")}`,
     ],
     [
       "`offset`",
       "no",
-      "a number: how many milliseconds ago it happened; counts before `timestamp`",
-      `no number, or leads to a year before 0 or past 9999: not used, warning ${code("invalid_offset")}; kept in \`replaced\``,
+      "a number: the age of the event in milliseconds; takes precedence over `timestamp`",
+      `not a number, or leads to a year before 0 or after 9999: ignored, warning ${code("invalid_offset")}; stored in \`replaced\``,
     ],
     [
       "`uuid`",
       "no",
       `text, a UUID of any version, ${uuidBytes} characters`,
-      `absent or empty: a new one of version 7. That of the event before in the request, on an event with another name or distinct id: stored as another event, warning ${code("reused_uuid")}. In upper case: normalised to lower case. Not a UUID, or the nil or the max UUID (all zeros, all \`f\`): a new one, warning ${code("invalid_uuid")}; kept in \`replaced\``,
+      `absent or empty: a new one of version 7. The same as that of the previous event in the request, with another name or distinct id: stored as another event, warning ${code("reused_uuid")}. In upper case: normalised to lower case. Not a UUID, or the nil or the max UUID (all zeros, all \`f\`): a new one, warning ${code("invalid_uuid")}; \`replaced\` has the original`,
     ],
     [
       "`properties`",
       "no",
-      "an object, with what you like",
+      "an object with any content",
       `absent, or an empty array: stored as \`{}\`. Anything else: error ${code("invalid_properties")}`,
     ],
     [
       "`$set`, `$set_once`, also in `properties`",
       "no",
-      `an object each. Where both places have one, they are merged, key by key, the top level's values count, and both together have ${bytesText(mergedBytesMax)}`,
-      `an empty array: counts as \`{}\`. Anything else: only kept in \`replaced\`, warning ${code("invalid_object")}. In \`properties\`: they stay there, and are at the record's top level too. More to be merged: error ${code("event_too_large")}`,
+      `an object each. If both places have one, they are merged by key, and the values of the top level win; both together may have ${bytesText(mergedBytesMax)}`,
+      `an empty array: counts as \`{}\`. Anything else: stored in \`replaced\` only, warning ${code("invalid_object")}. Fields in \`properties\` stay there and are copied to the record's top level. Larger: error ${code("event_too_large")}`,
     ],
     [
       "`$unset`, also in `properties`",
       "no",
-      `an array of names, or an object whose keys they are; ${bytesText(namesBytesMax)} in both places together. Stored at the top level as one array, each name once`,
-      `anything else: only kept in \`replaced\`, and within the array not stored, warning ${code("invalid_unset")}. More: error ${code("event_too_large")}`,
+      `an array of names, or an object with the names as keys; ${bytesText(namesBytesMax)} in both places together. Stored at the top level as one array without repetitions`,
+      `anything else: stored in \`replaced\` only; other values in the array are not stored. Warning ${code("invalid_unset")}. Larger: error ${code("event_too_large")}`,
     ],
   ];
 }
@@ -130,27 +131,27 @@ function properties(): readonly Row[] {
     [
       "`$group_set`, `$groups`",
       "an object each",
-      `an empty array: stored as \`{}\`. Anything else: only kept in \`replaced\`, warning ${code("invalid_object")}`,
+      `an empty array: stored as \`{}\`. Anything else: stored in \`replaced\` only, warning ${code("invalid_object")}`,
     ],
     [
       "`alias`, `$anon_distinct_id`, `$group_type`, `$group_key`, the keys in `$groups`",
-      `ids of ${distinctIdCharactersMax} characters each. A value that is no text counts as its compact JSON text`,
-      `longer: stays as it is, and counts as its shortened form, as a \`distinct_id\` does; warning ${code("id_shortened")}`,
+      `ids of ${distinctIdCharactersMax} characters each. Other values count as their compact JSON text`,
+      `longer: stored unchanged, but counts as its shortened form, like a \`distinct_id\`; warning ${code("id_shortened")}`,
     ],
     [
       "`$group_unset`",
-      "an array of names, or an object whose keys they are; read from `$groupidentify` alone",
-      `only kept in \`replaced\`, warning ${code("invalid_unset")}`,
+      "an array of names, or an object with the names as keys; read only from `$groupidentify`",
+      `stored in \`replaced\` only, warning ${code("invalid_unset")}`,
     ],
     [
       "`$process_person_profile`",
       "a boolean. `false`: the record has `person_profile: false`",
-      `taken as true, warning ${code("invalid_person_profile")}`,
+      `counts as true, warning ${code("invalid_person_profile")}`,
     ],
     [
       "`$ignore_sent_at`",
       "`true`: the event's time is [not corrected](events.md#time)",
-      "means nothing",
+      "ignored",
     ],
     [
       "`$set`, `$set_once`, `$unset`, `distinct_id`, `$distinct_id`, `token`",
@@ -164,18 +165,18 @@ function specialEvents(): readonly Row[] {
   return [
     [
       "`$create_alias`, `$merge_dangerously`",
-      "`alias`, text that is not blank; any other value counts as its compact JSON text, as for `distinct_id`",
-      `links nobody, warning ${code("missing_alias")}`,
+      "`alias`, a text that is not blank; other values count as their compact JSON text, as for `distinct_id`",
+      `links no persons, warning ${code("missing_alias")}`,
     ],
     [
       "`$groupidentify`, `$group_identify`",
-      "`$group_type` and `$group_key`, each as `alias`",
+      "`$group_type` and `$group_key`, with the rules of `alias`",
       `changes no group, warning ${code("missing_group")}`,
     ],
     ["the same", "`$group_set`", `warning ${code("missing_group_set")}`],
     [
       "`survey sent`, `survey shown`, `survey dismissed`",
-      "`$survey_id`, text that is not empty or a number",
+      "`$survey_id`, a number or a text that is not empty",
       `warning ${code("missing_survey_id")}`,
     ],
     ["`$exception`", "`$exception_list`", `warning ${code("missing_exception_list")}`],
@@ -184,13 +185,13 @@ function specialEvents(): readonly Row[] {
       "`$ai_trace_id`",
       `warning ${code("missing_trace_id")}`,
     ],
-    ["`$identify`", "`$set`, there or at the top level", `warning ${code("missing_set")}`],
+    ["`$identify`", "`$set`, or `$set` at the top level", `warning ${code("missing_set")}`],
     ["`$pageview`", "`$current_url`", `warning ${code("missing_current_url")}`],
     ["`$screen`", "`$screen_name`", `warning ${code("missing_screen_name")}`],
     [
-      "`$performance_event`, which old browser SDKs send",
+      "`$performance_event` of old browser SDKs",
       "",
-      'removed: neither `accepted` nor `dropped` counts it, `penstock_events_total{outcome="removed"}` does',
+      'not stored; counted in `penstock_events_total{outcome="removed"}`, but neither as `accepted` nor as `dropped`',
     ],
   ];
 }
@@ -201,28 +202,28 @@ function whole(): readonly Row[] {
     [
       "its type",
       "an object",
-      `in a batch or an array: left out, warning ${code("not_an_object")}. The body itself: 400 ${code("invalid_payload")}`,
+      `in a batch or an array: skipped, warning ${code("not_an_object")}. The body itself: 400 ${code("invalid_payload")}`,
     ],
     [
-      "objects and arrays within each other",
-      `${depthMax}, the event counted`,
+      "nested objects and arrays",
+      `${depthMax} levels, including the event`,
       `error ${code("too_deep")}`,
     ],
     ["digits of a number", String(numberDigitsMax), `error ${code("number_too_long")}`],
     [
       "its record",
-      `what the store takes: the \`max_payload\` of nats-server (of the embedded one ${bytesText(messageBytesMax)}, else by default 1 MiB), or less if the stream is set so, less ${headerBytesMax} bytes. [The record](../guides/reading.md) has the properties as they came, person fields of \`properties\` a second time, ${bytesText(recordOverheadBytesMax)} more at most, and in \`replaced\` each value that it cannot have, of one longer than ${replacedBytesMax} bytes ${replacedCharactersMax} characters`,
+      `the \`max_payload\` of nats-server (embedded: ${bytesText(messageBytesMax)}; otherwise 1 MiB by default) or the smaller limit of the stream, less ${headerBytesMax} bytes. [The record](../guides/reading.md) has the properties as sent, a copy of the person fields of \`properties\`, at most ${bytesText(recordOverheadBytesMax)} more, and \`replaced\` with each replaced value; of a value longer than ${replacedBytesMax} bytes, ${replacedCharactersMax} characters`,
       `error ${code("event_too_large")}, with both numbers`,
     ],
     [
-      "the event, where it has escaped names in itself or its `properties`, U+0000 or lone surrogates",
+      "an event with escaped names (in itself or its `properties`), U+0000 or lone surrogates",
       slow,
       `error ${code("event_too_large")}`,
     ],
     [
-      "escaped names, and names that stand twice",
+      "escaped names and repeated names",
       "",
-      `normalised: an escaped name is the name it stands for, and of names that stand twice in one object, at any depth, the last counts and is stored. In an event of more than ${slow} names that stand twice stay as they came`,
+      `normalised: names are unescaped, and of repeated names in one object, at any depth, the last is stored. In an event of more than ${slow}, repeated names are stored unchanged`,
     ],
     [
       "U+0000 (`\\u0000`) and lone surrogates, in any name or value",
@@ -232,7 +233,7 @@ function whole(): readonly Row[] {
     [
       "bytes that are not UTF-8",
       "none",
-      `stored with U+FFFD in their place, or \`?\` once the body has grown by 2 MiB, warning ${code("invalid_utf8")}; a surrogate pair encoded as two sequences of three bytes is stored as its character`,
+      `replaced by U+FFFD, or by \`?\` after the body has grown by 2 MiB; warning ${code("invalid_utf8")}. A surrogate pair encoded as two sequences of three bytes is stored as its character`,
     ],
     [
       "`NaN`, `Infinity` and `-Infinity` as values",
@@ -250,9 +251,9 @@ function whole(): readonly Row[] {
       `the request is answered 413 ${code("body_too_large")}; ${code("inflated_too_large")}`,
     ],
     [
-      "an event at which the gateway itself fails",
+      "an event that the gateway fails to process",
       "none",
-      `error ${code("unreadable_event")}, and a line in the gateway's log`,
+      `error ${code("unreadable_event")}, and an entry in the gateway's log`,
     ],
   ];
 }
@@ -282,7 +283,7 @@ function newerProtocol(): readonly Row[] {
   const id = code("distinct_id_too_long");
   return [
     [
-      "a `uuid` that is absent, no UUID, or another event's of the batch (except the nil and the max UUID)",
+      "a `uuid` that is absent, invalid or repeated in the batch (except the nil and the max UUID)",
       "the request is a 400",
     ],
     [
@@ -290,11 +291,11 @@ function newerProtocol(): readonly Row[] {
       `drop, ${code("event_name_too_long")}; ${id}`,
     ],
     [
-      `\`session_id\` or \`window_id\` that is no text; \`options\` that are no object (\`[]\` counts as \`{}\`); a switch among them that is neither a boolean nor \`"true"\`, \`"false"\`, \`"1"\`, \`"0"\` or a number; a \`product_tour_id\` that is neither text nor a whole number; any of them over ${bytesText(additionBytesMax)}`,
-      `ignored, and kept in \`replaced\` (of \`options\` all); warning ${code("invalid_options")}`,
+      `\`session_id\` or \`window_id\` that is not a text; \`options\` that is not an object (\`[]\` counts as \`{}\`); a switch in it that is not a boolean, a number, \`"true"\`, \`"false"\`, \`"1"\` or \`"0"\`; a \`product_tour_id\` that is neither a text nor a whole number; any of them over ${bytesText(additionBytesMax)}`,
+      `ignored, and stored in \`replaced\` (\`options\` as a whole); warning ${code("invalid_options")}`,
     ],
     [
-      `an event of more than ${bytesText(slowItemBytesMax)} with what is put into its \`properties\``,
+      `an event of more than ${bytesText(slowItemBytesMax)}, including the fields that are stored in its \`properties\``,
       `drop, ${code("event_too_large")}`,
     ],
     ["`timestamp` absent", `warning, ${code("missing_timestamp")}`],
@@ -305,19 +306,19 @@ function newerProtocol(): readonly Row[] {
 function times(): readonly Row[] {
   return [
     [
-      "when it happened",
+      "the time of the event",
       `${aheadMsMax / 3_600_000} hours ahead of the gateway's clock`,
       `stored with the time of receipt, warning ${code("timestamp_in_future")}`,
     ],
     [
       "the same",
-      "in the years 0 to 9999",
+      "years 0 to 9999",
       `stored with the time of receipt, warning ${code("invalid_timestamp")}`,
     ],
     [
-      "`sent_at`, of a request, in its body or its query",
-      "[a time](events.md#time) that is no zero time; in the query milliseconds since 1970",
-      `where the other place has one that can be read, that counts; else nothing is corrected. A warning ${code("invalid_sent_at")} stands at the first event that is stored, and each record has what was sent in the body in \`replaced\``,
+      "`sent_at` of a request, in its body or its query",
+      "[a time](events.md#time) other than a zero time; in the query, milliseconds since 1970",
+      `a valid one in the other place counts; otherwise times are not corrected. The first stored event gets a warning ${code("invalid_sent_at")}, and \`replaced\` of each record has the value from the body`,
     ],
   ];
 }

@@ -10,28 +10,28 @@ const introduction = `# Metrics
 
 ${generatedFrom("src/gateway/admin/metrics/metric-table.ts")}
 
-\`GET /metrics\` on the admin port, in the form of Prometheus. [Watch it](../guides/operations.md#watch-it) says what to look at, and \`deploy/\` has the dashboard and the alerts.
+\`GET /metrics\` on the admin port returns these metrics in the Prometheus text format. [Watch it](../guides/operations.md#watch-it) explains the important ones, and \`deploy/\` has the dashboard and the alerts.
 
-- The Node defaults of prom-client (\`process_*\`, \`nodejs_*\`) come on top.
-- No label ever holds a project, a key or a path that a client chose.
-- With \`PENSTOCK_WORKERS\` above 1 the page is one of all workers. Counters and histograms are summed, and gauges are as the last column says. What a worker counted stays counted after it died, except the last second before a SIGKILL. \`process_*\` and \`nodejs_*\` come once for each process, with a label \`worker\` (\`0\`, \`1\`, …, \`supervisor\`).`;
+- The default Node metrics of prom-client (\`process_*\`, \`nodejs_*\`) are included.
+- No label contains a project, a key or a path chosen by a client.
+- With \`PENSTOCK_WORKERS\` above 1, the page covers all workers. Counters and histograms are summed; the last column states how gauges are combined. The counts of a worker remain after it has ended, except those of the last second before a SIGKILL. \`process_*\` and \`nodejs_*\` appear once per process, with a label \`worker\` (\`0\`, \`1\`, …, \`supervisor\`).`;
 
 const effectsIntroduction = `## Of the effects
 
-\`penstock effects\` has its own \`/metrics\`, at \`PENSTOCK_EFFECTS_HOST\` and \`PENSTOCK_EFFECTS_PORT\`, with the Node defaults on top. Counters are of what its database has taken since the process started.`;
+\`penstock effects\` has its own \`/metrics\`, at \`PENSTOCK_EFFECTS_HOST\` and \`PENSTOCK_EFFECTS_PORT\`, including the default Node metrics. Counters cover data that its database has committed since the process started.`;
 
 const sinkIntroduction = `## Of a sink
 
-\`penstock sink\` has its own \`/metrics\`, at \`PENSTOCK_SINK_HOST\` and \`PENSTOCK_SINK_PORT\`, with the Node defaults on top. Counters are of what its target has taken since the process started.`;
+\`penstock sink\` has its own \`/metrics\`, at \`PENSTOCK_SINK_HOST\` and \`PENSTOCK_SINK_PORT\`, including the default Node metrics. Counters cover data that its target has committed since the process started.`;
 
-/** The table of a process that is never several. */
+/** The table of a command that runs as one process. */
 function ownTable(introduction: string, table: Readonly<Record<string, MetricRow>>): string {
   const rows = Object.entries(table).map(
     ([name, { type, help }]) => `| \`${name}\` | ${type} | ${marked(help)} |`,
   );
   return `${introduction}
 
-| Metric | Type | What |
+| Metric | Type | Meaning |
 |---|---|---|
 ${rows.join("\n")}
 `;
@@ -44,7 +44,7 @@ export function metricsPage(): string {
   );
   return `${introduction}
 
-| Metric | Type | What | Of several workers |
+| Metric | Type | Meaning | With several workers |
 |---|---|---|---|
 ${rows.join("\n")}
 

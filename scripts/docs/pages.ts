@@ -1,5 +1,5 @@
-// The pages of docs/reference/ that are made from the code's own tables. A test compares them with
-// what is committed, so a page cannot be older than its table. Must not write anything.
+// The pages of docs/reference/ that are generated from tables in the code. A test compares them with
+// the committed files. Must not write files.
 
 import { commandsPage } from "./commands-page.ts";
 import { errorsPage } from "./errors-page.ts";

@@ -8,12 +8,12 @@ const introduction = `# Settings
 
 ${generatedFrom("src/platform/settings/config.ts")}
 
-Environment variables, or flags of the same name: \`PENSTOCK_BODY_BYTES_MAX\` is \`--body-bytes-max\`. A flag counts before a variable, and a variable before the default.
+Settings are environment variables or flags of the same name: \`PENSTOCK_BODY_BYTES_MAX\` is \`--body-bytes-max\`. A flag takes precedence over a variable, and a variable over the default.
 
-- They are checked together at start, and every fault is listed. An unknown \`PENSTOCK_*\` variable is a fault, and the setting whose name comes near is named (\`PENSTOCK_TEST_*\` are those of the project's own tests).
-- Give secrets (\`PENSTOCK_NATS_TOKEN\`, a password in \`PENSTOCK_NATS_URL\`) as variables: a flag can be read in the list of processes.
-- Limits per process hold for each worker.
-- \`${variableOf("host")}\` is ${upDefaults.host} for \`up\`, because everybody knows the key of its project.`;
+- All settings are checked at start, and every error is listed. An unknown \`PENSTOCK_*\` variable is an error, and the message suggests a setting with a similar name. \`PENSTOCK_TEST_*\` is reserved for the project's tests.
+- Give secrets (\`PENSTOCK_NATS_TOKEN\`, a password in \`PENSTOCK_NATS_URL\`) as variables, because flags are visible in the list of processes.
+- Limits per process apply to each worker.
+- \`${variableOf("host")}\` is ${upDefaults.host} for \`up\`, because the key of its demo project is public.`;
 
 export function settingsPage(): string {
   const rows = (Object.keys(settings) as SettingName[]).map((name) => {
@@ -23,13 +23,13 @@ export function settingsPage(): string {
   });
   return `${introduction}
 
-| Variable | Default | Unit | What for |
+| Variable | Default | Unit | Purpose |
 |---|---|---|---|
 ${rows.join("\n")}
 `;
 }
 
-/** What a number of bytes comes to. */
+/** A number of bytes in a larger unit, in brackets. */
 function inWords(text: string, unit: string): string {
   return unit.startsWith("bytes") ? ` (${bytesText(Number(text))})` : "";
 }

@@ -1,8 +1,8 @@
-// What all generated pages share: a table says in plain text what a page shows with links and code.
+// Shared by all generated pages: turns the plain text of the tables into Markdown with links and code.
 
 import { sentence as plainSentence } from "../../src/gateway/http/pages/errors-page.ts";
 
-/** Says where a page comes from, so that nobody edits it by hand. */
+/** A comment that names the source of a page, so that it is not edited by hand. */
 export function generatedFrom(source: string): string {
   return `<!-- Generated from ${source} by \`npm run docs\`: change it there. -->`;
 }
@@ -19,11 +19,11 @@ const links: readonly (readonly [RegExp, string])[] = [
   [/deploy\/nats\/README\.md/g, "../../deploy/nats/README.md"],
 ];
 
-// Settings, names of fields and headers, commands, and what is JSON.
+// Settings, names of fields and headers, commands, and JSON.
 const code =
   /`[^`]+`|\b(?:timestamp|offset|uuid)(?= (?:is|cannot|as)\b)|\{".*?\}(?=[.,]| or )|PENSTOCK_\w+|\$\w+|properties\.[$\w]+|penstock project \w+|\/(?:readyz|capture\/|batch\/|static\/)|\b(?:api_key|distinct_id|session_id|window_id|sent_at|Content-(?:Length|Encoding)|Transfer-Encoding|Retry-After|X-Forwarded-For|max_payload)\b/g;
 
-/** The plain text of a table as Markdown: names as code, and links where a page has more. */
+/** The plain text of a table as Markdown, with names as code and links to other pages. */
 export function marked(text: string): string {
   let shown = text.replaceAll("<", "&lt;").replaceAll("|", "\\|");
   shown = shown.replaceAll(code, (name) => (name.startsWith("`") ? name : `\`${name}\``));
@@ -32,7 +32,7 @@ export function marked(text: string): string {
   return shown;
 }
 
-/** A sentence of what stands in a table as a clause, as Markdown. */
+/** A clause of a table as a sentence in Markdown. */
 export function sentence(clause: string): string {
   return marked(plainSentence(clause));
 }
