@@ -148,11 +148,7 @@ function properties(): readonly Row[] {
       "a boolean. `false`: the record has `person_profile: false`",
       `counts as true, warning ${code("invalid_person_profile")}`,
     ],
-    [
-      "`$ignore_sent_at`",
-      "`true`: the event's time is [not corrected](events.md#time)",
-      "ignored",
-    ],
+    ["`$ignore_sent_at`", "`true`: the event's time is [not corrected](events.md#time)", "ignored"],
     [
       "`$set`, `$set_once`, `$unset`, `distinct_id`, `$distinct_id`, `token`",
       "as in the table above",

@@ -1,4 +1,4 @@
-// Compares the numbers of docs/internals/limits.md with the constants in src/ that its rows name.
+// Compares numbers in the documents with the constants in src/ that they come from.
 
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
@@ -59,4 +59,62 @@ test("the limits page shows the value of every constant that it names", () => {
   }
   expect(offenders).toEqual([]);
   expect(checked).toBeGreaterThan(100);
+});
+
+test.each([
+  ["docs/concepts/durability.md", ["valuesMax"]],
+  [
+    "docs/concepts/how-an-event-travels.md",
+    [
+      "scannedAtOnceBytesMax",
+      "smallRequestBytesMax",
+      "batchFramesMin",
+      "framesMax",
+      "bytesMax",
+      "frameBytesMax",
+      "framesAloneMin",
+      "framesAloneMax",
+    ],
+  ],
+  [
+    "docs/internals/decisions.md",
+    [
+      "farMsMin",
+      "framesMax",
+      "smallRequestBytesMax",
+      "scannedAtOnceBytesMax",
+      "atOnceMsMax",
+      "slicesMsMax",
+      "conversionCpuMsMax",
+      "clockMsMax",
+      "hugeBytesMin",
+      "patienceMs",
+      "unknownMsMax",
+      "slowBytesPerSecond",
+      "slowBodiesMax",
+      "expansionBytesAMinute",
+      "portionMs",
+      "inflatedPerTurnMax",
+      "peekedBytesMin",
+      "peekedFarBytes",
+      "readMsPerTurn",
+      "resumedPerTurnMax",
+      "readPerTurnMax",
+      "chunksPerTurn",
+      "valuesMax",
+    ],
+  ],
+  ["docs/reference/effects-http.md", ["pageLimitDefault", "pageLimitMax"]],
+  ["docs/reference/events.md", ["itemNotesMax", "keyCharsMax"]],
+  ["docs/reference/http.md", ["smallRequestBytesMax"]],
+  ["docs/reference/newer-protocol.md", ["sdkInfoCharactersMax"]],
+])("%s shows the values of its constants", (file, names) => {
+  const text = read(file);
+  const missing = names.filter(
+    (name) =>
+      !valuesOf(name)
+        .flatMap(spellings)
+        .some((spelled) => hasNumber(text, spelled)),
+  );
+  expect(missing).toEqual([]);
 });
