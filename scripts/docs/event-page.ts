@@ -78,13 +78,13 @@ function fields(): readonly Row[] {
     [
       "`distinct_id`, else `$distinct_id`, else either in `properties`",
       "yes",
-      `text of ${distinctIdCharactersMax} characters`,
+      `text of at most ${distinctIdCharactersMax} characters`,
       `absent everywhere, or empty or white space in the first place that has one: skipped, warning ${code("no_distinct_id")}. Longer: stored as its first ${idBeginningCharacters} characters, a tilde and the SHA-256 of the whole id, with a warning ${code("id_shortened")}; \`replaced\` has the original. A number, boolean, array or object: normalised to its compact JSON text`,
     ],
     [
       keys,
       "in an event that is sent alone",
-      `text of ${keyCharsMax} printable ASCII characters; white space around it is ignored`,
+      `text of at most ${keyCharsMax} printable ASCII characters; white space around it is ignored`,
       `absent: the request is answered 401 ${code("missing_api_key")}; unknown: 401 ${code("unknown_api_key")}. Ignored in the events of a batch ([event, batch, array](events.md#event-batch-array))`,
     ],
     [
@@ -135,7 +135,7 @@ function properties(): readonly Row[] {
     ],
     [
       "`alias`, `$anon_distinct_id`, `$group_type`, `$group_key`, the keys in `$groups`",
-      `ids of ${distinctIdCharactersMax} characters each. Other values count as their compact JSON text`,
+      `ids of at most ${distinctIdCharactersMax} characters each. Other values count as their compact JSON text`,
       `longer: stored unchanged, but counts as its shortened form, like a \`distinct_id\`; warning ${code("id_shortened")}`,
     ],
     [
