@@ -208,7 +208,7 @@ function whole(): readonly Row[] {
     ["digits of a number", String(numberDigitsMax), `error ${code("number_too_long")}`],
     [
       "its record",
-      `the \`max_payload\` of nats-server (embedded: ${bytesText(messageBytesMax)}; otherwise 1 MiB by default) or the smaller limit of the stream, less ${headerBytesMax} bytes. [The record](../guides/reading.md) has the properties as sent, a copy of the person fields of \`properties\`, at most ${bytesText(recordOverheadBytesMax)} more, and \`replaced\` with each replaced value; of a value longer than ${replacedBytesMax} bytes, ${replacedCharactersMax} characters`,
+      `the \`max_payload\` of nats-server (embedded: ${bytesText(messageBytesMax)}; otherwise 1 MiB by default) or the smaller limit of the stream, less ${headerBytesMax} bytes. [The record](../guides/reading.md) has the properties as sent, a copy of the person fields of \`properties\`, \`replaced\`, and at most ${bytesText(recordOverheadBytesMax)} more. \`replaced\` has ${replacedCharactersMax} characters of each value longer than ${replacedBytesMax} bytes`,
       `error ${code("event_too_large")}, with both numbers`,
     ],
     [
