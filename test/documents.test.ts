@@ -38,7 +38,7 @@ test("the map in the README names every page of docs/", () => {
   expect(files.filter((file) => file.startsWith("docs/") && !named.has(file))).toEqual([]);
 });
 
-test.each(["docs/ARCHITECTURE.md", "docs/internals/decisions.md"])(
+test.each(["docs/ARCHITECTURE.md", "docs/internals/decisions.md", "docs/internals/lifecycles.md"])(
   "the files that %s names are there",
   (file) => {
     const named = [...read(file).matchAll(/`([\w./-]+\/[\w.-]+\.(?:ts|cc|md))`/g)].map(
