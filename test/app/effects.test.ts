@@ -161,7 +161,7 @@ describe("alone", () => {
     const args = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];
     const first = penstock("effects", "--data-dir", dataDir, ...args);
     const begins =
-      /"stream":"PENSTOCK_LIVE_0","from":1,"to":\d+,"msg":"a stream is read for the first/;
+      /"stream":"PENSTOCK_LIVE_0","from":1,"to":\d+,"msg":"stream read for the first/;
     await expect.poll(() => first.said.err, slow).toMatch(begins);
     expect(first.said.err).toContain(`"database":"${file}","msg":"the database is new`);
   });

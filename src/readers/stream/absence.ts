@@ -1,5 +1,5 @@
-// What to make of a stream that NATS says is not there. One that was read to its end was removed on
-// purpose, and is waited for; of another one somebody has to decide.
+// Decides what to do if NATS reports that a stream does not exist. A stream that was read to its
+// end was removed on purpose, and the reader waits for it. Otherwise an operator has to decide.
 
 import type { Log } from "../../platform/base/log.ts";
 import type { StreamName } from "./stored-stream.ts";
@@ -9,44 +9,46 @@ interface Waiting {
   readonly name: StreamName;
 }
 
-/** The stream was read to its end, and is there no longer. */
+/** The stream was read to its end and no longer exists. */
 export class GoneError extends Error {}
 
-/** Asked so often in a row, the stream was removed; one that is made anew is there sooner. */
+/**
+ * After this many consecutive misses the stream counts as removed; recreating it takes less time.
+ */
 const askedInVainMax = 2;
 
 export class Absence {
   #askedInVain = 0;
   #isBack: PromiseWithResolvers<void> | undefined;
 
-  /** Whether it is being waited for. */
+  /** Whether the reader waits for the stream. */
   get isWaiting(): boolean {
     return this.#isBack !== undefined;
   }
 
   /**
-   * It was asked for in vain: what is to be thrown, which is a GoneError where it is to be waited
-   * for. `lastSequence`: that it had; below 0: never told.
+   * Returns the error to throw after a request found no stream: a GoneError if the reader should
+   * wait for it. `lastSequence` is the last known sequence of the stream; below 0: unknown.
    */
   fault(lastSequence: number, readTo: number): Error {
     const unread = lastSequence - readTo;
     if (unread > 0)
       return new Error(
-        `the stream is not there, and ${unread} of its messages were not read: put it back, or start this program again to go on without them`,
+        `the stream does not exist, and ${unread} of its messages were not read: restore it, or restart this program to continue without them`,
       );
     const isGone = lastSequence >= 0 && ++this.#askedInVain >= askedInVainMax;
-    return new (isGone ? GoneError : Error)("the stream is not there");
+    return new (isGone ? GoneError : Error)("the stream does not exist");
   }
 
   /** Fulfilled by `end`. */
   async wait({ log, name: { stream } }: Waiting): Promise<void> {
-    log.warn({ stream }, "a stream is there no longer; all of it was read");
+    log.warn({ stream }, "stream removed: all of its messages were read");
     this.#isBack = Promise.withResolvers();
     await this.#isBack.promise;
     this.#isBack = undefined;
   }
 
-  /** It is there, or nobody waits for it any more. */
+  /** The stream exists, or the reader is closed. */
   end(): void {
     this.#askedInVain = 0;
     this.#isBack?.resolve();

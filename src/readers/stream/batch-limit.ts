@@ -1,12 +1,12 @@
-// How many events a transaction may have. Where one takes the database too long, or fails again and
-// again, the next ones have half as many, or the same would be tried for ever; after some that
-// succeed, more again.
+// The maximum number of events of a transaction. If one takes the database too long or fails
+// repeatedly, the limit is halved, because the same batch would be retried for ever. After some
+// successes it is doubled.
 
 import { TooSlowError } from "../../platform/base/store-error.ts";
 
-/** Transactions that succeed before the next ones may have twice as many. */
+/** Number of successful transactions before the limit is doubled. */
 const patience = 16;
-/** Transactions that fail in a row before the next ones have less. */
+/** Number of consecutive failures before the limit is halved. */
 const failuresMin = 2;
 
 export class BatchLimit {
@@ -26,8 +26,8 @@ export class BatchLimit {
   }
 
   /**
-   * Writes about so many events. If that takes too long, rejects with a TooSlowError that states how
-   * many of `what` the next ones have.
+   * Runs the write of about `events` events. If it takes too long, rejects with a TooSlowError that
+   * states the new limit; `what` is the noun for the next transactions.
    */
   async within<Result>(
     events: number,
@@ -41,7 +41,7 @@ export class BatchLimit {
       if (!(error instanceof TooSlowError)) throw error;
       this.#tooSlow(events);
       const less = `at most ${this.events} events, or one message`;
-      throw new TooSlowError(`${error.message}; the next ${what} have less: ${less}`, {
+      throw new TooSlowError(`${error.message}; the next ${what} are smaller: ${less}`, {
         cause: error,
       });
     }
@@ -53,7 +53,7 @@ export class BatchLimit {
     this.#succeeded = 0;
   }
 
-  /** The session ended. Counts only if a transaction was begun. */
+  /** Records that the session failed. It counts only if a transaction was begun. */
   failed(): void {
     if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow(this.#tried);
     this.#tried = 0;

@@ -1,17 +1,17 @@
-// Bounds the bytes of all frames that were read and are not yet done with. Streams share the room:
-// one that has much in hand leaves room for the others, and each may have one frame at any time, so
-// that none waits for another.
+// Limits the bytes of all frames that were read and not yet released. Streams share the budget: a
+// stream that holds much leaves room for the others, and each may always have one frame, so that no
+// stream waits for another.
 
 export interface Share {
-  /** How many bytes the stream may ask for now; 0: none. */
+  /** Number of bytes that the stream may request now; 0: none. */
   room(): number;
-  /** How many messages commonly fit into so many bytes; at least one. */
+  /** Number of average messages that fit into that many bytes; at least one. */
   messagesIn(bytes: number): number;
-  /** A frame has come. */
+  /** A frame has arrived. */
   add(bytes: number): void;
-  /** A frame is done with, or dropped. */
+  /** A frame was processed or dropped. */
   release(bytes: number): void;
-  /** The stream is not read on. What it has in hand is still to be released. */
+  /** The stream is no longer read. Its frames must still be released. */
   leave(): void;
 }
 
@@ -20,7 +20,9 @@ interface Member extends Share {
   readonly ask: () => void;
 }
 
-/** What a frame is taken to have before any was seen: as the gateway fills them. */
+/**
+ * The assumed size of a frame before any was received: the size to which the gateway fills frames.
+ */
 const frameBytesLikely = 524_288;
 
 export class BytesInHand {

@@ -1,6 +1,6 @@
-// All streams of both lanes and all partitions, read side by side from where each was read to.
-// Looks every few seconds which streams there are. Decides who comes next: live before historical,
-// but never alone.
+// Reads all streams of both lanes and all partitions concurrently, each from its own position.
+// Looks for new streams every few seconds. Takes live events before historical ones, but always
+// some of both.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -16,25 +16,25 @@ import { type StreamItem, StreamReader } from "./stream-reader.ts";
 
 interface EventStreamsOptions {
   readonly connection: NatsConnection;
-  /** What the names of the streams begin with. */
+  /** The first part of the stream names. */
   readonly prefix: string;
   /** How far each stream was read, by its name. */
   readonly places: ReadonlyMap<string, ReadPlace>;
-  /** How many bytes of frames may be in hand, which nobody has released. */
+  /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
-  /** Goes on behind messages that have left a stream unread. */
+  /** Continues after messages that have left a stream unread. */
   readonly acceptExpired: boolean;
-  /** Streams of other lanes are left alone. Default: both. */
+  /** The lanes to read. Default: both. */
   readonly lanes?: readonly Lane[] | undefined;
-  /** Who reads, in the names of its consumers. */
+  /** The reader's name in the names of its consumers. */
   readonly reader: ReaderName;
-  /** What it says of the program that reads. */
+  /** The texts about the program that reads. */
   readonly words: ReaderWords;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
 export interface ReadPlace extends Place {
-  /** Messages from here on are read once more, to be remembered. Default: none are. */
+  /** Messages from this sequence on are read again, to remember them. Default: none. */
   readonly rememberFrom?: number;
 }
 
@@ -42,7 +42,7 @@ const questionMs = 2_000;
 const lookAgainMs = 3_000;
 const firstLookAgainMs = 250;
 const sayAgainMs = 30_000;
-/** The part of a batch that the historical lane has for sure. */
+/** The part of a batch that is reserved for the historical lane. */
 const historicalPart = 1 / 4;
 
 export class EventStreams {
@@ -52,7 +52,7 @@ export class EventStreams {
   readonly #ended = new AbortController();
   #woken = Promise.withResolvers<void>();
   #turn = 0;
-  #fault: string | undefined = "which streams there are was not read yet";
+  #fault: string | undefined = "the streams have not been listed yet";
 
   constructor(options: EventStreamsOptions) {
     this.#options = options;
@@ -60,12 +60,12 @@ export class EventStreams {
     void this.#lookForEver();
   }
 
-  /** Those of streams that are there, or of which something is still to be taken. */
+  /** The readers of streams that exist or still have items to take. */
   get readers(): readonly StreamReader[] {
     return [...this.#readers.values()].filter(({ isGone, isReady }) => isReady || !isGone);
   }
 
-  /** Why none is read at all; undefined: NATS has said which streams there are. */
+  /** Why no stream is read; undefined: the streams have been listed. */
   get fault(): string | undefined {
     return this.#fault;
   }
@@ -78,7 +78,7 @@ export class EventStreams {
     return this.readers.some(({ isReady }) => isReady);
   }
 
-  /** More waits in a stream than there is room for in hand. */
+  /** A stream has more messages waiting than memory has room for. */
   get isFarBehind(): boolean {
     return this.readers.some(({ isFarBehind }) => isFarBehind);
   }
@@ -89,8 +89,8 @@ export class EventStreams {
   }
 
   /**
-   * What is to be worked on next, stream by stream; about so many events and bytes at most. Each
-   * lane that has something gets something.
+   * Returns the next items, stream by stream, up to about that many events and bytes. Each lane
+   * that has items gets a part.
    */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     const ready = this.readers.filter(({ isReady }) => isReady);
@@ -103,7 +103,7 @@ export class EventStreams {
     return [...first.items, ...rest.items];
   }
 
-  /** The connection was lost, or is lost: every stream is checked before it is read on. */
+  /** The connection was or must be dropped: every stream is checked before it is read on. */
   interrupt(): void {
     for (const reader of this.#readers.values()) reader.interrupt();
   }
@@ -145,7 +145,7 @@ export class EventStreams {
         await this.#look(manager);
       } catch (error) {
         const reason = (error as Error).message;
-        const words = "cannot look which streams there are";
+        const words = "cannot list the streams";
         if (this.#readers.size === 0) this.#fault = `${words}: ${reason}`;
         if (isConnected(connection)) warning.warn({ reason }, words);
       }

@@ -1,4 +1,4 @@
-// Makes a frame of a message, as whoever reads the stream is given it.
+// Turns a message into a frame item, as the stream's reader delivers it.
 
 import type { MsgHdrs } from "@nats-io/nats-core";
 import type { RewrittenFrame } from "../../platform/nats/erased-messages.ts";
@@ -12,23 +12,23 @@ import { messageIdOf, type StreamName } from "./stored-stream.ts";
 export interface FrameItem {
   readonly kind: "frame";
   readonly frame: StoredFrame;
-  /** How many it says that it holds. */
+  /** Number of events, as the message's header states it. */
   readonly events: number;
-  /** It was read before, and is here to be remembered. */
+  /** The frame was read before, and is delivered only to be remembered. */
   readonly isAgain: boolean;
-  /** Its bytes are done with. */
+  /** Releases the frame's bytes. */
   release(): void;
 }
 
 export interface FrameOrigin {
   readonly name: StreamName;
   readonly epoch: number;
-  /** When the stream was made, as the server says it. */
+  /** When the stream was created, as the server reports it. */
   readonly created: string;
   readonly isAgain: boolean;
 }
 
-/** What of a message makes a frame. */
+/** The parts of a message that a frame needs. */
 type Told = Pick<PulledMessage, "sequence" | "storedAtMs" | "share"> & {
   readonly message: {
     readonly subject: string;
@@ -40,8 +40,8 @@ type Told = Pick<PulledMessage, "sequence" | "storedAtMs" | "share"> & {
 const eventBytesLikely = 300;
 
 /**
- * The frame of a message, under its own number. One that stands in the place of an erased message
- * is read there (`rewrittenItem`), and has no lines where it lies.
+ * The frame of a message, under its own number. A message that replaces an erased one is delivered
+ * at the number of the erased one (`rewrittenItem`), so it has no lines here.
  */
 export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
   const { stream } = origin.name;
@@ -54,7 +54,7 @@ export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem
   return { ...item, events: 0, release: () => pulled.share.release(data.length) };
 }
 
-/** The frame in the place of an erased message, under that one's number and time. */
+/** The frame that replaces an erased message, under the number and time of that message. */
 export function rewrittenItem(
   { sequence, storedAtMs, message }: RewrittenFrame,
   share: Share,
@@ -65,7 +65,7 @@ export function rewrittenItem(
   return itemOf({ message: { subject, data, headers }, sequence, storedAtMs, share }, origin);
 }
 
-/** The same, whose release somebody else hears of too. */
+/** The same item; `released` is called too when it is released. */
 export function releasing(item: FrameItem, released: () => void): FrameItem {
   const release = (): void => {
     released();
@@ -92,7 +92,7 @@ function itemOf(
     data,
   };
   const said = Number(headers?.get(eventsHeader));
-  // Another publisher may say anything; an event has more than one byte.
+  // Another publisher may send any number; an event has more than one byte.
   const isLikely = Number.isInteger(said) && said >= 1 && said <= bytes;
   const events = isLikely ? said : Math.ceil(bytes / eventBytesLikely);
   return { kind: "frame", frame, events, isAgain, release: () => share.release(bytes) };

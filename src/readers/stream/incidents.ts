@@ -1,6 +1,6 @@
-// The kinds of incidents that reading makes, listed once: they stand in tables and metrics.
+// The kinds of incidents that readers report. They are stored in tables and used as metric labels.
 
-/** What happened to a stream that its reader had not brought about. */
+/** Changes of a stream that its reader did not cause. */
 export const incidentKinds = [
   "stream_made_anew",
   "tail_lost",

@@ -1,7 +1,7 @@
-// Reads a stream's messages one after another through a consumer of its own, no more of them ahead
-// than there is room for. The consumer lives in the server's memory: it does not outlive a restart
-// of the server, nor the stream. So as long as it answers, the stream is the one that was checked.
-// Whatever else happens ends the pull with an error; who reads then checks the stream again.
+// Reads a stream's messages in order through an ephemeral consumer, with no more messages ahead
+// than there is room for. The consumer lives in the server's memory and does not survive a restart
+// of the server or the removal of the stream. So while it answers, the stream is the one that was
+// checked. Anything else ends the pull with an error; the caller then checks the stream again.
 
 import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@nats-io/jetstream";
 import { type Msg, type NatsConnection, nuid, type Subscription } from "@nats-io/nats-core";
@@ -9,7 +9,7 @@ import { nanosPerMs } from "../../platform/nats/api.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
 import { msOfNanos } from "./frame.ts";
 
-/** By it an operator tells whose consumer it is. */
+/** Part of the consumer's name, so that an operator sees which reader it belongs to. */
 export type ReaderName = "effects" | "sink";
 
 interface PullOptions {
@@ -26,18 +26,18 @@ export interface PulledMessage {
   readonly message: Msg;
   readonly sequence: number;
   readonly storedAtMs: number;
-  /** Whoever has taken the message says here when its bytes are done with. */
+  /** The budget to which the owner of the message releases its bytes. */
   readonly share: Share;
 }
 
 const heartbeatMs = 2_500;
-/** Without any word for so long, the consumer counts as gone. */
+/** The consumer counts as gone if it sends nothing for this long. */
 const silenceMsMax = 2.5 * heartbeatMs;
 const requestMs = 30_000;
-/** A server that is asked for nothing for this long removes the consumer. */
+/** The server removes a consumer that has had no request for this long. */
 const inactiveMs = 120_000;
 const messagesAheadMax = 512;
-/** What a message takes beside its data, at most, as the server counts it. */
+/** Maximum number of bytes that the server counts for a message in addition to its data. */
 const beyondDataBytes = 4_096;
 
 const noMessages = 404;
@@ -52,7 +52,7 @@ export class Pull {
   readonly #subscription: Subscription;
   readonly #watch: NodeJS.Timeout;
   #queue: PulledMessage[] = [];
-  /** Messages that the server was asked for and has not sent. */
+  /** Number of requested messages that have not arrived. */
   #asked = 0;
   #batch = 1;
   #requests = 0;
@@ -79,7 +79,7 @@ export class Pull {
     this.#watch = setInterval(() => this.#checkSilence(), heartbeatMs).unref();
   }
 
-  /** Makes the consumer. Rejects when the stream is not there, or NATS does not answer. */
+  /** Creates the consumer. Rejects if the stream does not exist or NATS does not answer. */
   static async open(options: PullOptions): Promise<Pull> {
     const { consumers } = options.manager;
     const name = `penstock_${options.reader}_${nuid.next()}`;
@@ -96,23 +96,23 @@ export class Pull {
     return new Pull(options, name);
   }
 
-  /** The last sequence that the stream had when its last message came. */
+  /** The last sequence that the stream had when its latest message arrived. */
   get lastSequence(): number {
     return this.#lastSequence;
   }
 
-  /** All messages that the stream had by then are taken. */
+  /** All messages that the stream had when the latest one arrived have been taken. */
   get isDrained(): boolean {
     return this.#delivered > 0 && this.#pending === 0 && this.#queue.length === 0;
   }
 
-  /** More messages wait in the stream than there is room for in hand. */
+  /** More messages wait in the stream than memory has room for. */
   get isFarBehind(): boolean {
     const { bytes } = this.#options;
     return this.#error === undefined && this.#pending > this.#share.messagesIn(bytes.max);
   }
 
-  /** The next messages, at least one. Rejects once the pull has failed or is closed. */
+  /** Returns the next messages, at least one. Rejects once the pull has failed or is closed. */
   async next(): Promise<PulledMessage[]> {
     while (this.#queue.length === 0) {
       if (this.#error !== undefined) throw this.#error;
@@ -126,12 +126,12 @@ export class Pull {
     return taken;
   }
 
-  /** Ends the reading, and has the server remove the consumer if it is there to do so. */
+  /** Ends the pull. Asks the server to remove the consumer, if the connection allows it. */
   close(): void {
     this.#fail(new Error("the reading was ended"));
   }
 
-  /** Called also whenever there is room again. */
+  /** Also called whenever there is room again. */
   #ask(): void {
     if (this.#error !== undefined || this.#asked * 2 > this.#batch) return;
     const { connection, stream } = this.#options;
@@ -169,17 +169,17 @@ export class Pull {
       return;
     }
     const tokens = (message.reply ?? "").split(".");
-    // Newer servers name domain and account too: what comes after them says the same.
+    // Newer servers add domain and account; the tokens after them are the same.
     const end = tokens.length === 9 ? 9 : 11;
     const [sequence, delivered, , pending] = tokens.slice(end - 4, end).map(Number);
     if (this.#error !== undefined || sequence === undefined || Number.isNaN(sequence)) return;
     if (delivered !== ++this.#delivered) {
-      this.#fail(new Error("a message was lost on its way"));
+      this.#fail(new Error("a message was lost between server and reader"));
       return;
     }
     if (this.#asked > 0) this.#asked--;
     this.#pending = pending ?? 0;
-    // Holes are not counted, so where messages were deleted it says a little less.
+    // Deleted messages are not counted, so the estimate may be slightly low.
     this.#lastSequence = sequence + this.#pending;
     this.#share.add(message.data.length);
     const storedAtMs = msOfNanos(tokens[end - 2] ?? "");
@@ -188,7 +188,7 @@ export class Pull {
     if (this.#asked * 2 <= this.#batch) this.#ask();
   }
 
-  /** What the server says in place of messages. */
+  /** Handles a status message of the server. */
   #heed(message: Msg): void {
     const { code = 0, description = "" } = message.headers ?? {};
     if (code === 100) return;
@@ -196,7 +196,7 @@ export class Pull {
     if (code === timedOut || code === noMessages) {
       this.#answered(left);
     } else if (code === conflict && /max_?bytes/i.test(description)) {
-      // Less than the room: the next message is larger than what the server takes by now.
+      // The request had room left, so the next message is larger than the server's byte limit.
       if (left === this.#batch) this.#isSized = false;
       this.#answered(left);
     } else if (code === conflict && /batch completed/i.test(description)) {

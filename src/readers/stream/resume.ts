@@ -1,7 +1,8 @@
-// Where the reading of a stream goes on, and what has happened to the stream meanwhile. A stream
-// may be made anew, replaced by an older copy, or lose messages before they were read; each leaves
-// an incident. Only the message ids of the trail tell what was read: numbers are given out again,
-// and a server's clock may be behind. What they do not tell stops the stream.
+// Decides where the reading of a stream continues, and reports what happened to the stream
+// meanwhile. A stream may be recreated, replaced by an older copy, or lose messages before they
+// were read; each of these is an incident. Only the message ids in the trail identify what was
+// read, because sequences are reused and a server's clock may be slow. If the trail does not decide
+// it, the reader stops.
 
 import { msOfTime } from "./frame.ts";
 import type { IncidentKind } from "./incidents.ts";
@@ -10,15 +11,15 @@ import { messagesIn, type Trail, toldTo, trailToldTo } from "./trail.ts";
 
 /** How far a stream was read. */
 export interface Place {
-  /** Goes up whenever the stream's numbers begin to mean something else. */
+  /** Incremented whenever the stream's sequences get a new meaning. */
   readonly epoch: number;
   readonly created: string;
   readonly sequence: number;
-  /** The newest messages that were read, newest last. */
+  /** The most recent messages that were read, newest last. */
   readonly trail: Trail;
 }
 
-/** What becomes a row of incidents. */
+/** Becomes a row of the table of incidents. */
 export interface Incident {
   readonly kind: IncidentKind;
   readonly epoch: number;
@@ -35,58 +36,61 @@ export interface Resume {
 }
 
 /**
- * How the messages that were read compare with those that are there under their numbers. `at` is
- * the index in the trail of the newest that is still the same: -1 when all are others. Undefined:
- * none of them is there any more, so nothing can be said.
+ * Compares the messages that were read with those that the stream has under their sequences. `at`
+ * is the index in the trail of the newest message that is still the same; -1: all differ.
+ * Undefined: the stream has none of them, so they cannot be compared.
  */
 interface Comparison {
   readonly at: number | undefined;
-  /** Index of the newest in the trail that could be compared. */
+  /** Index in the trail of the newest message that could be compared. */
   readonly newest: number;
 }
 
-/** What may have been read of a stream that shares nothing with the trail. */
+/** How many messages of a stream may have been read, if it shares none with the trail. */
 interface Doubt {
-  /** Messages that are there, from the first one on. */
+  /** Messages that the stream has. */
   readonly held: number;
-  /** Messages that have left it. */
+  /** Messages that have left the stream. */
   readonly gone: number;
-  /** All that is there was stored after what was read, if the servers' clocks are right. */
+  /**
+   * All messages of the stream were stored after the last one that was read, if the servers' clocks
+   * are right.
+   */
   readonly isNewer: boolean;
   /**
-   * The stream was made before the last that was read was stored. One name is one stream in a NATS,
-   * so what was read was in another one, or what is there was put back.
+   * The stream was created before the last message that was read was stored. A NATS has one stream
+   * per name, so the messages were read from another NATS, or an older copy was restored.
    */
   readonly isElder: boolean;
-  /** The last of those held that was stored before the last that was read; 0: none. */
+  /** The last message of the stream that was stored before the last one that was read; 0: none. */
   readonly olderTo: number;
 }
 
-/** What the texts say of the program that reads. */
+/** The texts about the program that reads, for incidents and reasons. */
 export interface ReaderWords {
-  /** Whoever calls this goes on. */
+  /** The command that continues reading. */
   readonly wayOut: string;
-  /** What is true of messages that were read, and are no longer in the stream. */
+  /** What remains of messages that were read and are no longer in the stream. */
   readonly stays: string;
   /**
-   * What comes of messages that are read a second time: those up to `olderTo` are as old as what
-   * was read; 0: none.
+   * States how messages that may have been read before are counted. Those up to `olderTo` are as
+   * old as the messages that were read; 0: none.
    */
   readonly twice: (olderTo: number) => string;
 }
 
 interface ResumeOptions {
-  /** Goes on behind messages that have left the stream unread, or that may have been read. */
+  /** Continues after messages that left the stream unread, or that may have been read. */
   readonly acceptExpired: boolean;
-  /** Before the stream's first message, where erased ones still have what stands in their place. */
+  /** The first erased message before the stream's first one that has a replacement. */
   readonly standingFrom?: number;
-  /** Default: none, for whoever goes on in any case and shows no text. */
+  /** Default: empty texts, for a caller that always continues and shows no text. */
   readonly words?: ReaderWords | undefined;
 }
 
 const noWords: ReaderWords = { wayOut: "", stays: "", twice: () => "" };
 
-/** Rejects when NATS does not answer. Without a place, the stream was never read. */
+/** Rejects when NATS does not answer. Without a position, the stream was never read. */
 export async function resume(
   place: Place | undefined,
   stream: AskedStream,
@@ -94,7 +98,7 @@ export async function resume(
   options: ResumeOptions,
 ): Promise<Resume> {
   if (place === undefined) return begin({ ...options, epoch: 1 }, state, []);
-  // Where nothing was read, nothing can be mistaken for it.
+  // No message was read, so the new stream cannot be mistaken for the old one.
   if (place.sequence === 0 && place.created !== state.created)
     return begin({ ...options, epoch: place.epoch }, state, []);
   const trail = messagesIn(place.trail);
@@ -107,18 +111,18 @@ export async function resume(
 
 interface Facts extends ResumeOptions {
   readonly comparison: Comparison;
-  /** Decides where nothing that the trail remembers is the same. */
+  /** Used if the stream has none of the messages in the trail. */
   readonly doubt: Doubt;
 }
 
-/** The rules alone. */
+/** The rules alone, without requests to NATS. */
 export function decide(place: Place, state: StreamState, facts: Facts): Resume {
   const { comparison, doubt, words = noWords } = facts;
   const trail = messagesIn(place.trail);
   const at = comparison.at ?? -1;
   const isAnother = place.created !== state.created && at < 0;
   const isInDoubt = at < 0 && doubt.held + doubt.gone > 0;
-  // All of it is read, so that a clock that was wrong leaves nothing out.
+  // Such a stream is read in full, so that a wrong clock skips nothing.
   const isElder = isAnother && doubt.isElder;
   if (isAnother && !isElder && (trail.length === 0 || doubt.isNewer || !isInDoubt)) {
     const epoch = place.epoch + 1;
@@ -127,7 +131,7 @@ export function decide(place: Place, state: StreamState, facts: Facts): Resume {
       epoch,
       sequence: state.firstSequence - 1,
       messages: 0,
-      detail: `the stream was made anew at ${state.created}; it was read up to ${place.sequence}`,
+      detail: `the stream was recreated at ${state.created}; it had been read up to message ${place.sequence}`,
     } as const;
     return begin({ ...facts, epoch }, state, [incident]);
   }
@@ -176,7 +180,7 @@ function begin(
   return { place, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
 }
 
-/** Going on too late would leave messages out in silence, so somebody else has to decide. */
+/** Continuing too far ahead would silently skip messages, so an operator has to decide. */
 function inDoubt(
   place: Place,
   state: StreamState,
@@ -192,20 +196,20 @@ function inDoubt(
   ].join(" and ");
   const is =
     isElder && place.created !== created
-      ? `it was made at ${created}, before the last of them was stored: it is another one, as of another NATS, or an older copy`
-      : "it is an older copy, or another one";
-  const untold = held + gone > 0 ? `, and whether ${those} were read cannot be told` : "";
+      ? `it was created at ${created}, before the last of them was stored, so it is another stream, such as one of another NATS, or an older copy`
+      : "it is an older copy or another stream";
+  const untold = held + gone > 0 ? `, and it is unknown whether ${those} were read` : "";
   const what = `the stream was read up to ${place.sequence} and has none of the newest messages that were read: ${is}${untold}`;
   const again = twice(olderTo);
   const fault = `${what}: ${wayOut} from message ${firstSequence}; ${again}`;
   const incident = {
-    // By a `copy_accepted` of its epoch whoever goes on later, in another process too, knows up to
-    // which sequence messages are counted already. A `place_unknown` must not be taken for that: no
-    // place has its epoch yet, and another stream may get it.
+    // A later start, in another process too, finds in the `copy_accepted` of its epoch up to which
+    // sequence messages are counted already. A `place_unknown` must not be taken for that: no
+    // position has its epoch yet, and another stream may get it.
     ...({ kind: acceptExpired ? "copy_accepted" : "place_unknown", epoch } as const),
     messages: held + gone,
     sequence: acceptExpired ? Math.max(sequence, olderTo) : sequence,
-    detail: acceptExpired ? `${what}; gone on from ${firstSequence}, as told; ${again}` : what,
+    detail: acceptExpired ? `${what}; continued at ${firstSequence}, as requested; ${again}` : what,
   };
   return {
     place: acceptExpired ? { epoch, created, sequence, trail: [] } : place,
@@ -214,7 +218,7 @@ function inDoubt(
   };
 }
 
-/** Whether messages that were read are no longer those that the stream has under their numbers. */
+/** Whether the stream no longer has messages that were read under their sequences. */
 function lostFrom(place: Place, state: StreamState, { at, newest }: Comparison): boolean {
   return state.lastSequence < place.sequence || (at !== undefined && at < newest);
 }
@@ -234,7 +238,7 @@ function checkExpired(
     epoch: place.epoch,
     sequence: known,
     messages,
-    detail: acceptExpired ? `${what}; gone on behind them, as told` : what,
+    detail: acceptExpired ? `${what}; continued after them, as requested` : what,
   } as const;
   const trail =
     standingFrom < firstSequence ? trailToldTo(place.trail, firstSequence - 1) : place.trail;
@@ -246,15 +250,15 @@ function checkExpired(
 }
 
 /**
- * Looks for the newest message of the trail that is still there. A copy that is older differs from
- * some message on, so halving finds it; messages that are gone from in between tell nothing.
+ * Finds the newest message of the trail that the stream still has. An older copy differs from some
+ * message on, so a binary search finds it; deleted messages in between are no evidence.
  */
 async function compare(
   trail: Trail,
   stream: AskedStream,
   { firstSequence, lastSequence }: StreamState,
 ): Promise<Comparison> {
-  /** The nearest in the trail that can be compared, above `floor` and not above `from`. */
+  /** The nearest message in the trail that can be compared, above `floor` and at most at `from`. */
   const look = async (from: number, floor: number): Promise<Look | undefined> => {
     for (let at = from; at > floor && trail[at]!.sequence >= firstSequence; at--) {
       const message = await stream.message(trail[at]!.sequence);
@@ -282,12 +286,12 @@ interface Look {
 }
 
 const noDoubt: Doubt = { held: 0, gone: 0, isNewer: false, isElder: false, olderTo: 0 };
-/** So far the clocks of two servers may be apart that say when a stream and a message came. */
+/** Maximum difference between the clocks that date a stream and a message. */
 const clockSkewMsMax = 60_000;
 
 /**
- * A copy that shares nothing with the trail parts from what was read before the trail begins, and
- * what it has under the trail's numbers is known to be other messages.
+ * A copy without any message of the trail diverged before the trail begins, and its messages under
+ * the trail's sequences are known to be different ones.
  */
 async function doubtOf(trail: Trail, stream: AskedStream, state: StreamState): Promise<Doubt> {
   const { created, firstSequence, lastSequence, beginsAt } = state;
@@ -304,7 +308,7 @@ async function doubtOf(trail: Trail, stream: AskedStream, state: StreamState): P
   };
 }
 
-/** The last message between these that was stored by then; 0: none. */
+/** The last message in the range that was stored by `ms`; 0: none. */
 async function olderTo(
   ms: number,
   stream: AskedStream,

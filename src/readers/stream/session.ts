@@ -1,8 +1,7 @@
-// The loop of a process that carries events from the streams into a target, for effects and sinks
-// alike: opens the target, reads on from the positions that it has, and writes batch after batch.
-// One batch is put together while those before it are being written. Whatever fails, the session
-// ends, all that is in memory is dropped, and after a pause the next session starts from what the
-// target has. JetStream is the journal.
+// The main loop of effects and sinks: opens the target, reads on from the target's positions, and
+// writes batch after batch. One batch is built while earlier ones are being written. After any
+// failure the session ends, everything in memory is dropped, and after a pause the next session
+// starts from what the target has. JetStream is the journal.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -15,28 +14,28 @@ import type { ReaderWords } from "./resume.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
 interface SessionTarget {
-  /** Starts from what the target has. Returns how far each stream was read, by its name. */
+  /** Starts from the state of the target. Returns how far each stream was read, by its name. */
   open(): Promise<ReadonlyMap<string, ReadPlace>>;
-  /** The target is open, and the streams are being read. */
+  /** Called when the target is open and the streams are being read. */
   opened(streams: EventStreams): void;
   /**
-   * Puts the next batch together and hands its write to the session. Its positions are committed
-   * with it. False: the session ends, and the next one starts at once.
+   * Builds the next batch and hands its write to the session. The positions are committed with the
+   * batch. False: the session ends, and the next one starts at once.
    */
   batch(streams: EventStreams): Promise<boolean>;
   /**
-   * The session has failed; nothing is being written. Returns how long the pause is; undefined: as
-   * usual, longer each time until a batch is written. Rejects if no other session may start.
+   * Called when the session has failed and no write is running. Returns the pause in ms; undefined:
+   * the default, which grows until a batch is written. Rejects if no other session may start.
    */
   failed(error: Error): Promise<number | undefined>;
 }
 
 interface SessionOptions {
   readonly connection: NatsConnection;
-  /** What the names of the streams begin with. */
+  /** The first part of the stream names. */
   readonly prefix: string;
   readonly target: SessionTarget;
-  /** Hears of each batch that is written and of each session that fails. */
+  /** Receives each written batch and each failed session. */
   readonly limit: BatchLimit;
   /** Maximum bytes of frames in hand. */
   readonly bytesMax: number;
@@ -52,7 +51,7 @@ interface SessionOptions {
 }
 
 const pauseMsMin = 100;
-/** How long an end waits for the target. */
+/** How long closing waits for the target. */
 const closeMsMax = 10_000;
 const foreverMs = 2 ** 31 - 1;
 
@@ -61,7 +60,7 @@ export class Session {
   readonly #ended = new AbortController();
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
-  /** Writes that are under way, and one that has failed; oldest first. */
+  /** Running writes, and a failed one; oldest first. */
   #writes: Promise<void>[] = [];
   #commits = 0;
 
@@ -69,7 +68,7 @@ export class Session {
     this.#options = options;
   }
 
-  /** Aborts when the end begins. */
+  /** Aborts when closing begins. */
   get signal(): AbortSignal {
     return this.#ended.signal;
   }
@@ -92,7 +91,7 @@ export class Session {
     return this.#streams?.bytesInHand ?? 0;
   }
 
-  /** Why nothing is being read or written, `own` first; empty when all is well. */
+  /** Why nothing is being read or written, `own` first; empty: no problem. */
   reasons(own: string | undefined): string[] {
     const whole = own ?? this.#streams?.fault;
     const faults = this.readers.flatMap(({ name, fault }) =>
@@ -101,7 +100,7 @@ export class Session {
     return whole === undefined ? faults : [whole, ...faults];
   }
 
-  /** Runs until `close`. Rejects when the target lets no other session start. */
+  /** Runs until `close`. Rejects if the target allows no other session. */
   run(): Promise<void> {
     void this.#followConnection();
     this.#running = this.#runSessions();
@@ -109,9 +108,9 @@ export class Session {
   }
 
   /**
-   * Ends after what is in hand is written; what is only read is read again at the next start. Waits
-   * for `alongside` too. Gives up on a target that does not answer: after 10 s, or with `until` when
-   * that aborts.
+   * Ends after the current batches are written. Frames that were only read are read again at the
+   * next start. Also waits for `alongside`. Gives up on a target that does not answer after 10 s,
+   * or when `until` aborts.
    */
   async close({ alongside, until }: CloseOptions = {}): Promise<void> {
     this.#ended.abort();
@@ -123,7 +122,7 @@ export class Session {
     over.abort();
   }
 
-  /** Hands over the write of a batch. A write that has failed ends the session. */
+  /** Hands over the write of a batch. A failed write ends the session. */
   write(write: Promise<void>): void {
     const writes = this.#writes;
     writes.push(write);
@@ -137,12 +136,12 @@ export class Session {
     );
   }
 
-  /** Fulfilled when fewer writes than that are under way. Rejects when one has failed. */
+  /** Fulfilled when fewer than `writesMax` writes are running. Rejects when one has failed. */
   async room(writesMax: number): Promise<void> {
     while (this.#writes.length >= writesMax) await this.#writes[0];
   }
 
-  /** Never fulfilled: rejects when a write that is under way does. */
+  /** Rejects when a running write does; never fulfilled. */
   failed(): Promise<never> {
     return Promise.all(this.#writes).then(() => new Promise<never>(() => {}));
   }
@@ -181,7 +180,7 @@ export class Session {
     } finally {
       streams.close();
       await Promise.allSettled(this.#writes);
-      // A write that has failed is why the rest did.
+      // A failed write is the cause of the other errors, so it is reported first.
       await Promise.all(this.#writes);
     }
   }

@@ -1,5 +1,5 @@
-// Asks JetStream about one stream: what state it is in, and which message has which number. Reads
-// nothing in bulk, changes nothing.
+// Queries JetStream about one stream: its state, and the message of a sequence. Read only, one
+// message at a time.
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -14,13 +14,13 @@ export interface StreamName {
 }
 
 export interface StreamState {
-  /** When the stream was made, as the server says it. */
+  /** When the stream was created, as the server reports it. */
   readonly created: string;
-  /** The sequence of its first message; without messages, the one that the next would have. */
+  /** The sequence of its first message; without messages, the next sequence. */
   readonly firstSequence: number;
-  /** The last sequence that it gave; 0: none. */
+  /** The last sequence that it assigned; 0: none. */
   readonly lastSequence: number;
-  /** The sequence that its first message ever had. */
+  /** The sequence of the first message that the stream ever had. */
   readonly beginsAt: number;
 }
 
@@ -30,17 +30,17 @@ export interface StoredMessage {
   readonly storedAtMs: number;
 }
 
-/** What the checks of a stream need to know. Each method rejects when NATS does not answer. */
+/** The queries that the checks of a stream need. Each method rejects when NATS does not answer. */
 export interface AskedStream {
-  /** Undefined: there is no such stream. */
+  /** Undefined: the stream does not exist. */
   state(): Promise<StreamState | undefined>;
-  /** The message of that sequence; undefined when it is not there. */
+  /** The message of that sequence; undefined: the stream does not have it. */
   message(sequence: number): Promise<StoredMessage | undefined>;
-  /** The first message that has this sequence or a greater one. */
+  /** The first message with this sequence or a greater one. */
   messageFrom(sequence: number): Promise<StoredMessage | undefined>;
 }
 
-/** What tells a message from another: its message id, else the moment in which it was stored. */
+/** The identity of a message: its message id, or else the time when it was stored. */
 export function messageIdOf(header: string | undefined, storedAtMs: number): string {
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
 }
@@ -76,12 +76,12 @@ function toStoredMessage({ seq, header, timestamp }: StoredMsg): StoredMessage {
   };
 }
 
-/** The stream names so many at once: some ten bytes each. */
+/** Maximum number of deleted sequences that the server is asked to list, about ten bytes each. */
 const deletedNamedMax = 1_000_000;
 
 /**
- * The sequences between the first and the last message that have none, in order. None as well where
- * they are too many to be named.
+ * The deleted sequences between the first and the last message, in order. Empty if there are too
+ * many to list.
  */
 export async function deletedSequences(
   manager: JetStreamManager,
@@ -97,7 +97,7 @@ interface NextBySubject {
   readonly next_by_subj?: string;
 }
 
-/** The streams of both lanes and of all partitions that there are, live first. */
+/** The existing streams of both lanes and all partitions, live first. */
 export async function findStreams(
   manager: JetStreamManager,
   prefix: string,

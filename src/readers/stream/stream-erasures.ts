@@ -1,5 +1,5 @@
-// What of a stream was erased, as far as a reader needs it: the stream's state with what is missing
-// but for that, and the frames in the place of others.
+// A reader's view of the erasures in a stream: the stream's state, with erased messages not counted
+// as lost, and the frames that replace erased messages.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { ErasedMessages, type RewrittenFrame } from "../../platform/nats/erased-messages.ts";
@@ -9,16 +9,16 @@ import { toldTo } from "./trail.ts";
 
 interface ErasedMessage {
   readonly sequence: number;
-  /** What stands in its place, if anything does. */
+  /** The frame that replaces the message, if there is one. */
   readonly frame: RewrittenFrame | undefined;
-  /** A frame stood in its place, and has left the stream. */
+  /** The replacement has left the stream. */
   readonly isMissed: boolean;
 }
 
 interface StateFrom extends StreamState {
   /**
-   * The first erased message before the stream's first one in whose place a frame stands that the
-   * stream still has: such a frame was stored later. Where there is none, `firstSequence`.
+   * The first erased message, before the stream's first one, whose replacement is still in the
+   * stream. Replacements are stored later than the message. Without one, `firstSequence`.
    */
   readonly standingFrom: number;
 }
@@ -26,7 +26,7 @@ interface StateFrom extends StreamState {
 interface Range {
   readonly from: number;
   readonly to: number;
-  /** When the stream was made, as the server says it. */
+  /** When the stream was created, as the server reports it. */
   readonly created: string;
 }
 
@@ -43,9 +43,10 @@ export class StreamErasures {
   }
 
   /**
-   * The stream's state. What an erasure has taken from its beginning, from `due` on, does not count
-   * as gone: the reading may begin there, and finds what stands in its place. Nor does what the
-   * reader that is at `place` was told of. Undefined: there is no such stream.
+   * The state of the stream. Messages from `due` on that an erasure removed from the stream's
+   * beginning do not count as lost: reading may start there, and finds the replacements. Losses
+   * already reported to the reader at `place` do not count either. Undefined: the stream does not
+   * exist.
    */
   async stateFrom(due: number, place?: Place): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();
@@ -62,7 +63,7 @@ export class StreamErasures {
     return { ...state, firstSequence, standingFrom };
   }
 
-  /** Those between the two, both included, in order. */
+  /** The erased messages in the range, both ends included, in order. */
   async *between({ from, to, created }: Range): AsyncGenerator<ErasedMessage> {
     if (from > to) return;
     const erased = await this.learned(from, created);
@@ -73,7 +74,7 @@ export class StreamErasures {
     }
   }
 
-  /** All that is known now, from `due` on. */
+  /** All erasures known now, from `due` on. */
   async learned(due: number, created: string): Promise<ErasedMessages> {
     if (this.#erased?.created !== created)
       this.#erased = new ErasedMessages(this.#manager, { stream: this.#stream, created });

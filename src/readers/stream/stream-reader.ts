@@ -1,6 +1,6 @@
-// Reads one stream, for ever: from where it was read to, in order, each message once. Checks before
-// each beginning whether the stream is still the one that it was, and begins again whenever a
-// message is missing, the server falls silent or the consumer is gone.
+// Reads one stream for ever, from its position, in order, each message once. Before each start it
+// checks whether the stream is still the same one. It starts again when a message is missing, the
+// server stops sending or the consumer is gone.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -34,11 +34,11 @@ interface StreamReaderOptions {
   readonly name: StreamName;
   /** How far it was read; undefined: never. */
   readonly place: Place | undefined;
-  /** From here on messages that were read are read once more, to be remembered. */
+  /** Messages from this sequence on that were read before are read again, to remember them. */
   readonly rememberFrom: number | undefined;
   readonly bytes: BytesInHand;
   readonly acceptExpired: boolean;
-  /** Who reads, in the names of its consumers. */
+  /** The reader's name in the names of its consumers. */
   readonly reader: ReaderName;
   readonly words: ReaderWords;
   readonly log: Pick<Log, "info" | "warn">;
@@ -46,7 +46,7 @@ interface StreamReaderOptions {
   readonly onReady: () => void;
 }
 
-/** What comes after it, comes behind this place. */
+/** A new position; the items after it come after this position. */
 export interface PlaceItem {
   readonly kind: "place";
   readonly name: StreamName;
@@ -62,9 +62,9 @@ const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
 const placeKeys = ["epoch", "created", "sequence"] as const;
-const missedText = "what stood in the place of erased messages is gone: its events are not read";
+const missedText = "replacements of erased messages are gone: their events are not read";
 
-/** The stream cannot be read on until somebody does something about it. */
+/** The stream cannot be read on until an operator intervenes. */
 class StoppedError extends Error {}
 
 export class StreamReader {
@@ -74,15 +74,15 @@ export class StreamReader {
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
   #place: Place | undefined;
-  /** The messages from here up to the place are still to be read once more. */
+  /** The next message to read again; those up to the position follow. */
   #again: number;
   #trail: TrailEntry[] = [];
   #ready: StreamItem[] = [];
-  /** How many frames were made ready and are not done with. */
+  /** Number of frames that were delivered or are ready, and are not released. */
   #inHand = 0;
   #pull: Pull | undefined;
   readonly #erasures: StreamErasures;
-  #lastSequence = -1; // Below 0: never told.
+  #lastSequence = -1; // Below 0: unknown.
   #isKnown = false;
   #breaks = 0;
   #fault: string | undefined;
@@ -100,24 +100,24 @@ export class StreamReader {
     void this.#run();
   }
 
-  /** Why it is not read at the moment; undefined: it is. */
+  /** Why the stream is not read at the moment; undefined: it is read. */
   get fault(): string | undefined {
     return this.isGone ? undefined : this.#fault;
   }
 
-  /** The last sequence of the stream; undefined while NATS does not say. */
+  /** The last sequence of the stream; undefined while NATS does not report it. */
   get lastSequence(): number | undefined {
     return this.#isKnown ? this.#lastSequence : undefined;
   }
 
-  /** When the oldest new message that is still to be taken was stored; undefined: there is none. */
+  /** When the oldest new message that was not taken yet was stored; undefined: there is none. */
   get readyStoredAtMs(): number | undefined {
     for (const item of this.#ready)
       if (item.kind === "frame" && !item.isAgain) return item.frame.storedAtMs;
     return undefined;
   }
 
-  /** All of it was read, and it was removed. It is not asked for until somebody has seen it. */
+  /** The stream was read to its end and removed. It is not queried until `learn` finds it again. */
   get isGone(): boolean {
     return this.#absence.isWaiting;
   }
@@ -126,12 +126,12 @@ export class StreamReader {
     return this.#ready.length > 0;
   }
 
-  /** More waits in the stream than there is room for in hand. */
+  /** The stream has more messages waiting than memory has room for. */
   get isFarBehind(): boolean {
     return this.#pull?.isFarBehind === true;
   }
 
-  /** What comes next, as long as it fits; the first item comes in any case. */
+  /** Returns the next items within the limits, and always at least one if there is any. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     let [count, events, bytes] = [0, 0, 0];
     for (const item of this.#ready) {
@@ -143,14 +143,14 @@ export class StreamReader {
     return this.#ready.splice(0, count);
   }
 
-  /** The stream's state was asked for by somebody else. */
+  /** Receives the stream's state from another query. */
   learn({ lastSequence }: StreamState): void {
     this.#lastSequence = Math.max(this.#lastSequence, lastSequence);
     this.#isKnown = true;
     this.#absence.end();
   }
 
-  /** The connection was lost: nothing that was checked counts any more. */
+  /** The connection was lost: all checks are invalid. */
   interrupt(): void {
     this.#breaks++;
     this.#isKnown = false;
@@ -185,12 +185,12 @@ export class StreamReader {
 
   #warn(isStopped: boolean): void {
     const fields = { stream: this.name.stream, reason: this.#fault };
-    if (isStopped) this.#options.log.warn(fields, "a stream is not read on");
+    if (isStopped) this.#options.log.warn(fields, "stream stopped: an operator must decide");
     else if (isConnected(this.#options.connection))
-      this.#warning.warn(fields, "a stream cannot be read at the moment; trying again");
+      this.#warning.warn(fields, "stream read failed; retrying");
   }
 
-  /** Never fulfilled: reads until something is wrong. */
+  /** Reads until something fails; never fulfilled. */
   async #read(): Promise<never> {
     const breaks = this.#breaks;
     const state = await this.#check();
@@ -203,10 +203,10 @@ export class StreamReader {
     this.#pull = pull;
     try {
       const now = await this.#asked.state();
-      // Between the check and the consumer, the stream may have become another one.
+      // The stream may have been replaced between the check and the creation of the consumer.
       const isSame = now?.created === state.created && now.lastSequence >= state.lastSequence;
       if (!isSame || breaks !== this.#breaks || this.#ended.signal.aborted)
-        throw new Error("the stream has changed while it was looked at");
+        throw new Error("the stream changed during the check");
       this.#fault = undefined;
       for (;;) await this.#keep(await pull.next(), pull);
     } finally {
@@ -215,7 +215,10 @@ export class StreamReader {
     }
   }
 
-  /** Finds out where to go on, and tells it where that is not just behind the last message. */
+  /**
+   * Decides where to continue, and pushes a position item unless it is right after the last
+   * message.
+   */
   async #check(): Promise<StreamState> {
     const { acceptExpired, words, log, name } = this.#options;
     const before = this.#place;
@@ -227,7 +230,7 @@ export class StreamReader {
     this.learn(state);
     if (before === undefined) {
       const fields = { stream: name.stream, from: place.sequence + 1, to: state.lastSequence };
-      log.info(fields, "a stream is read for the first time");
+      log.info(fields, "stream read for the first time");
     }
     for (const { kind, detail } of incidents) log.warn({ stream: name.stream, kind, detail }, kind);
     const isMoved = placeKeys.some((key) => place[key] !== before?.[key]);
@@ -264,8 +267,9 @@ export class StreamReader {
   }
 
   /**
-   * Deleted messages leave holes, and that is all right. What was erased from a frame is read where
-   * it was; what the stream still has is read again; what has left it unread is found by the check.
+   * Handles a gap. Deleted messages are normal. Replacements of erased messages are read in their
+   * place. If the stream still has a skipped message, this throws and the stream is read again; the
+   * check finds messages that left it unread.
    */
   async #askAboutHole(due: number, { sequence, share }: PulledMessage): Promise<void> {
     const state = await this.#erasures.stateFrom(due, this.#place);
@@ -278,7 +282,7 @@ export class StreamReader {
     this.#options.log.info(hole, "messages were deleted from the stream before they were read");
   }
 
-  /** Reads the frames in the place of erased messages; gives how many messages were erased. */
+  /** Reads the replacements of erased messages; returns how many messages were erased. */
   async #fill(from: number, to: number, { share, isAgain }: Filling): Promise<number> {
     const { created } = this.#place!;
     let [erased, missed] = [0, 0];
@@ -286,8 +290,8 @@ export class StreamReader {
       erased++;
       missed += Number(isMissed);
       if (frame === undefined) continue;
-      // Where nothing is in hand, only messages of the pull have the room: they come after this
-      // frame, so it does not wait for them.
+      // If no frame is unreleased, only later messages of the pull use the budget, so this frame
+      // does not wait for them.
       while (share.room() === 0 && this.#inHand > 0 && !this.#ended.signal.aborted) {
         this.#options.onReady();
         await pauseUntilAborted(pauseMsMin, this.#ended.signal);
@@ -310,7 +314,7 @@ export class StreamReader {
     throw new StoppedError(detail);
   }
 
-  /** What is gone of these is not missed: they are behind the place. */
+  /** Messages missing here are before the position, so they are not reported. */
   async #keepAgain(pulled: PulledMessage): Promise<void> {
     const { sequence, share } = pulled;
     if (sequence > this.#again)
@@ -342,7 +346,7 @@ export class StreamReader {
   }
 
   #push(item: PlaceItem): void {
-    // The trail goes on growing here; whoever takes the item keeps it.
+    // The trail grows here, and the receiver keeps the item.
     const trail = item.place.trail.slice(-trailLength);
     this.#ready.push({ ...item, place: { ...item.place, trail } });
     this.#options.onReady();

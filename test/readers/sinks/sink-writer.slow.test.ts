@@ -76,7 +76,7 @@ test("batches are halved until one is written in time, and the sink says so", as
   await expect.poll(() => counts.events, { timeout: 20_000 }).toBe(events);
   expect(target.written.every((one) => one <= eventsInTime)).toBe(true);
   expect(said[0]).toBe(
-    "it took too long; the next batches have less: at most 20 events, or one message",
+    "it took too long; the next batches are smaller: at most 20 events, or one message",
   );
 });
 

@@ -179,7 +179,7 @@ test("a stream that is removed before it was read to its end is a fault", async 
   // How many had come by then is the server's matter, but never all.
   await expect
     .poll(faults)
-    .toEqual([expect.stringMatching(/is not there, and ([1-9]|10) of its messages/)]);
+    .toEqual([expect.stringMatching(/does not exist, and ([1-9]|10) of its messages/)]);
 });
 
 test("when the server comes back with an older copy, what is new there is read", async () => {

@@ -98,7 +98,7 @@ test("messages that expired unread stop the stream, until somebody accepts it", 
   expect(await resumed(readTo(letters("abc")), asked)).toEqual({
     ...{ epoch: 1, sequence: 3, incidents },
     fault:
-      "2 messages left the stream before they were read, from 4 to 5: `penstock effects run --accept-expired` goes on without them",
+      "2 messages left the stream before they were read, from 4 to 5: `penstock effects run --accept-expired` continues without them",
   });
   expect(await resumed(readTo(letters("abc")), asked, true)).toEqual({
     ...{ epoch: 1, sequence: 5, incidents, fault: undefined },
@@ -155,8 +155,8 @@ describe("a stream that has none of the newest messages that were read", () => {
   // Of a to f the last two are remembered. The copy had a and b.
   const place = readTo(letters("abcdef"), 2);
   const isCopy =
-    "the stream was read up to 6 and has none of the newest messages that were read: it is an older copy, or another one, and whether";
-  const way = "`penstock effects run --accept-expired` goes on from message";
+    "the stream was read up to 6 and has none of the newest messages that were read: it is an older copy or another stream, and it is unknown whether";
+  const way = "`penstock effects run --accept-expired` continues from message";
   const counts = "usage and spikes count";
 
   // By the clock u and v are as old as f, or they are not: then they are counted.
@@ -171,7 +171,7 @@ describe("a stream that has none of the newest messages that were read", () => {
       const incidents = [["place_unknown", 4]];
       expect(await resumed(place, asked)).toEqual({
         ...{ epoch: 1, sequence: 6, incidents },
-        fault: `${isCopy} its 4 messages from 1 to 4 were read cannot be told: ${way} 1; ${counts} what is behind message ${countedTo}, the last that is as old as what was read`,
+        fault: `${isCopy} its 4 messages from 1 to 4 were read: ${way} 1; ${counts} only the messages after ${countedTo}, the last one as old as those that were read`,
       });
       const state = (await asked.state())!;
       const accepted = await resume(place, asked, state, { acceptExpired: true });
@@ -196,7 +196,7 @@ describe("a stream that has none of the newest messages that were read", () => {
     const asked = stream({ from: 4, ids: letters("v"), shared: 0, laterMs: 9_000 });
     expect(await resumed(place, asked)).toEqual({
       ...{ epoch: 1, sequence: 6, incidents: [["place_unknown", 3]] },
-      fault: `${isCopy} the 3 that have left it were read cannot be told: ${way} 4; ${counts} all of it`,
+      fault: `${isCopy} the 3 that have left it were read: ${way} 4; ${counts} all of these messages`,
     });
   });
 });
@@ -209,7 +209,7 @@ describe("a stream that was made before the last message that was read was store
   };
   const made = (time: string) => `1970-01-01T${time}.123456789Z`;
   const is =
-    "it was made at 1970-01-01T00:01:00.123456789Z, before the last of them was stored: it is another one, as of another NATS, or an older copy";
+    "it was created at 1970-01-01T00:01:00.123456789Z, before the last of them was stored, so it is another stream, such as one of another NATS, or an older copy";
 
   test.each([
     ["older messages than were read", { ids: letters("xyz") }],
@@ -219,7 +219,7 @@ describe("a stream that was made before the last message that was read was store
     const asked = stream({ ...held, created: made("00:01:00") });
     const stopped = await resumed(place, asked);
     expect(stopped).toMatchObject({ epoch: 1, sequence: 200, incidents: [["place_unknown", 0]] });
-    expect(stopped.fault).toContain(`${is}: \`penstock effects run --accept-expired\` goes on`);
+    expect(stopped.fault).toContain(`${is}: \`penstock effects run --accept-expired\` continues`);
     expect(await resumed(place, asked, true)).toMatchObject({
       ...{ epoch: 2, sequence: 0, incidents: [["copy_accepted", 0]], fault: undefined },
     });

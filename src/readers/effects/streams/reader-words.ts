@@ -1,10 +1,10 @@
-// What the texts about a stream say where the effects read it.
+// The texts about a stream that are specific to the effects.
 
 import type { ReaderWords } from "../../stream/resume.ts";
 
 export const effectsWords: ReaderWords = {
-  wayOut: "`penstock effects run --accept-expired` goes on",
+  wayOut: "`penstock effects run --accept-expired` continues",
   stays: "their effects stay",
   twice: (olderTo) =>
-    `usage and spikes count ${olderTo === 0 ? "all of it" : `what is behind message ${olderTo}, the last that is as old as what was read`}`,
+    `usage and spikes count ${olderTo === 0 ? "all of these messages" : `only the messages after ${olderTo}, the last one as old as those that were read`}`,
 };

@@ -211,7 +211,7 @@ export function failureTests(rig: WriterRig): void {
     await storeFrames(connection, randomFrames(numbersFrom(6), { count: 5 }));
     const writer = rig.startWriter({ store });
     await expect(writer.ended()).rejects.toThrow(FencedError);
-    expect(writer.status(0).reasons[0]).toContain("another writer is at work");
+    expect(writer.status(0).reasons[0]).toContain("another writer is active");
     expect(number).toBe(2);
   });
 
@@ -283,7 +283,7 @@ export function failureTests(rig: WriterRig): void {
     const writer = rig.startWriter({ store, log });
     await untilApplied(store.reader, connection);
     expect(said[0]?.[0]).toMatch(
-      /it took too long.*; the next transactions have less: at most \d+/,
+      /it took too long.*; the next transactions are smaller: at most \d+/,
     );
     expect(said[0]?.[1]).toEqual([said[0]?.[0]]);
     expect(writer.status(0).reasons).toEqual([]);

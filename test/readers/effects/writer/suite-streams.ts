@@ -111,7 +111,7 @@ export function streamTests(rig: WriterRig): void {
     const rebuilding = { connection, prefix: "penstock", applied };
     const into = await rig.openStore();
     await expect(rebuild({ ...rebuilding, into })).rejects.toThrow(
-      `the streams no longer hold ${lostCount} of the applied messages`,
+      `the streams no longer have ${lostCount} of the applied messages`,
     );
     const { missing, messages } = await rebuild({ ...rebuilding, into, acceptMissing: true });
     expect({ missing, messages }).toEqual({ missing: lostCount, messages: 62 });
@@ -136,7 +136,7 @@ export function streamTests(rig: WriterRig): void {
       await writer.close();
       await putBack();
       const stopped = rig.startWriter({ store });
-      await expect.poll(() => stopped.status(0).reasons.join()).toContain("cannot be told");
+      await expect.poll(() => stopped.status(0).reasons.join()).toContain("it is unknown whether");
       const unknown = [live, "place_unknown", expect.any(Number)];
       await expect.poll(() => incidentsOf(store)).toContainEqual(unknown);
       await stopped.close();
@@ -174,7 +174,7 @@ export function streamTests(rig: WriterRig): void {
       await putBack();
       for (let nth = 0; nth < 2; nth++) {
         const stopped = rig.startWriter({ store });
-        await expect.poll(() => stopped.status(0).reasons.join()).toContain("cannot be told");
+        await expect.poll(() => stopped.status(0).reasons.join()).toContain("it is unknown whether");
         const unknown = [live, "place_unknown", before.length];
         await expect.poll(() => incidentsOf(store)).toEqual([unknown]);
         await stopped.close();
@@ -267,7 +267,7 @@ export function streamTests(rig: WriterRig): void {
       await manager.streams.deleteMessage(live, 2);
       const into = await rig.openStore();
       await expect(rebuild({ ...common, into })).rejects.toThrow(
-        "no longer hold 2 of the applied messages",
+        "no longer have 2 of the applied messages",
       );
       expect(await into.lastCommit()).toBe(0);
       const accepted = await rebuild({ ...common, into, acceptMissing: true });
@@ -284,7 +284,7 @@ export function streamTests(rig: WriterRig): void {
       await writer.close();
       const comparing = { connection, prefix: "penstock", reader: store.reader };
       const failed = verify({ ...comparing, into: await rig.openStore() });
-      await expect(failed).rejects.toThrow("no longer hold 3 of the applied messages");
+      await expect(failed).rejects.toThrow("no longer have 3 of the applied messages");
       const accepted = { ...comparing, into: await rig.openStore(), acceptMissing: true };
       expect(await verify(accepted)).toMatchObject({ messages: 14, missing: 3, differences: [] });
       await manager.streams.deleteMessage(live, 5);
@@ -304,7 +304,7 @@ export function streamTests(rig: WriterRig): void {
       const writer = rig.startWriter({ store: await rig.openStore(), connection: limited });
       await expect
         .poll(() => writer.status(0).reasons.join())
-        .toMatch(/^cannot look which streams there are: .*STREAM\.NAMES/);
+        .toMatch(/^cannot list the streams: .*STREAM\.NAMES/);
       await writer.close();
     });
 
@@ -337,7 +337,7 @@ export function streamTests(rig: WriterRig): void {
         },
       };
       await expect(rebuild({ ...common, into: stuck, stillMsMax: 60_000 })).rejects.toThrow(
-        "no progress for 60 s: the new database does not take what is written to it",
+        "no progress for 60 s: the new database does not accept writes",
       );
       const full = { ...stuck, commit: () => Promise.reject(new Error("the disk is full")) };
       await expect(rebuild({ ...common, into: full })).rejects.toThrow("the disk is full");
