@@ -1,5 +1,5 @@
-// What a program gives to `consume`, looked at before anything is begun: programs without types can
-// give anything, and what is misspelt would be as if it were not there.
+// Checks the options of `consume` before anything starts. Programs without types can pass anything,
+// and a misspelt option would otherwise be ignored.
 
 import { isProjectId } from "../../platform/base/forms.ts";
 import { lanes as allLanes } from "../../platform/nats/names.ts";
@@ -25,10 +25,10 @@ const namesOfDeduplication: Readonly<Record<keyof DeduplicationOptions, true>> =
   windowMs: true,
 };
 
-/** What a timer of Node can wait for. */
+/** The longest delay that a Node timer accepts. */
 const waitMsMax = 2_147_483_647;
 
-/** Throws a ConsumeError that says what is wrong. */
+/** Throws a ConsumeError that names the invalid option. */
 export function checkedOptions(options: ConsumeOptions): ConsumeOptions {
   checkNames(options, names, "there is no option ");
   const { durable, nats, prefix = "penstock", projects, lanes } = options;

@@ -1,4 +1,4 @@
-// The error that ends a reading: nothing helps but other options, or another version.
+// Ends the iteration. Retrying does not help: the program needs other options or another version.
 
 export class ConsumeError extends Error {
   override name = "ConsumeError";

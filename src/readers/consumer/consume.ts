@@ -1,6 +1,6 @@
-// What a Node program reads Penstock's events with: every frame of all streams, at least once and
-// each stream in order, until the program stops it. Connects for ever, finds streams that come
-// later, and tells of whatever may have cost events.
+// The entry point of the npm package. Delivers every frame of all streams at least once, each
+// stream in order, until the program stops it. Reconnects for ever, finds streams that are created
+// later, and reports everything that may have cost events.
 
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
@@ -37,8 +37,8 @@ const stopMs = 30_000;
 const stopLookMs = 20;
 
 /**
- * Reads the events. The iteration rejects with a ConsumeError where nothing helps but other options
- * or another version, and with what `onNotice` throws. Throws for options that are none.
+ * Reads the events. Throws if an option is invalid. The iteration rejects with a ConsumeError if
+ * only other options or another version can help, and with any error that `onNotice` throws.
  */
 export function consume(options: ConsumeOptions): EventConsumer {
   return new Consumption(options);
@@ -63,7 +63,7 @@ class Consumption implements EventConsumer {
 
   constructor(options: ConsumeOptions) {
     const { projects } = checkedOptions(options);
-    // One that is named twice would be asked for twice, which the server does not take.
+    // The server rejects a consumer that names a subject twice.
     this.#options = { ...options, projects: projects && [...new Set(projects)] };
     this.#lanes = options.lanes ?? allLanes;
     this.#projects = options.projects && new Set(options.projects);
@@ -91,7 +91,7 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** The program has left its loop: what it has not acknowledged, it does not. */
+  /** The program has left its loop. Frames that it has not acknowledged stay unacknowledged. */
   async return(): Promise<IteratorResult<Frame, undefined>> {
     await this.stop({ timeoutMs: 0 });
     return { done: true, value: undefined };
@@ -115,7 +115,7 @@ class Consumption implements EventConsumer {
     await this.#isClosed;
   }
 
-  /** The next frame with an event in it; streams take turns. */
+  /** Returns the next frame that has an event; streams take turns. */
   #take(): Frame | undefined {
     const readers = [...this.#readers.values()];
     for (let nth = 0; nth < readers.length; nth++) {
@@ -164,7 +164,7 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** Makes a connection and reads through it until it is lost. */
+  /** Connects, and reads until the connection is lost. */
   async #connected(): Promise<void> {
     const { nats, durable, ackWaitMs = 30_000 } = this.#options;
     const given = typeof nats === "function" ? await this.#unlessEnded(nats) : nats;
@@ -190,7 +190,7 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** Undefined: the reading ended first. Nobody knows how long a function of the program takes. */
+  /** Undefined: the reading ended first. A function of the program may take any time. */
   async #unlessEnded<Given>(ask: () => Given | Promise<Given>): Promise<Given | undefined> {
     const { signal } = this.#ended;
     let end = (): void => {};
@@ -209,7 +209,7 @@ class Consumption implements EventConsumer {
     for (const reader of this.#readers.values()) reader.keep();
   }
 
-  /** Never fulfilled while the connection is there. */
+  /** Rejects when the connection is lost; never fulfilled before. */
   async #lookForEver(connection: NatsConnection): Promise<void> {
     const { signal } = this.#ended;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -223,7 +223,7 @@ class Consumption implements EventConsumer {
             this.#readers.set(name.stream, this.#reader(name, prefix));
       } catch (error) {
         if (!connection.isClosed()) {
-          const reason = `cannot look which streams there are: ${(error as Error).message}`;
+          const reason = `cannot list the streams: ${(error as Error).message}`;
           this.#tellOnce({ type: "trouble", stream: undefined, reason });
         }
       }
@@ -250,7 +250,7 @@ class Consumption implements EventConsumer {
     });
   }
 
-  /** What is the same as the last of its kind is not said again. */
+  /** Skips a notice that equals the previous one of its kind. */
   #tellOnce(notice: Notice): void {
     const words = noticeText(notice);
     if (words === this.#said) return;
@@ -262,7 +262,7 @@ class Consumption implements EventConsumer {
     const { onNotice = tellOnConsole } = this.#options;
     try {
       const told: unknown = onNotice(notice);
-      // An async function is one, too, and what it throws would end the whole process.
+      // An async function is allowed, too. Unhandled, its rejection would end the whole process.
       if (told instanceof Promise) told.catch((error: unknown) => this.#fail(error));
     } catch (error) {
       this.#fail(error);
@@ -285,7 +285,10 @@ function tellOnConsole(notice: Notice): void {
   if (notice.type !== "connected") console.warn(`penstock/consumer: ${noticeText(notice)}`);
 }
 
-/** What was said last reaches the server first, where it is there. */
+/**
+ * Closes the connection. Drains it first if the server is there, so that the last acknowledgements
+ * arrive.
+ */
 async function leave(connection: NatsConnection | undefined): Promise<void> {
   if (connection === undefined || connection.isClosed()) return;
   const flushed = connection.flush().catch(() => {});

@@ -1,21 +1,24 @@
-// Holds back the acknowledgement of a frame that leaves out events because another frame has
-// delivered them, until that one is acknowledged too. Else the only stored copy of an event could
-// be acknowledged while the work on it may still be lost. Knows nothing of streams.
+// Defers the acknowledgement of a frame whose duplicates were skipped until the frames that
+// delivered those events are acknowledged too. Otherwise the only stored copy of an event could be
+// acknowledged while its processing may still be lost.
 
 interface OpenFrame {
   readonly id: number;
-  /** Sends the acknowledgement; undefined: the program has not given it. */
+  /** Sends the acknowledgement; undefined: the program has not acknowledged the frame yet. */
   send: (() => void) | undefined;
-  /** Frames that have delivered what this one leaves out; the program has acknowledged none. */
+  /** Frames that delivered the events skipped here, and that the program has not acknowledged. */
   readonly waitsFor: Set<OpenFrame>;
   readonly awaitedBy: Set<OpenFrame>;
 }
 
 export class DeferredAcks {
-  /** What was delivered, and is not acknowledged to the server. */
+  /** Frames that were delivered and are not yet acknowledged to the server. */
   readonly #open = new Map<number, OpenFrame>();
 
-  /** The frame is delivered, or is again, without events that those others have delivered. */
+  /**
+   * Records that the frame is delivered, perhaps again, without events that `others` have
+   * delivered.
+   */
   deliver(id: number, others: Iterable<number>): void {
     const frame = this.#open.get(id) ?? newFrame(id);
     this.#open.set(id, frame);
@@ -28,7 +31,7 @@ export class DeferredAcks {
     }
   }
 
-  /** The program is done with the frame. `send` is called once, now or later. */
+  /** Records that the program has acknowledged the frame. `send` is called once, now or later. */
   acknowledge(id: number, send: () => void): void {
     const frame = this.#open.get(id);
     if (frame === undefined) {
@@ -40,14 +43,14 @@ export class DeferredAcks {
     const waiting = [...frame.awaitedBy];
     for (const one of waiting) {
       one.waitsFor.delete(frame);
-      // It may have left the events out itself when it was delivered again.
+      // The frame may have skipped the events itself when it was delivered again.
       for (const behind of frame.waitsFor) link(one, behind);
     }
     frame.awaitedBy.clear();
     for (const one of [frame, ...waiting]) this.#sendIfFree(one);
   }
 
-  /** The acknowledgement that is held back is not sent: the frame is to be delivered again. */
+  /** Cancels a deferred acknowledgement, because the frame will be delivered again. */
   takeBack(id: number): void {
     const frame = this.#open.get(id);
     if (frame === undefined) return;
@@ -55,12 +58,12 @@ export class DeferredAcks {
     unlink(frame);
   }
 
-  /** The program has acknowledged it, and the server does not know. */
+  /** The program has acknowledged the frame, and the server has not received that yet. */
   isDeferred(id: number): boolean {
     return this.#open.get(id)?.send !== undefined;
   }
 
-  /** Others wait for it to be acknowledged. */
+  /** Another frame waits for this one to be acknowledged. */
   isAwaited(id: number): boolean {
     return (this.#open.get(id)?.awaitedBy.size ?? 0) > 0;
   }
@@ -76,7 +79,7 @@ function newFrame(id: number): OpenFrame {
   return { id, send: undefined, waitsFor: new Set(), awaitedBy: new Set() };
 }
 
-/** None waits for itself: two frames may each leave out what the other one has delivered. */
+/** Two frames may each have skipped events of the other; no frame waits for itself. */
 function link(frame: OpenFrame, other: OpenFrame): void {
   if (frame === other) return;
   frame.waitsFor.add(other);

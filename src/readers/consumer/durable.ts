@@ -1,5 +1,5 @@
-// The durable consumer of one stream: made, found again, and compared with what is asked for. What
-// it has sent to a reader that is gone is asked back, so that it comes at once and in order.
+// The durable consumer of one stream: created, found, and compared with the options. Messages that
+// it sent to a previous reader are requested back, so that they arrive at once and in order.
 
 import {
   AckPolicy,
@@ -24,7 +24,7 @@ export interface DurableOptions {
 export const acks = { ack: "+ACK", nak: "-NAK", working: "+WPI" } as const;
 export type Ack = (typeof acks)[keyof typeof acks];
 
-/** More messages than this are not asked back; they come when their time has run out. */
+/** Maximum number of messages that are requested back. The others arrive after their ack wait. */
 const askedBackMax = 20_000;
 
 /** Undefined: there is no such consumer. */
@@ -59,12 +59,14 @@ export async function makeDurable(
   });
 }
 
-/** The last part of the subjects that may have events of these projects; none: all do. */
+/** The last tokens of the subjects that may have events of these projects; empty: all subjects. */
 function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
 
-/** Throws when it reads something else. What may be changed is brought up to date. */
+/**
+ * Throws if the existing consumer reads something else. Updates the settings that may be changed.
+ */
 export async function matchDurable(
   manager: JetStreamManager,
   { stream, config }: { readonly stream: string; readonly config: ConsumerInfo["config"] },
@@ -77,18 +79,18 @@ export async function matchDurable(
   const isOwn = config.ack_policy === AckPolicy.Explicit && config.deliver_subject === undefined;
   if (!isOwn) {
     throw new ConsumeError(
-      `use the consumer ${durable} of ${stream}: it is no pull consumer with explicit acknowledgement`,
+      `use the consumer ${durable} of ${stream}: it is not a pull consumer with explicit acknowledgement`,
     );
   }
   if (read.join() !== wanted.join()) {
     throw new ConsumeError(
-      `use the consumer ${durable} of ${stream}: it reads ${words(read)}, and ${words(wanted)} were asked for: take another name for another choice`,
+      `use the consumer ${durable} of ${stream}: it reads ${words(read)}, but the options ask for ${words(wanted)}: choose another durable name`,
     );
   }
   const loss = lossBy(config);
   if (loss !== undefined) {
     throw new ConsumeError(
-      `use the consumer ${durable} of ${stream}: ${loss}: take another name, or delete the consumer: then all is read from the stream's first message on`,
+      `use the consumer ${durable} of ${stream}: ${loss}: choose another durable name, or delete the consumer to read the stream from its first message`,
     );
   }
   const ackWait = ackWaitMs * nanosPerMs;
@@ -98,14 +100,14 @@ export async function matchDurable(
 }
 
 /**
- * By which setting a consumer that somebody else has made leaves out frames in silence. Other
- * settings make it slower, or are told: a consumer that the server removes after a while or with
- * its memory is made again, and where reading began was up to who made it.
+ * Returns the setting by which an existing consumer would silently lose frames. Other settings only
+ * make it slower, or their effect is reported: a consumer that the server removes after a while or
+ * on a restart is recreated, and its creator chose where reading starts.
  */
 function lossBy({ max_deliver, headers_only }: ConsumerInfo["config"]): string | undefined {
   if ((max_deliver ?? -1) > 0)
     return `it delivers a frame at most ${max_deliver} times (max_deliver), so frames would be lost`;
-  return headers_only === true ? "it delivers no events, but headers (headers_only)" : undefined;
+  return headers_only === true ? "it delivers headers without events (headers_only)" : undefined;
 }
 
 function words(projects: readonly (string | undefined)[]): string {
@@ -117,13 +119,13 @@ interface Sent {
   readonly stream: string;
   readonly durable: string;
   readonly sequence: number;
-  /** How many messages the consumer had sent by then. */
+  /** How many messages the consumer had sent, including this one. */
   readonly deliverySequence: number;
 }
 
 /**
- * Where an answer for a message goes, over whatever connection. Of its other tokens the server
- * heeds none.
+ * The subject that acknowledges a message over any connection. The server ignores the tokens that
+ * are filled with placeholders.
  */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
@@ -133,11 +135,13 @@ interface AskBackOptions {
   readonly connection: NatsConnection;
   readonly stream: string;
   readonly info: ConsumerInfo;
-  /** What to say of a message that the consumer has sent and does not know to be acknowledged. */
+  /**
+   * Returns the answer for a message that the consumer has sent and still counts as unacknowledged.
+   */
   readonly answer: (sequence: number) => Ack;
 }
 
-/** Answers for all that was sent over an earlier connection, in order. */
+/** Answers all messages that were sent over an earlier connection, in order. */
 export function answerAll({ connection, stream, info, answer }: AskBackOptions): void {
   const { ack_floor: floor, delivered, name: durable } = info;
   if (delivered.stream_seq - floor.stream_seq > askedBackMax) return;

@@ -1,18 +1,18 @@
-// Reads the lines of a message: leaves out other projects' events, duplicates, blank lines, and
-// lines that are not events.
+// Parses the lines of a message. Skips events of other projects, duplicates, blank lines and lines
+// that are not events.
 
 import { hash } from "node:crypto";
 import type { StoredEvent } from "./types.ts";
 import type { UuidWindow } from "./uuid-window.ts";
 
-/** The lines of a frame that are not events for one reason. */
+/** The lines of a frame that are not events, for one reason. */
 interface UnreadableLines {
-  /** The first of them, counted from 1. */
+  /** Number of the first line, counted from 1. */
   readonly line: number;
-  /** How many there are. */
+  /** Number of lines. */
   lines: number;
   readonly reason: string;
-  /** The text of the first of them. */
+  /** The text of the first line. */
   readonly text: string;
 }
 
@@ -22,7 +22,7 @@ interface FrameEvents {
   /** One entry for each reason. */
   readonly unreadable: UnreadableLines[];
   duplicates: number;
-  /** The frames that have delivered these. */
+  /** The frames that have delivered the duplicates. */
   readonly duplicatesOf: Set<number>;
 }
 
@@ -30,9 +30,9 @@ interface FrameEventsOptions {
   /** Undefined: all. */
   readonly projects: ReadonlySet<string> | undefined;
   readonly window: UuidWindow;
-  /** Tells the frame from all others. */
+  /** The unique id of the frame. */
   readonly frame: number;
-  /** What other frames have delivered is left in. */
+  /** Includes events that other frames have delivered. */
   readonly isWhole: boolean;
 }
 
@@ -57,7 +57,7 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
     const event = value as StoredEvent;
     const { project_id: projectId, uuid, event: name, distinct_id: distinctId } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
-    // Of a fixed size: the window keeps it, and a name may be as long as an event.
+    // A fixed size: the window stores the key, and a name may be as long as an event.
     const key = hash("sha256", JSON.stringify([projectId, uuid, name, distinctId]), "base64");
     const other = isWhole ? undefined : window.duplicateOf(key, frame);
     if (other !== undefined) found.duplicatesOf.add(other);
@@ -87,7 +87,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** One of a fixed set: the parser's message quotes the text. Undefined: it is an event. */
+/**
+ * Returns a text from a fixed set, because the parser's message quotes the line. Undefined: it is
+ * an event.
+ */
 function faultOf(value: unknown): string | undefined {
   if (value instanceof SyntaxError) return "not JSON";
   if (typeof value !== "object" || value === null) return "no JSON object";

@@ -1,33 +1,34 @@
-// The frames of one stream that are in hand: received and not acknowledged, delivered or not. Those
-// that were acknowledged are remembered until the server is known to have it. Knows nothing of
-// NATS.
+// The frames of one stream that were received and are not acknowledged, delivered or not.
+// Acknowledged frames are remembered until the server reports that it knows.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { leastOf } from "../../platform/base/extremes.ts";
 
 export interface HeldFrame {
-  /** Tells it from every other frame of this process. */
+  /** Unique among the frames of this process. */
   readonly id: number;
   readonly sequence: number;
-  /** How often the stream had been cut back when it was received. */
+  /** How many times the stream had been truncated when the frame was received. */
   readonly generation: number;
-  /** As the server sent it last. */
+  /** The message as the server sent it last. */
   message: JsMsg;
   /**
-   * When it was delivered, or last said to be worked on; undefined: it waits to be, or the program
-   * has acknowledged it.
+   * When the frame was delivered, or last reported as being worked on. Undefined: it waits for
+   * delivery, or the program has acknowledged it.
    */
   outSinceMs: number | undefined;
   deliveries: number;
-  /** The stream no longer has it under its sequence, so it cannot be acknowledged there. */
+  /**
+   * The stream no longer has this message under its sequence, so it cannot be acknowledged there.
+   */
   isOrphan: boolean;
-  /** It is delivered with the events that other frames have delivered. */
+  /** The frame is delivered with the events that other frames have delivered. */
   isWhole: boolean;
 }
 
 let lastId = 0;
 
-/** What was received before the stream was cut back, or made anew, comes first. */
+/** Frames received before a truncation or a new stream come first. */
 export function byPlace(a: HeldFrame, b: HeldFrame): number {
   return a.generation - b.generation || a.sequence - b.sequence;
 }
@@ -35,9 +36,12 @@ export function byPlace(a: HeldFrame, b: HeldFrame): number {
 export class HeldFrames {
   readonly #held = new Map<number, HeldFrame>();
   readonly #acked = new Set<number>();
-  /** Not acknowledged, so they come again where they are handed back; but the server knows none. */
+  /**
+   * Unacknowledged frames that the stream no longer has. They are delivered again after a nak, and
+   * the server does not know them.
+   */
   readonly #orphans = new Set<HeldFrame>();
-  /** The gate: while messages up to here are missing, none behind them is delivered. */
+  /** While messages up to this sequence are missing, no later one is delivered. */
   #missing = 0;
   #missingUpTo = 0;
   #generation = 0;
@@ -51,7 +55,7 @@ export class HeldFrames {
     return [...this.#held.values()];
   }
 
-  /** With those that the stream no longer has, and in the order in which they were stored. */
+  /** All frames, orphans included, in the order in which they were stored. */
   get allInOrder(): HeldFrame[] {
     return [...this.#orphans, ...this.all].sort(byPlace);
   }
@@ -60,12 +64,12 @@ export class HeldFrames {
     return this.#missing <= 0;
   }
 
-  /** How many there are up to that sequence. */
+  /** Number of frames up to that sequence. */
   upTo(sequence: number): number {
     return this.all.filter((held) => held.sequence <= sequence).length;
   }
 
-  /** The lowest sequence that is not acknowledged; undefined: all that were received are. */
+  /** The lowest unacknowledged sequence; undefined: all received messages are acknowledged. */
   get lowest(): number | undefined {
     return this.size === 0 ? undefined : leastOf(this.#held.keys());
   }
@@ -78,7 +82,7 @@ export class HeldFrames {
     return this.#acked.has(sequence);
   }
 
-  /** The server has sent so many messages up to that sequence that are not in hand. */
+  /** The server has sent `count` messages up to that sequence that are not held here. */
   expect(count: number, upTo: number): void {
     this.#missing = count;
     this.#missingUpTo = upTo;
@@ -95,7 +99,7 @@ export class HeldFrames {
     return held;
   }
 
-  /** False: it was acknowledged before, or the stream no longer has it. */
+  /** False: the frame was acknowledged before, or the stream no longer has it. */
   ack(held: HeldFrame): boolean {
     this.#orphans.delete(held);
     if (this.#held.get(held.sequence) !== held) return false;
@@ -105,7 +109,7 @@ export class HeldFrames {
     return true;
   }
 
-  /** What the stream has behind that sequence is not what was received. */
+  /** The stream's messages after that sequence differ from the received ones. */
   cutBack(sequence: number): void {
     this.expect(0, 0);
     this.#generation++;
@@ -119,7 +123,7 @@ export class HeldFrames {
     for (const one of this.#acked) if (one > sequence) this.#acked.delete(one);
   }
 
-  /** The server knows that everything up to there is acknowledged. */
+  /** The server knows that everything up to that sequence is acknowledged. */
   forgetAcked(upTo: number): void {
     for (const sequence of this.#acked) if (sequence <= upTo) this.#acked.delete(sequence);
   }

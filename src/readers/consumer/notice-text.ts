@@ -1,4 +1,4 @@
-// Says a notice in words, for a program that does not ask for notices.
+// The text of a notice, for a program without `onNotice`.
 
 import type { Notice } from "./types.ts";
 
@@ -7,17 +7,17 @@ export function noticeText(notice: Notice): string {
     case "connected":
       return `connected to ${notice.server}`;
     case "disconnected":
-      return `NATS is away, trying again: ${notice.reason}`;
+      return `NATS is unreachable, retrying: ${notice.reason}`;
     case "consumer_created":
-      return `${notice.stream} has no consumer of this name yet: it is read from message ${notice.sequence} on`;
+      return `${notice.stream} has no consumer of this name yet: reading starts at message ${notice.sequence}`;
     case "consumer_recreated":
-      return `the consumer of ${notice.stream} was deleted and is made again: it goes on from message ${notice.sequence}`;
+      return `the consumer of ${notice.stream} was deleted and is created again: reading continues at message ${notice.sequence}`;
     case "stream_missing":
-      return `${notice.stream} is not there; it is waited for`;
+      return `${notice.stream} does not exist; waiting for it`;
     case "stream_recreated":
-      return `${notice.stream} was made anew: it was read up to message ${notice.lastRead}, and is read from ${notice.sequence} on`;
+      return `${notice.stream} was recreated: it had been read up to message ${notice.lastRead}; reading continues at ${notice.sequence}`;
     case "stream_truncated":
-      return `${notice.stream} has lost messages that were read: it was read up to message ${notice.lastRead}, and is read from ${notice.from} on`;
+      return `${notice.stream} has lost messages that were read: it had been read up to message ${notice.lastRead}; reading continues at ${notice.from}`;
     case "messages_expired":
       return `messages ${notice.from} to ${notice.to} have left ${notice.stream} before all of them were read`;
     case "unreadable_line":
@@ -25,6 +25,6 @@ export function noticeText(notice: Notice): string {
     case "processing_timed_out":
       return `message ${notice.sequence} of ${notice.stream} was not acknowledged in time and is delivered again`;
     case "trouble":
-      return `${notice.stream ?? "NATS"}: ${notice.reason}; trying again`;
+      return `${notice.stream ?? "NATS"}: ${notice.reason}; retrying`;
   }
 }

@@ -1,6 +1,6 @@
-// Reads one stream through its durable consumer, in order, whatever happens to the connection, the
-// server, the consumer or the stream. Each time before it reads on, it checks whether the stream is
-// still the one that it was, and says so where it is not.
+// Reads one stream through its durable consumer, in order, across changes of the connection, the
+// server, the consumer and the stream. Each time before it continues, it checks whether the stream
+// is still the same one, and reports a change.
 
 import {
   type ConsumerMessages,
@@ -21,10 +21,10 @@ import type { Notice } from "./types.ts";
 interface StreamConsumerOptions extends DurableOptions {
   readonly name: StreamName;
   readonly processingTimeoutMs: number;
-  /** How many bytes the stream may have in hand now. */
+  /** Number of bytes that the stream may hold in memory now. */
   readonly bytesMax: () => number;
   readonly deferred: DeferredAcks;
-  /** Whether the program waits for a frame of whatever stream. */
+  /** Whether the program waits for a frame of any stream. */
   readonly isAwaited: () => boolean;
   readonly tell: (notice: Notice) => void;
   readonly fail: (error: unknown) => void;
@@ -32,10 +32,13 @@ interface StreamConsumerOptions extends DurableOptions {
   readonly onReady: () => void;
 }
 
-/** A frame that is taken, and what can be said of it. */
+/** A frame that was taken, and what is known about it. */
 export interface TakenFrame {
   readonly held: HeldFrame;
-  /** It was written anew without a person's events, and all of it was acknowledged before. */
+  /**
+   * An erasure rewrote the frame without a person's events, and the original was acknowledged
+   * before.
+   */
   readonly isRepeat: boolean;
   readonly ack: () => void;
   readonly nak: () => void;
@@ -49,7 +52,7 @@ const pauseMsMax = 1_000;
 const completeAgainMs = 250;
 const frameBytesLikely = 65_536;
 
-/** So often reading must fail, without anything read between, before it is told. */
+/** Number of consecutive failures, without a message in between, before they are reported. */
 const failuresTold = 3;
 
 export class StreamConsumer {
@@ -61,7 +64,7 @@ export class StreamConsumer {
   readonly #hand = new HeldFrames();
   /** In the order of `byPlace`. */
   #ready: HeldFrame[] = [];
-  /** Ends the reading under way. */
+  /** Ends the current reading. */
   #interrupt: (error: Error) => void = () => {};
   #wake: () => void = () => {};
   #frameBytes = frameBytesLikely;
@@ -74,7 +77,7 @@ export class StreamConsumer {
     this.#place = new StreamPlace(options);
   }
 
-  /** How many frames are delivered whose acknowledgement the server would get. */
+  /** Number of delivered frames whose acknowledgement would reach the server. */
   get out(): number {
     const { deferred } = this.#options;
     const counts = ({ id, isOrphan }: HeldFrame) => !isOrphan || deferred.isAwaited(id);
@@ -107,7 +110,8 @@ export class StreamConsumer {
   take(): TakenFrame | undefined {
     const held = this.#ready.shift();
     if (held === undefined) return undefined;
-    // A program may gather frames before it acknowledges any: then even one more is asked for.
+    // A program may collect frames before it acknowledges any. Then this requests even a single
+    // one.
     if (this.#ready.length === 0) this.#wake();
     held.outSinceMs = performance.now();
     held.deliveries++;
@@ -122,7 +126,7 @@ export class StreamConsumer {
     };
   }
 
-  /** To be called every now and then: the stream and the consumer may change unseen. */
+  /** Call this regularly: the stream and the consumer may change without a message. */
   async look(): Promise<void> {
     const link = this.#link;
     if (link === undefined) return;
@@ -135,17 +139,17 @@ export class StreamConsumer {
     }
   }
 
-  /** The connection is lost: whatever waits for it ends. */
+  /** The connection is lost: ends everything that waits for it. */
   interrupt(): void {
     this.#interrupt(new ChangedError("the connection is lost"));
   }
 
-  /** Tells the server that what is in hand is worked on. */
+  /** Tells the server that the held messages are being worked on. */
   keep(): void {
     for (const { message } of this.#hand.all) this.#answer(message, acks.working);
   }
 
-  /** What is delivered can still be acknowledged. */
+  /** Delivered frames can still be acknowledged. */
   close(): void {
     this.#ended.abort();
     this.#ready = [];
@@ -160,8 +164,8 @@ export class StreamConsumer {
     this.#place.check(await consumer.info(true));
     const reading = new AbortController();
     const { signal } = reading;
-    // One for all fetches: what each would add to a promise or a signal that lasts as long as the
-    // connection would be kept as long.
+    // One variable for all fetches: listeners on a promise or signal that lives as long as the
+    // connection would accumulate.
     let messages: ConsumerMessages | undefined;
     this.#interrupt = (error) => {
       reading.abort(error);
@@ -187,12 +191,15 @@ export class StreamConsumer {
     }
   }
 
-  /** How many messages to ask for, at least one; waits until there is room. 0: the end. */
+  /**
+   * Number of messages to request, at least one; waits until there is room. 0: the reading ends.
+   */
   async #room(signal: AbortSignal): Promise<number> {
     const { maxAckPending } = this.#options;
     while (!signal.aborted) {
       const count = this.#free();
-      // A few at a time would cost a question each, but whoever waits for a frame gets it.
+      // Each request costs a round trip, so it waits for room for several, unless no frame is
+      // ready.
       if (count >= maxAckPending / 4 || (count > 0 && this.#ready.length === 0)) return count;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -201,7 +208,7 @@ export class StreamConsumer {
     return 0;
   }
 
-  /** For how many more messages there is room; below one: for none. */
+  /** Number of further messages for which there is room; below one: none. */
   #free(): number {
     const { maxAckPending, bytesMax } = this.#options;
     const hand = this.#hand;
@@ -236,7 +243,7 @@ export class StreamConsumer {
     this.#options.onReady();
   }
 
-  /** All that came while earlier messages were missing is delivered, in order. */
+  /** Delivers, in order, everything that arrived while earlier messages were missing. */
   #open(): void {
     this.#hand.expect(0, 0);
     const known = new Set(this.#ready);
@@ -251,7 +258,7 @@ export class StreamConsumer {
     this.#options.onReady();
   }
 
-  /** A message that the server had sent may have left the stream: then it never comes. */
+  /** A message that the server had sent may have left the stream, so it may never arrive. */
   async #completeAgain(link: Link, signal: AbortSignal): Promise<void> {
     const hand = this.#hand;
     while (!hand.isComplete && !signal.aborted) {
@@ -265,7 +272,7 @@ export class StreamConsumer {
 
   #ack(held: HeldFrame): void {
     if (held.outSinceMs === undefined) this.#ready = this.#ready.filter((one) => one !== held);
-    // Also where the server hears of it later: the program has no more to do with it.
+    // Set now, although the acknowledgement may be deferred: the program is done with the frame.
     held.outSinceMs = undefined;
     this.#options.deferred.acknowledge(held.id, () => this.#acknowledge(held));
     this.#wake();
@@ -277,7 +284,7 @@ export class StreamConsumer {
     this.#wake();
   }
 
-  /** From that frame on, all that is delivered and not acknowledged waits again. */
+  /** Makes all delivered, unacknowledged frames from this one on wait for delivery again. */
   #rewind(from: HeldFrame): void {
     if (this.#ended.signal.aborted) return;
     const isBehind = (one: HeldFrame) => one.outSinceMs !== undefined && byPlace(one, from) >= 0;
@@ -287,14 +294,15 @@ export class StreamConsumer {
   }
 
   /**
-   * Where frames whose acknowledgement is held back take all room, a program that gathers more
-   * before it acknowledges any would wait for itself. It gets them, with what it was given before.
+   * If frames with deferred acknowledgements take all room, a program that collects more frames
+   * before it acknowledges any would wait for itself. Delivers those frames again, with the events
+   * that were skipped.
    */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;
     const isStarved = isFull && isAwaited() && !this.#ended.signal.aborted;
-    // Not at once: what it works on may be done in a moment.
+    // Only at the second check: the program may finish its work in a moment.
     if (isStarved && this.#wasStarved) {
       const held = this.#hand.all.filter(({ id }) => deferred.isDeferred(id));
       for (const one of held) {
@@ -323,7 +331,7 @@ export class StreamConsumer {
       const subject = answerSubject({ stream, durable, sequence, deliverySequence });
       this.#link?.connection.publish(subject, answer);
     } catch {
-      // The connection is lost: it is said again over the next one.
+      // The connection is lost. The next one sends it again.
     }
   }
 

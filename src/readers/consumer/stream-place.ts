@@ -1,5 +1,5 @@
-// How far one stream was read, and whether it and its consumer are still those that they were.
-// Makes the consumer again where it is gone, without leaving anything out, and tells of it.
+// How far one stream was read, and whether it and its consumer are still the same. Recreates a lost
+// consumer without skipping messages, and reports that.
 
 import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -25,7 +25,7 @@ import {
 import type { HeldFrames } from "./held-frames.ts";
 import type { Notice } from "./types.ts";
 
-/** A connection, and what is asked through it. */
+/** A connection, and the clients that use it. */
 export interface Link {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
@@ -36,7 +36,7 @@ interface StreamPlaceOptions extends DurableOptions {
   readonly tell: (notice: Notice) => void;
 }
 
-/** The stream or its consumer has changed. Whoever opens it again finds out how, and tells. */
+/** The stream or its consumer has changed. The next `open` finds out how, and reports it. */
 export class ChangedError extends Error {}
 
 interface Gap {
@@ -44,7 +44,10 @@ interface Gap {
   readonly to: number;
 }
 
-/** Gaps that are many are one: so many messages at most have left the stream. */
+/**
+ * Maximum number of separate gaps; more are merged into one. A gap states the most that may have
+ * left the stream.
+ */
 const gapsMax = 1_000;
 
 export class StreamPlace {
@@ -53,11 +56,11 @@ export class StreamPlace {
   #place: Place | undefined;
   #trail: TrailEntry[] = [];
   #consumerCreated = "";
-  /** The last sequence up to which the consumer was seen to know that all is acknowledged. */
+  /** The sequence up to which the consumer was last seen to have everything acknowledged. */
   #floor = 0;
   #isMissing = false;
   #erasures: { readonly manager: JetStreamManager; readonly all: StreamErasures } | undefined;
-  /** What was not seen of the sequences since the last look. */
+  /** Sequences that were not received since the last check. */
   #gaps: Gap[] = [];
 
   constructor(options: StreamPlaceOptions) {
@@ -65,7 +68,7 @@ export class StreamPlace {
     this.#stream = options.name.stream;
   }
 
-  /** The last sequence that was read, or that has nothing to read up to it. */
+  /** The last sequence that was read, or up to which there is nothing to read. */
   get sequence(): number {
     return this.#place?.sequence ?? 0;
   }
@@ -79,7 +82,7 @@ export class StreamPlace {
     this.#moveTo(seq);
   }
 
-  /** Whether the message stands in the place of another, which the consumer has acknowledged. */
+  /** Whether the message replaces an erased one that the consumer has acknowledged. */
   hasRead({ headers }: JsMsg): boolean {
     const origin = { stream: this.#stream, created: this.#place?.created ?? "" };
     if (rewrittenSequence(headers, origin) === undefined) return false;
@@ -87,7 +90,7 @@ export class StreamPlace {
     return hasReadOriginal(headers, { durable, created: this.#consumerCreated });
   }
 
-  /** Finds the consumer, or makes it, such that nothing is left out. Rejects to be tried again. */
+  /** Finds or creates the consumer so that no message is skipped. Rejects if it must be retried. */
   async open(link: Link, hand: HeldFrames): Promise<void> {
     const { manager, connection } = link;
     const state = await this.#state(manager);
@@ -111,12 +114,12 @@ export class StreamPlace {
     hand.expect(info.num_ack_pending - hand.upTo(sent), sent);
   }
 
-  /** Throws when the consumer is another than the one that was opened. */
+  /** Throws if the consumer is not the one that was opened. */
   check(info: ConsumerInfo | undefined): void {
     if (info?.created !== this.#consumerCreated) throw new ChangedError("the consumer is gone");
   }
 
-  /** Rejects when the stream or the consumer is gone. */
+  /** Rejects if the stream or the consumer is gone. */
   async look(manager: JetStreamManager, hand: HeldFrames): Promise<void> {
     const before = this.#place;
     const state = await this.#state(manager);
@@ -127,7 +130,8 @@ export class StreamPlace {
     this.#floor = Math.max(this.#floor, info.ack_floor.stream_seq);
     hand.forgetAcked(this.#floor);
     this.#tellExpired(state.firstSequence);
-    // All that it had when it was asked has come, or is of no project that is read.
+    // Everything that the stream had at that moment has arrived, or belongs to projects that are
+    // not read.
     if (info.num_pending === 0 && info.num_ack_pending <= hand.size && hand.isComplete)
       this.#moveTo(Math.max(this.sequence, state.lastSequence));
   }
@@ -143,7 +147,10 @@ export class StreamPlace {
     return state;
   }
 
-  /** What an erasure has taken from the stream's beginning is not missed: others' events come. */
+  /**
+   * Messages that an erasure removed from the stream's beginning are not missing: their remaining
+   * events arrive later.
+   */
   #erasuresBy(manager: JetStreamManager): StreamErasures {
     if (this.#erasures?.manager !== manager)
       this.#erasures = { manager, all: new StreamErasures(manager, this.#stream) };
@@ -174,7 +181,7 @@ export class StreamPlace {
       this.#place = { ...none, sequence: from - 1 };
       return info;
     }
-    // Where messages have left the stream meanwhile, the server has moved the consumer behind them.
+    // If messages have left the stream meanwhile, the server has moved the consumer past them.
     this.#place = { ...none, sequence: Math.max(floor, firstSequence - 1) };
     return found;
   }
@@ -230,7 +237,7 @@ export class StreamPlace {
     else this.#gaps.push({ from, to });
   }
 
-  /** Messages that were deleted one by one leave gaps too, but not at the beginning. */
+  /** Deleted single messages leave gaps too, but not at the beginning of the stream. */
   #tellExpired(firstSequence: number): void {
     const gone = this.#gaps.filter(({ from }) => from < firstSequence);
     this.#gaps = [];

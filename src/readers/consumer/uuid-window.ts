@@ -1,6 +1,6 @@
-// Remembers which events were delivered, by a key of project, uuid, name and distinct id, in a window
-// that is bounded in number and time. A frame that is delivered again finds its own events and keeps
-// them.
+// Remembers which events were delivered, by a key of project, uuid, name and distinct id, in a
+// window that is bounded in number and time. A frame that is delivered again finds its own events
+// and delivers them again.
 
 interface UuidWindowOptions {
   readonly maxUuids: number;
@@ -15,9 +15,9 @@ interface Noted {
 
 export class UuidWindow {
   readonly #options: UuidWindowOptions;
-  /** The frame that delivered the event. */
+  /** The frame that delivered each event. */
   readonly #frames = new Map<string, number>();
-  /** In order, from the oldest on: to look for that in a Map costs more the more it has lost. */
+  /** In insertion order: finding the oldest entry of a Map costs more with every deletion. */
   #order: Noted[] = [];
   #oldest = 0;
 
@@ -29,7 +29,10 @@ export class UuidWindow {
     return this.#frames.size;
   }
 
-  /** `key`, of a few bytes, is kept. Notes the event. Gives the other frame that has delivered it within the window. */
+  /**
+   * Records the event. Returns the other frame that delivered it within the window. Stores `key`,
+   * which must be short.
+   */
   duplicateOf(key: string, frame: number): number | undefined {
     const { maxUuids, windowMs, monotonicMs } = this.#options;
     if (maxUuids === 0) return undefined;

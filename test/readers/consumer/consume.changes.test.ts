@@ -195,7 +195,7 @@ test("a consumer of another kind under that name is not used", async () => {
   const manager = await jetstreamManager(connection);
   await manager.consumers.add(live, { durable_name: "taken", ack_policy: "none" });
   const { take } = reader(nats, { durable: "taken" });
-  await expect(take(1)).rejects.toThrow("no pull consumer with explicit acknowledgement");
+  await expect(take(1)).rejects.toThrow("not a pull consumer with explicit acknowledgement");
 });
 
 test("a schema that is not known ends the reading", async () => {

@@ -9,7 +9,7 @@ const nats = await natsServerForFile({ syncInterval: "2m" });
 
 test.each([
   ["delivers a frame so often and no more", { max_deliver: 3 }, "at most 3 times"],
-  ["delivers headers alone", { headers_only: true }, "no events, but headers"],
+  ["delivers headers alone", { headers_only: true }, "headers without events"],
 ])("a consumer that %s is not used", async (_, config, told) => {
   const connection = await freshStreams(nats);
   const manager = await jetstreamManager(connection);
