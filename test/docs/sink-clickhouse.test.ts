@@ -88,8 +88,8 @@ test("without a server the tables for newer ones are printed", async () => {
 
 test.each([
   [[], /say where to write/],
-  [["clickhouse://me:hunter2@db/x"], /none of the form https:/],
-  [["https://me:hunter2@db?password=hunter2"], /password is no setting/],
+  [["clickhouse://me:hunter2@db/x"], /does not have the form https:/],
+  [["https://me:hunter2@db?password=hunter2"], /password is not a server setting/],
   [["https://me:hunter%2@db"], /not followed by two digits/],
   [["https://me:hunter2@db?sslrootcert=/nowhere"], /read sslrootcert/],
   [["https://db", "--database", 'x"; DROP'], /must match/],

@@ -47,6 +47,6 @@ test("events come into files, and the guide's queries answer", async () => {
   await expect.poll(() => other.said.err, slow).toContain("standing by");
   sink.kill("SIGTERM");
   expect(await ended(sink)).toBe(0);
-  expect(sink.said.err).toMatch(/made a segment into Parquet files[\s\S]*the sink has ended/);
+  expect(sink.said.err).toMatch(/segment committed as Parquet files[\s\S]*the sink has ended/);
   await expect.poll(() => other.said.err, slow).toContain("writing events");
 });

@@ -70,7 +70,7 @@ test("a key of the registry is used, and one that is refused is said and not put
   const sink = started(upstream.url, "--state", folder, "--projects", project.id);
   await gateway.post("/capture/", { api_key: project.key, event: "e", distinct_id: "d" });
   const said = () => sink.said.err;
-  await expect.poll(said, slow).toMatch(/"reason":"401: [^"]*","msg":"an upstream does not take/);
+  await expect.poll(said, slow).toMatch(/"reason":"401: [^"]*","msg":"the upstream refuses/);
   const port = /"sinkPort":(\d+)/.exec(sink.said.err)?.[1];
   const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
   expect(ready.status).toBe(503);
@@ -109,7 +109,7 @@ test("what was put aside is printed", async () => {
 
 test.each([
   [[], /say where to send/],
-  [["ftp://example.com"], /must be an address as https/],
+  [["ftp://example.com"], /must be a URL such as https/],
   [["https://me:hunter2@example.com"], /without user/],
   [["https://example.com", "--key", "shop"], /must be a project's id, =/],
 ])("what cannot be meant is told: %j", async (args, said) => {

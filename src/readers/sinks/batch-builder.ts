@@ -1,5 +1,5 @@
-// Puts frames together to a batch, and knows how far each stream is read with it. A frame is never
-// divided. Its bytes are held until the batch is written or given up.
+// Builds batches from frames, with the position of each stream after the batch. A frame is never
+// split. Its bytes are held until the batch is written or dropped.
 
 import { Buffer } from "node:buffer";
 import { linesToPause } from "../../records/reader.ts";
@@ -13,24 +13,27 @@ import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 import { SinkRecords } from "./sink-records.ts";
 import type { Before, SinkBatch, SinkFilter, SinkIncident, SinkPosition } from "./sink-target.ts";
 
-/** A batch, and what is to be said and done once it is written. */
+/** A batch, its counts, and the release of its memory. */
 export interface BuiltBatch extends SinkBatch {
-  /** Messages in it, of which nothing may have been wanted. */
+  /** Number of messages in the batch; the filter may exclude all events of a message. */
   readonly frames: { readonly live: number; readonly historical: number };
-  /** The frames' bytes are done with. */
+  /** Releases the bytes of the frames. */
   release(): void;
 }
 
 export interface BatchLimits {
-  /** Events, and lines that are put aside. More only where one frame alone has more. */
+  /** Maximum number of events and rejected lines; exceeded only if a single frame has more. */
   readonly eventsMax: number;
-  /** The same is true of these. */
+  /** Maximum number of bytes; exceeded only if a single frame has more. */
   readonly bytesMax: number;
 }
 
-/** The reader pauses so often before others have the event loop: short lines take milliseconds. */
+/**
+ * Number of pauses of the record reader between two yields to the event loop: short lines take
+ * milliseconds.
+ */
 const pausesAtOnce = 4_096 / linesToPause;
-/** So many are put aside each by itself. */
+/** Maximum number of rejected lines of a frame that are stored individually. */
 const singleMax = 10_000;
 
 export class BatchBuilder {
@@ -39,7 +42,7 @@ export class BatchBuilder {
   readonly #positions = new Map<string, StreamPosition>();
   #before: Before;
   readonly #changed = new Set<string>();
-  /** What is put in and not yet added, in order. */
+  /** Items that were put in and not yet added, in order. */
   readonly #waiting: StreamItem[] = [];
   #items: FrameItem[] = [];
   #events: SinkRecord[] = [];
@@ -47,7 +50,7 @@ export class BatchBuilder {
   #incidents: SinkIncident[] = [];
   #bytes = 0;
 
-  /** `positions`: what the target has. */
+  /** `positions`: the positions of the target. */
   constructor(filter: SinkFilter, positions: readonly SinkPosition[]) {
     this.#filter = filter;
     for (const position of positions)
@@ -59,7 +62,7 @@ export class BatchBuilder {
     return this.#changed.size === 0;
   }
 
-  /** Events, and lines that are put aside. */
+  /** Number of events and rejected lines. */
   get lines(): number {
     return this.#events.length + this.#rejected.length;
   }
@@ -72,18 +75,18 @@ export class BatchBuilder {
     return this.lines >= eventsMax || this.#bytes >= bytesMax;
   }
 
-  /** Whether something is put in and not yet added. */
+  /** Whether items were put in and not yet added. */
   get hasWaiting(): boolean {
     return this.#waiting.length > 0;
   }
 
-  /** Takes what is to be added next. It waits for a later batch where this one is full. */
+  /** Receives the next items. If this batch is full, they go into a later one. */
   put(items: readonly StreamItem[]): void {
     for (const item of items) this.#waiting.push(item);
   }
 
   /**
-   * Adds what is put in, until the batch is full. Others have the event loop between the parts of a
+   * Adds the waiting items until the batch is full. Yields to the event loop between the parts of a
    * long frame.
    */
   async addWaiting(limits: BatchLimits): Promise<void> {
@@ -94,7 +97,7 @@ export class BatchBuilder {
     }
   }
 
-  /** What was added since the last one; the next one begins behind it. */
+  /** Returns what was added since the last call; the next batch starts after it. */
   take(): BuiltBatch {
     const positions = [...this.#changed].map((stream) => this.#positions.get(stream)!.position());
     const items = this.#items;
@@ -157,9 +160,9 @@ export class BatchBuilder {
 }
 
 /**
- * The lines of one frame that are put aside. What another program has put into a stream may have a
- * million, each of which would take a hundred times its bytes. So the later ones are put aside as
- * one, with all their text.
+ * The rejected lines of one frame. A message of another program may have a million of them, and
+ * each would take a hundred times its bytes. So later lines are combined into one rejected line
+ * with all their text.
  */
 class RejectedOfFrame {
   readonly #data: Uint8Array;
@@ -171,7 +174,7 @@ class RejectedOfFrame {
     this.#data = data;
   }
 
-  /** Undefined: it is one of the `rest`. */
+  /** Undefined: the line belongs to the `rest`. */
   single(line: RejectedLine): RejectedLine | undefined {
     if (++this.#count <= singleMax) return line;
     this.#first ??= line;
@@ -179,7 +182,7 @@ class RejectedOfFrame {
     return undefined;
   }
 
-  /** In place of the later ones. Its text also has the records that stand between them. */
+  /** Combines the later lines. The text also includes the records between them. */
   rest(): RejectedLine | undefined {
     const first = this.#first;
     const lines = this.#count - singleMax;
@@ -187,7 +190,7 @@ class RejectedOfFrame {
     const { buffer, byteOffset } = this.#data;
     const start = this.#startOf(first);
     const text = Buffer.from(buffer, byteOffset + start, this.#end - start);
-    return { ...first, text, detail: `these are ${lines} lines; of the first: ${first.detail}` };
+    return { ...first, text, detail: `${lines} lines; the first: ${first.detail}` };
   }
 
   #startOf({ text }: RejectedLine): number {
@@ -196,8 +199,8 @@ class RejectedOfFrame {
 }
 
 /**
- * How far one stream is read, with the newest messages by name, so that another stream under the
- * same name can be told from it. What is given out does not change any more.
+ * How far one stream is read, with the most recent messages by id, so that another stream of the
+ * same name is recognised. Returned objects do not change any more.
  */
 class StreamPosition {
   readonly #name: StreamName;

@@ -1,12 +1,13 @@
-// By what an event is known again where only a uuid has room: two events under one uuid are two, as
-// PostHog takes them, if their names or distinct ids differ.
+// Identifies an event where there is room for one uuid only. As in PostHog, two events with the
+// same uuid are different if their names or distinct ids differ.
 
 import { hash } from "node:crypto";
 import type { SinkRecord } from "./sink-records.ts";
 
 /**
- * A text in the form of a uuid that stands for uuid, name and distinct id. Its first half is that of
- * the uuid, so that neighbours in an index stay neighbours. Databases hold it: it may never change.
+ * Returns a text in the form of a uuid, derived from uuid, name and distinct id. Its first half is
+ * that of the uuid, so that neighbours in an index stay neighbours. Databases store it: it must
+ * never change.
  */
 export function eventKey({
   uuid,

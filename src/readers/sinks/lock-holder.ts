@@ -1,5 +1,5 @@
-// Who has a lock, in a file beside it: the kernel does not say, and whoever waits for one that
-// does nothing any more is to know which process that is. Decides nothing: the lock does.
+// Records in a file next to a lock which process holds it. The kernel does not report that, and an
+// operator who waits for a frozen process must find it. Decides nothing: the lock does.
 
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -13,22 +13,22 @@ interface Holder {
 
 const ownerOnly = 0o600;
 
-/** To be called by who has just got the lock. Where nothing can be written, nobody will know. */
+/** Called by the process that has just taken the lock. Ignores a file that cannot be written. */
 export function noteHolder(file: string, pid: number): void {
   const holder: Holder = { pid, host: hostname(), since: new Date().toISOString() };
   try {
-    // Anew, so that a link which somebody has laid there leads nowhere.
+    // Removes the file first, so that a link in its place is not followed.
     rmSync(file, { force: true });
     writeFileSync(file, `${JSON.stringify(holder)}\n`, { mode: ownerOnly, flag: "wx" });
   } catch {}
 }
 
-/** The end of a sentence on who has it and what to do; empty where nobody knows. */
+/** The end of a sentence: who holds the lock and what to do; empty if that is unknown. */
 export function holderText(file: string): string {
   const holder = holderIn(file);
   if (holder === undefined) return "";
   const { pid, host, since } = holder;
-  return `: process ${pid} on ${host}, since ${since}. Where that one is frozen, end it (kill -KILL ${pid}): this one takes over`;
+  return `: process ${pid} on ${host}, since ${since}. If that process is frozen, end it (kill -KILL ${pid}): this one takes over`;
 }
 
 function holderIn(file: string): Holder | undefined {

@@ -1,5 +1,5 @@
-// The events of a batch, each once: the first of those with one uuid, name and distinct id. And
-// the one that comes after each, for a target that does not take the first.
+// Removes duplicates from a batch: the first event of each uuid, name and distinct id stays. Also
+// finds the next copy of an event, for a target that rejects the first.
 
 import type { SinkRecord } from "./sink-records.ts";
 
@@ -13,7 +13,7 @@ export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   });
 }
 
-/** By an event, the next one that is the same. */
+/** For each event, its next copy. */
 export function nextCopies(events: readonly SinkRecord[]): Map<SinkRecord, SinkRecord> {
   const last = new Map<string, SinkRecord>();
   const next = new Map<SinkRecord, SinkRecord>();

@@ -1,5 +1,5 @@
-// What a sink has written since the process began. Only what the target has taken counts, so
-// nothing is counted that was rolled back.
+// What a sink has written since the process started. Only what the target has stored counts, so
+// that nothing rolled back is counted.
 
 import type { IncidentKind } from "../stream/incidents.ts";
 import type { BuiltBatch } from "./batch-builder.ts";
@@ -10,7 +10,7 @@ export interface CommitHeard {
   readonly batch: BuiltBatch;
   readonly outcome: WriteOutcome;
   readonly seconds: number;
-  /** Lines put aside, those that the target refused among them. */
+  /** Rejected lines, including events that the target refused. */
   readonly rejected: readonly RejectReason[];
   readonly incidents: readonly IncidentKind[];
 }
@@ -20,11 +20,11 @@ export class SinkCounts {
   events = 0;
   duplicates = 0;
   rejected = 0;
-  /** Events that the target has refused since it accepted one or had it already. */
+  /** Events that the target has refused since it last accepted one or had it already. */
   refusedInRow = 0;
   commits = 0;
 
-  /** `hear`: told of every commit; of one that failed, with nothing. */
+  /** `hear` is called for every commit; for a failed one without argument. */
   constructor(hear?: (commit: CommitHeard | undefined) => void) {
     this.#hear = hear;
   }

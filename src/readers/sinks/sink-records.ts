@@ -1,6 +1,6 @@
-// An event as the sinks have it: its values, its columns, and how it is read from a frame. A batch
-// holds ten thousands of them while it is written, so each is small: what all lines of a request
-// have in common they share, and of the frame's bytes a view is made only when somebody asks for it.
+// An event as the sinks use it: its values, its columns, and how it is read from a frame. A batch
+// holds tens of thousands of them while it is written, so each is small: common values of the lines
+// of a request are shared, and a view of the frame's bytes is created only when it is needed.
 
 import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
@@ -12,7 +12,7 @@ import type { RecordView } from "../../records/record-view.ts";
 import { TokenType } from "../../records/table.ts";
 import type { StoredFrame } from "../stream/frame.ts";
 
-/** An event as it was stored. Bytes are those of the frame: nobody may change them. */
+/** A stored event. Its bytes are those of the frame and must not be changed. */
 export interface SinkRecord {
   readonly stream: string;
   readonly sequence: number;
@@ -28,10 +28,10 @@ export interface SinkRecord {
   /** Years 0 to 9999. */
   readonly timestampMs: number;
   readonly receivedAtMs: number;
-  /** NaN: the record does not say. */
+  /** NaN: not in the record. */
   readonly timestampSentMs: number;
   readonly sentAtMs: number;
-  /** "": the record has none. */
+  /** "": not in the record. */
   readonly ip: string;
   readonly kind: string;
   readonly personProfile: boolean;
@@ -41,16 +41,16 @@ export interface SinkRecord {
   readonly set: Uint8Array | undefined;
   readonly setOnce: Uint8Array | undefined;
   readonly unset: Uint8Array | undefined;
-  /** All of it, without the line feed. */
+  /** The whole record, without the line feed. */
   readonly text: Uint8Array;
   /**
-   * "": it has no person, or nobody asks for persons. Set once the batch is put together; the rest
-   * is never changed.
+   * "": the event has no person, or persons are not used. Set once the batch is built; all other
+   * fields never change.
    */
   personUuid: string;
 }
 
-/** What is put aside: a line that is no record, or an event that the target does not take. */
+/** Why a line is rejected: it is not a record, or the target does not accept the event. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
@@ -59,14 +59,14 @@ export interface RejectedLine {
   readonly sequence: number;
   readonly line: number;
   readonly storedAtMs: number;
-  /** "": it cannot be told. */
+  /** "": unknown. */
   readonly projectId: string;
   readonly reason: RejectReason;
   readonly detail: string;
   readonly text: Uint8Array;
 }
 
-/** An event that the target does not take, with what the target said. */
+/** An event that the target refuses, with the reason. */
 export function refusedLine(event: SinkRecord, detail: string): RejectedLine {
   const { stream, sequence, line, storedAtMs, projectId, text } = event;
   return { stream, sequence, line, storedAtMs, projectId, reason: "value", detail, text };
@@ -82,7 +82,7 @@ type FrameOfRecords = Pick<
   "stream" | "sequence" | "storedAtMs" | "projectId" | "data"
 >;
 
-/** What lines that came together have in common, except their project. */
+/** The fields that lines of one request share, except their project. */
 type SharedFields = Pick<
   SinkRecord,
   "receivedAtMs" | "timestampSentMs" | "sentAtMs" | "ip" | "kind" | "personProfile" | "historical"
@@ -95,10 +95,7 @@ export class SinkRecords {
   readonly #records = new RecordReader();
   #shared: SharedFields | undefined = undefined;
 
-  /**
-   * Tells the visitor of every line, in order. Blank lines are told to nobody. Pauses as
-   * RecordReader does.
-   */
+  /** Calls the visitor for every line that is not blank, in order. Pauses as RecordReader does. */
   *read(frame: FrameOfRecords, visitor: SinkVisitor): Generator<void, void> {
     const { stream, sequence, storedAtMs, data } = frame;
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
@@ -109,12 +106,12 @@ export class SinkRecords {
     };
     yield* this.#records.read(data, {
       record: (record) => {
-        // Of every line: the next one may refer to it, whatever becomes of this one.
+        // For every line, even a rejected one, because the next line may refer to it.
         const shared = this.#sharedOf(record);
         const fault = record.isWritten ? undefined : faultOf(record);
         if (fault !== undefined) reject(record, "not_a_record", fault);
         else if (frame.projectId !== undefined && record.projectId !== frame.projectId)
-          reject(record, "wrong_project", `it says that it is of the project ${record.projectId}`);
+          reject(record, "wrong_project", `its project_id is ${record.projectId}`);
         else visitor.record(new FrameRecord({ frame, body }, record, shared));
       },
       unreadable: ({ reason, detail }, line, start, end) =>
@@ -138,14 +135,14 @@ interface FrameBytes {
   readonly body: Buffer;
 }
 
-/** What is wrong with a record that is not as the gateway writes it. */
+/** Why a record is not one that the gateway writes; undefined: it may be. */
 function faultOf(record: RecordView): string | undefined {
   const lacks = (part: Part): boolean => !isString(record.type(part));
   if (lacks(Part.Uuid)) return "it has no uuid";
-  if (!isUuid(record.text(Part.Uuid))) return "its uuid is no UUID";
+  if (!isUuid(record.text(Part.Uuid))) return "its uuid is not a UUID";
   if (lacks(Part.ProjectId)) return "it has no project_id";
-  if (record.projectId === "") return "its project_id is none";
-  if (Number.isNaN(record.ms(Line.Timestamp))) return "its timestamp is none";
+  if (record.projectId === "") return "its project_id is not an id";
+  if (Number.isNaN(record.ms(Line.Timestamp))) return "its timestamp is not a time";
   if (lacks(Part.Event)) return "it has no event";
   return lacks(Part.DistinctId) ? "it has no distinct_id" : undefined;
 }
@@ -249,7 +246,7 @@ class FrameRecord implements SinkRecord {
     return this.#shared.historical;
   }
 
-  /** With `replaced` as their member `$replaced`. */
+  /** With `replaced` as the member `$replaced`. */
   get properties(): Buffer {
     const [start, end] = [this.#propertiesStart, this.#propertiesEnd];
     const properties = end === 0 ? emptyObject : this.#body.subarray(start, end);
@@ -264,7 +261,7 @@ class FrameRecord implements SinkRecord {
   }
 }
 
-/** What an event has of a field, by its type. A text that is absent is "", a time NaN. */
+/** An event's value of a field, by type. An absent text is "", an absent time NaN. */
 interface Values {
   readonly id: string;
   readonly uuid: string;
@@ -299,8 +296,8 @@ function column<Name extends ColumnField>(
 }
 
 /**
- * The columns of an event in the databases and files of the sinks, in their order. They are an
- * interface that people query. What a record says has its type from the table of its fields.
+ * The columns of an event in the databases and files of the sinks, in order. People query them, so
+ * they are an interface. The type of a record's field is that of the table of fields.
  */
 export const eventColumns: readonly EventColumn[] = [
   column("project_id", ({ projectId }) => projectId),

@@ -1,7 +1,7 @@
-// What a sink writes to, as the writer knows it: a place that takes events and how far each stream
-// is read in one commit, and says at the start how far that was. Types, the two ways in which a
-// target refuses, and what targets have in common. What a target cannot do in one commit it makes up
-// for by what it finds there when it is opened: positions never stand for more than is written.
+// The interface of a sink's target: it stores events together with the positions of the streams,
+// and returns the positions when it is opened. A target that cannot store both in one commit
+// compares its events with its positions when it is opened: positions never cover more than is
+// written.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Incident, Place } from "../stream/resume.ts";
@@ -11,7 +11,7 @@ import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 /** How far a stream is in the target. */
 export interface SinkPosition extends StreamName, Place {}
 
-/** How a request of a batch ended, where a target takes a batch in several. */
+/** How a request of a batch ended, if a target sends a batch in several requests. */
 export const requestOutcomes = ["taken", "retried", "halved", "refused", "stopped"] as const;
 export type RequestOutcome = (typeof requestOutcomes)[number];
 
@@ -19,14 +19,14 @@ export interface SinkIncident extends Incident {
   readonly stream: string;
 }
 
-/** Where the target must be for a batch to be next; a stream that it does not know is absent. */
+/** The position that the target must have before the batch; a new stream is absent. */
 export type Before = ReadonlyMap<string, Pick<Place, "epoch" | "sequence">>;
 
 export interface SinkBatch {
   readonly before: Before;
-  /** How far it is with the batch: of each stream that has anything in it. */
+  /** The position after the batch of each stream that is in it. */
   readonly positions: readonly SinkPosition[];
-  /** In the order of each stream. An event may be there twice, or in the target already. */
+  /** In the order of each stream. An event may appear twice, or be in the target already. */
   readonly events: readonly SinkRecord[];
   readonly rejected: readonly RejectedLine[];
   readonly incidents: readonly SinkIncident[];
@@ -34,44 +34,46 @@ export interface SinkBatch {
 
 export interface WriteOutcome {
   readonly written: number;
-  /** Events that the target had. */
+  /** Events that the target already had. */
   readonly duplicates: number;
-  /** Events that the target did not take, and has put aside. */
+  /** Events that the target refused and that were stored as rejected. */
   readonly refused: number;
 }
 
 export interface SinkTarget {
-  /** The target in words, without secrets. */
+  /** The target as a text, without secrets. */
   readonly shown: string;
-  /** So many batches may be written at once, and end in the order of their begin. Default 1. */
+  /**
+   * Maximum number of concurrent writes. They must complete in the order they were started.
+   * Default: 1.
+   */
   readonly batchesMax?: number;
   /**
-   * How far each stream is in the target for good, for a target whose `write` is fulfilled before
-   * that: what is not committed is read again after an end of the process.
+   * The positions up to which the target is durable, for a target whose `write` is fulfilled before
+   * that: the rest is read again after a restart.
    */
   readonly committed?: readonly SinkPosition[];
-  /** What hinders it beside its writes, or lets some of their events wait. */
+  /** Problems other than failed writes, or events that wait. */
   readonly faults?: readonly string[];
-  /** What an operator should know, though events are written. */
+  /** Warnings for the operator although events are written. */
   readonly warnings?: readonly string[];
-  /** Requests to a target that takes batches in several, by how they ended. */
+  /** Number of requests by outcome, for a target that sends a batch in several. */
   readonly requests?: ReadonlyMap<RequestOutcome, number>;
-  /** How many projects wait, in each lane, while others go on. */
+  /** Number of projects that wait in each lane while others continue. */
   readonly waiting?: number;
   /**
-   * Makes what is not there, and says how far each stream is. Called at the start and after each
-   * failure, when nothing is being written. Rejects with a StandbyError while another sink has the
-   * target.
+   * Creates what is missing, and returns the positions. Called at the start and after each failure,
+   * when no write is running. Rejects with a StandbyError while another sink has the target.
    */
   open(): Promise<readonly SinkPosition[]>;
   /**
-   * Writes all of it or nothing. Rejects with a MovedError where the target is not at `before`;
-   * after any other error nobody knows which of the two it was.
+   * Writes the batch completely or not at all. Rejects with a MovedError if the target is not at
+   * `before`; after any other error it is unknown whether the batch was written.
    */
   write(batch: SinkBatch): Promise<WriteOutcome>;
-  /** The sink ends: what waits to be tried again fails instead. */
+  /** The sink is closing: waiting retries fail instead. */
   giveUpWaiting?(): void;
-  /** Lets another sink have it. */
+  /** Releases the target for another sink. */
   close(): Promise<void>;
 }
 
@@ -80,21 +82,21 @@ export class StandbyError extends Error {
   override name = "StandbyError";
 }
 
-/** Somebody else has written, or the target was put back to an older state. */
+/** Another program has written, or the target was restored to an older state. */
 export class MovedError extends Error {
   override name = "MovedError";
 }
 
-/** Which events are wanted. Undefined: all. */
+/** Selects events. Undefined: all. */
 export interface SinkFilter {
   readonly projects: ReadonlySet<string> | undefined;
   readonly lanes: readonly Lane[] | undefined;
 }
 
 /**
- * For a target that cannot check it in the statement that moves its positions: whether a batch
- * begins where the target is. Throws a MovedError. `positionOf` returns where the target is;
- * undefined: it has no such stream.
+ * Checks whether a batch starts at the target's position, for a target that cannot check it in the
+ * statement that advances its positions. Throws a MovedError. `positionOf` returns the target's
+ * position; undefined: it has no such stream.
  */
 export function mustBeNext(
   { before, positions }: Pick<SinkBatch, "before" | "positions">,
@@ -104,7 +106,7 @@ export function mustBeNext(
     const [was, is] = [before.get(stream), positionOf(stream)];
     if (was?.epoch !== is?.epoch || was?.sequence !== is?.sequence)
       throw new MovedError(
-        `the target is not at message ${was?.sequence ?? 0} of ${stream} any more`,
+        `the target is no longer at message ${was?.sequence ?? 0} of ${stream}`,
       );
   }
 }

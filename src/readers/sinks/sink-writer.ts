@@ -1,6 +1,6 @@
-// The writer of a sink: puts the events of the streams into batches and writes each to the target,
-// together with how far the streams are read. While another sink has the target, it is the standby,
-// and takes over when that one is gone.
+// The writer of a sink: builds batches from the events of the streams and writes each to the
+// target, together with the positions of the streams. While another sink has the target, this one
+// is the standby, and takes over when the other one is gone.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
@@ -28,15 +28,15 @@ interface WriterLimits extends BatchLimits {
 
 export interface SinkWriterOptions {
   readonly connection: NatsConnection;
-  /** What the names of the streams begin with. */
+  /** The first part of the stream names. */
   readonly prefix: string;
-  /** It stays the caller's to close. */
+  /** The caller closes it. */
   readonly target: SinkTarget;
-  /** Undefined: nobody asks for the persons of events. */
+  /** Undefined: events get no persons. */
   readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
   readonly limits: WriterLimits;
-  /** Goes on behind messages that have left a stream unread. */
+  /** Continues after messages that have left a stream unread. */
   readonly acceptExpired: boolean;
   readonly counts: SinkCounts;
   readonly log: Log;
@@ -44,30 +44,30 @@ export interface SinkWriterOptions {
 
 export interface SinkStatus {
   readonly state: "starting" | "standing by" | "writing" | "hindered";
-  /** Why nothing is being written; empty when all is well. */
+  /** Why nothing is being written; empty: no problem. */
   readonly reasons: readonly string[];
   readonly hasTarget: boolean;
-  /** Who has the target, while this one stands by. */
+  /** The holder of the target, while this sink stands by. */
   readonly standsByFor?: string;
-  /** As far as was known of the target last; empty on standby. */
+  /** By the last known state of the target; empty on standby. */
   readonly streams: readonly UnreadStream[];
 }
 
-/** Beside those on their way, one batch is being put together, and two are read ahead. */
+/** In addition to the batches being written, one is being built, and two are read ahead. */
 const batchesAhead = 3;
 const stepEvents = 2_000;
 const stepBytes = 2_097_152;
 const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
-/** After so long with nothing to write, why a write failed says nothing any more. */
+/** After this time with nothing to write, the reason of a failed write is outdated. */
 const forgottenMs = 10_000;
-/** With more refused in a row, a wrong table is likelier than wrong events. */
+/** If more events in a row are refused, a wrong table is likelier than wrong events. */
 const refusedMax = 100;
 const words = {
-  wayOut: "`penstock sink` with --accept-expired goes on",
-  stays: "what they brought into the target stays there",
-  twice: () => "where the target tells events by their uuid, none is there twice",
+  wayOut: "`penstock sink` with --accept-expired continues",
+  stays: "their events stay in the target",
+  twice: () => "a target that recognises events by their uuid stores none of them twice",
 };
 
 export class SinkWriter {
@@ -77,22 +77,22 @@ export class SinkWriter {
   readonly #refusals: SparseWarning;
   readonly #watch: UnreadWatch;
   readonly #limit: BatchLimit;
-  /** Ends the wait for more of the batch that is put together. */
+  /** Ends the wait for more events of the current batch. */
   #gathering: AbortController | undefined;
   /** Ends the wait for the persons of a batch. */
   #waiting: AbortController | undefined;
-  /** Those of the present session. */
+  /** The builder of the current session. */
   #builder: BatchBuilder | undefined;
   #fault: string | undefined = "it is starting";
   /** A batch has failed, and none was written since. */
   #hasFailedToWrite = false;
   #openSinceMonotonicMs: number | undefined;
   #streams: EventStreams | undefined;
-  /** Why it stands by. */
+  /** Why the sink stands by. */
   #standsByFor: string | undefined;
-  /** What the log was told last: that it writes, or why it does not. */
+  /** The state that was last logged. */
   #said: { readonly isWriting: boolean; readonly reason: string } | undefined;
-  /** How far the target was at the last `open`, or with the batches since. */
+  /** The positions of the target at the last `open`, advanced by the batches since. */
   #written = new Map<string, SinkPosition>();
 
   constructor(options: SinkWriterOptions) {
@@ -126,8 +126,8 @@ export class SinkWriter {
   }
 
   /**
-   * Writes what is in hand and ends. Gives up on a target that does not answer in time: with
-   * `until`, when that aborts. Else nothing is being written once it is fulfilled.
+   * Writes the current batches and ends. Gives up on a target that does not answer in time, or when
+   * `until` aborts. Otherwise no write is running once it is fulfilled.
    */
   async close(until?: AbortSignal): Promise<void> {
     const closed = this.#session.close({ until });
@@ -149,7 +149,7 @@ export class SinkWriter {
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
   }
 
-  /** How far each stream is committed: what is after that must not leave it. */
+  /** The committed positions: later messages must not leave the stream. */
   get #committed(): SinkPosition[] {
     const { committed } = this.#options.target;
     const written = [...this.#written.values()];
@@ -162,7 +162,7 @@ export class SinkWriter {
     );
   }
 
-  /** That the target opens again says nothing of the batch which it did not take. */
+  /** Reopening the target successfully does not mean that it accepts the failed batch. */
   get #faultNow(): string | undefined {
     const since = this.#openSinceMonotonicMs;
     if (!this.#hasFailedToWrite || since === undefined || this.#session.writes > 0)
@@ -170,16 +170,16 @@ export class SinkWriter {
     return performance.now() - since > forgottenMs ? undefined : this.#fault;
   }
 
-  /** The sink goes on: one project's events must not stop those of others. */
+  /** Only a warning: one project's events must not stop those of others. */
   get #refusing(): string[] {
     const { refusedInRow } = this.#options.counts;
     if (refusedInRow <= refusedMax) return [];
     return [
-      `the target has refused the last ${refusedInRow} events and accepted none: they are put aside, each with the reason`,
+      `the target has refused the last ${refusedInRow} events and accepted none: they are rejected, each with the reason`,
     ];
   }
 
-  /** Returns the pause before the next session; undefined: as usual. */
+  /** Returns the pause before the next session; undefined: the default. */
   #note(error: Error): number | undefined {
     const { log, counts } = this.#options;
     const { message: reason } = error;
@@ -197,20 +197,20 @@ export class SinkWriter {
     this.#fault = reason;
     counts.failed();
     if (error instanceof MovedError)
-      log.warn({ reason }, "somebody else has written; beginning again from what the target has");
+      log.warn({ reason }, "another program wrote to the target; starting again from its positions");
     else this.#sayHindered(reason);
     return undefined;
   }
 
-  /** Once, until it is another reason or has passed. */
+  /** Logs each reason once. */
   #sayHindered(reason: string): void {
     const { shown: target } = this.#options.target;
     if (this.#said?.isWriting === false && this.#said.reason === reason) return;
-    if (this.#warning.warn({ reason, target }, "writing failed; trying again until it succeeds"))
+    if (this.#warning.warn({ reason, target }, "writing failed; retrying until it succeeds"))
       this.#said = { isWriting: false, reason };
   }
 
-  /** Not again before something else was said. */
+  /** Logged once after each problem. */
   #sayWriting(): void {
     const { log, target } = this.#options;
     if (this.#said?.isWriting === true) return;
@@ -218,7 +218,7 @@ export class SinkWriter {
     log.info({ target: target.shown }, "writing events");
   }
 
-  /** That the target is open ends a hindrance only where nothing comes that could show it. */
+  /** The open target counts as a success only if no events arrive that could show it. */
   async #sayWritingOnceForgotten(streams: EventStreams): Promise<void> {
     await pauseUntilAborted(forgottenMs, this.#session.signal);
     const isOver = this.#session.writes === 0 && this.#faultNow === undefined;
@@ -245,22 +245,22 @@ export class SinkWriter {
     }
   }
 
-  /** Puts a batch together while those before are on their way; then writes it. */
+  /** Builds a batch while the previous ones are being written; then writes it. */
   async #batch(streams: EventStreams): Promise<boolean> {
     const session = this.#session;
     const builder = this.#builder!;
-    // If nothing arrives, a write that fails is noticed at once.
+    // If nothing arrives, a failing write must still be noticed at once.
     if (!builder.hasWaiting) await Promise.race([streams.ready(), session.failed()]);
     await this.#gather(streams, builder);
     const batch = builder.isEmpty ? undefined : builder.take();
     const isWhole = batch === undefined || (await this.#hasPersons(batch));
     await session.room(this.#options.target.batchesMax ?? 1);
-    // What is not whole is read again at the next start.
+    // An incomplete batch is dropped and read again at the next start.
     if (batch !== undefined && isWhole) session.write(this.#write(batch));
     return true;
   }
 
-  /** False: the end came first. */
+  /** False: closing came first. */
   async #hasPersons(batch: BuiltBatch): Promise<boolean> {
     const { persons } = this.#options;
     if (persons === undefined) return true;
@@ -293,7 +293,7 @@ export class SinkWriter {
           builder.put(streams.take(Math.min(stepEvents, room[0]), Math.min(stepBytes, room[1])));
         }
         await builder.addWaiting(limits);
-        // Others have the event loop in between.
+        // Yields to the event loop.
         await new Promise(setImmediate);
       }
     } finally {

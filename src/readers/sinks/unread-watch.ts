@@ -1,6 +1,5 @@
-// How much of each stream is not in the target yet, and when the oldest of that will leave its
-// stream: asked of NATS every few seconds, whether or not the streams are being read. Changes
-// nothing.
+// Queries NATS every few seconds for how much of each stream is not in the target yet, and when the
+// oldest of that will leave its stream, whether or not the streams are being read. Changes nothing.
 
 import { DiscardPolicy, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -11,7 +10,7 @@ import type { SinkPosition } from "./sink-target.ts";
 
 interface UnreadWatchOptions {
   readonly connection: NatsConnection;
-  /** How far the target is. */
+  /** The positions of the target. */
   readonly written: () => readonly SinkPosition[];
   readonly everyMs?: number;
 }
@@ -19,23 +18,26 @@ interface UnreadWatchOptions {
 export interface UnreadStream extends StreamName {
   /** The last frame that is in the target. */
   readonly sequence: number;
-  /** The rest is undefined while NATS does not say. The last frame of the stream: */
+  /**
+   * The last frame of the stream. This and the following fields are undefined while NATS does not
+   * answer.
+   */
   readonly lastSequence: number | undefined;
   /** How long the oldest frame that is not in the target has been stored; 0: none. */
   readonly lagSeconds: number | undefined;
-  /** In how long that frame leaves the stream. Infinity: there is none, or it never does. */
+  /** Time until that frame leaves the stream. Infinity: there is none, or it never does. */
   readonly expirySeconds: number | undefined;
-  /** How long a frame stays. Infinity: for ever. */
+  /** How long a frame stays in the stream. Infinity: for ever. */
   readonly retentionSeconds: number | undefined;
 }
 
-/** What NATS said of a stream. */
+/** The state of a stream as NATS reported it. */
 interface Asked {
   readonly atMs: number;
   readonly created: string;
   readonly lastSequence: number;
   readonly ageMsMax: number;
-  /** Bytes that the stream can take before its oldest message has to go, past what is unread. */
+  /** Bytes that the stream can store before its oldest unread message is discarded. */
   readonly bytesLeft: number;
   readonly bytesPerMs: number;
   /** The oldest message that was unread. */
@@ -44,7 +46,7 @@ interface Asked {
 
 const questionMs = 2_000;
 const everyMsDefault = 5_000;
-/** What was asked so long ago says nothing any more. */
+/** Older states are ignored. */
 const staleMs = 30_000;
 
 export class UnreadWatch {
@@ -55,7 +57,7 @@ export class UnreadWatch {
     this.#options = options;
   }
 
-  /** Never rejects: what cannot be asked is not known. */
+  /** Never rejects: if a query fails, the state is unknown. */
   async run(signal: AbortSignal): Promise<void> {
     const { connection, everyMs = everyMsDefault } = this.#options;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -77,7 +79,7 @@ export class UnreadWatch {
           : undefined;
         this.#asked.set(stream, askedOf(info, { nowMs, oldest, before: this.#asked.get(stream) }));
       } catch {
-        // The gauges are absent once what was said before is too old.
+        // The gauges disappear once the last state is too old.
       }
     }
   }
@@ -108,7 +110,7 @@ function askedOf(
   const ageMsMax = config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
   const messageBytes = state.messages === 0 ? 0 : state.bytes / state.messages;
   const unread = oldest === undefined ? 0 : state.last_seq - oldest.sequence + 1;
-  // Only a stream that throws old messages away for new ones loses them by its size.
+  // Only a stream that discards old messages for new ones loses them by its size.
   const isBounded = config.discard !== DiscardPolicy.New;
   const bytesMax = isBounded ? bytesMaxOf(config) : Number.POSITIVE_INFINITY;
   const isSame = before?.created === created && nowMs > before.atMs;
@@ -133,7 +135,7 @@ function unreadOf(
       expirySeconds: Number.POSITIVE_INFINITY,
       retentionSeconds,
     };
-  // What is unread by now came after what is written.
+  // Everything unread now was stored after the last written message.
   const writtenAtMs = trail.at(-1)?.storedAtMs ?? 0;
   const storedAtMs = Math.max(oldest?.storedAtMs ?? nowMs, writtenAtMs);
   const byAgeMs = storedAtMs + ageMsMax - nowMs;

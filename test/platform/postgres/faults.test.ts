@@ -98,7 +98,7 @@ test("reports what a sink may not do", async () => {
     await target.close();
     return fault;
   };
-  expect(await openFault(urlOf({}))).toContain("the user may not do this: let it own the schema");
+  expect(await openFault(urlOf({}))).toContain("the user lacks a privilege: let it own the schema");
   const frozen = urlOf({ user: postgres.user, word: postgres.password, database: "frozen" });
   expect(await openFault(frozen)).toContain("default_transaction_read_only");
   const guarded = urlOf({ database: "guarded" });

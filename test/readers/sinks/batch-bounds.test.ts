@@ -90,7 +90,7 @@ test("beyond ten thousand lines of a frame that are put aside the rest is one", 
   const last = rejected.at(-1)!;
   expect(last).toMatchObject({
     ...{ line: 10_000, projectId: "shop", reason: "not_a_record" },
-    detail: "these are 3 lines; of the first: it is no object",
+    detail: "3 lines; the first: it is no object",
   });
   expect(String(last.text)).toBe(`[]\n${record}\nno json\n2`);
 });

@@ -85,7 +85,7 @@ test("a batch that is refused again and again is told all the time, and how far 
   const ofWriting = logged.filter((message) => message.startsWith("writing"));
   expect(ofWriting).toEqual([
     "writing events",
-    "writing failed; trying again until it succeeds: it is full",
+    "writing failed; retrying until it succeeds: it is full",
     "writing events",
   ]);
 });

@@ -33,7 +33,7 @@ export function positionTests(newPlace: () => Promise<() => SinkTarget>): void {
       expect(await places()).toEqual([[1, 5]]);
       await expect(write(before, at(9))).rejects.toMatchObject({
         name: "MovedError",
-        message: expect.stringMatching(/is not at message [075] of PENSTOCK_LIVE_0 any more/),
+        message: expect.stringMatching(/is no longer at message [075] of PENSTOCK_LIVE_0/),
       });
     }
     await target.open();

@@ -1,6 +1,6 @@
-// Where a ClickHouse is, read from an `http://` or `https://` URL: where to send requests, as whom,
-// with which settings of the server, and how to name it to people without its password. User and
-// password go into headers, so that they stand in nobody's log of URLs. Connects to nothing.
+// Parses the `http://` or `https://` URL of a ClickHouse: host, user, server settings, and a text
+// for people without the password. User and password are sent as headers, so that they do not
+// appear in logs of URLs. Connects to nothing.
 
 import { readFileSync } from "node:fs";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -9,40 +9,40 @@ export interface ClickHouseAddress {
   /** `http://host:8123`, with the path of a proxy if there is one. */
   readonly shown: string;
   readonly isTls: boolean;
-  /** As connections want it: an IPv6 address without brackets. */
+  /** The host as connections need it: an IPv6 address without brackets. */
   readonly host: string;
   readonly port: number;
   readonly path: string;
-  /** PEM; undefined: the authorities that Node knows. */
+  /** PEM; undefined: Node's default certificate authorities. */
   readonly ca: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** They go with every request. */
+  /** Settings that are sent with every request. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
 const defaultPorts = { "http:": 8_123, "https:": 8_443 } as const;
-/** Parameters of the HTTP interface that are the sink's to say. */
+/** Parameters of the HTTP interface that the sink sets itself. */
 const reserved = ["query", "query_id", "user", "password", "database", "default_format", "role"];
 const authority = "sslrootcert";
 const explicitPort = /^[a-z]+:\/\/[^/?#]*?:(\d+)(?=[/?#]|$)/i;
 
-/** Throws a StoreError in which neither password nor user stands. */
+/** Throws a StoreError that contains neither password nor user. */
 export function readAddress(text: string): ClickHouseAddress {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:"))
     throw new StoreError(
-      "read ClickHouse's URL: it is none of the form https://user:password@host:8443",
+      "read ClickHouse's URL: it does not have the form https://user:password@host:8443",
     );
   const settings: Record<string, string> = {};
   for (const [name, value] of url.searchParams) {
     if (name === authority) continue;
     if (reserved.includes(name) || !/^[a-z][a-z0-9_]*$/.test(name))
       throw new StoreError(
-        `read ClickHouse's URL: the parameter ${name} is no setting of the server: user and password go before the host, the database is --database, an authority's file is ${authority}`,
+        `read ClickHouse's URL: the parameter ${name} is not a server setting: user and password go before the host, the database is --database, the file of a certificate authority is ${authority}`,
       );
     settings[name] = value;
   }
-  // A URL forgets a port that is its scheme's own.
+  // `URL` drops a port that is the default of its scheme.
   const afterUser = text.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1");
   const port = Number(explicitPort.exec(afterUser)?.[1] ?? defaultPorts[url.protocol]);
   const [user, password] = [decode(url.username), decode(url.password)];
@@ -80,7 +80,7 @@ function decode(text: string): string {
   }
   if (!/^[\x21-\x7e]*$/.test(decoded))
     throw new StoreError(
-      "read ClickHouse's URL: user and password go as headers, so they are of visible ASCII only",
+      "read ClickHouse's URL: user and password are sent as headers, so they must be visible ASCII",
     );
   return decoded;
 }

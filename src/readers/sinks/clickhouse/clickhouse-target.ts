@@ -1,7 +1,7 @@
-// ClickHouse as a target. It has no transaction over tables, so events are written first, and how
-// far the streams are read last: what an interrupted batch has left is asked for by the next one,
-// row by row, and not written again. Where the server does not take a value of an event, halves of
-// the batch find that event; it is put aside, and the rest is written.
+// The ClickHouse target. ClickHouse has no transactions across tables, so events are written first
+// and the positions last. After an interrupted batch, the next one queries which rows exist and
+// skips them. If the server rejects a value, the batch is halved until the event is found; that
+// event is rejected, and the rest is written.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -36,20 +36,20 @@ import { WrittenRows } from "./written-rows.ts";
 interface ClickHouseTargetOptions {
   readonly url: string;
   readonly database: string;
-  /** False: the tables have to be there. Default: those that are not are made. */
+  /** False: the tables must exist. Default: missing tables are created. */
   readonly makesTables?: boolean;
   /** Whether events have a column for the uuid of their person. Default: no. */
   readonly withPerson?: boolean;
-  /** False: nothing keeps a second sink out. Default: a lock does. */
+  /** False: a second sink is not locked out. Default: true. */
   readonly hasLock?: boolean;
 }
 
-/** A server may still have a query of that id on its list when it has answered it. */
+/** How long a server may still list a query of the same id after it has answered it. */
 const sameIdMsMax = 30_000;
 const sameIdPauseMs = 10;
 const textEncoder = new TextEncoder();
 
-/** Events and why each of them is not taken. */
+/** Rejected events, each with its error. */
 type Refused = Map<SinkRecord, ClickHouseError>;
 
 function faultsOf(refused: Refused): ReadonlyMap<SinkRecord, string> {
@@ -64,12 +64,12 @@ export class ClickHouseTarget implements SinkTarget {
   readonly #withPerson: boolean;
   readonly #lock: SinkLock | undefined;
   readonly #writtenRows: WrittenRows;
-  /** One insert of events at a time, whoever sends it. */
+  /** The query id of all inserts of events, so that one runs at a time across sinks. */
   readonly #queryId: string;
   #form: ServerForm = modernForm;
   #rows: JsonRows;
 
-  /** Throws a StoreError where the URL is none. Connects with the first call. */
+  /** Throws a StoreError if the URL is invalid. Connects at the first call. */
   constructor(options: ClickHouseTargetOptions) {
     const { url, database, makesTables = true, withPerson = false, hasLock = true } = options;
     const address = readAddress(url);
@@ -85,7 +85,7 @@ export class ClickHouseTarget implements SinkTarget {
     this.#queryId = `penstock-sink-write:${database}`;
   }
 
-  /** The statements that make the tables on this server. */
+  /** The statements that create the tables on this server. */
   async ddl(): Promise<string> {
     await this.#learnForm();
     return ddl(this.#database, this.#form, { withPerson: this.#withPerson });
@@ -127,7 +127,7 @@ export class ClickHouseTarget implements SinkTarget {
   async #seeToTables(): Promise<void> {
     const sql = `SELECT table, name FROM system.columns WHERE database = '${this.#database}'`;
     const columns = async (): Promise<Set<string>> =>
-      new Set((await this.#client.rows("look at the tables of", sql)).map((row) => row.join(".")));
+      new Set((await this.#client.rows("list the tables of", sql)).map((row) => row.join(".")));
     const person = `events.${personColumn.name}`;
     const wantedColumns = [
       ...tableNames.flatMap((table) => columnsOf[table].map((name) => `${table}.${name}`)),
@@ -137,7 +137,7 @@ export class ClickHouseTarget implements SinkTarget {
       wantedColumns.filter((name) => !there.has(name));
     let there = await columns();
     if (missing(there).length > 0 && this.#makesTables) {
-      // Where the database is there, nobody needs the right to make it.
+      // If the database exists, the user does not need the privilege to create one.
       const [database, ...tables] = tablesSql(this.#database, this.#form);
       const wanted = tableNames.filter(
         (name) => ![...there].some((one) => one.startsWith(`${name}.`)),
@@ -145,25 +145,25 @@ export class ClickHouseTarget implements SinkTarget {
       for (const statement of there.size === 0 ? [database!, ...tables] : tables) {
         const isWanted = wanted.some((name) => statement.includes(` ${this.#database}.${name} `));
         if (isWanted || statement === database)
-          await this.#client.run("make the tables in", statement);
+          await this.#client.run("create the tables in", statement);
       }
       if (missing(there).includes(person)) {
         const statement = personColumnSql(this.#database, this.#form);
-        await this.#client.run("make the tables in", statement);
+        await this.#client.run("create the tables in", statement);
       }
       there = await columns();
     }
     const [first] = missing(there);
     if (first !== undefined)
       throw new StoreError(
-        `open ClickHouse at ${this.shown}: ${first} is not there: \`penstock sink clickhouse --ddl\` prints what is needed`,
+        `open ClickHouse at ${this.shown}: ${first} does not exist: \`penstock sink clickhouse --ddl\` prints the statements`,
       );
   }
 
   /**
-   * Puts those aside that are not taken. Where one is refused, the next one of its uuid is tried:
-   * none stands in for another. The one that is refused is put aside before that: of a message that
-   * is written again, the other's row is taken for that of both.
+   * Writes the events and rejects those that the server does not accept. If one is rejected, the
+   * next event of its uuid is tried, because it may differ. The rejected one is stored first: when
+   * a message is written again, the row of its duplicate would be taken for the row of both.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
     const outOfRange = new Map<SinkRecord, string>();
@@ -193,7 +193,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
-  /** By halves, until each event that is not taken is alone. */
+  /** Halves the events until each rejected event is alone. */
   async #insertEvents(events: readonly SinkRecord[], refused: Refused): Promise<void> {
     if (events.length === 0) return;
     try {
@@ -241,7 +241,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#client.insert("write to", { sql, chunks }, { settings, ...id });
   }
 
-  /** Tries again while another query of that id runs: what it writes has to be seen. */
+  /** Retries while another query of that id runs, because its rows must be visible. */
   async #alone(work: () => Promise<void>): Promise<void> {
     const deadline = performance.now() + sameIdMsMax;
     for (;;) {
@@ -252,7 +252,7 @@ export class ClickHouseTarget implements SinkTarget {
         const isSame = error instanceof ClickHouseError && error.code === runningAlready;
         if (!isSame) throw error;
         if (performance.now() > deadline)
-          throw new StoreError(`${error.message}: an insert of a sink is still under way: waiting`);
+          throw new StoreError(`${error.message}: an insert of a sink is still running: waiting`);
       }
       await delay(sameIdPauseMs);
     }

@@ -1,5 +1,5 @@
-// Asks a ClickHouse over HTTP: statements, questions, and rows that are sent as they are made. What
-// the server says after a 200 is looked at, too. Knows nothing of tables.
+// An HTTP client for ClickHouse: statements, queries, and inserts that stream their rows. Also
+// checks the body of a response with status 200 for exceptions.
 
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import https from "node:https";
@@ -15,15 +15,15 @@ type Cell = string | number | null | readonly Cell[];
 type ClickHouseRow = readonly Cell[];
 
 interface RequestOptions {
-  /** Only one query of an id runs at a time. */
+  /** The server runs one query of an id at a time. */
   readonly queryId?: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** How long an answer is waited for, and each step of it. */
+/** How long the client waits for a response, and for each step of it. */
 const answerMsMax = 120_000;
 const answerBytesMax = 268_435_456;
-/** Rows of JSON shrink to a fifth at the lowest level, and more takes many times as long. */
+/** JSON rows shrink to a fifth at the lowest level; higher levels take many times as long. */
 const gzipLevel = 1;
 
 export class ClickHouseClient {
@@ -40,19 +40,22 @@ export class ClickHouseClient {
     return this.#address.shown;
   }
 
-  /** Rejects with a ClickHouseError, or a StoreError where nobody answered. */
+  /** Rejects with a ClickHouseError, or with a StoreError if there is no response. */
   async run(doing: string, sql: string, options: RequestOptions = {}): Promise<void> {
     this.#checkEmpty(doing, await this.#answer(doing, options, sql));
   }
 
-  /** The rows of a SELECT, which are few. Numbers of 64 bits come as strings or as numbers. */
+  /**
+   * Returns the rows of a SELECT, which must be few. 64-bit numbers arrive as strings or as
+   * numbers.
+   */
   async rows(doing: string, sql: string, options: RequestOptions = {}): Promise<ClickHouseRow[]> {
     const text = await this.#answer(doing, options, `${sql} FORMAT JSONCompact`);
     try {
       return (JSON.parse(text) as { data: ClickHouseRow[] }).data;
     } catch {
       this.#checkEmpty(doing, text);
-      throw new StoreError(`${this.#words(doing)}: its answer is cut short, or not its own`);
+      throw new StoreError(`${this.#words(doing)}: the response is truncated or not from ClickHouse`);
     }
   }
 
@@ -66,7 +69,7 @@ export class ClickHouseClient {
     this.#checkEmpty(doing, await this.#answer(doing, { ...options, settings }, chunks));
   }
 
-  /** A request whose body the caller writes. Nothing of it is looked at here. */
+  /** Starts a request whose body and response the caller handles. */
   hold(sql: string, { queryId, settings = {} }: RequestOptions): ClientRequest {
     const request = this.#request({
       settings: {
@@ -81,7 +84,7 @@ export class ClickHouseClient {
     return request;
   }
 
-  /** Gives up what is under way. */
+  /** Aborts running requests. */
   close(): void {
     this.#agent.destroy();
   }
@@ -101,10 +104,11 @@ export class ClickHouseClient {
       agent: this.#agent,
     });
     request.setTimeout(answerMsMax, () =>
-      request.destroy(new Error(`no answer for ${answerMsMax / 1_000} s`)),
+      request.destroy(new Error(`no response for ${answerMsMax / 1_000} s`)),
     );
     const answered = answerOf(request);
-    // An answer that comes before all is sent says more than the broken connection after it.
+    // A response that arrives before the request is complete explains the error better than the
+    // broken connection after it.
     const sent = isText
       ? new Promise<void>((resolve) => request.end(body, resolve))
       : pipeline(Readable.from(body), createGzip({ level: gzipLevel }), request);
@@ -115,7 +119,7 @@ export class ClickHouseClient {
     } catch (error) {
       throw new StoreError(`${this.#words(doing)}: ${faultOf(error as Error)}`, { cause: error });
     }
-    // Nobody reads the rest of a body that was refused.
+    // The server does not read the rest of a body that it rejects.
     if (!request.writableFinished) request.destroy();
     const { status, code, text } = answer;
     if (status !== 200 || code !== undefined)
@@ -123,7 +127,7 @@ export class ClickHouseClient {
     return text;
   }
 
-  /** An exception may also come after a status of 200, where nothing should. */
+  /** An exception may also arrive with status 200, when the body should be empty. */
   #checkEmpty(doing: string, text: string): void {
     if (hasException(text))
       throw errorOf(this.#words(doing), { status: 200, code: undefined, text });
@@ -140,7 +144,7 @@ export class ClickHouseClient {
     const request = isTls
       ? https.request({ ...options, ...(ca === undefined ? {} : { ca }) })
       : http.request(options);
-    // Whoever waits for the answer hears of the first fault; one that follows it says no more.
+    // The first error reaches the caller through the response; later ones add nothing.
     return request.on("error", () => {});
   }
 
@@ -157,17 +161,17 @@ interface RequestParts {
 
 interface Answer {
   readonly status: number;
-  /** What the server says in its header. */
+  /** The exception code in the server's header. */
   readonly code: number | undefined;
   readonly text: string;
 }
 
-/** OpenSSL takes the beginning of an answer in plain text for a version of TLS. */
+/** OpenSSL reports a plain-text response as a wrong TLS version. */
 function faultOf({ message }: Error): string {
-  return message.includes("wrong version number") ? "it speaks no TLS: write http://" : message;
+  return message.includes("wrong version number") ? "it does not use TLS: write http://" : message;
 }
 
-/** Rejects where the connection breaks before the end of the answer. */
+/** Rejects if the connection closes before the end of the response. */
 export function answerOf(request: ClientRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
     request.once("error", reject);
@@ -177,12 +181,12 @@ export function answerOf(request: ClientRequest): Promise<Answer> {
       let bytes = 0;
       response.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > answerBytesMax) request.destroy(new Error("its answer is too long"));
+        if (bytes > answerBytesMax) request.destroy(new Error("the response is too long"));
         else chunks.push(chunk);
       });
       response.once("error", reject);
       response.once("close", () => {
-        if (!response.complete) reject(new Error("the connection broke before its answer's end"));
+        if (!response.complete) reject(new Error("the connection closed before the end of the response"));
       });
       response.once("end", () => {
         const code = Number(response.headers["x-clickhouse-exception-code"]);

@@ -1,5 +1,5 @@
-// Rows as ClickHouse's JSONEachRow has them, and which events' times it has no place for. What
-// lines say is sent as it was: properties are text to the server.
+// Rows in ClickHouse's JSONEachRow format, and the events whose times it cannot store. Properties
+// are copied as they were sent: they are text to the server.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -8,7 +8,7 @@ import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts
 import type { ServerForm } from "./tables.ts";
 
 const chunkCharacters = 524_288;
-/** What a column of days can hold in every version. */
+/** The last day that a column of days can store in every version. */
 const lastDayMs = Date.UTC(2105, 11, 31);
 const ranges = {
   milliseconds: { fromMs: Date.UTC(1900), toMs: Date.UTC(2300) - 1, said: "1900 to 2299" },
@@ -21,7 +21,7 @@ export class JsonRows {
   readonly #form: ServerForm;
   readonly #columns: readonly (EventColumn & { readonly member: string })[];
   readonly #range: (typeof ranges)["seconds"];
-  /** The texts of days: nearly all times of a batch are of a few. */
+  /** Texts of days by number: nearly all times of a batch are of a few days. */
   readonly #days = new Map<number, string>();
 
   constructor(form: ServerForm, { withPerson }: { readonly withPerson: boolean }) {
@@ -34,15 +34,15 @@ export class JsonRows {
     this.#range = form.hasMilliseconds ? ranges.milliseconds : ranges.seconds;
   }
 
-  /** Why the server would take another time for the event's; undefined: it would not. */
+  /** Why the server would store another time than the event's; undefined: it stores that time. */
   timeFault({ timestampMs }: SinkRecord): string | undefined {
     const { fromMs, toMs, said } = this.#range;
     return timestampMs >= fromMs && timestampMs <= toMs
       ? undefined
-      : `its timestamp ${new Date(timestampMs).toISOString()} is outside of ${said}, which ClickHouse ${this.#form.version} has`;
+      : `its timestamp ${new Date(timestampMs).toISOString()} is outside of ${said}, the range of ClickHouse ${this.#form.version}`;
   }
 
-  /** Some hundred KiB each, or one event. */
+  /** Yields chunks of some hundred KiB each, or of one event. */
   *events(records: Iterable<SinkRecord>): Generator<Buffer, void> {
     let text = "";
     for (const record of records) {
@@ -66,8 +66,8 @@ export class JsonRows {
     const { timestampMs, timestampSentMs, stream, sequence, line } = record;
     let text = "";
     for (const column of this.#columns) text += column.member + this.#value(record, column);
-    // The client's own word is the same each time that it sends an event, and the corrected time is
-    // another: it is this day by which the table tells an event that was sent again.
+    // The table recognises an event that was sent again by this day. A client sends the same
+    // timestamp each time, but the corrected time differs, so the sent one is used.
     const claimedMs = Number.isNaN(timestampSentMs) ? timestampMs : timestampSentMs;
     const day = this.#day(Math.floor(Math.min(Math.max(claimedMs, 0), lastDayMs) / dayMs));
     return `${text},"day":"${day}","stream":"${stream}","sequence":${sequence},"line":${line}}\n`;
@@ -85,7 +85,7 @@ export class JsonRows {
     return isOptional && text === "" ? "null" : `"${text}"`;
   }
 
-  /** What is outside of what the server has is put at its edge. */
+  /** Clamps a time to the range that the server can store. */
   #time(ms: number): string {
     const { fromMs, toMs } = this.#range;
     const held = Math.min(Math.max(ms, fromMs), toMs);

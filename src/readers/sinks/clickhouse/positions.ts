@@ -1,5 +1,5 @@
-// How far each stream is in ClickHouse: a row for each commit, of which the furthest counts. So an
-// older sink that comes late moves nothing back.
+// Reads and writes the positions in ClickHouse: one row per commit, of which the furthest counts.
+// So a late write of an older sink moves no position back.
 
 import { lanes } from "../../../platform/nats/names.ts";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
@@ -33,7 +33,7 @@ export async function readPositions(
   });
 }
 
-/** Rejects with a MovedError where a stream is not where the batch was made for. */
+/** Rejects with a MovedError if a stream's position is not the one that the batch was built for. */
 export async function checkBefore(
   client: ClickHouseClient,
   database: string,
@@ -50,7 +50,7 @@ export async function checkBefore(
   mustBeNext(batch, (stream) => there.get(stream));
 }
 
-/** All of them in one block, which is there as a whole or not at all. */
+/** All of them in one block, which is inserted as a whole or not at all. */
 export function positionRows(positions: readonly SinkPosition[]): string {
   return positions
     .map(({ trail, ...position }) => {

@@ -1,6 +1,6 @@
-// Keeps a second sink out of a database of ClickHouse, which has no locks: an INSERT whose body
-// never ends, into a table that keeps nothing. A server runs one query of an id at a time, and ends
-// this one when the connection of who sent it is gone. On another replica it says nothing.
+// Locks out a second sink. ClickHouse has no locks, so an INSERT whose body never ends, into a
+// table that stores nothing, serves as one. A server runs one query of an id at a time, and ends
+// this one when the connection of its client is closed. The lock has no effect on another replica.
 
 import { randomUUID } from "node:crypto";
 import type { ClientRequest } from "node:http";
@@ -10,9 +10,9 @@ import { StandbyError } from "../sink-target.ts";
 import { runningAlready } from "./clickhouse-error.ts";
 import { answerOf, type ClickHouseClient } from "./client.ts";
 
-/** Older servers begin with a query when so much of its body is there. */
+/** Older servers start a query only when this much of its body has arrived. */
 const openingBytes = 1_200_000;
-/** Less than servers wait for more of a body: 30 s for the newer ones. */
+/** Less than the time that servers wait for more of a body: 30 s for newer ones. */
 const beatMs = 5_000;
 const grantMsMax = 10_000;
 const askAgainMs = 25;
@@ -36,12 +36,12 @@ export class SinkLock {
     this.#queryId = `penstock-sink-lock:${database}`;
   }
 
-  /** False also where the connection was lost, and another sink may have it. */
+  /** False also if the connection was lost, so that another sink may have the lock. */
   get isHeld(): boolean {
     return this.#request !== undefined;
   }
 
-  /** Rejects with a StandbyError where another sink has it. */
+  /** Rejects with a StandbyError if another sink has the lock. */
   async take(): Promise<void> {
     if (this.isHeld) return;
     const taken = new StandbyError(
@@ -77,7 +77,7 @@ export class SinkLock {
         if (holders.length > 0 || isRefused) throw taken;
         if (ended !== undefined || performance.now() > deadline)
           throw new StoreError(
-            `take the lock in ClickHouse at ${this.#client.shown}: ${ended ?? "the server has not begun with its query: --no-lock goes without"}`,
+            `take the lock in ClickHouse at ${this.#client.shown}: ${ended ?? "the server has not started the query: --no-lock runs without a lock"}`,
           );
         await delay(askAgainMs);
       }
@@ -90,7 +90,7 @@ export class SinkLock {
     this.#beat = setInterval(() => request.write("\n"), beatMs).unref();
   }
 
-  /** Gives it back. */
+  /** Releases the lock. */
   async release(): Promise<void> {
     const request = this.#request;
     this.#letGo();

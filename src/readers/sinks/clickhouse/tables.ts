@@ -1,19 +1,19 @@
-// The tables of the sink in ClickHouse. They are an interface that people query. An event's row
-// says which line of which message it is, so that what an interrupted batch has left can be told.
-// The partitions are by the month in which the stream stored the event, so that there are as many
-// as months, whatever times events claim.
+// The tables of the ClickHouse sink. People query them, so they are an interface. A row of an event
+// names its message and line, so that rows of an interrupted batch are recognised. Partitions are
+// by the month in which the stream stored the event, so that their number does not depend on the
+// times that events claim.
 
 import type { FieldType } from "../../../records/fields.ts";
 import { eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
-/** What a server can, by its version. */
+/** What a server supports, by its version. */
 export interface ServerForm {
   readonly version: string;
-  /** Times with milliseconds, from 1900 to 2299; else seconds, from 1970 to 2105. */
+  /** Times with milliseconds, from 1900 to 2299; otherwise seconds, from 1970 to 2105. */
   readonly hasMilliseconds: boolean;
 }
 
-/** Older servers lack one or another of what the tables have. */
+/** The first version with every feature that the tables use. */
 const modernLeast = [21, 8] as const;
 
 export function serverForm(version: string): ServerForm {
@@ -90,17 +90,17 @@ const otherTypes = {
   ],
 } as const;
 
-/** What an INSERT names. */
+/** The columns that an INSERT names. */
 export const insertedColumns: readonly string[] = eventTypes.map(([name]) => name);
 
-/** Tables that were made without it may have rows. */
+/** Tables that were created without the column may have rows. */
 export function personColumnSql(database: string, { hasMilliseconds }: ServerForm): string {
-  // Older servers do not know the condition.
+  // Older servers do not support the condition.
   const unlessThere = hasMilliseconds ? "IF NOT EXISTS " : "";
   return `ALTER TABLE ${database}.events ADD COLUMN ${unlessThere}${personColumn.name} Nullable(UUID)`;
 }
 
-/** What must be there of each table. */
+/** The columns that each table must have. */
 export const columnsOf: Readonly<Record<TableName, readonly string[]>> = {
   events: insertedColumns,
   rejected: otherTypes.rejected.map(([name]) => name),
@@ -109,7 +109,7 @@ export const columnsOf: Readonly<Record<TableName, readonly string[]>> = {
   sink_lock: ["held"],
 };
 
-/** A statement each; what is there already stays. */
+/** One statement each; existing tables are not changed. */
 export function tablesSql(database: string, form: ServerForm): string[] {
   const { hasMilliseconds } = form;
   const table = (name: TableName, columns: readonly Column[], rest: string): string => {
@@ -118,7 +118,7 @@ export function tablesSql(database: string, form: ServerForm): string[] {
     const all = name === "events" && hasMilliseconds ? [...lines, index] : lines;
     return `CREATE TABLE IF NOT EXISTS ${database}.${name} (\n${all.join(",\n")}\n) ENGINE = ${rest}`;
   };
-  // What is acknowledged is on the disk; a block that is sent twice unchanged is taken once.
+  // Acknowledged rows are on disk; a repeated identical block is inserted once.
   const safe = hasMilliseconds
     ? "\nSETTINGS fsync_after_insert = 1, fsync_part_directory = 1, non_replicated_deduplication_window = 100"
     : "";
@@ -153,7 +153,7 @@ function typed(type: string, { hasMilliseconds }: ServerForm): string {
   return type.replace(/\bT\b/, hasMilliseconds ? "DateTime64(3, 'UTC')" : "DateTime('UTC')");
 }
 
-/** For people, to be made by somebody with more rights than the sink is to have. */
+/** For an administrator who creates the tables with more privileges than the sink should have. */
 export function ddl(
   database: string,
   form: ServerForm,

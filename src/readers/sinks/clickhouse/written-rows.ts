@@ -1,6 +1,6 @@
-// Which events of a batch are in the table already, left there by a batch that was interrupted
-// before its position was written. Asked only for messages up to the furthest that the table had
-// when it was opened, so that nothing is asked where nothing was interrupted.
+// Finds events of a batch that are already in the table because a previous batch was interrupted
+// before its positions were written. Queries only messages up to the furthest one that the table
+// had when it was opened, so that nothing is queried without an interruption.
 
 import type { SinkRecord } from "../sink-records.ts";
 import type { SinkPosition } from "../sink-target.ts";
@@ -16,7 +16,7 @@ interface Since {
   readonly fromMs: number;
 }
 
-/** Servers' clocks may have been set back by so much between two messages. */
+/** Maximum time by which a server's clock may have been set back between two messages. */
 const clockSlackMs = 3_600_000;
 
 export class WrittenRows {
@@ -30,7 +30,7 @@ export class WrittenRows {
     this.#events = `${database}.events`;
   }
 
-  /** Waits, by the query's id, for an insert that is still under way. */
+  /** Waits, by the query's id, for a running insert. */
   async open(positions: readonly SinkPosition[], queryId: string): Promise<void> {
     const places = positions.flatMap(({ stream, trail }) => {
       const writtenAtMs = trail.at(-1)?.storedAtMs;
@@ -39,7 +39,7 @@ export class WrittenRows {
     this.#ends = await this.#endsOf(places, queryId);
   }
 
-  /** Those that are there. */
+  /** Returns the events that are in the table. */
   async of(events: readonly SinkRecord[]): Promise<Set<SinkRecord>> {
     await this.#askUnknown(events);
     const asked = events.filter(
@@ -65,14 +65,14 @@ export class WrittenRows {
     const there = new Set(rows.map((row) => row.join("\n")));
     return new Set(
       asked.filter(({ stream, sequence, projectId, uuid, event, distinctId }) =>
-        // The uuid tells a message from one that had its number in a stream before this one. The
-        // line does not count: it is another one where `penstock erase` took out one before it.
+        // The uuid distinguishes a message from one that had the same number in an earlier stream.
+        // The line number is not compared: it changes if `penstock erase` removes an earlier line.
         there.has([stream, sequence, projectId, uuid, event, distinctId].join("\n")),
       ),
     );
   }
 
-  /** An interrupted batch may have been the first one of a stream, which has no position then. */
+  /** The interrupted batch may have been the first one of a stream, which then has no position. */
   async #askUnknown(events: readonly SinkRecord[]): Promise<void> {
     const places = new Map<string, Since>();
     for (const { stream, storedAtMs } of events) {
@@ -85,9 +85,9 @@ export class WrittenRows {
       this.#ends.set(stream, end);
   }
 
-  /** The furthest message of each that has rows since then; 0: none. */
+  /** The furthest message of each stream that has rows since then; 0: none. */
   async #endsOf(places: readonly Since[], queryId?: string): Promise<Map<string, number>> {
-    // Each part knows the times of its rows, so that only the newest are read.
+    // Each part knows the time range of its rows, so only the newest parts are read.
     const conditions = places.map(
       ({ stream, fromMs }) =>
         `(stream = '${escaped(stream)}' AND stored_at >= ${seconds(fromMs - clockSlackMs, Math.floor)})`,

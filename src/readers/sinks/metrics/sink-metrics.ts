@@ -1,5 +1,5 @@
-// What a sink counts, for Prometheus. Counters are of batches that the target has taken. Gauges are
-// read when somebody scrapes.
+// The Prometheus metrics of a sink. Counters count batches that the target has stored. Gauges are
+// read at each scrape.
 
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
 import { lanes } from "../../../platform/nats/names.ts";

@@ -1,6 +1,7 @@
-// The columns of the Parquet files, which are an interface that people query, and how a row of them
-// stands in a segment: fields between unit separators, a line each. JSON has no control characters,
-// so it stands there as it was sent; other texts have those few that would be mistaken escaped.
+// The columns of the Parquet files, which people query, so they are an interface; and the text form
+// of a row in a segment: one line, with fields between unit separators. JSON has no raw control
+// characters, so it is copied as it was sent; in other texts the few characters that would be
+// ambiguous are escaped.
 
 import type { FieldType } from "../../../records/fields.ts";
 import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts";
@@ -8,8 +9,8 @@ import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts
 interface Column {
   readonly name: string;
   /**
-   * `text` may have any characters. `json` and `word` have none that would have to be escaped. A
-   * `time` stands there in milliseconds since 1970.
+   * `text` may have any characters. `json` and `word` have none that need an escape. A `time` is
+   * milliseconds since 1970.
    */
   readonly type: "text" | "json" | "word" | "time" | "whole" | "boolean";
 }
@@ -27,7 +28,7 @@ const columnTypes: Readonly<Record<FieldType, Column["type"]>> = {
   names: "json",
 };
 
-/** Those of an event except its project, which stands in the path. JSON comes last in a row. */
+/** The columns of an event except its project, which is in the path. JSON comes last in a row. */
 const inRow = [...eventColumns, personColumn].filter(({ name }) => name !== "project_id");
 
 type JsonColumn = Extract<EventColumn, { readonly type: "object" | "names" }>;
@@ -40,7 +41,7 @@ function isJson(column: EventColumn): column is JsonColumn {
 export const jsonColumns = inRow.filter(isJson);
 export const plainColumns = inRow.filter((column): column is PlainColumn => !isJson(column));
 
-/** In the order of their fields in a row. `project_id` and `day` stand in the path. */
+/** In the order of their fields in a row. `project_id` and `day` are in the path. */
 export const tables = {
   events: [...plainColumns, ...jsonColumns].map(
     ({ name, type }): Column => ({ name, type: columnTypes[type] }),
@@ -65,10 +66,10 @@ export type TableName = keyof typeof tables;
 
 export const separator = "\x1f";
 const mark = "\x1e";
-/** What stands behind the escape for each character; an empty text would be taken for none. */
+/** What follows the escape for each character; an empty text would be read as null. */
 const escaped = { "\n": "n", "\r": "r", "\0": "0", "\x1f": "f" } as const;
 const emptyText = `${mark}-`;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is to be escaped.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape.
 const toEscape = /[\0\n\r\x1e\x1f]/;
 
 /** A text as a field. */
@@ -84,7 +85,7 @@ export function fieldOf(text: string): string {
 const sqlTypes = { text: "VARCHAR", json: "VARCHAR", word: "VARCHAR" } as const;
 const fieldTypes = { ...sqlTypes, time: "BIGINT", whole: "BIGINT", boolean: "BOOLEAN" } as const;
 
-/** Reads rows from files. `rowBytesMax`: of the longest row. */
+/** Reads rows from files. `rowBytesMax`: the length of the longest row. */
 export function rowsSql(
   table: TableName,
   { files, rowBytesMax }: { readonly files: readonly string[]; readonly rowBytesMax: number },
@@ -94,7 +95,7 @@ export function rowsSql(
   const options = [
     ...[`delim=${quoted(separator)}`, "quote=''", "escape=''", "nullstr=''", "header=false"],
     ...["auto_detect=false", "new_line='\\n'", "parallel=false", `columns={${fields.join(", ")}}`],
-    // A buffer takes two lines at least.
+    // A buffer must hold at least two lines.
     ...[`max_line_size=${lineBytes}`, `buffer_size=${2 * lineBytes + bufferBytes}`],
   ];
   return `SELECT ${tables[table].map(columnSql).join(", ")}
@@ -116,12 +117,12 @@ function unescapeSql(field: string): string {
   let text = replaced(field, "-", "''");
   for (const [character, letter] of Object.entries(escaped))
     text = replaced(text, letter, `chr(${character.charCodeAt(0)})`);
-  // The last one: what it brings may look like another.
+  // Last, because its result may look like another escape.
   text = replaced(text, "e", sqlMark);
   return `CASE WHEN contains(${field}, ${sqlMark}) THEN ${text} ELSE ${field} END`;
 }
 
-/** DuckDB takes the name of a file that it reads for a pattern. */
+/** DuckDB reads the name of a file as a pattern. */
 function quotedName(file: string): string {
   return quoted(file.replace(/[*?[]/g, "[$&]"));
 }

@@ -1,6 +1,6 @@
-// Commits a segment: makes its Parquet files in a folder of their own, and when all of them are on
-// the disk, writes the manifest, which names them and has the positions of the streams. That is the
-// commit. Then each file is renamed to its place. If the process is killed at any point, the next
+// Commits a segment: creates its Parquet files in a folder of their own, and when all of them are
+// on disk, writes the manifest, which names them and has the positions of the streams. That is the
+// commit. Then each file is renamed to its path. If the process is killed at any point, the next
 // one completes the renames that the manifest names, and removes all other files.
 
 import { randomBytes } from "node:crypto";
@@ -12,23 +12,23 @@ import { withParquetMaker } from "./parquet-maker.ts";
 import { rowsFileBytes, tableOf } from "./rows.ts";
 import type { Part, Segment, SegmentEnd } from "./segment.ts";
 
-/** Where a sink writes. */
+/** The folders of a sink. */
 interface Places {
   readonly folder: string;
-  /** Its folder `_penstock`. */
+  /** The folder `_penstock`. */
   readonly own: string;
-  /** Is in the names of the files of this folder, and of no other. */
+  /** Part of the file names of this folder, and of no other. */
   readonly id: string;
 }
 
 interface MadeFile {
-  /** Where it was made, below `own`. */
+  /** Where the file was created, below `own`. */
   readonly made: string;
-  /** Where it belongs, below `folder`. */
+  /** The path of the file, below `folder`. */
   readonly place: string;
 }
 
-/** The last segment that is committed. */
+/** The last committed segment. */
 export interface Manifest extends SegmentEnd {
   readonly version: 1;
   readonly files: readonly MadeFile[];
@@ -45,10 +45,10 @@ export function scratchOf({ own }: Pick<Places, "own">): string {
   return path.join(own, "rows");
 }
 
-/** May be called again after it failed: nothing may be added to the segment meanwhile. */
+/** May be called again after a failure, if nothing was added to the segment meanwhile. */
 export async function commitSegment(places: Places, segment: Segment): Promise<Manifest> {
   let manifest = readManifest(places);
-  // Its files may be made, and not be in their places.
+  // A previous attempt may have created the files without renaming all of them.
   if (manifest?.segment !== segment.segment) {
     const files = await makeFiles(places, segment);
     const { segment: number, positions, incidents } = segment;
@@ -59,7 +59,7 @@ export async function commitSegment(places: Places, segment: Segment): Promise<M
   return manifest;
 }
 
-/** Completes the last commit, and removes what was begun after it. */
+/** Completes the last commit, and removes the files of a later, incomplete one. */
 export async function recover(places: Places): Promise<Manifest> {
   let manifest = readManifest(places);
   if (manifest === undefined) {
@@ -77,7 +77,7 @@ function readManifest({ own }: Places): Manifest | undefined {
   if (!existsSync(file)) return undefined;
   const manifest = parsed<Manifest>(file, readFileSync(file, "utf8"));
   if (manifest.version === 1) return manifest;
-  throw new Error(`${file} is of a newer release of Penstock: start the sink of that release`);
+  throw new Error(`${file} is from a newer release of Penstock: start the sink of that release`);
 }
 
 async function writeManifest({ own }: Places, manifest: Manifest): Promise<void> {
@@ -85,7 +85,7 @@ async function writeManifest({ own }: Places, manifest: Manifest): Promise<void>
 }
 
 /**
- * How far a folder of release 0.1 is: where its oldest segment without a commit begins, with the
+ * Where a folder of release 0.1 ends: at the start of its oldest segment without a commit, with the
  * files of the last commit. The events of that segment are read from their streams again.
  */
 function endOfJournals({ own }: Places): Omit<Manifest, "version"> {
@@ -120,7 +120,7 @@ function parsed<Content>(file: string, text: string): Content {
   }
 }
 
-/** Returns when all files are on the disk. */
+/** Returns when all files are on disk. */
 async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFile[]> {
   const making = path.join(own, makingName);
   await rm(making, { recursive: true, force: true });
@@ -128,7 +128,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   if (parts.length === 0) return [];
   const { rowBytesMax } = segment;
   const metadata = { penstock_streams: JSON.stringify(segment.streamRanges) };
-  // In a folder that was put back to an older copy numbers come again, with other events.
+  // In a folder that was restored from an older copy, numbers are reused for other events.
   const mark = randomBytes(4).toString("hex");
   const number = String(segment.segment).padStart(8, "0");
   return await withParquetMaker(path.join(making, "scratch"), async (maker) => {
@@ -143,7 +143,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
       const count = await maker.make({ table, rows, rowBytesMax, file, metadata });
       if (count !== part.rows)
         throw new Error(
-          `${place}: ${count} of ${part.rows} rows could be read: start the sink again`,
+          `${place}: only ${count} of ${part.rows} rows could be read: start the sink again`,
         );
       await sync(file);
       files.push({ made: path.join(makingName, name), place: path.join(place, name) });
@@ -155,8 +155,9 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
 }
 
 /**
- * Copies a part's rows into files of their own, and returns their names. However long its rows are,
- * DuckDB takes 2,048 of a file at once: so none has more than some bytes, unless one run has.
+ * Copies a part's rows into files of their own, and returns their names. DuckDB reads 2,048 rows of
+ * a file at once, however long they are, so the size of a file is limited unless a single run is
+ * larger.
  */
 async function copyRows(source: FileHandle, { spans }: Part, folder: string): Promise<string[]> {
   const names: string[] = [];
@@ -171,7 +172,7 @@ async function copyRows(source: FileHandle, { spans }: Part, folder: string): Pr
         const end = spans[index + 1]!;
         bytes += end - spans[index]!;
         for (let at = spans[index]!; at < end; ) {
-          // Spans may be some hundred bytes each, and these have been written a moment ago.
+          // Spans may be a few hundred bytes each, and were written a moment ago.
           const wanted = Math.min(end - at, piece.length - filled);
           const read = readSync(source.fd, piece, filled, wanted, at);
           if (read === 0) throw new Error(`${name}: the segment's rows end before they should`);
@@ -191,16 +192,16 @@ async function copyRows(source: FileHandle, { spans }: Part, folder: string): Pr
 }
 
 async function bringToPlaces({ folder, own }: Places, { files }: Manifest): Promise<void> {
-  // An attempt before this one may have failed between the rename of the manifest and its sync.
+  // A previous attempt may have failed between the rename of the manifest and its sync.
   await sync(own);
-  /** Folders that have a new name in them. */
+  /** Folders with new names in them. */
   const touched = new Set<string>();
   for (const { made, place } of files) {
     const from = path.join(own, made);
     const to = path.join(folder, place);
     for (let above = path.dirname(to); above.length >= folder.length; above = path.dirname(above))
       touched.add(above);
-    // It is in its place already, or was removed from there.
+    // It was renamed already, or was removed afterwards.
     if (!existsSync(from)) continue;
     await mkdir(path.dirname(to), { recursive: true });
     await rename(from, to);

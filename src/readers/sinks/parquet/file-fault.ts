@@ -1,7 +1,7 @@
-// What is said of files that cannot be read or written. Must not hide what is no fault of a file's:
-// that is given back as it is.
+// Turns an error of the file system into a text for people. Any other error is returned unchanged,
+// so that no bug is hidden.
 
-/** What went wrong with files, in words for people. Anything else is given back as it is. */
+/** Explains an error of the file system; returns any other error unchanged. */
 export function fileFault(error: unknown, doing: string): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof Error) || code === undefined || !/^E[A-Z]+$/.test(code))
@@ -16,7 +16,7 @@ const words = {
   EROFS: "the file system is read-only",
   EACCES: "this user may not write there",
   EPERM: "this user may not write there",
-  ENOENT: "the folder, or a file in it, is gone",
-  ENOTDIR: "it is no folder",
-  EIO: "the disk does not read or write",
+  ENOENT: "the folder, or a file in it, does not exist",
+  ENOTDIR: "it is not a folder",
+  EIO: "the disk cannot be read or written",
 } as const;

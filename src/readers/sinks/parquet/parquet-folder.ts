@@ -1,5 +1,6 @@
-// The folder that a sink writes to: who has it, and that it stays the same one. How far the streams
-// are in it is in `_penstock`, so that a folder is told from one that only has the events.
+// The folder that a sink writes to: its lock, and a check that it stays the same folder. The
+// positions are in `_penstock`, so that the folder is distinguished from one that only has the
+// events.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -12,14 +13,17 @@ import { holderText, noteHolder } from "../lock-holder.ts";
 import { StandbyError } from "../sink-target.ts";
 
 const bookKeeping = "_penstock";
-/** Whoever the umask lets may read the files. */
+/** The umask decides who may read the files. */
 const readableMode = 0o777;
-/** There is no use in trying these again. Others, as a full disk or one that is away, pass. */
+/** Errors for which a retry is useless. Others, such as a full disk, can pass. */
 const lasting: ReadonlySet<string> = new Set([
   ...["EACCES", "EEXIST", "EINVAL", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR", "EPERM", "EROFS"],
 ]);
 
-/** Makes the folder; why it can never be made, as text; undefined: it is there, or may yet be. */
+/**
+ * Creates the folder. Returns why it can never be created; undefined: it exists, or a retry may
+ * help.
+ */
 export function whyNeverMade(folder: string): string | undefined {
   try {
     makeFolder(path.join(path.resolve(folder), bookKeeping), readableMode);
@@ -32,31 +36,34 @@ export function whyNeverMade(folder: string): string | undefined {
 
 export class ParquetFolder {
   readonly folder: string;
-  /** Its book-keeping. */
+  /** The folder of the positions and of files that are being created. */
   readonly own: string;
   readonly #pid: number;
   #lock: FileLock | undefined;
   #id: string | undefined;
 
-  /** `pid` is that of this process, for whoever waits for it. */
+  /** `pid`: this process, for the message to a sink on standby. */
   constructor(folder: string, pid: number) {
     this.folder = path.resolve(folder);
     this.#pid = pid;
     this.own = path.join(this.folder, bookKeeping);
   }
 
-  /** Is in the names of its files, so that those of another folder are told from them. */
+  /** Part of the file names, so that they differ from those of another folder. */
   get id(): string {
     if (this.#id === undefined) throw new Error(`${this.folder} is not open`);
     return this.#id;
   }
 
-  /** False when it was moved away, or another one is in its place. */
+  /** False if the folder was moved, or another one is in its place. */
   get isTaken(): boolean {
     return this.#id !== undefined && this.#lock?.isHeld() === true && this.#idThere() === this.#id;
   }
 
-  /** Makes it where it is not there. Rejects with a StandbyError while another one has it. */
+  /**
+   * Locks the folder, and creates it if it does not exist. Rejects with a StandbyError while
+   * another process has it.
+   */
   async take(): Promise<void> {
     if (this.isTaken) return;
     this.release();
@@ -64,16 +71,16 @@ export class ParquetFolder {
     const there = this.#idThere();
     if (this.#id !== undefined && there !== this.#id)
       throw new Error(
-        `${folder} is not the folder that it was: put that one back, or start the sink again to write into this one`,
+        `${folder} is another folder than before: restore the previous one, or start the sink again to write into this one`,
       );
     if (there === undefined && existsSync(path.join(folder, "events")))
       throw new Error(
-        `${folder} has events, but not ${bookKeeping}, which says how far they go: put it back, or name another folder`,
+        `${folder} has events, but no ${bookKeeping}, which has their positions: restore it, or name another folder`,
       );
     this.#id = there;
     makeFolder(this.own, readableMode);
     const name = path.join(this.own, "lock");
-    // This says why it cannot be written, where it cannot.
+    // If it cannot be written, this rejects with the reason.
     await (await open(name, "a", 0o600)).close();
     const lock = takeFileLock(name);
     const holder = path.join(this.own, "holder.json");
@@ -86,7 +93,7 @@ export class ParquetFolder {
 
   mustBeTaken(): void {
     if (!this.isTaken)
-      throw new Error(`${this.folder} was moved away or removed while it was written to`);
+      throw new Error(`${this.folder} was moved or removed while it was written to`);
   }
 
   release(): void {

@@ -1,5 +1,5 @@
-// Makes Parquet files out of rows, by DuckDB as a library. It has 70 MB that nothing else needs, so
-// it is fetched only for who asks for it, into a folder of its own, and loaded only here.
+// Creates Parquet files from rows with DuckDB as a library. Its 70 MB are needed for nothing else,
+// so it is installed only on request, into a folder of its own, and loaded only here.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,14 +8,14 @@ import { quoted, rowsSql, type TableName } from "./columns.ts";
 
 interface ParquetFile {
   readonly table: TableName;
-  /** Files with rows, as columns.ts has them. */
+  /** Files of rows in the format of columns.ts. */
   readonly rows: readonly string[];
   readonly rowBytesMax: number;
-  /** Where it is made. */
+  /** Path of the file to create. */
   readonly file: string;
-  /** Goes into the file's footer. */
+  /** Metadata for the footer of the file. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** A project that is to be a column: it is none of a row. */
+  /** A project that becomes a column, although the rows do not have it. */
   readonly projectId?: string;
 }
 
@@ -40,11 +40,11 @@ interface DuckDbConnection {
 const packageName = "@duckdb/node-api";
 const require = createRequire(import.meta.url);
 const root = resolve(import.meta.dirname, "../../../..");
-/** In a clone, and in a bundle; else it is looked for like every package. */
+/** In a clone, and in a bundle; otherwise it is resolved like any package. */
 const places = [".cache/duckdb", "duckdb"].map((folder) => join(root, folder, "node_modules"));
-/** What it takes for rows as events usually are; else it is tried again with the next. */
+/** Memory limits to try in order; the first is enough for usual events. */
 const memoryMebibytes = [512, 1_024, 2_048] as const;
-/** Rows are collected to groups of so many bytes, or of 122,880, and then compressed. */
+/** Rows are grouped up to this many bytes, or 122,880 rows, and then compressed. */
 const rowGroupBytes = 67_108_864;
 
 class ParquetMaker {
@@ -56,7 +56,9 @@ class ParquetMaker {
     this.#connection = connection;
   }
 
-  /** Rejects, and says what to do, where DuckDB is not installed. `scratch`: a folder. */
+  /**
+   * Rejects with instructions if DuckDB is not installed. `scratch`: a folder for temporary files.
+   */
   static async open(scratch: string, mebibytes: number): Promise<ParquetMaker> {
     const { DuckDBInstance } = duckdb();
     const instance = await DuckDBInstance.create(":memory:", {
@@ -70,7 +72,7 @@ class ParquetMaker {
     return new ParquetMaker(instance, await instance.connect());
   }
 
-  /** Gives the number of rows. The file is not on the disk yet. */
+  /** Returns the number of rows. The file is not synced to disk yet. */
   async make({ table, rows, rowBytesMax, file, ...rest }: ParquetFile): Promise<number> {
     const { projectId, metadata } = rest;
     const select = rowsSql(table, { files: rows, rowBytesMax });
@@ -91,7 +93,7 @@ class ParquetMaker {
   }
 }
 
-/** Does all of the work again, with more memory, where there was not enough. */
+/** Repeats the work with more memory if there was not enough. */
 export async function withParquetMaker<Result>(
   scratch: string,
   work: (maker: ParquetMaker) => Promise<Result>,
@@ -109,7 +111,7 @@ export async function withParquetMaker<Result>(
   }
 }
 
-/** Throws, and says what to do, where DuckDB is not there. */
+/** Throws with instructions if DuckDB is not installed. */
 export function duckdb(): DuckDb {
   const place = [...places, undefined].find((one) => one === undefined || existsSync(one));
   try {
@@ -117,7 +119,7 @@ export function duckdb(): DuckDb {
   } catch (error) {
     const { message } = error as Error;
     throw new Error(
-      `Parquet files are made by DuckDB, which cannot be loaded (${message.split("\n")[0]}): in a clone, \`npm run setup -- --parquet\` fetches it; a bundle has it when it is made by \`npm run bundle -- <folder> --parquet\``,
+      `Parquet files need DuckDB, which cannot be loaded (${message.split("\n")[0]}): in a clone, run \`npm run setup -- --parquet\`; for a bundle, \`npm run bundle -- <folder> --parquet\``,
       { cause: error },
     );
   }

@@ -1,7 +1,7 @@
-// Parquet files as a target. JetStream is the journal: a batch is added to the open segment, and
-// until the segment is committed its events are only in their streams. When the segment is full or
-// old enough, it is made into files and committed together with the positions of the streams, while
-// the next batch waits. If the process is killed, at most one segment is read again.
+// The Parquet target. JetStream is the journal: a batch is added to the open segment, and until the
+// segment is committed its events are only in their streams. When the segment is full or old
+// enough, its files are created and committed together with the positions of the streams, while the
+// next batch waits. If the process is killed, at most one segment is read again.
 
 import type { Log } from "../../../platform/base/log.ts";
 import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
@@ -16,9 +16,9 @@ import { Segment } from "./segment.ts";
 
 export interface ParquetTargetOptions {
   readonly folder: string;
-  /** This process: another sink names it while it waits for the folder. */
+  /** This process, for the message to a sink on standby. */
   readonly pid: number;
-  /** A segment is made into files when it has so many bytes, or its first batch is so old. */
+  /** A segment is committed when it has this many bytes, or when its first batch is this old. */
   readonly segmentBytesMax: number;
   readonly segmentAgeMsMax: number;
   readonly log: Pick<Log, "info" | "warn">;
@@ -33,10 +33,10 @@ export class ParquetTarget implements SinkTarget {
   /** Undefined: not open. */
   #segment: Segment | undefined;
   #committed: Manifest | undefined;
-  /** One thing at a time is done. */
+  /** The last operation; operations run one at a time. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #seen = new SeenEvents();
-  /** Why the last commit failed. Until one succeeds, the segment takes no more batches. */
+  /** Why the last commit failed. Until one succeeds, the segment accepts no more batches. */
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -54,15 +54,15 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /** While the folder is still held, the open segment is kept: only NATS was away. */
+  /** If the folder is still locked, the open segment is kept: only NATS was unreachable. */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
-      // What failed comes again, and is new.
+      // Events of failed batches arrive again and must count as new.
       this.#seen.forget();
       if (!this.#folder.isTaken) await this.#letGoOfSegment();
       if (this.#segment === undefined) {
         await this.#folder.take();
-        // Before anything is taken in that could not be made into files.
+        // Checked before events are accepted that could not be written.
         duckdb();
         this.#committed = await recover(this.#folder);
         this.#segment = await Segment.begin(scratchOf(this.#folder), this.#committed);
@@ -98,7 +98,7 @@ export class ParquetTarget implements SinkTarget {
       try {
         if (this.#segment?.isEmpty === false) await this.#commit(this.#segment);
       } catch {
-        // The log has it. The events are read again at the next start.
+        // The error is in the log. The events are read again at the next start.
       }
       await this.#letGoOfSegment();
       this.#folder.release();
@@ -123,8 +123,8 @@ export class ParquetTarget implements SinkTarget {
       this.#segment = await segment.next();
       this.#fault = undefined;
     } catch (error) {
-      const { message: reason } = fileFault(error, `make Parquet files in ${this.#folder.folder}`);
-      this.#options.log.warn({ reason, segment: number }, "making Parquet files failed");
+      const { message: reason } = fileFault(error, `create Parquet files in ${this.#folder.folder}`);
+      this.#options.log.warn({ reason, segment: number }, "creating Parquet files failed");
       this.#fault = reason;
       this.#commitIn(againMs, segment);
       throw new Error(reason, { cause: error });
@@ -134,11 +134,11 @@ export class ParquetTarget implements SinkTarget {
     if (files > 0)
       this.#options.log.info(
         { files, rows, seconds, segment: number },
-        "made a segment into Parquet files",
+        "segment committed as Parquet files",
       );
   }
 
-  /** Also where no batch comes, which would fail and have the sink open the folder again. */
+  /** Without a batch that fails, the sink does not reopen the folder, so the timer retries. */
   #commitIn(ms: number, segment: Segment): void {
     clearTimeout(this.#timer);
     const due = async (): Promise<void> => {

@@ -1,5 +1,5 @@
-// Events and what is put aside, as rows of a segment (columns.ts): those of one folder of the
-// target together. A batch's rows are one piece of memory, so that they are one write.
+// Events and rejected lines as rows of a segment (columns.ts), grouped by folder of the target. A
+// batch's rows are one buffer, so that they are one write.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -14,7 +14,7 @@ import {
   type TableName,
 } from "./columns.ts";
 
-/** Rows of one folder, which stand together. */
+/** Rows of one folder, contiguous. */
 export interface Run {
   /** Below the target's folder, such as `events/project_id=shop/day=2026-11-23`. */
   readonly folder: string;
@@ -24,16 +24,19 @@ export interface Run {
 
 export interface BatchRows {
   readonly bytes: Buffer;
-  /** In their order. */
+  /** In their order in the buffer. */
   readonly runs: readonly Run[];
-  /** That of the longest row. */
+  /** Length of the longest row. */
   readonly rowBytesMax: number;
 }
 
 const bytesAtFirst = 1_048_576;
-/** DuckDB takes 2,048 rows of a file at once, however long: no file has many more bytes. */
+/**
+ * DuckDB reads 2,048 rows of a file at once, however long they are, so files are kept near this
+ * size.
+ */
 export const rowsFileBytes = 16_777_216;
-/** A character of a string takes at most so many bytes. */
+/** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
 const characterBytesMax = 3;
 const carriageReturn = 0x0d;
 const space = 0x20;
@@ -79,7 +82,7 @@ function inFolders<Row>(
   return folders;
 }
 
-/** Many events in a row have the same one. */
+/** Caches the last folder: consecutive events often have the same one. */
 function eventFolders(): (event: SinkRecord) => string {
   let last = { projectId: "", day: Number.NaN, name: "" };
   return ({ projectId, storedAtMs }) => {
@@ -122,7 +125,7 @@ class RowWriter {
 
   take(): BatchRows {
     const bytes = this.#buffer.subarray(0, this.#at);
-    // What is left of them is white space in JSON.
+    // The remaining carriage returns are white space in JSON.
     for (let at = bytes.indexOf(carriageReturn); at >= 0; at = bytes.indexOf(carriageReturn, at))
       bytes[at] = space;
     return { bytes, runs: this.#runs, rowBytesMax: this.#rowBytesMax };

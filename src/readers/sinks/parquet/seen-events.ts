@@ -1,15 +1,15 @@
-// The events that were written lately, so that one that is sent again soon is not written again.
-// Each is known by its uuid, and by 64 bits of a hash of project, name and distinct id. Two
-// generations of a fixed size: when the newer one is full, the older one is dropped. A Set of
-// digests takes three times as long.
+// Recently written events, so that an event that is soon sent again is not written again. The key
+// is the uuid and 64 bits of a hash of project, name and distinct id. Two generations of a fixed
+// size: when the newer one is full, the older one is dropped. A Set of digests takes three times as
+// long.
 
 import type { SinkRecord } from "../sink-records.ts";
 
-/** 32 MiB a generation when it is full: 24 of keys, and 8 of slots, of which half are free. */
+/** 32 MiB per full generation: 24 of keys, and 8 of slots, half of which are free. */
 const eventsMax = 2 ** 20;
 /** Four of the uuid, two of the hash. */
 const words = 6;
-/** A slot holds the number of a key, from 1 on, and above it some bits of its hash. */
+/** A slot holds the number of a key, starting at 1, and above it some bits of its hash. */
 const numberMask = 2 ** 21 - 1;
 
 export class SeenEvents {
@@ -17,7 +17,7 @@ export class SeenEvents {
   #older = new Generation();
   readonly #key = new Int32Array(words);
 
-  /** False: it was there. */
+  /** Adds the event. False: it was there already. */
   add(event: Pick<SinkRecord, "uuid" | "projectId" | "event" | "distinctId">): boolean {
     const key = this.#key;
     readUuid(event.uuid, key);
@@ -31,7 +31,7 @@ export class SeenEvents {
     return true;
   }
 
-  /** What was added may not have been written. */
+  /** Forgets all events, because some may not have been written. */
   forget(): void {
     this.#newer = new Generation();
     this.#older = new Generation();
@@ -39,9 +39,9 @@ export class SeenEvents {
 }
 
 /**
- * The keys are in the order in which they came, and are found by a table of slots. Pages that are
- * not written to take no memory. A slot's bits of the hash tell nearly all other keys apart without
- * reading them, which would be a cache miss each.
+ * Keys are stored in insertion order and found through a table of slots. Unused pages take no
+ * memory. The hash bits in a slot rule out nearly all other keys without reading them, which would
+ * be a cache miss each.
  */
 class Generation {
   readonly #keys = new Int32Array(words * eventsMax);
@@ -65,7 +65,7 @@ class Generation {
     return true;
   }
 
-  /** The slot of the key, or the free one where it belongs. */
+  /** The slot of the key, or the free one for it. */
   #slotOf(hash: number, key: Int32Array): number {
     const slots = this.#slots;
     const mask = slots.length - 1;
@@ -84,7 +84,7 @@ class Generation {
   }
 }
 
-/** It has 36 characters: hexadecimal digits in groups of 8, 4, 4, 4 and 12. */
+/** Parses 36 characters: hexadecimal digits in groups of 8, 4, 4, 4 and 12. */
 function readUuid(uuid: string, to: Int32Array): void {
   to[0] = (fourDigits(uuid, 0) << 16) | fourDigits(uuid, 4);
   to[1] = (fourDigits(uuid, 9) << 16) | fourDigits(uuid, 14);
@@ -104,7 +104,7 @@ function fourDigits(uuid: string, at: number): number {
   );
 }
 
-/** Random, so that no client can choose uuids that all have one slot. */
+/** Random, so that no client can choose uuids that share a slot. */
 const seeds = crypto.getRandomValues(new Int32Array(words));
 
 function textsHash(
@@ -114,7 +114,7 @@ function textsHash(
   return textHash(textHash(textHash(seed, projectId), event), distinctId);
 }
 
-/** Goes on from the hash of another text. */
+/** Continues from the hash of another text. */
 function textHash(before: number, text: string): number {
   let hash = mixed(before, text.length);
   for (let at = 0; at < text.length; at++) hash = mixed(hash, text.charCodeAt(at));

@@ -1,16 +1,16 @@
-// A segment: the events of some seconds or minutes, before they are made into Parquet files. Their
-// rows are in a scratch file, and where each folder's rows are in it is in memory. All of that may
-// be lost: until a segment is committed, its events are read from their streams again.
+// A segment: the events of some seconds or minutes before they are written as Parquet files. Their
+// rows are in a scratch file, and the spans of each folder's rows are in memory. Both may be lost:
+// until a segment is committed, its events are read from their streams again.
 
 import { type FileHandle, open } from "node:fs/promises";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
 import type { BatchRows } from "./rows.ts";
 
-/** How far everything is where a segment ends and the next one begins. */
+/** The state at the end of a segment, where the next one begins. */
 export interface SegmentEnd {
   readonly segment: number;
   readonly positions: readonly SinkPosition[];
-  /** The newest incidents: a stream that is stopped reports the same one at each start. */
+  /** The most recent incidents: a stopped stream reports the same one at each start. */
   readonly incidents: readonly string[];
 }
 
@@ -20,7 +20,7 @@ export interface Part {
   rows: number;
 }
 
-/** What a segment has of a stream: messages after `after`, up to `to`. */
+/** The messages of a stream in a segment: those after `after`, up to `to`. */
 interface StreamRange {
   readonly stream: string;
   readonly epoch: number;
@@ -34,7 +34,7 @@ const incidentsMax = 100;
 
 export class Segment implements SegmentEnd {
   readonly segment: number;
-  /** By their folders, such as `events/project_id=shop/day=2026-11-23`. */
+  /** By folder, such as `events/project_id=shop/day=2026-11-23`. */
   readonly parts = new Map<string, Part>();
   readonly #scratch: FileHandle;
   readonly #first: ReadonlyMap<string, SinkPosition>;
@@ -53,12 +53,12 @@ export class Segment implements SegmentEnd {
     this.#incidents = before.incidents;
   }
 
-  /** Whatever is in the scratch file is lost. */
+  /** Starts a segment in an empty scratch file; its previous content is discarded. */
   static async begin(scratch: string, before: SegmentEnd): Promise<Segment> {
     return new Segment(await open(scratch, "w+", 0o600), before);
   }
 
-  /** The next segment, in the same scratch file. To be called when this one is committed. */
+  /** Starts the next segment in the same scratch file. Call it when this segment is committed. */
   async next(): Promise<Segment> {
     await this.#scratch.truncate(0);
     return new Segment(this.#scratch, this);
@@ -81,7 +81,7 @@ export class Segment implements SegmentEnd {
     return this.#rowBytesMax;
   }
 
-  /** False once a batch is in it, also one that has no rows. */
+  /** False once a batch was added, even one without rows. */
   get isEmpty(): boolean {
     return this.#isEmpty;
   }
@@ -110,7 +110,7 @@ export class Segment implements SegmentEnd {
     return this.#incidents.includes(nameOf(incident));
   }
 
-  /** If it fails, the segment is what it was before. The rows are not synced to the disk. */
+  /** Appends a batch. If it fails, the segment is unchanged. The rows are not synced to disk. */
   async append(
     { bytes, runs, rowBytesMax }: BatchRows,
     { positions, incidents }: Pick<SinkBatch, "positions" | "incidents">,

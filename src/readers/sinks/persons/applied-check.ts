@@ -1,6 +1,6 @@
-// Whether the effects have applied a batch: whether each of its streams is as far with them. A
-// stream may have been made anew, or have lost its tail, and one of both may not have noticed yet:
-// then the same number is of another message.
+// Checks whether the effects have applied a batch: whether their position in each of its streams is
+// far enough. After a stream was recreated or truncated, the effects or this process may not have
+// noticed yet; then the same number belongs to different messages.
 
 import { rewrittenIdBegin } from "../../../platform/nats/rewritten.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -11,25 +11,27 @@ export interface NeededMessage {
   readonly stream: string;
   readonly sequence: number;
   readonly created: string;
-  /** Undefined: it is not known any more. */
+  /** Undefined: it is no longer known. */
   readonly messageId: string | undefined;
 }
 
-/** What is in the way. */
+/** Why a batch is not applied. */
 interface NotApplied {
-  /** For people. */
+  /** A text for people. */
   readonly why: string;
-  /** The effects, or this process, look at a stream that is no more: not a matter of waiting. */
+  /**
+   * The effects or this process still see a stream that was replaced; waiting alone does not help.
+   */
   readonly isOther: boolean;
 }
 
-/** The last message of each stream that has one of these events. */
+/** The last message of each stream with one of these events. */
 export function neededOf(
   { positions }: Pick<SinkBatch, "positions">,
   events: readonly SinkRecord[],
 ): NeededMessage[] {
   const last = new Map<string, number>();
-  // They are in the order of each stream.
+  // Events are in the order of each stream.
   for (const { stream, sequence } of events) last.set(stream, sequence);
   return positions.flatMap((position) => {
     const sequence = last.get(position.stream);
@@ -42,7 +44,7 @@ function neededAt({ stream, created, trail }: SinkPosition, sequence: number): N
   return { stream, sequence, created, messageId };
 }
 
-/** Undefined: all of it is applied. */
+/** Undefined: everything is applied. */
 export function notApplied(
   needed: readonly NeededMessage[],
   applied: readonly AppliedTo[],
@@ -55,7 +57,7 @@ export function notApplied(
   return undefined;
 }
 
-/** A frame that an erasure has put in the place of another has an id of its own. */
+/** A frame that replaces an erased one has a message id of its own. */
 function isOriginal(messageId: string | undefined): boolean {
   return messageId !== undefined && messageId !== "" && !messageId.startsWith(rewrittenIdBegin);
 }
@@ -67,17 +69,17 @@ function missingOf(
   if (found === undefined)
     return { why: `they have applied nothing of ${stream} yet`, isOther: false };
   if (found.created !== created) {
-    // They saw it made anew, and will apply no more of the one before.
+    // The effects have seen the new stream, and will apply no more of the old one.
     const isBehind = found.epoch > 1 && Date.parse(found.created) > Date.parse(created);
     if (isBehind) return undefined;
-    const why = `they have applied the stream ${stream} that was made at ${found.created}, and this one was made at ${created}`;
+    const why = `they have applied the stream ${stream} that was created at ${found.created}, and this one was created at ${created}`;
     return { why, isOther: true };
   }
   if (found.sequence < sequence) {
-    const why = `they are at message ${found.sequence} of ${stream}, and ${sequence} is to be written`;
+    const why = `they are at message ${found.sequence} of ${stream}, and the batch needs ${sequence}`;
     return { why, isOther: false };
   }
   if (!isOriginal(messageId) || !isOriginal(found.messageId)) return undefined;
   if (messageId === found.messageId) return undefined;
-  return { why: `their message ${sequence} of ${stream} is another one`, isOther: true };
+  return { why: `their message ${sequence} of ${stream} is a different one`, isOther: true };
 }

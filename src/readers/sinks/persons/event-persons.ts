@@ -1,7 +1,7 @@
-// Gives each event of a batch the uuid of its person, between reading and target. The answer is the
-// effects', who may be behind: a batch waits until they have applied it, so that an event without a
-// person is one that has none. While they cannot be asked it waits too, and says why; it never
-// writes a guess.
+// Adds the person's uuid to each event of a batch, between reading and writing. The effects know
+// it, and they may lag: a batch waits until they have applied it, so that an event without a person
+// really has none. While the effects cannot be queried it also waits and reports the reason; it
+// never writes a guess.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -16,9 +16,12 @@ import { UuidsById } from "./uuids-by-id.ts";
 interface EventPersonsOptions {
   readonly source: PersonSource;
   readonly log: Pick<Log, "warn">;
-  /** How long both may see different streams before all that is in hand is read anew. */
+  /**
+   * Time for which both may see different streams before everything in memory is dropped and read
+   * again.
+   */
   readonly otherStreamMsMax?: number;
-  /** That they are a little behind is nothing to be told. */
+  /** Lag below this time is not logged. */
   readonly tellAfterMs?: number;
 }
 
@@ -27,17 +30,17 @@ const againMsMax = 200;
 const tellAfterMsDefault = 5_000;
 const sayAgainMs = 30_000;
 const otherStreamMsDefault = 60_000;
-/** So many ids are asked for at once. */
+/** Maximum number of ids per query. */
 const questionIdsMax = 10_000;
-/** Ids whose uuid is kept, beside those of the batch: some 20 MB. */
+/** Maximum number of cached ids in addition to those of the batch: about 20 MB. */
 const knownIdsMax = 100_000;
 
-/** Both look at different streams under one name. */
+/** The effects and this process see different streams of one name. */
 class OtherStreamError extends Error {
   override name = "OtherStreamError";
 }
 
-/** One batch at a time. */
+/** Handles one batch at a time. */
 export class EventPersons {
   readonly #source: PersonSource;
   readonly #warning: SparseWarning;
@@ -55,7 +58,7 @@ export class EventPersons {
     this.#tellAfterMs = options.tellAfterMs ?? tellAfterMsDefault;
   }
 
-  /** How long the batch in hand has been waiting; 0: none does. */
+  /** How long the current batch has been waiting; 0: none waits. */
   get waitSeconds(): number {
     return this.#waitMs / 1_000;
   }
@@ -71,8 +74,8 @@ export class EventPersons {
   }
 
   /**
-   * Sets `personUuid` of the batch's events, however long that takes. False: the signal has aborted
-   * before that. Rejects where reading has to begin anew.
+   * Sets `personUuid` of the batch's events, however long that takes. False: the signal aborted
+   * first. Rejects if reading must start again.
    */
   async fill(batch: SinkBatch, signal: AbortSignal): Promise<boolean> {
     const events = batch.events.filter(mayHavePerson);
@@ -96,7 +99,7 @@ export class EventPersons {
     }
   }
 
-  /** Undefined: it is done; else why it is not. */
+  /** Undefined: done; otherwise the reason why not. */
   async #tried(
     events: readonly SinkRecord[],
     needed: readonly NeededMessage[],
@@ -109,7 +112,7 @@ export class EventPersons {
         return undefined;
       }
       if (missing.isOther && this.#waitMs > this.#otherStreamMsMax)
-        throw new OtherStreamError(`${missing.why}: looking at the streams anew`);
+        throw new OtherStreamError(`${missing.why}: checking the streams again`);
       return missing.why;
     } catch (error) {
       if (error instanceof StoreError) return error.message;
@@ -117,7 +120,7 @@ export class EventPersons {
     }
   }
 
-  /** `version`: that of the answer by which they are applied. */
+  /** `version`: that of the answer that showed them as applied. */
   async #setUuids(events: readonly SinkRecord[], version: string): Promise<void> {
     const uuids = new UuidsById();
     for (const ids of questionsOf(this.#unknown(events, uuids, version))) {
@@ -141,7 +144,10 @@ export class EventPersons {
       event.personUuid = uuids.get(event.projectId, event.distinctId) ?? "";
   }
 
-  /** Each id that has to be asked for, once, by project. The others are put into `uuids`. */
+  /**
+   * Collects each id that must be queried, once, by project. Ids with a cached answer go into
+   * `uuids`.
+   */
   #unknown(
     events: readonly SinkRecord[],
     uuids: UuidsById,
@@ -161,7 +167,7 @@ export class EventPersons {
     return unknown;
   }
 
-  /** What was answered before counts while the answer would be the same; none when it is full. */
+  /** The cache for this version. Starts empty if the version has changed or the cache is full. */
   #knownOf(version: string): UuidsById {
     if (version !== this.#version || this.#known.size >= knownIdsMax) {
       this.#version = version;
@@ -172,14 +178,14 @@ export class EventPersons {
 }
 
 /**
- * Those by which the effects make a person. A group identify makes none; whether its id is somebody
- * already would depend on how far they are.
+ * Whether the effects make a person for the event. A group identify creates none; whether its id
+ * already has a person would depend on the lag of the effects.
  */
 function mayHavePerson({ personProfile, kind }: SinkRecord): boolean {
   return personProfile && kind !== "group_identify";
 }
 
-/** In parts, each of so many ids at most. */
+/** In parts of a limited number of ids. */
 function* questionsOf(
   idsByProject: ReadonlyMap<string, readonly string[]>,
 ): Generator<ProjectIds[]> {

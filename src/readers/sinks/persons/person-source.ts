@@ -1,5 +1,5 @@
-// Who says which person a distinct id is: `penstock effects`, by its database. Types alone, because
-// sinks know nothing of the effects; what wires both brings something of this form.
+// The interface to query which person a distinct id belongs to: the database of `penstock effects`.
+// Types only, because sinks do not import effects; app/ connects the two.
 
 export interface StreamMessage {
   readonly stream: string;
@@ -8,11 +8,11 @@ export interface StreamMessage {
 
 /** How far a stream is applied. */
 export interface AppliedTo extends StreamMessage {
-  /** Goes up whenever the stream was made anew, or has lost its tail, under their eyes. */
+  /** Incremented when the effects notice that the stream was recreated or truncated. */
   readonly epoch: number;
-  /** When the stream was made, as the server says it. */
+  /** When the stream was created, as the server reports it. */
   readonly created: string;
-  /** That of the message that was asked about; undefined: it is not remembered any more. */
+  /** The id of the requested message; undefined: it is no longer remembered. */
   readonly messageId: string | undefined;
 }
 
@@ -21,16 +21,16 @@ export interface ProjectIds {
   readonly distinctIds: readonly string[];
 }
 
-/** What was so at one moment. Another answer to the same question comes with another version. */
+/** An answer for one moment. If the answer to the same question changes, so does the version. */
 export interface Answer<Of> {
   readonly version: string;
   readonly answer: Of;
 }
 
-/** Rejects with a StoreError while it cannot be asked. */
+/** Rejects with a StoreError while it cannot be queried. */
 export interface PersonSource {
-  /** Streams of which nothing is applied are absent. */
+  /** Streams without applied messages are absent. */
   reached(messages: readonly StreamMessage[]): Promise<Answer<readonly AppliedTo[]>>;
-  /** Project after project, in the order of the ids; null: nobody has the id. */
+  /** Project after project, in the order of the ids; null: the id has no person. */
   personUuids(ids: readonly ProjectIds[]): Promise<Answer<readonly (string | null)[]>>;
 }

@@ -1,4 +1,4 @@
-// The uuids of persons by project and distinct id; "": nobody has the id.
+// The uuids of persons by project and distinct id; "": the id has no person.
 
 export class UuidsById {
   readonly #projects = new Map<string, Map<string, string>>();

@@ -1,6 +1,6 @@
-// Checks that the columns of the table of events have types in whose binary form they are copied.
-// With another type the server would refuse every event. Checked when the table is opened, and when
-// it refuses an event: a user may have altered it since.
+// Checks that the columns of the table of events have the types in whose binary form they are
+// copied. With another type the server would reject every event. Runs when the table is opened, and
+// again when it rejects an event, because a user may have altered it since.
 
 import type { Client } from "pg";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -9,9 +9,9 @@ import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { eventTypes } from "./tables.ts";
 
 /**
- * The first column whose type is wrong. All types of strings (S) have one binary form, which an enum
- * (E) takes as its label; but `name` cuts a text off. Both kinds of timestamp have one; a domain has
- * that of its base type, which may be a domain as well.
+ * Finds the first column with a wrong type. All string types (S) have one binary form, which an
+ * enum (E) accepts as its label; but `name` truncates a text. Both kinds of timestamp have one
+ * form; a domain has that of its base type, which may be a domain as well.
  */
 const otherTypeSql = `WITH RECURSIVE based AS (
     SELECT attnum, attname, wanted, format_type(atttypid, atttypmod) AS found, atttypid AS base
@@ -27,7 +27,7 @@ const otherTypeSql = `WITH RECURSIVE based AS (
     ELSE base = to_regtype(wanted) END)
   ORDER BY attnum LIMIT 1`;
 
-/** `columns`: those that are copied. Rejects with a StoreError that names the one that is wrong. */
+/** `columns`: those that are copied. Rejects with a StoreError that names the wrong one. */
 export async function checkColumnTypes(
   client: Client,
   schema: string,
@@ -39,6 +39,6 @@ export async function checkColumnTypes(
   if (row === undefined) return;
   const [column, wanted, found] = row;
   throw new StoreError(
-    `write events into PostgreSQL: the column ${column} of ${schema}.events is ${found}, and has to be ${wanted}: change it back, or add a column beside it`,
+    `write events into PostgreSQL: the column ${column} of ${schema}.events is ${found}, and must be ${wanted}: change it back, or add a separate column`,
   );
 }

@@ -1,5 +1,5 @@
-// Sends data to PostgreSQL by COPY … FROM STDIN: what the client library leaves to others. No more
-// of it is made than the connection takes.
+// Sends data to PostgreSQL with COPY … FROM STDIN, which the client library does not implement.
+// Chunks are generated only as fast as the connection accepts them.
 
 import type { Socket } from "node:net";
 import type { Client, Connection, Submittable } from "pg";
@@ -12,7 +12,7 @@ interface CopyConnection extends Connection {
   sendCopyFail(message: string): void;
 }
 
-/** Rejects with what the server says, or the client, as for any other statement. */
+/** Rejects with the error of the server or the client, as for any other statement. */
 export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffer>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     client.query(
@@ -26,12 +26,12 @@ export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffe
 
 type Done = (error?: Error | null) => void;
 
-/** The client calls these by name. */
+/** The client calls these methods by name. */
 class CopyIn implements Submittable {
   readonly #sql: string;
   readonly #chunks: Iterable<Buffer>;
   #hasEnded = false;
-  /** The client puts its own time-out around it. */
+  /** The client wraps it in its own timeout. */
   callback: Done;
 
   constructor(sql: string, chunks: Iterable<Buffer>, done: Done) {
@@ -76,7 +76,7 @@ class CopyIn implements Submittable {
   }
 }
 
-/** Fulfilled also when the connection is gone. */
+/** Also fulfilled when the connection is closed. */
 function drained(stream: Socket): Promise<void> {
   return new Promise((resolve) => {
     const go = (): void => {

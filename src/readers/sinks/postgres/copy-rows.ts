@@ -1,22 +1,22 @@
-// Events as PostgreSQL's binary COPY format has them: nothing need be escaped, and properties go
-// from the frame to the server as they are.
+// Events in PostgreSQL's binary COPY format: nothing needs an escape, and properties are copied
+// from the frame unchanged.
 
 import { Buffer } from "node:buffer";
 import type { SinkRecord } from "../sink-records.ts";
 import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts";
 
 const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
-/** Milliseconds from 1970 to 2000, from where PostgreSQL counts. */
+/** Milliseconds from 1970 to 2000, PostgreSQL's epoch. */
 const epochMs = 946_684_800_000;
 const microsPerMs = 1_000;
 const jsonbVersion = 1;
-/** What a column takes at most, without its text or JSON: a length, and a uuid. */
+/** Maximum size of a column without its text or JSON: a length and a uuid. */
 const columnBytesMax = 4 + 16;
-/** A character of a string takes at most so many bytes. */
+/** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
 const characterBytesMax = 3;
 const chunkBytes = 262_144;
 
-/** The parts of one stream of data, each some hundred KiB or one event. */
+/** Yields one stream of data in chunks of some hundred KiB or one event. */
 export function* copyChunks(
   records: Iterable<SinkRecord>,
   { withPerson }: { readonly withPerson: boolean },
@@ -118,7 +118,7 @@ class CopyChunk {
     this.#length(8);
     const micros = (ms - epochMs) * microsPerMs;
     if (Number.isSafeInteger(micros)) {
-      // In two halves: a BigInt for each would take longer.
+      // Two halves, because a BigInt for each would take longer.
       const high = Math.floor(micros / 2 ** 32);
       this.#at = this.#buffer.writeInt32BE(high, this.#at);
       this.#at = this.#buffer.writeUInt32BE(micros - high * 2 ** 32, this.#at);

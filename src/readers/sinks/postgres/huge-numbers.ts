@@ -1,20 +1,20 @@
-// Numbers with so large an exponent that jsonb would write them out with thousands of digits: nine
-// bytes become 131,072, and a table with some thousand of them can be neither read nor dumped. Many
-// with a smaller one come to the same.
+// Detects numbers with an exponent so large that jsonb would write thousands of digits: nine bytes
+// become 131,072, and a table with some thousand of them can be neither read nor dumped. Many
+// numbers with smaller exponents have the same effect.
 
 import { Ascii, stringEnd } from "../../../platform/base/ascii.ts";
 
 /** Doubles go to 308. */
 const exponentMax = 999;
-/** The sum of the exponents of one JSON: about as many digits are written out. */
+/** Maximum sum of the exponents in one JSON text, about the number of digits that are written. */
 const exponentSumMax = 67_108_864;
 const letterE = 0x65;
 const zero = 0x30;
 const nine = zero + 9;
-/** Makes an upper-case letter a lower-case one. */
+/** Turns an upper-case letter into a lower-case one. */
 const lowerCase = 0x20;
 
-/** `json` is well-formed. */
+/** `json` must be well-formed. */
 export function hasHugeNumber(json: Uint8Array): boolean {
   const { length } = json;
   let sum = 0;
@@ -30,7 +30,7 @@ export function hasHugeNumber(json: Uint8Array): boolean {
   return false;
 }
 
-/** Without its sign; one that is too large is not read to its end. */
+/** The exponent without its sign; parsing stops once it is too large. */
 function exponentAt(json: Uint8Array, start: number): number {
   let at = start;
   if (json[at] === Ascii.Plus || json[at] === Ascii.Minus) at++;

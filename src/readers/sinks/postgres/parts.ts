@@ -1,20 +1,20 @@
-// The parts of the table of events: one for each day on which streams stored some. A day may also
-// be in a part that the user has made, moved or renamed, and a table of the part's name may be one
-// that the user has taken out of it.
+// The partitions of the table of events: one for each day on which streams stored events. A day may
+// also be in a partition that the user has created, moved or renamed, and a table of the
+// partition's name may be one that the user has detached.
 
 import { type Client, DatabaseError } from "pg";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 
-/** Whether there is a table of the name, and whether it is a part of the events. */
+/** Whether a table of that name exists, and whether it is a partition of the events. */
 const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
   WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
-/** Another part has the day, or some of it; the default part has rows of it. */
+/** Another partition covers the day or a part of it; the default partition has rows of it. */
 const isElsewhere: ReadonlySet<string | undefined> = new Set(["42P17", "23514"]);
 
 /**
- * Sees that events which were stored on a day, such as 2026-11-22, have a part to go to. Called
- * within a transaction.
+ * Makes sure that events stored on a day, such as 2026-11-22, have a partition. Call it within a
+ * transaction.
  */
 export async function makePart(client: Client, day: string): Promise<void> {
   const first = `events_${day.replaceAll("-", "")}`;
@@ -38,8 +38,9 @@ export async function makePart(client: Client, day: string): Promise<void> {
 
 function statements(part: string, day: string): string[] {
   const next = dayOf(Date.parse(day) + dayMs);
-  // In this way neither who reads the other parts waits, nor do we for them. A part must have what
-  // the user may have added to the table; indexes and triggers come to it by themselves.
+  // Attaching a table does not block readers of the other partitions, and does not wait for them. A
+  // partition must have what the user may have added to the table; indexes and triggers are added
+  // automatically.
   return [
     `CREATE TABLE ${part}
       (LIKE events INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE)`,

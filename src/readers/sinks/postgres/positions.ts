@@ -1,5 +1,5 @@
-// How far each stream is in PostgreSQL. A batch moves a stream on only from where it was made for,
-// so that of two sinks that both think they have the target one fails.
+// Reads and writes the positions in PostgreSQL. A batch advances a stream only from the position
+// that it was built for, so if two sinks both believe that they hold the target, one of them fails.
 
 import type { Client } from "pg";
 import { lanes } from "../../../platform/nats/names.ts";
@@ -10,7 +10,7 @@ import { type Before, MovedError, type SinkPosition } from "../sink-target.ts";
 interface WrittenPositions {
   readonly before: Before;
   readonly positions: readonly SinkPosition[];
-  /** What the database has of each stream's trail. */
+  /** The part of each stream's trail that is in the database. */
   readonly trailEnds: ReadonlyMap<string, SinkPosition>;
 }
 
@@ -47,7 +47,7 @@ export async function readPositions(client: Client): Promise<SinkPosition[]> {
   }));
 }
 
-/** Rejects with a MovedError where a stream is not where the batch was made for. */
+/** Rejects with a MovedError if a stream's position is not the one that the batch was built for. */
 export async function writePositions(
   client: Client,
   { before, positions, trailEnds }: WrittenPositions,
@@ -61,7 +61,7 @@ export async function writePositions(
         : await client.query(moveSql, [stream, was.epoch, was.sequence, epoch, created, sequence]);
     if (rowCount !== 1)
       throw new MovedError(
-        `the target is not at message ${was?.sequence ?? 0} of ${stream} any more`,
+        `the target is no longer at message ${was?.sequence ?? 0} of ${stream}`,
       );
     await writeTrail(client, position, trailEnds.get(stream));
   }
@@ -72,7 +72,7 @@ async function writeTrail(
   { stream, epoch, trail }: SinkPosition,
   known: SinkPosition | undefined,
 ): Promise<void> {
-  // In another epoch the numbers mean other messages.
+  // In another epoch the numbers belong to other messages.
   const isSame = known?.epoch === epoch;
   const end = isSame ? (known.trail.at(-1)?.sequence ?? 0) : 0;
   const added = trail.filter(({ sequence }) => sequence > end);

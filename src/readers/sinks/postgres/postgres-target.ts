@@ -1,7 +1,7 @@
-// PostgreSQL as a target: events, what is put aside and how far each stream is read, in one
-// transaction. The uuids of a batch are written first, and those that are there already are left
-// out; the other events are copied straight into their table. If the server refuses a value, they are
-// inserted one by one: what is refused is put aside, and the rest is written.
+// The PostgreSQL target: events, rejected lines and positions in one transaction. The keys of a
+// batch are inserted first, and events whose key exists are skipped; the other events are copied
+// straight into their table. If the server rejects a value, events are inserted one by one: failing
+// ones are rejected, and the rest is written.
 
 import type { Client } from "pg";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -40,8 +40,8 @@ interface PostgresTargetOptions {
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
 /**
- * Notes those that are new. Rows of older releases have the uuid itself as their key, and stand for
- * each event that has it.
+ * Inserts new keys. Rows of older releases have the uuid itself as their key, which matches every
+ * event with that uuid.
  */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
@@ -55,11 +55,11 @@ const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
   WHERE EXISTS (SELECT FROM event_keys AS old
     WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
 /**
- * Events of a refused batch that are tried together before each is tried alone: one that is tried
- * alone takes a transaction id of the server.
+ * Number of events of a failed batch that are retried together before each is tried alone: trying
+ * one alone uses a transaction id of the server.
  */
 const triedAtOnce = 256;
-/** One that is refused is new each time that it comes. */
+/** A rejected event counts as new each time it arrives. */
 const forgetSql = `DELETE FROM event_keys USING unnest($1::uuid[], $2::text[]) AS refused (key, project)
   WHERE event_keys.uuid = key AND event_keys.project_id = project`;
 const rejectedSql = `INSERT INTO rejected
@@ -68,7 +68,7 @@ const rejectedSql = `INSERT INTO rejected
   FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::float8[], $5::text[], $6::text[],
     $7::text[], $8::text[])
     AS new (stream, sequence, line, ms, project_id, reason, detail, record)`;
-/** A stream that is stopped says so at each start; that is the same incident. */
+/** A stopped stream reports the same incident at each start. */
 const incidentsSql = `INSERT INTO incidents (stream, epoch, sequence, kind, messages, detail)
   SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
     AS new (stream, epoch, sequence, kind, messages, detail)
@@ -81,14 +81,14 @@ export class PostgresTarget implements SinkTarget {
   readonly #schema: string;
   readonly #session: SinkSession;
   readonly #withPerson: boolean;
-  /** Those that are copied. */
+  /** The columns that are copied. */
   readonly #columns: readonly string[];
-  /** Days whose part is there for certain. */
+  /** Days whose partition certainly exists. */
   #days = new Set<string>();
-  /** How far each stream is in the database, with its trail. */
+  /** The position of each stream in the database, with its trail. */
   #trailEnds = new Map<string, SinkPosition>();
 
-  /** Throws a StoreError where the URL is none. Connects with the first call. */
+  /** Throws a StoreError if the URL is invalid. Connects at the first call. */
   constructor({ url, schema, withPerson = false }: PostgresTargetOptions) {
     const address: PostgresAddress = readAddress(url);
     this.shown = `${address.shown}, schema ${schema}`;
@@ -105,7 +105,7 @@ export class PostgresTarget implements SinkTarget {
     return this.#session.run("open", async (client) => {
       await this.#session.begin(client);
       await this.#makeTables(client);
-      // First: to add a column makes whoever reads the table wait.
+      // Checked first, because adding a column blocks readers of the table.
       await checkColumnTypes(client, this.#schema, this.#columns);
       if (this.#withPerson) await this.#makePersonColumn(client);
       const positions = await readPositions(client);
@@ -149,26 +149,26 @@ export class PostgresTarget implements SinkTarget {
       const [row] = await selectRows(client, "SELECT version FROM sink_version");
       if (row?.[0] === tablesVersion) return;
       throw new StoreError(
-        `open PostgreSQL at ${this.shown}: its tables are of version ${row?.[0]}, and this release knows ${tablesVersion}: run a newer release`,
+        `open PostgreSQL at ${this.shown}: its tables have version ${row?.[0]}, and this release supports ${tablesVersion}: use a newer release`,
       );
     }
     await requireUtf8(client, this.shown);
     const schema = await selectRows(client, "SELECT to_regnamespace($1) IS NOT NULL", [
       `"${this.#schema}"`,
     ]);
-    // Where the schema is there, nobody needs the right to make it.
+    // If the schema exists, the user does not need the privilege to create one.
     const [, ...tables] = tablesSql(this.#schema);
     for (const sql of schema[0]?.[0] === 1 ? tables : tablesSql(this.#schema))
       await client.query(sql);
   }
 
-  /** Asks first: adding it takes the right to, and waits for whoever reads the table. */
+  /** Queries first: adding the column needs a privilege, and waits for readers of the table. */
   async #makePersonColumn(client: Client): Promise<void> {
     const [has] = await selectRows(client, hasPersonSql, [`"${this.#schema}".events`]);
     if (has?.[0] !== 1) await client.query(personColumnSql(this.#schema));
   }
 
-  /** Writes those that are new: all at once, or one by one if the server refuses a value. */
+  /** Writes the new events: all at once, or one by one if the server rejects a value. */
   async #writeEvents(
     client: Client,
     all: readonly SinkRecord[],
@@ -178,11 +178,11 @@ export class PostgresTarget implements SinkTarget {
       const fault = faultOf(event);
       if (fault !== undefined) refused.set(event, fault);
     }
-    // One that is refused stands in for no other of its key.
+    // A rejected event does not replace the other events of its key.
     const events = all.filter((event) => !refused.has(event));
     const fresh = await freshOf(client, singleEvents(events));
     if (await this.#isCopied(client, fresh)) return { written: fresh.length, refused };
-    // Who changes the table may have done so since it was opened.
+    // The table may have been altered since it was opened.
     await checkColumnTypes(client, this.#schema, this.#columns);
     const next = nextCopies(events);
     const unwritten: SinkRecord[] = [];
@@ -195,7 +195,9 @@ export class PostgresTarget implements SinkTarget {
     return { written: fresh.length - unwritten.length, refused };
   }
 
-  /** Inserts these events, or their next copies, one by one. Returns those with no accepted copy. */
+  /**
+   * Inserts these events, or their next copies, one by one. Returns those with no accepted copy.
+   */
   async #insertEach(
     client: Client,
     {
@@ -217,7 +219,7 @@ export class PostgresTarget implements SinkTarget {
     return some.filter((_, key) => !accepted.has(key));
   }
 
-  /** Whether the server takes all of these events; if it refuses a value, none is written. */
+  /** Whether the server accepts all of these events; if it rejects a value, none is written. */
   async #isCopied(client: Client, events: readonly SinkRecord[]): Promise<boolean> {
     await client.query("SAVEPOINT before_copy");
     try {
@@ -237,7 +239,7 @@ export class PostgresTarget implements SinkTarget {
     await copyIn(client, sql, copyChunks(events, { withPerson: this.#withPerson }));
   }
 
-  /** Gives the days whose part is there once the transaction is committed. */
+  /** Returns the days whose partition exists once the transaction is committed. */
   async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
     const days: string[] = [];
     let lastNumber = Number.NaN;
@@ -254,7 +256,7 @@ export class PostgresTarget implements SinkTarget {
   }
 }
 
-/** Notes the keys of those that are not in the database, and gives these events. */
+/** Inserts the keys of events that are not in the database, and returns these events. */
 async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<SinkRecord[]> {
   if (events.length === 0) return [];
   const noted = async (some: readonly SinkRecord[]): Promise<number> => {
@@ -268,7 +270,7 @@ async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<S
   const known = new Set(rows.map(([at]) => Number(at)));
   const fresh = events.filter((_, index) => !known.has(index + 1));
   if (fresh.length > 0 && (await noted(fresh)) !== fresh.length)
-    throw new StoreError("somebody else writes into event_keys");
+    throw new StoreError("another program writes into event_keys");
   return fresh;
 }
 
@@ -282,7 +284,7 @@ function keysOf(events: readonly SinkRecord[]): [keys: string, projects: string,
 
 const textNames = ["event", "distinctId", "ip", "kind"] as const;
 
-/** Why PostgreSQL must not be given an event, or cannot be. */
+/** Why PostgreSQL must not or cannot store an event; undefined: it can. */
 function faultOf(event: SinkRecord): string | undefined {
   const name = textNames.find((one) => event[one].includes("\0"));
   if (name !== undefined) return `its ${name} has the character U+0000`;
@@ -304,7 +306,7 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
   ]);
 }
 
-/** The character that no text of PostgreSQL has, replaced. A subject may have it, too. */
+/** Replaces the character that PostgreSQL texts cannot have. A subject may contain it, too. */
 function storable(text: string): string {
   return text.replaceAll("\0", "\ufffd");
 }

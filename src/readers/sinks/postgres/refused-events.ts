@@ -1,5 +1,5 @@
-// Which events of a batch PostgreSQL refuses, and why: because of a value in their JSON, or because
-// of what the user has added to the table. They are inserted one by one, in one statement.
+// Finds the events of a batch that PostgreSQL refuses, and why: because of a value in their JSON,
+// or because of what the user has added to the table. Inserts them one by one, in one statement.
 
 import type { Client } from "pg";
 import { DatabaseError } from "pg";
@@ -8,27 +8,27 @@ import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import type { SinkRecord } from "../sink-records.ts";
 import { eventTypes } from "./tables.ts";
 
-/** Events and why each of them is refused. */
+/** Refused events, each with the reason. */
 export type Refused = Map<SinkRecord, string>;
 
-/** What the server reports about an error. */
+/** The parts of a server error that are used. */
 type Report = Pick<DatabaseError, "code" | "constraint" | "column" | "dataType"> & {
   /** Whether a RAISE of a trigger or function is the cause. */
   readonly isRaised: boolean;
 };
 
-/** The server's routine that carries out a trigger's RAISE. */
+/** The server routine that executes a trigger's RAISE. */
 const raiseRoutine = "exec_stmt_raise";
 /**
- * Classes of codes by which the server speaks of itself, of the connection, of what is there and of
- * what is allowed, or of a function that is wrong whatever the value; and the code for a value in
- * another binary form than the column's, which is an error of the column.
+ * Classes of codes that concern the server, the connection, missing objects or privileges, or a
+ * function that is wrong for every value; and the code for a value in another binary form than the
+ * column's, which is an error of the column.
  */
 const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
 
 /**
  * Whether the server, or what the user has added to the table, refuses a value: data exception,
- * limit, constraint, or whatever a trigger raises. A day without a part is not such an error.
+ * limit, constraint, or anything that a trigger raises. A missing partition is not such an error.
  */
 export function isOfValue(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
@@ -42,7 +42,7 @@ function refusesValue({ code = "", constraint, column, dataType, isRaised }: Rep
   return !notOfValue.test(code);
 }
 
-/** Each column of an event, as text or as an integer that every server reads alike. */
+/** Each column of an event, as text or as an integer that every server parses alike. */
 const textOfColumn: Readonly<Record<string, (event: SinkRecord) => string | number | null>> = {
   project_id: ({ projectId }) => projectId,
   uuid: ({ uuid }) => uuid,
@@ -66,15 +66,15 @@ const textOfColumn: Readonly<Record<string, (event: SinkRecord) => string | numb
 
 /** Of events with one key, the first that the table accepts is inserted. */
 interface Tried {
-  /** Events of one key follow each other. */
+  /** Events of one key are adjacent. */
   readonly events: readonly SinkRecord[];
   /** For each event the number of its key, from 0. */
   readonly keys: readonly number[];
 }
 
 /**
- * Inserts events one by one, and returns those that the table refuses. Rejects with an error that is
- * not of a value. Needs a transaction, which then checks all constraints at once.
+ * Inserts events one by one, and returns those that the table refuses. Rejects with an error that
+ * no value has caused. Needs a transaction, which then checks all constraints immediately.
  */
 export async function insertEach(
   client: Client,
@@ -113,7 +113,7 @@ function cursorSql(columns: readonly string[]): string {
       AS tried (key, ${columns.map((name) => `"${name}"`).join(", ")}, at)`;
 }
 
-/** Values are assigned to a row first, which takes each type that they can be written as. */
+/** Values are assigned to a row first, which accepts each type that they can be written as. */
 function eachSql(columns: readonly string[]): string {
   const assigned = columns.map((name) => `target."${name}" := given."${name}";`);
   const values = columns.map((name) => `target."${name}"`);

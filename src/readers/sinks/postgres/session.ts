@@ -1,9 +1,9 @@
-// A sink's one connection to PostgreSQL: it holds the lock by which one sink at a time writes to a
-// schema, and is made anew when it is lost. While another sink has the lock it stays connected and
-// asks again. A process that stands still loses the lock after a minute, where the server can end
-// an idle session (14 and newer): its kernel would go on answering for it. A pooler may hand each
-// transaction to another session of the server, where neither the lock nor the search path is: each
-// transaction begins with a look at whether the session is still the same.
+// A sink's one connection to PostgreSQL. It holds the lock by which one sink at a time writes to a
+// schema, and is reopened when it is lost. While another sink has the lock it stays connected and
+// retries. A frozen process loses the lock after a minute if the server can end an idle session (14
+// and newer), because its kernel would keep the connection open. A pooler may run each transaction
+// in another server session, which has neither the lock nor the search path, so each transaction
+// first checks that the session is still the same.
 
 import { randomUUID } from "node:crypto";
 import type { Client, QueryArrayResult } from "pg";
@@ -15,23 +15,26 @@ import { keepAliveSql } from "../../../platform/postgres/keep-alive.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { MovedError, StandbyError } from "../sink-target.ts";
 
-/** The first of the two numbers of the lock, freely chosen; the other one is of the schema. */
+/**
+ * The first of the two numbers of the lock, chosen arbitrarily; the other one is derived from the
+ * schema.
+ */
 const lockClass = 1_885_695_604;
 const sessionSql = "current_setting('penstock.session', true)";
-/** NULL: in another session, where the lock would be nobody's. */
+/** NULL: in another session, where the lock would not be released. */
 const tryLockSql = `SELECT CASE WHEN ${sessionSql} = $2
   THEN pg_try_advisory_lock(${lockClass}, hashtext($1)) END`;
-/** Also how long an answer is waited for. */
+/** Also how long the client waits for a response. */
 const statementMsMax = 120_000;
 const idleMsMaxDefault = 60_000;
 const idleSql = `SELECT set_config(name, $1, false) FROM pg_settings
   WHERE name = 'idle_session_timeout'`;
-/** So often within that time the session shows that it is alive. */
+/** Number of signs of life that the session sends within that time. */
 const signs = 4;
 const notTheTables =
-  "the tables are not there: let the user make them, or make them by `penstock sink postgres --ddl`";
+  "the tables do not exist: let the sink's user create them, or create them with `penstock sink postgres --ddl`";
 const hints = {
-  "42501": "the user may not do this: let it own the schema, or make the tables by --ddl",
+  "42501": "the user lacks a privilege: let it own the schema, or create the tables with --ddl",
   "42P01": notTheTables,
   "3F000": notTheTables,
 };
@@ -41,12 +44,12 @@ export class SinkSession {
   readonly #schema: string;
   readonly #idleMsMax: number;
   #client: Client | undefined;
-  /** By this the connection's session of the server is told from others. */
+  /** Identifies the server session of the connection. */
   #id = "";
   #signTimer: NodeJS.Timeout | undefined;
   #holdsLock = false;
   #isBusy = false;
-  /** Another session was met: a lock that is taken may be one that was left behind in a third. */
+  /** Another session was seen: a lock may have been left in a third one. */
   #isPooled = false;
 
   constructor(address: PostgresAddress, schema: string, idleMsMax = idleMsMaxDefault) {
@@ -56,14 +59,14 @@ export class SinkSession {
   }
 
   /**
-   * Does `work` on the connection, with the lock. Rejects with a StandbyError while another one has
-   * the lock, else with a StoreError, or a MovedError of `work`; no transaction is left open then.
-   * Two at once would end each other's transactions, so the second one is rejected.
+   * Runs `work` on the connection with the lock. Rejects with a StandbyError while another sink has
+   * the lock, otherwise with a StoreError, or a MovedError of `work`; no transaction is left open
+   * then. Two concurrent calls would end each other's transactions, so the second one is rejected.
    */
   async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     if (this.#isBusy)
       throw new StoreError(
-        `${doing} in PostgreSQL at ${this.#address.shown}: something is being written still`,
+        `${doing} in PostgreSQL at ${this.#address.shown}: another write is still running`,
       );
     this.#isBusy = true;
     try {
@@ -80,7 +83,7 @@ export class SinkSession {
     }
   }
 
-  /** Begins a transaction of `work`, where the lock is held; anywhere else nothing is begun. */
+  /** Begins a transaction of `work` if the session holds the lock; otherwise begins nothing. */
   async begin(client: Client): Promise<void> {
     const results = (await client.query({
       text: `BEGIN; SET LOCAL search_path = "${this.#schema}", pg_catalog;
@@ -90,7 +93,7 @@ export class SinkSession {
     if (results.at(-1)?.rows[0]?.[0] !== 1) throw this.#pooled();
   }
 
-  /** Gives the lock back. What is still under way is given up. */
+  /** Releases the lock. Aborts a running call. */
   async close(): Promise<void> {
     clearInterval(this.#signTimer);
     if (this.#isBusy) this.#letGo();
@@ -102,7 +105,7 @@ export class SinkSession {
     await client.end().catch(() => {});
   }
 
-  /** Until the next `open`, others would wait for what the transaction has locked. */
+  /** An open transaction would keep its locks until the next `open`. */
   async #endTransaction(error: unknown): Promise<void> {
     if (error instanceof MovedError || leavesConnection(error))
       await this.#client?.query("ROLLBACK").catch(() => this.#letGo());
@@ -145,12 +148,12 @@ export class SinkSession {
     this.#isPooled = false;
   }
 
-  /** With the connection goes what was begun on it. */
+  /** Closing the connection ends the transaction on it. */
   #pooled(): StoreError {
     this.#isPooled = true;
     this.#letGo();
     return new StoreError(
-      `write to ${this.#address.shown}: a pooler in transaction mode stands between: connect to the server itself`,
+      `write to ${this.#address.shown}: a pooler in transaction mode is in between: connect to the server itself`,
     );
   }
 

@@ -1,7 +1,7 @@
-// The tables of the sink in PostgreSQL. They are an interface that people query. An event is there
-// once: event_keys has the uuid of each, because no unique key of a table in parts can span its
-// parts. The parts are by the day on which the stream stored the event, so that there are as many
-// as days, whatever times events claim.
+// The tables of the PostgreSQL sink. People query them, so they are an interface. Each event is
+// stored once: event_keys has its key, because a unique key of a partitioned table cannot span its
+// partitions. Partitions are by the day on which the stream stored the event, so that their number
+// does not depend on the times that events claim.
 
 import type { FieldType } from "../../../records/fields.ts";
 import { type EventColumn, eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
@@ -22,7 +22,7 @@ function definitionOf({ name, type, isOptional }: EventColumn): string {
   return `${name} ${columnTypes[type]}${isOptional ? "" : " NOT NULL"}`;
 }
 
-/** A statement each. `"schema"` may be there already. */
+/** One statement each. The schema may exist already. */
 export function tablesSql(schema: string): string[] {
   return [
     `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
@@ -77,15 +77,15 @@ ${eventColumns.map((column) => `  ${definitionOf(column)}`).join(",\n")}
 
 export const tablesVersion = 1;
 
-/** What a sink with persons needs beside them. Tables that were made without it may have rows. */
+/** The column for sinks with persons. Tables that were created without it may have rows. */
 export function personColumnSql(schema: string): string {
   return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS ${definitionOf(personColumn)}`;
 }
 
 /**
- * For people, to be made by somebody with more rights than the sink is to have. It may be run
- * again, as where a first run ended half way. The sink itself takes no table for its own that it
- * finds.
+ * For an administrator who creates the tables with more privileges than the sink should have. It
+ * can be run again, for example after it was interrupted. The sink itself never adopts a table that
+ * it finds.
  */
 export function ddl(schema: string, { withPerson }: { readonly withPerson: boolean }): string {
   return [...tablesSql(schema), ...(withPerson ? [personColumnSql(schema)] : [])]
@@ -97,7 +97,7 @@ function repeatable(sql: string): string {
   return sql.replace(/^CREATE (TABLE|INDEX) /, "CREATE $1 IF NOT EXISTS ");
 }
 
-/** By the column, the type in whose binary form it is copied. */
+/** The type in whose binary form each column is copied. */
 export const eventTypes: ReadonlyMap<string, string> = new Map(
   [...eventColumns, personColumn].map(({ name, type }) => [
     name,

@@ -1,6 +1,5 @@
-// Puts the body of a request to `/batch/` together from stored events, in their order. An event
-// leaves with the uuid and the time that it was stored with, and without `sent_at`, so that nobody
-// corrects its time a second time.
+// Builds the body of a request to `/batch/` from stored events, in their order. An event keeps its
+// stored uuid and time, and is sent without `sent_at`, so that its time is not corrected twice.
 
 import type { SinkRecord } from "../sink-records.ts";
 
@@ -15,11 +14,11 @@ interface Bounds {
   readonly bytesMax: number;
 }
 
-/** What an event has beside its record's text, at most. */
+/** Maximum number of bytes of an event in addition to its record's text. */
 const beyondRecordBytes = 80;
 /**
- * In place of an address that was not recorded. PostHog takes that of whoever sends an event that
- * has none, or an empty one.
+ * Replaces an address that was not recorded. For an event without an address, or with an empty one,
+ * PostHog uses the address of the sender.
  */
 const noAddress = "0.0.0.0";
 
@@ -32,7 +31,7 @@ export function batchBody(events: readonly SinkRecord[], { key, historical }: En
   return Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part)));
 }
 
-/** How many of the events go into one request. The first does, however large it is. */
+/** Number of events for one request. The first event always fits. */
 export function requestLength(
   events: readonly SinkRecord[],
   { eventsMax, bytesMax }: Bounds,
@@ -61,8 +60,8 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
 }
 
 /**
- * PostHog knows `$unset` and the client's address as properties alone. They stand last, where they
- * count over an empty one of the name.
+ * Adds `$unset` and the client's address, which PostHog reads only from the properties. They are
+ * last, so that they take precedence over an empty property of the same name.
  */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, ip, unset } = event;
@@ -83,12 +82,12 @@ function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void 
   parts.push(text.subarray(0, end), isEmpty ? "" : ",", ...added, "}");
 }
 
-/** Whether a name can end so at all: most properties need not be read for it. */
+/** Whether a name can end like this; rules out most properties without parsing them. */
 function mayHave(properties: Buffer, end: string): boolean {
   return properties.includes(`${end}"`);
 }
 
-/** Whether the properties have a value of that name which is not empty. */
+/** Whether the properties have a non-empty value of that name. */
 function ownValue(properties: Buffer, name: string): boolean {
   const value = JSON.parse(properties.toString("utf8")) as Record<string, unknown>;
   return Object.hasOwn(value, name) && Boolean(value[name]);

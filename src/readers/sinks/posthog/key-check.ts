@@ -1,6 +1,6 @@
-// Asks an upstream now and then whether it knows the keys of projects. PostHog's capture takes the
-// events of a key that it does not know, and drops them later; but it has no configuration for such
-// a key. That is a hint and no more: another upstream may have none for anybody.
+// Checks from time to time whether an upstream knows the keys of the projects. PostHog's capture
+// accepts the events of an unknown key and drops them later, but it returns no configuration for
+// such a key. This is only a hint: another upstream may have no configuration for any key.
 
 import type { Log } from "../../../platform/base/log.ts";
 import type { Upstream } from "./upstream.ts";
@@ -17,7 +17,7 @@ const shownMax = 5;
 
 export class KeyCheck {
   readonly #options: KeyCheckOptions;
-  /** When each project was looked at last. */
+  /** When each project was last checked. */
   readonly #looked = new Map<string, number>();
   readonly #unknown = new Set<string>();
 
@@ -25,23 +25,23 @@ export class KeyCheck {
     this.#options = options;
   }
 
-  /** What an operator should know. */
+  /** Warnings for the operator. */
   get warnings(): readonly string[] {
     if (this.#unknown.size === 0) return [];
     const shown = [...this.#unknown].slice(0, shownMax).join(", ");
     const more = this.#unknown.size > shownMax ? ", …" : "";
     return [
-      `the upstream has no configuration for the keys of ${shown}${more}: a PostHog that does not know a key drops its events, and says 200`,
+      `the upstream has no configuration for the keys of ${shown}${more}: a PostHog that does not know a key returns 200 and drops its events`,
     ];
   }
 
-  /** Looks at the project's key, unless that was a moment ago. Nobody waits for it. */
+  /** Checks the project's key in the background, unless that was done recently. */
   look(projectId: string, signal: AbortSignal): void {
     const nowMs = this.#options.monotonicMs();
     if (nowMs - (this.#looked.get(projectId) ?? Number.NEGATIVE_INFINITY) < againMs) return;
     this.#looked.set(projectId, nowMs);
     this.#ask(projectId, signal).catch(() => {
-      // An upstream that is away is heard of by its events.
+      // An unreachable upstream is reported when events are sent.
       this.#looked.delete(projectId);
     });
   }
@@ -51,7 +51,7 @@ export class KeyCheck {
     const key = await keyOf(projectId);
     if (key === undefined) return;
     const status = await upstream.statusOf(`array/${encodeURIComponent(key)}/config`, signal);
-    if (status >= 500) throw new Error(`it answers ${status}`);
+    if (status >= 500) throw new Error(`it returns ${status}`);
     if (status !== 404) {
       this.#unknown.delete(projectId);
       return;

@@ -1,10 +1,10 @@
-// PostHog's capture, or a Penstock gateway, as a target: events go to `/batch/` with the uuids that
-// they have. An upstream has no transaction, so how far each stream is sent stands in a folder, and
-// is written there when all of a batch is answered. What was on its way when the process died is
-// sent again, under the same uuids. Projects go side by side. One that waits, be it with one event,
-// holds its batch, and with that all behind it: so many as may be in hand still begin, and the
-// others go on with their events in those. One whose key or address is refused then has its events
-// put aside.
+// PostHog's capture, or a Penstock gateway, as a target: events go to `/batch/` with their stored
+// uuids. An upstream has no transactions, so the positions are in a folder, and are written when
+// all events of a batch are answered. Requests that were in flight when the process died are sent
+// again, under the same uuids. Projects are sent concurrently. A project that waits, even with one
+// event, blocks its batch and all later ones. Up to the maximum number of batches still start, and
+// the other projects continue in those. If the key or address of the blocking project is refused,
+// its events are then rejected.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
@@ -26,10 +26,10 @@ import { Upstream } from "./upstream.ts";
 interface PosthogTargetOptions {
   readonly url: string;
   readonly folder: string;
-  /** This process: another sink names it while it waits for the folder. */
+  /** This process, for the message to a sink on standby. */
   readonly pid: number;
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
-  /** Puts aside whatever is refused, however much that is. */
+  /** Rejects any number of refused events. */
   readonly acceptRefused: boolean;
   readonly log: Pick<Log, "warn" | "info">;
   readonly limits?: Partial<PosthogLimits>;
@@ -44,7 +44,7 @@ interface PosthogLimits {
   readonly pauses: LinePauses;
 }
 
-/** PostHog takes 20 MB; smaller requests lose less time where one has to be sent again. */
+/** PostHog accepts 20 MB; smaller requests lose less time when one must be retried. */
 const limitsDefault: PosthogLimits = {
   requestsMax: 8,
   requestEventsMax: 2_000,
@@ -69,17 +69,17 @@ export class PosthogTarget implements SinkTarget {
   readonly #requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
   /** By project and lane. */
   #lines = new Map<string, ProjectLine>();
-  /** When something of a line was taken last. */
+  /** When an event of each line was last accepted. */
   readonly #takenMonotonicMs = new Map<string, number>();
   #session = new AbortController();
   #ended = new AbortController();
   readonly #warning: SparseWarning;
-  /** The lines that each batch in hand waits for; the oldest batch first. */
+  /** The unfinished lines of each open batch; the oldest batch first. */
   #inHand: Set<string>[] = [];
-  /** The batch before is on disk. */
+  /** Fulfilled when the previous batch is on disk. */
   #saved: Promise<unknown> = Promise.resolve();
 
-  /** Throws a StoreError where the URL is none. */
+  /** Throws a StoreError if the URL is invalid. */
   constructor(options: PosthogTargetOptions) {
     const limits = { ...limitsDefault, ...options.limits };
     this.#options = options;
@@ -105,7 +105,7 @@ export class PosthogTarget implements SinkTarget {
     return this.#keys.warnings;
   }
 
-  /** Why events of which projects wait; first of those that hold all others up. */
+  /** Why events of a project wait; projects that block all others come first. */
   get faults(): readonly string[] {
     const holding = this.#holding;
     const all = [...this.#lines]
@@ -118,13 +118,13 @@ export class PosthogTarget implements SinkTarget {
     return more === 0 ? shown : [...shown, `and ${more} more`];
   }
 
-  /** The lines that no further batch can begin without. */
+  /** The lines that prevent any further batch from starting. */
   get #holding(): ReadonlySet<string> {
     const oldest = this.#inHand.length < batchesMax ? undefined : this.#inHand[0];
     return oldest ?? new Set();
   }
 
-  /** How many projects wait, in each lane. */
+  /** Number of waiting projects, in each lane. */
   get waiting(): number {
     return [...this.#lines.values()].filter(({ trouble }) => trouble !== undefined).length;
   }
@@ -136,7 +136,7 @@ export class PosthogTarget implements SinkTarget {
   async open(): Promise<readonly SinkPosition[]> {
     this.#session.abort();
     this.#session = new AbortController();
-    // Who has ended may be the writer before.
+    // The previous writer may have ended it.
     this.#ended = new AbortController();
     this.#lines = new Map();
     this.#inHand = [];
@@ -144,7 +144,7 @@ export class PosthogTarget implements SinkTarget {
     return await this.#state.open();
   }
 
-  /** Batches are fulfilled in the order in which they came. When one fails, all fail. */
+  /** Batches are fulfilled in the order of the calls. When one fails, all fail. */
   write(batch: SinkBatch): Promise<WriteOutcome> {
     const session = this.#session;
     const inHand = this.#inHand;
@@ -153,7 +153,7 @@ export class PosthogTarget implements SinkTarget {
     const sent = this.#send(batch.events, waitsFor);
     const written = this.#saved.then(() => this.#save(batch, sent)).finally(() => inHand.shift());
     this.#saved = written;
-    // Until its turn comes nobody waits for it.
+    // Its rejection is handled when its turn comes.
     sent.catch(() => {});
     this.#sayHolding();
     return written.catch((error: unknown) => {
@@ -163,7 +163,7 @@ export class PosthogTarget implements SinkTarget {
   }
 
   giveUpWaiting(): void {
-    this.#ended.abort(new Error("the sink ends, and what waits is left to the next start"));
+    this.#ended.abort(new Error("the sink is closing; waiting events are read again at the next start"));
   }
 
   async close(): Promise<void> {
@@ -187,11 +187,11 @@ export class PosthogTarget implements SinkTarget {
     if (projects.length > 0)
       this.#warning.warn(
         { projects: projects.slice(0, troublesShown) },
-        "all projects wait for those whose events an upstream does not take",
+        "all projects wait for those whose events the upstream refuses",
       );
   }
 
-  /** `waitsFor` has the lines that are not done. */
+  /** `waitsFor`: the lines that are not finished. */
   async #send(events: readonly SinkRecord[], waitsFor: Set<string>): Promise<RefusedEvent[]> {
     const byLine = new Map<string, SinkRecord[]>();
     for (const event of events) {

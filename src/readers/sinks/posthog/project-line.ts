@@ -1,8 +1,8 @@
-// Sends the events of one project and lane, in their order: one request is on its way at a time,
-// and the next leaves when that one is settled. What passes is tried for ever. What is refused is
-// halved until the event that is meant stands alone, and that one is put aside. A key that is
-// refused, or an address that is none, stops the line until somebody has seen to it. If all other
-// projects would wait for that, and the upstream takes theirs, the line's events are put aside.
+// Sends the events of one project and lane in order, one request at a time. Temporary errors are
+// retried for ever. A refused request is halved until the refused event is alone, and that event is
+// rejected. A refused key or a wrong address stops the line until an operator fixes it. If all
+// other projects would wait for that, and the upstream accepts theirs, the line's events are
+// rejected.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -18,31 +18,31 @@ interface ProjectLineOptions {
   readonly historical: boolean;
   readonly upstream: Upstream;
   readonly bounds: RequestBounds;
-  /** The project's key upstream. Undefined: nobody knows one. Rejects where it cannot be asked. */
+  /** The project's key upstream. Undefined: no key is known. Rejects if it cannot be queried. */
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   readonly pauses: LinePauses;
   readonly signal: AbortSignal;
-  /** Nothing is waited for any more. */
+  /** Aborts all waiting. */
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /** Whether all other projects wait for this line, and some was taken since that time. */
+  /** Whether all other projects wait for this line, and some event was accepted since that time. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 
-/** An event that the upstream does not take. */
+/** An event that the upstream refuses. */
 export interface RefusedEvent {
   readonly event: SinkRecord;
   readonly why: string;
 }
 
 export interface LinePauses {
-  /** Each pause is twice the one before, up to `msMax`. */
+  /** Each pause is twice the previous one, up to `msMax`. */
   readonly msMin: number;
   readonly msMax: number;
-  /** A line that is stopped looks so often whether somebody has seen to it. */
+  /** Interval at which a stopped line is retried. */
   readonly stoppedMs: number;
-  /** A line that holds up all others for so long has its events put aside. */
+  /** The events of a line that blocks all others for this long are rejected. */
   readonly asideMs: number;
 }
 
@@ -52,11 +52,11 @@ export class ProjectLine {
   readonly #options: ProjectLineOptions;
   readonly #warning: SparseWarning;
   #last: Promise<unknown> = Promise.resolve();
-  /** How many batches are not settled. */
+  /** Number of unfinished batches. */
   #batches = 0;
   #trouble: string | undefined;
   #stoppedSinceMonotonicMs: number | undefined;
-  /** Until the upstream takes something of it again. */
+  /** Set until the upstream accepts an event of the line again. */
   #isPutAside = false;
 
   constructor(options: ProjectLineOptions) {
@@ -64,19 +64,19 @@ export class ProjectLine {
     this.#warning = new SparseWarning(options.log, sayAgainMs);
   }
 
-  /** Nothing is lost with it. */
+  /** The line has no state that would be lost with it. */
   get isIdle(): boolean {
     return this.#batches === 0 && !this.#isPutAside;
   }
 
-  /** Why its events wait; undefined while they do not. */
+  /** Why its events wait; undefined: they do not. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
 
   /**
-   * Fulfilled when each event is taken or refused, behind those of earlier calls; gives those that
-   * are refused. Rejects when the signal aborts.
+   * Fulfilled when each event is accepted or refused, after those of earlier calls; returns the
+   * refused ones. Rejects when the signal aborts.
    */
   send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
     const sent = this.#last.then(() => this.#sendAll(events));
@@ -129,7 +129,7 @@ export class ProjectLine {
       }
       if (answer.kind === "stop" && this.#mayPutAside()) {
         settled("refused");
-        this.#noteTrouble(`${answer.why}: its events are put aside until this is put right`);
+        this.#noteTrouble(`${answer.why}: its events are rejected until this is fixed`);
         for (const event of events) refused.push({ event, why: answer.why });
         return;
       }
@@ -150,7 +150,7 @@ export class ProjectLine {
     this.#noteTrouble(undefined);
   }
 
-  /** To be called for each answer that stops the line. */
+  /** Call it for each answer that stops the line. */
   #mayPutAside(): boolean {
     const nowMonotonicMs = performance.now();
     this.#stoppedSinceMonotonicMs ??= nowMonotonicMs;
@@ -172,7 +172,7 @@ export class ProjectLine {
     try {
       key = await keyOf(projectId);
     } catch (error) {
-      const why = `its key cannot be asked: ${(error as Error).message}`;
+      const why = `its key cannot be queried: ${(error as Error).message}`;
       return { kind: "again", afterMs: undefined, why };
     }
     signal.throwIfAborted();
@@ -183,7 +183,7 @@ export class ProjectLine {
     const envelope = { key, historical };
     try {
       const raw = await upstream.post(() => batchBody(events, envelope), signal);
-      // What it says may name the key.
+      // The text may contain the key.
       const text = raw.text.replaceAll(key, "(key)");
       return readUpstreamAnswer({ ...raw, text }, events.length);
     } catch (error) {
@@ -202,13 +202,13 @@ export class ProjectLine {
   #noteTrouble(why: string | undefined): void {
     const { projectId: project, log } = this.#options;
     if (why !== undefined)
-      this.#warning.warn({ project, reason: why }, "an upstream does not take a project's events");
-    else if (this.#trouble !== undefined) log.info({ project }, "the upstream takes events again");
+      this.#warning.warn({ project, reason: why }, "the upstream refuses a project's events");
+    else if (this.#trouble !== undefined) log.info({ project }, "the upstream accepts events again");
     this.#trouble = why;
   }
 }
 
-/** So that lines that failed together do not come back together. */
+/** Prevents lines that failed together from retrying together. */
 function jittered(ms: number): number {
   return ms * (0.75 + Math.random() / 2);
 }

@@ -1,16 +1,16 @@
-// The projects' keys as the registry has them, half a minute old at most. While the registry does
-// not answer, those that were known stay in use: a key is rarely changed, and events would wait. It
-// must not know how the registry is asked.
+// The projects' keys from the registry, at most half a minute old. While the registry does not
+// answer, the previous keys stay in use: a key is rarely changed, and events would wait. The caller
+// provides the query.
 
 interface RegistryKeysOptions {
-  /** The newest key of each project. Rejects where the registry does not answer. */
+  /** Returns the newest key of each project. Rejects if the registry does not answer. */
   readonly ask: () => Promise<ReadonlyMap<string, string>>;
   readonly monotonicMs: () => number;
 }
 
 interface Answer {
   readonly keys: ReadonlyMap<string, string>;
-  /** Why these are those of an earlier answer. */
+  /** Why the keys are those of an earlier answer. */
   readonly failure: unknown;
 }
 
@@ -27,7 +27,7 @@ export class RegistryKeys {
   }
 
   /**
-   * A project's newest key; undefined: the registry has no such project. Rejects where the registry
+   * A project's newest key; undefined: the registry has no such project. Rejects if the registry
    * does not answer and the key was not known.
    */
   async keyOf(project: string): Promise<string | undefined> {

@@ -1,13 +1,13 @@
-// What is learnt of an upstream from all its answers: how large a request it takes, and whether it
-// takes anything at all. One that refuses every event, one by one, is more likely to be in trouble
-// than to have been sent nothing but bad events, so nothing more is put aside for its word.
+// What is known about an upstream from all its answers: how large a request it accepts, and whether
+// it accepts anything at all. An upstream that refuses every single event is more likely to be
+// faulty than to have received only bad events, so nothing more is rejected then.
 
 import type { SinkRecord } from "../sink-records.ts";
 
 interface RequestBoundsOptions {
   readonly eventsMax: number;
   readonly bytesMax: number;
-  /** So many events in a row may be refused, and none taken in between. */
+  /** Maximum number of events that may be refused in a row. */
   readonly refusedMax: number;
 }
 
@@ -25,7 +25,7 @@ export class RequestBounds {
     this.#refusedMax = refusedMax;
   }
 
-  /** What a request may have, before it is packed. */
+  /** Maximum size of a request before compression. */
   get bytesMax(): number {
     return this.#bytesMax;
   }
@@ -34,13 +34,13 @@ export class RequestBounds {
     if (events > 0) this.#refusedInRow = 0;
   }
 
-  /** These together were too large: later requests are smaller from the start. */
+  /** These events together were too large: later requests start smaller. */
   tooLarge(events: readonly SinkRecord[]): void {
     const bytes = events.reduce((sum, { text }) => sum + text.length, 0);
     this.#bytesMax = Math.max(bytesMin, Math.min(this.#bytesMax, bytes) / 2);
   }
 
-  /** Whether so many more events may be put aside as refused, all of them; counts them then. */
+  /** Whether that many more events may be rejected as refused; counts them if so. */
   mayRefuse(events: number): boolean {
     if (this.#refusedInRow + events > this.#refusedMax) return false;
     this.#refusedInRow += events;
@@ -48,6 +48,6 @@ export class RequestBounds {
   }
 
   refusesAll(why: string): string {
-    return `it has refused ${this.#refusedMax} events in a row, the last with ${why}: nothing more is put aside; --accept-refused puts them all aside`;
+    return `it has refused ${this.#refusedMax} events in a row, the last with ${why}: no more are rejected; --accept-refused rejects them all`;
   }
 }

@@ -1,7 +1,7 @@
-// What the sink keeps of an upstream that can keep nothing for it: how far each stream is sent, and
-// what was put aside. It is in a folder: positions.json, which is written whole or not at all, and
-// aside.ndjson, which is only added to. What was added for a batch whose positions were not written
-// is cut off at the next start, as the batch comes again.
+// The state of a sink whose upstream cannot store it: the position of each stream, and the rejected
+// events. positions.json is replaced atomically, and aside.ndjson is only appended to. What was
+// appended for a batch whose positions were not written is truncated at the next start, because the
+// batch arrives again.
 
 import { constants } from "node:fs";
 import { type FileHandle, open, readFile } from "node:fs/promises";
@@ -24,11 +24,11 @@ import {
 
 interface KeptState {
   readonly version: 1;
-  /** Where it went, so that it does not go on elsewhere. */
+  /** The upstream that the events went to, so that the state is not used with another one. */
   readonly upstream: string;
-  /** How much of aside.ndjson is of batches that are done. */
+  /** Length of aside.ndjson up to the last completed batch. */
   readonly aside_bytes: number;
-  /** The newest, and each once: a stream that is stopped says so at every start. */
+  /** The most recent incidents, each once: a stopped stream reports the same one at each start. */
   readonly incidents: readonly SinkIncident[];
   readonly streams: readonly SinkPosition[];
 }
@@ -39,7 +39,7 @@ const incidentsMax = 100;
 interface StateFolderOptions {
   readonly folder: string;
   readonly upstream: string;
-  /** This process: another sink names it while it waits for the folder. */
+  /** This process, for the message to a sink on standby. */
   readonly pid: number;
 }
 
@@ -66,8 +66,8 @@ export class StateFolder {
   }
 
   /**
-   * Rejects with a StandbyError while another process has the folder, and with a StoreError where
-   * it cannot be used, or holds the state of another upstream.
+   * Rejects with a StandbyError while another process has the folder, and with a StoreError if it
+   * cannot be used or holds the state of another upstream.
    */
   async open(): Promise<readonly SinkPosition[]> {
     await asStoreError(`open ${this.folder}`, async () => {
@@ -78,12 +78,15 @@ export class StateFolder {
       this.#state = (await this.#read()) ?? emptyState(this.#upstream);
       await this.#cutAside();
     });
-    // Where it cannot be written, that is found before anything is sent that would come again.
+    // Detects an unwritable folder before any events are sent, which would then be sent again.
     await asStoreError(`write ${this.#file}`, () => this.#write(this.#state));
     return this.#state.streams;
   }
 
-  /** Fulfilled when it is on disk, also after a power cut: what is aside first, then positions. */
+  /**
+   * Fulfilled when everything is on disk, even after a power cut: rejected events first, then
+   * positions.
+   */
   async save(batch: SinkBatch, aside: readonly RejectedLine[]): Promise<void> {
     if (this.#lock?.isHeld() !== true)
       throw new MovedError(`the lock of ${this.folder} was removed: another sink may have it`);
@@ -103,7 +106,7 @@ export class StateFolder {
     });
   }
 
-  /** Lets another process have it. */
+  /** Releases the folder. */
   close(): void {
     this.#lock?.close();
     this.#lock = undefined;
@@ -131,11 +134,11 @@ export class StateFolder {
     const state = stateIn(text);
     if (state === undefined)
       throw new StoreError(
-        `read ${this.#file}: it holds no state of a sink: put back the one that was there, or name another folder in --state, which begins anew`,
+        `read ${this.#file}: it is not the state of a sink: restore the file, or name another folder in --state to start from the beginning`,
       );
     if (state.upstream !== this.#upstream)
       throw new StoreError(
-        `read ${this.#file}: it is of ${state.upstream}: name another folder in --state; where that is the same PostHog under another name, change "upstream" in the file`,
+        `read ${this.#file}: it belongs to ${state.upstream}: name another folder in --state; if that is the same PostHog under another name, change "upstream" in the file`,
       );
     return state;
   }
@@ -144,7 +147,7 @@ export class StateFolder {
     await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
   }
 
-  /** Somebody may have taken the file away, or have emptied it. */
+  /** The file may have been removed or emptied meanwhile. */
   async #cutAside(): Promise<void> {
     const handle = await this.#openAside();
     try {
@@ -157,7 +160,7 @@ export class StateFolder {
     }
   }
 
-  /** Throws where it is a link: in somebody else's folder it may lead to any file. */
+  /** Throws if it is a link: in a folder of another user it may lead to any file. */
   async #openAside(): Promise<FileHandle> {
     mustBePlain(this.#aside);
     return await open(this.#aside, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
@@ -177,7 +180,7 @@ export class StateFolder {
   }
 }
 
-/** Where the folder of a sink has what was put aside: a JSON object a line. */
+/** The file of the rejected events in a sink's folder: one JSON object per line. */
 export function asideFile(folder: string): string {
   return path.join(path.resolve(folder), "aside.ndjson");
 }

@@ -1,35 +1,35 @@
-// What an upstream's answer to a batch means: PostHog's capture of any age, a Penstock gateway, or
-// whatever a proxy in between says. Only an answer that says so counts as taken.
+// Interprets an upstream's answer to a batch: from PostHog's capture of any age, a Penstock
+// gateway, or a proxy in between. Only an explicit success counts as taken.
 
 import { objectIn, type RawAnswer, retryAfterMs } from "../../../platform/base/post-json.ts";
 import { dropTable } from "../../../platform/base/warnings.ts";
 
 interface NamedEvent {
-  /** In the request. */
+  /** Index in the request. */
   readonly index: number;
   readonly why: string;
 }
 
 export type UpstreamAnswer =
-  /** All are taken but those that are named. */
+  /** All events are accepted except those in `refused`. */
   | { readonly kind: "taken"; readonly refused: readonly NamedEvent[] }
-  /** To be sent again as it is; `afterMs`: what the upstream asks for. */
+  /** Retry unchanged; `afterMs`: the delay that the upstream asks for. */
   | { readonly kind: "again"; readonly afterMs: number | undefined; readonly why: string }
-  /** Something in it is refused, or all of it is too much. */
+  /** An event in it is refused, or the request is too large. */
   | { readonly kind: "halve"; readonly why: string; readonly isTooLarge: boolean }
-  /** Sending something else does not help: somebody has to see to it. */
+  /** Neither retrying nor splitting helps: an operator must intervene. */
   | { readonly kind: "stop"; readonly why: string };
 
-/** An upstream may ask for more: it is asked again sooner. */
+/** Maximum delay, even if an upstream asks for more. */
 export const retryAfterMsMax = 300_000;
 const whyCharactersMax = 300;
-/** The batch or an event in it is refused. Any other 4xx says something of the address or key. */
+/** The batch or an event in it is refused. Any other 4xx concerns the address or key. */
 const ofEvents: ReadonlySet<number> = new Set([400, 413, 422]);
 const passing: ReadonlySet<number> = new Set([408, 425, 429]);
 
 type Said = Readonly<Record<string, unknown>>;
 
-/** `events`: how many the request had. */
+/** `events`: number of events in the request. */
 export function readUpstreamAnswer(
   { status, retryAfter, text }: RawAnswer,
   events: number,
@@ -46,19 +46,19 @@ function taken(text: string, events: number, why: string): UpstreamAnswer {
   const said = objectIn(text);
   const { status, quota_limited: limited, dropped } = said ?? {};
   if (said === undefined || !(status === 1 || /^ok$/i.test(String(status))))
-    return { kind: "again", afterMs: undefined, why: `no answer of PostHog's: ${why}` };
+    return { kind: "again", afterMs: undefined, why: `not an answer of PostHog: ${why}` };
   if (Array.isArray(limited) && limited.includes("events")) {
-    const left = "it is over its quota of events, and has taken none of them (quota_limited)";
+    const left = "it is over its quota of events, and has accepted none of them (quota_limited)";
     return { kind: "stop", why: `200: ${left}` };
   }
-  // A Penstock gateway counts what it leaves out, and names some of it.
+  // A Penstock gateway counts dropped events, and names some of them.
   if (typeof dropped !== "number" || dropped === 0) return { kind: "taken", refused: [] };
   const named = namedIn([said["errors"], said["warnings"]], events);
   if (named.length === dropped) return { kind: "taken", refused: named };
-  return { kind: "halve", why: `it leaves out ${dropped} events`, isTooLarge: false };
+  return { kind: "halve", why: `it drops ${dropped} events`, isTooLarge: false };
 }
 
-/** The notes that say of an event that it is not stored. */
+/** The notes that name an event that is not stored. */
 function namedIn(lists: readonly unknown[], events: number): NamedEvent[] {
   const [errors, warnings] = lists.map((list) => (Array.isArray(list) ? (list as Said[]) : []));
   const dropping = (warnings ?? []).filter(({ code }) => Object.hasOwn(dropTable, String(code)));

@@ -1,5 +1,4 @@
-// Posts batches to an upstream, so many at a time, and gives what it says. Knows nothing of what
-// follows from an answer.
+// Posts batches to an upstream, a limited number at a time, and returns the raw answers.
 
 import { lookup } from "node:dns/promises";
 import { Agent as HttpAgent } from "node:http";
@@ -13,9 +12,9 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 
 interface UpstreamOptions {
   readonly url: string;
-  /** How many requests are on their way at once. */
+  /** Maximum number of concurrent requests. */
   readonly requestsMax: number;
-  /** How long an answer may take, from the first byte sent to its last. */
+  /** Maximum time for a request, from the first byte sent to the last byte received. */
   readonly answerMsMax: number;
 }
 
@@ -23,7 +22,7 @@ const connectionIdleMs = 20_000;
 const gzipAsync = promisify(gzip);
 
 export class Upstream {
-  /** Where batches go, without secrets. */
+  /** The URL for batches, without secrets. */
   readonly shown: string;
   readonly #base: URL;
   readonly #target: URL;
@@ -31,7 +30,7 @@ export class Upstream {
   readonly #slots: Slots;
   readonly #answerMsMax: number;
 
-  /** Throws a StoreError where the URL is none that events can be sent to. */
+  /** Throws a StoreError if events cannot be sent to the URL. */
   constructor({ url, requestsMax, answerMsMax }: UpstreamOptions) {
     this.#base = baseUrl(url);
     this.#target = new URL("batch/", this.#base);
@@ -43,8 +42,8 @@ export class Upstream {
   }
 
   /**
-   * Sends the body once, packed; it is made when there is a slot for it. Rejects with an Error that
-   * says why where no answer comes.
+   * Sends the body once, compressed; `body` is called when a slot is free. Rejects with the reason
+   * if no answer arrives.
    */
   post(body: () => Buffer, signal: AbortSignal): Promise<RawAnswer> {
     return this.#slots.run(async () => {
@@ -58,7 +57,7 @@ export class Upstream {
     });
   }
 
-  /** The status of a GET at a path below the upstream's address. Rejects where none comes. */
+  /** The status of a GET at a path below the upstream's address. Rejects if there is no answer. */
   async statusOf(path: string, signal: AbortSignal): Promise<number> {
     return await this.#slots.run(async () => {
       const late = AbortSignal.timeout(this.#answerMsMax);
@@ -75,7 +74,7 @@ export class Upstream {
   }
 }
 
-/** Whether the upstream is on this host and has this port. A name that is unknown is elsewhere. */
+/** Whether the upstream is this host and port. An unknown name counts as elsewhere. */
 export async function isHere(upstream: string, gatewayPort: number): Promise<boolean> {
   const { hostname, port, protocol } = baseUrl(upstream);
   if (Number(port || (protocol === "https:" ? 443 : 80)) !== gatewayPort) return false;
@@ -93,13 +92,13 @@ export async function isHere(upstream: string, gatewayPort: number): Promise<boo
 function baseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw new StoreError("the upstream must be an address as https://us.i.posthog.com");
+    throw new StoreError("the upstream must be a URL such as https://us.i.posthog.com");
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
-    throw new StoreError("the upstream must be an address without user, query and fragment");
+    throw new StoreError("the upstream must be a URL without user, query and fragment");
   return url.href.endsWith("/") ? url : new URL(`${url.href}/`);
 }
 
-/** Limits the number of things under way. The others wait in the order in which they came. */
+/** Limits the number of concurrent tasks. The others wait in order. */
 class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

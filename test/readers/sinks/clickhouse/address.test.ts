@@ -25,6 +25,6 @@ test("user and password are headers, decoded, and the rest are settings", () => 
 
 test("a password that no header takes is told without it", () => {
   const read = (): unknown => readAddress("https://me:geh%C3%B6im@ch");
-  expect(read).toThrow(/visible ASCII only/);
+  expect(read).toThrow(/must be visible ASCII/);
   expect(read).not.toThrow(/geh/);
 });

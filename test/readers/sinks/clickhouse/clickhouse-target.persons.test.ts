@@ -43,7 +43,7 @@ describe.each(clickHouses)("ClickHouse", ({ url }) => {
     await storeFrames(connection, after);
     const { persons, wantedOf } = await personsOn(connection);
     const fixed = new ClickHouseTarget({ url, database, withPerson: true, makesTables: false });
-    await expect(fixed.open()).rejects.toThrow("events.person_uuid is not there");
+    await expect(fixed.open()).rejects.toThrow("events.person_uuid does not exist");
     await fixed.close();
     const target = new ClickHouseTarget({ url, database, withPerson: true });
     startSink(connection, target, { persons });

@@ -317,7 +317,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     const big = line({ properties: { text: "secret ".repeat(300_000) } });
     await storeFrames(connection, [frameOf(`${big}\n`)]);
     const said = () => writer.status(Date.now()).reasons.join();
-    await expect.poll(said, within).toMatch(/no memory for it: waiting/);
+    await expect.poll(said, within).toMatch(/out of memory: waiting/);
     expect(reasons.join()).not.toContain("secret");
     await clickhouse.restart({ settings: {} });
     await untilWritten();
@@ -335,10 +335,10 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     await asked(url, `CREATE DATABASE ${database}`);
     await asked(url, `CREATE TABLE ${database}.events (project_id String) ENGINE = Log`);
     const target = new ClickHouseTarget({ url, database });
-    await expect(target.open()).rejects.toThrow(/events\.uuid is not there: .*--ddl/);
+    await expect(target.open()).rejects.toThrow(/events\.uuid does not exist: .*--ddl/);
     await asked(url, `DROP DATABASE ${database}`);
     const strict = new ClickHouseTarget({ url, database, makesTables: false });
-    await expect(strict.open()).rejects.toThrow(/events\.project_id is not there/);
+    await expect(strict.open()).rejects.toThrow(/events\.project_id does not exist/);
     for (const one of [wrong, target, strict]) await one.close();
   });
 

@@ -14,6 +14,6 @@ test("it is told that the port speaks no TLS, in words of its own", async () => 
   const client = new ClickHouseClient(readAddress(`https://me:secret@127.0.0.1:${port}`));
   onTestFinished(() => client.close());
   await expect(client.run("ask", "SELECT 1")).rejects.toThrow(
-    `ask ClickHouse at https://127.0.0.1:${port}: it speaks no TLS: write http://`,
+    `ask ClickHouse at https://127.0.0.1:${port}: it does not use TLS: write http://`,
   );
 });

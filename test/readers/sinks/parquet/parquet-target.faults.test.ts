@@ -77,11 +77,11 @@ test("a folder that is moved away is not made anew, and put back it is written o
   renameSync(folder, `${folder}-away`);
   const more = await stored();
   const reasons = () => writer.status(Date.now()).reasons.join();
-  await expect.poll(reasons, within).toMatch(/is not the folder that it was: put that one back/);
+  await expect.poll(reasons, within).toMatch(/is another folder than before: restore the previous one/);
   expect(existsSync(folder)).toBe(false);
   // Nor is another one taken for it.
   mkdirSync(folder);
-  await expect.poll(reasons, within).toMatch(/is not the folder that it was/);
+  await expect.poll(reasons, within).toMatch(/is another folder than before/);
   rmSync(folder, { recursive: true });
   renameSync(`${folder}-away`, folder);
   await expect.poll(events(folder), within).toEqual(eventsIn([...frames, ...more]));
@@ -106,7 +106,7 @@ test("events without the book-keeping are not written to", async () => {
   const { writer } = startSink(connection, parquetTarget(folder));
   await expect
     .poll(() => writer.status(Date.now()).reasons.join(), within)
-    .toMatch(/has events, but not _penstock, which says how far they go/);
+    .toMatch(/has events, but no _penstock, which has their positions/);
 });
 
 test("while files cannot be made, events wait, and none is lost or there twice", async () => {

@@ -31,7 +31,7 @@ test("a stream that they have not seen to be made anew is waited for, whatever i
   const anew = { ...needed, created: late, sequence: 1 };
   expect(notApplied([anew], [{ ...applied, sequence: 9 }])).toEqual({
     isOther: true,
-    why: `they have applied the stream S that was made at ${early}, and this one was made at ${late}`,
+    why: `they have applied the stream S that was created at ${early}, and this one was created at ${late}`,
   });
 });
 

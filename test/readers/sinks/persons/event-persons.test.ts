@@ -164,7 +164,7 @@ function tests(rig: WriterRig): void {
     const after = randomFrames(random, { ...options, count: 5 });
     await storeFrames(connection, after);
     const said = () => sink.warned.join();
-    await expect.poll(said, within).toMatch(/was made at .*: looking at the streams anew/);
+    await expect.poll(said, within).toMatch(/was created at .*: checking the streams again/);
     expect(await eventsAt(url)).toEqual(eventsIn(before));
     await startEffects(place);
     await expect.poll(() => eventsAt(url), within).toEqual(eventsIn([...before, ...after]));

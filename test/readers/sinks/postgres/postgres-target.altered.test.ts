@@ -42,7 +42,7 @@ test.each([
     `DROP INDEX ${schema}.events_by_time;
     ALTER TABLE ${table} ALTER COLUMN ${column} TYPE ${type} USING ${column}::${type}`,
   );
-  const fault = `the column ${column} of ${table} is ${type}, and has to be ${wanted}`;
+  const fault = `the column ${column} of ${table} is ${type}, and must be ${wanted}`;
   await expect(target.write(batchOf(eventsOf(20), 0))).rejects.toThrow();
   await expect(target.open()).rejects.toThrow(fault);
   expect(await rejectedAt(url)).toEqual({ count: 0, places: 0 });
@@ -55,7 +55,7 @@ test("a column of the type name, which cuts texts off, is a wrong one", async ()
   await asked(url, `ALTER TABLE ${table} ALTER event TYPE name`);
   const long = eventsOf(1).map((event) => ({ ...event, event: "long ".repeat(20) }));
   await expect(target.write(batchOf(long, 0))).rejects.toThrow();
-  await expect(target.open()).rejects.toThrow("is name, and has to be text");
+  await expect(target.open()).rejects.toThrow("is name, and must be text");
   expect(await rejectedAt(url)).toEqual({ count: 0, places: 0 });
 });
 

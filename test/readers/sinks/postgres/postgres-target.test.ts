@@ -193,7 +193,7 @@ test("what is no record, and what PostgreSQL does not take, is put aside and sto
   ]);
   const hugeNumber = "it has a number that jsonb would write out with thousands of digits";
   expect(rejected[0]).toMatchObject({ record: lines[1], detail: hugeNumber });
-  expect(rejected[7]).toMatchObject({ detail: "its timestamp is none" });
+  expect(rejected[7]).toMatchObject({ detail: "its timestamp is not a time" });
   expect(counts).toMatchObject({ events: 2, rejected: 10, duplicates: 0 });
 });
 

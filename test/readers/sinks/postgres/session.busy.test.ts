@@ -25,7 +25,7 @@ test("it is not opened under a write that is late, which is written whole or not
   opening.catch(() => {});
   await holder.query("COMMIT");
   const outcome = await writing.catch((error: unknown) => error);
-  await expect(opening).rejects.toThrow("something is being written still");
+  await expect(opening).rejects.toThrow("another write is still running");
   expect(outcome).toMatchObject({ written: 1 });
   expect(await asked(url, `SELECT sequence::int FROM ${schema}.positions`)).toEqual([
     { sequence: 1 },

@@ -144,7 +144,7 @@ test("a folder that holds something else, or another upstream's state, is left a
   await elsewhere.close();
   writeFileSync(file, "{}");
   const broken = targetTo(upstream, { folder });
-  await expect(broken.open()).rejects.toThrow(/it holds no state of a sink/);
+  await expect(broken.open()).rejects.toThrow(/it is not the state of a sink/);
   await broken.close();
   writeFileSync(file, state);
 });
