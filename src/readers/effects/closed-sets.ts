@@ -1,7 +1,7 @@
-// The closed sets of words that the effects write into tables, metrics and answers: each listed
-// once. types.ts has the type of each.
+// The closed sets of words that the effects write into tables, metrics and answers. types.ts has
+// the type of each.
 
-/** What an event counts as, in the order in which commands show them. */
+/** The classes in which events are counted, in the order in which commands show them. */
 export const usageClasses = [
   "identified",
   "anonymous",
@@ -11,10 +11,10 @@ export const usageClasses = [
   "survey",
 ] as const;
 
-/** What an event that links two ids is. */
+/** The kinds of events that link two ids. */
 export const linkKinds = ["identify", "alias", "merge"] as const;
 
-/** How a link between two ids ended. The guide on people and groups lists them too. */
+/** The outcomes of a link between two ids. The guide on people and groups lists them too. */
 export const linkOutcomes = [
   "merged",
   "already_one",
@@ -24,7 +24,7 @@ export const linkOutcomes = [
   "refused_cap",
 ] as const;
 
-/** Why (a part of) an event could not be applied. The docs list them too. */
+/** Why an event, or a part of it, could not be applied. The docs list them too. */
 export const rejectedReasons = [
   "not_json",
   "not_a_record",

@@ -9,7 +9,7 @@ export function nameToken(name: string): string {
   return plainName.test(name) ? `"${name}"` : JSON.stringify(name);
 }
 
-/** How many bytes of UTF-8 it takes where it is stored, without its quotes. */
+/** Its stored size in bytes of UTF-8, without quotes. */
 export function nameBytes(name: string): number {
   return plainName.test(name) ? name.length : Buffer.byteLength(JSON.stringify(name)) - 2;
 }

@@ -1,16 +1,16 @@
-// What the rooms of the effects hand to one another: the events as read, what they do, and the rows
-// that come of it. Types alone. Times are milliseconds since the epoch, UTC.
+// The types that the folders of the effects share: events as read, their effects, and the resulting
+// rows. Times are milliseconds since the epoch, UTC.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { IncidentKind } from "../stream/incidents.ts";
 import type { TrailEntry } from "../stream/trail.ts";
 import type { linkKinds, linkOutcomes, rejectedReasons, usageClasses } from "./closed-sets.ts";
 
-/** Where a stored line stands. */
+/** The place of a stored line. */
 export interface LinePlace {
   readonly lane: Lane;
   readonly partition: number;
-  /** Counts how often the stream was made anew; 1 at first. */
+  /** Incremented whenever the stream was recreated; 1 at first. */
   readonly epoch: number;
   /** The number of its frame in the stream. */
   readonly sequence: number;
@@ -21,7 +21,7 @@ export interface LinePlace {
 /**
  * When a value was written: the event's time, and among equal times the line's place as text that
  * sorts as `LinePlace` does (live after historical, then epoch, partition, sequence, line).
- * stamp.ts makes the text and compares stamps.
+ * stamp.ts creates the text and compares stamps.
  */
 export interface Stamp {
   /** The event's own time, but never later than `received_at`. */
@@ -31,10 +31,10 @@ export interface Stamp {
 
 export type UsageClass = (typeof usageClasses)[number];
 
-/** A property's name, and its value as JSON text, digits and all. */
+/** A property's name, and its value as JSON text, with all digits. */
 export type PropertyText = readonly [name: string, json: string];
 
-/** What `$set_once`, `$set` and `$unset` of an event do, in this order. */
+/** The writes of an event's `$set_once`, `$set` and `$unset`, in this order. */
 export interface PropertyWrites {
   readonly once: readonly PropertyText[];
   readonly set: readonly PropertyText[];
@@ -53,7 +53,7 @@ export interface Rejection {
   readonly detail: string;
 }
 
-/** What an event does, apart from being counted. */
+/** The effect of an event, apart from being counted. */
 export interface EventEffect {
   readonly projectId: string;
   readonly stamp: Stamp;
@@ -66,7 +66,7 @@ export interface EventEffect {
    * profile, `$posthog_cookieless`, a group identify).
    */
   readonly distinctId: string | undefined;
-  /** The distinct id of the event, also where it concerns no person. */
+  /** The distinct id of the event, even if it concerns no person. */
   readonly eventDistinctId: string;
   readonly person: PropertyWrites | undefined;
   /** `from` joins the person of `to`; `to` is the main id from then on. */
@@ -76,16 +76,18 @@ export interface EventEffect {
   readonly group:
     | { readonly type: string; readonly key: string; readonly set: PropertyWrites }
     | undefined;
-  /** The groups that the event's person belongs to (`$groups`): they are associated, not made. */
+  /**
+   * The groups that the event's person belongs to (`$groups`): they are associated, not created.
+   */
   readonly memberOf: readonly { readonly type: string; readonly key: string }[];
   readonly rejections: readonly Rejection[];
 }
 
 /**
  * The last writes of a property. `write` is the newest `$set` (its JSON text) or `$unset` (null),
- * `once` the oldest `$set_once`. The value is that of `write`; without one, or where `once` is
- * newer than an `$unset`, that of `once`. Both are joins, so the order in which writes come does
- * not matter.
+ * `once` the oldest `$set_once`. The value is that of `write`; without one, or if `once` is newer
+ * than an `$unset`, that of `once`. Both are joins, so the order in which writes arrive does not
+ * matter.
  */
 export interface PropertyState {
   readonly write: { readonly stamp: Stamp; readonly json: string | null } | undefined;
@@ -95,21 +97,21 @@ export interface PropertyState {
 export type Properties = ReadonlyMap<string, PropertyState>;
 
 /**
- * Properties as they lie in columns, in both stores: `toColumns` and `fromColumns` in people/. Both
- * texts come back character by character.
+ * Properties as columns, in both stores: `toColumns` and `fromColumns` in people/. Both texts are
+ * returned unchanged.
  */
 export interface PropertyColumns {
   /** The values, for people and queries: `{"plan":"pro"}`. */
   readonly json: string;
-  /** The stamps, and what no value shows: opaque; empty where there are no properties. */
+  /** The stamps, and hidden values: opaque; empty if there are no properties. */
   readonly state: string;
 }
 
 /**
- * A distinct id, and the person that it is, or was before it was merged into another's. There is
- * one row for each distinct id ever seen. Its `uuid` is uuidv5 of project and distinct id, so it
- * can be told without looking. The row without `mergedInto` is the person; the others point to it,
- * maybe over several rows.
+ * A distinct id, and its person, or the person that it was before it was merged into another's.
+ * There is one row for each distinct id ever seen. Its `uuid` is uuidv5 of project and distinct id,
+ * so it is computed without a look-up. The row without `mergedInto` is the person; the others point
+ * to it, perhaps over several rows.
  */
 export interface MemberRow {
   readonly projectId: string;
@@ -134,13 +136,15 @@ export interface PersonState {
   readonly known: boolean;
   /** The oldest event's time. */
   readonly createdAtMs: number;
-  /** The newest event's time, to the hour: so that an event a second is not a write a second. */
+  /**
+   * The newest event's time, to the hour, so that an event per second is not a write per second.
+   */
   readonly lastSeenAtMs: number;
   readonly idsTotal: number;
   readonly properties: PropertyColumns;
-  /** Bytes of all names and values that are remembered, and 160 for each property besides. */
+  /** Size of all stored names and values, plus 160 for each property. */
   readonly propertyBytes: number;
-  /** How often the person was written; depends on how writes fell together, so no dump has it. */
+  /** Number of writes of the person; depends on the batching, so it is not in a dump. */
   readonly version: number;
 }
 
@@ -167,8 +171,9 @@ export interface GroupRow {
 }
 
 /**
- * That a distinct id was seen with a group, whether or not there is such a group. Nobody reads the
- * row before it is written: the store keeps the lesser `firstSeenAtMs` of the old row and the new.
+ * Records that a distinct id was seen with a group, whether or not the group exists. The row is
+ * written without reading it first: the store keeps the lesser `firstSeenAtMs` of the old row and
+ * the new.
  */
 export interface GroupMemberRow {
   readonly projectId: string;
@@ -180,18 +185,18 @@ export interface GroupMemberRow {
 
 export interface RejectedRow extends Rejection {
   readonly projectId: string;
-  /** The distinct id of the event; undefined where the line cannot be read. */
+  /** The distinct id of the event; undefined if the line cannot be read. */
   readonly distinctId: string | undefined;
   readonly place: LinePlace;
   readonly eventUuid: string;
-  /** The line's `received_at`, or when the frame was stored, where the line has none. */
+  /** The line's `received_at`, or the storage time of the frame if the line has none. */
   readonly atMs: number;
 }
 
-/** Events of a day in UTC (by `received_at`), to be added to what is there. */
+/** Events of a UTC day (by `received_at`), to add to the stored counts. */
 export interface UsageDelta {
   readonly projectId: string;
-  /** `2026-11-22`. */
+  /** A day such as `2026-11-22`. */
   readonly day: string;
   readonly lane: Lane;
   readonly class: UsageClass;
@@ -199,7 +204,7 @@ export interface UsageDelta {
   readonly duplicates: number;
 }
 
-/** A HyperLogLog sketch of the distinct ids that were active on a day: replaces what is there. */
+/** A HyperLogLog sketch of the distinct ids that were active on a day: replaces the stored one. */
 export interface ActiveIdsRow {
   readonly projectId: string;
   readonly day: string;
@@ -209,7 +214,7 @@ export interface ActiveIdsRow {
 
 export interface SpikeRow {
   readonly projectId: string;
-  /** `project`, or the distinct id that is hot. */
+  /** `project`, or the hot distinct id. */
   readonly subject: string;
   readonly startedAtMs: number;
   readonly endedAtMs: number | undefined;
@@ -219,26 +224,26 @@ export interface SpikeRow {
   readonly events: number;
 }
 
-/** How many bytes all large properties of a project's people and groups come to. */
+/** The total size of all large properties of a project's people and groups. */
 export interface LargePropertiesRow {
   readonly projectId: string;
   readonly bytes: number;
 }
 
-/** What spike detection remembers of a project: opaque JSON text, replaces what is there. */
+/** The state of spike detection for a project: opaque JSON text, replaces the stored one. */
 export interface ActivityRow {
   readonly projectId: string;
   readonly state: string;
 }
 
-/** Something to be published once the transaction is there. The id makes it once. */
+/** A message to publish once the transaction is committed. The id deduplicates it. */
 export interface OutboxRow {
   readonly messageId: string;
   readonly subject: string;
   readonly json: string;
 }
 
-/** As it lies in the store; later rows have greater ids. */
+/** A stored row; later rows have greater ids. */
 export interface StoredOutboxRow extends OutboxRow {
   readonly id: number;
 }
@@ -248,55 +253,60 @@ export interface IncidentRow {
   readonly kind: IncidentKind;
   readonly epoch: number;
   readonly sequence: number;
-  /** How many messages it concerns, where that is known. */
+  /** Number of affected messages, if known. */
   readonly messages: number;
   readonly detail: string;
 }
 
-/** How far a stream is applied. */
+/** The position of a stream. */
 export interface Position {
   readonly stream: string;
   readonly lane: Lane;
   readonly partition: number;
   readonly epoch: number;
-  /** When the stream was made, as the server says it. */
+  /** When the stream was created, as the server reports it. */
   readonly created: string;
-  /** The last frame that is applied; 0: none. */
+  /** The last applied frame; 0: none. */
   readonly sequence: number;
   /** The latest frames, newest last, at most 1,000. */
   readonly trail: readonly TrailEntry[];
   /**
-   * The first frame of each of the two generations of the memory of duplicates. A restart reads the
-   * frames from there on again, to fill it.
+   * The first frame of each of the two generations of duplicate detection. A restart reads the
+   * frames from there again, to restore it.
    */
   readonly duplicatesFrom: readonly [previous: number, current: number];
-  /** The newest `recordMs` of a line that was read: what time it is, for whatever goes by time. */
+  /**
+   * The newest `recordMs` of a line that was read: the current time for everything that depends on
+   * time.
+   */
   readonly watermarkMs: number;
 }
 
-/** All that a transaction writes. Rows replace those of the same key unless said otherwise. */
+/**
+ * Everything that a transaction writes. Rows replace those of the same key unless stated otherwise.
+ */
 export interface Commit {
   /**
-   * The number of the commit that this one follows. Another one in the store means that there is a
-   * second writer: then nothing is written.
+   * The number of the commit before this one. If the store has another number, there is a second
+   * writer, and nothing is written.
    */
   readonly after: number;
   /**
-   * The number of this one, by which the next is told to follow it: drawn at random, so that a
-   * database restored from a copy and written by another writer since is never taken for the one
-   * that was left. Always positive: that of an erasure, which no writer makes, is negative.
+   * The number of this commit, which the next one names as its predecessor. It is random, so that a
+   * restored database that another writer has continued is never taken for the previous one. Always
+   * positive: the number of an erasure, which no writer creates, is negative.
    */
   readonly number: number;
   /**
-   * Rows that go before the others of the commit of this number, in its transaction: there may be
-   * more of them than should be in memory at once.
+   * The rows are written before the others of the commit with this number, in its transaction: a
+   * commit may have more rows than should be in memory at once.
    */
   readonly isPart?: boolean;
   readonly positions: readonly Position[];
-  /** How many frames were applied, for metrics; no store writes it. */
+  /** Number of applied frames, for metrics; not stored. */
   readonly frames: Readonly<Record<Lane, number>>;
   readonly members: readonly MemberRow[];
-  /** One that has been there with the same ids, kind and outcome is left out. */
+  /** A link with the same ids, kind and outcome as a stored one is skipped. */
   readonly links: readonly LinkRow[];
   readonly groups: readonly GroupRow[];
   readonly groupTypes: readonly { readonly projectId: string; readonly type: string }[];

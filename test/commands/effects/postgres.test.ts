@@ -58,7 +58,7 @@ test("a rebuild takes the place of the tables, which are kept, and leaves them w
   const url = await newDatabase(server);
   const at = ["--effects-url", url, "--nats-url", gateway.nats.url];
   const early = run(url, "effects", "rebuild", ...at);
-  await expect(early).rejects.toThrow("the tables are not there");
+  await expect(early).rejects.toThrow("the tables do not exist");
   const event = { api_key: key, event: "e", distinct_id: "me", properties: { $set: { n: 1 } } };
   expect((await gateway.post("/capture/", event)).status).toBe(200);
   const stop = new AbortController();

@@ -248,7 +248,7 @@ describe("how old it is", () => {
 test("where there is no database yet, it says what makes one", async () => {
   const empty = path.join(dataDir, "none");
   await expect(run("person", project, "ada", "--data-dir", empty)).rejects.toThrow(
-    "`penstock effects` makes it when it first runs",
+    "`penstock effects` creates it when it first runs",
   );
 });
 

@@ -151,6 +151,6 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   await connection.close();
   for (const command of ["rebuild", "verify"])
     await expect(run("effects", command)).rejects.toThrow(
-      `${command}: the streams no longer hold 1 of the applied messages`,
+      `${command}: the streams no longer have 1 of the applied messages`,
     );
 });

@@ -1,17 +1,17 @@
-// The bytes that the memories of duplicates of all streams may take together. Each stream has a
-// share, which goes by its lane and by how many streams there are: what the others hold decides
-// nothing, so that a stream has the same duplicates however the streams took turns. A memory that
-// has no room forgets what is oldest.
+// The memory budget of duplicate detection across all streams. Each stream has a share that depends
+// only on its lane and the number of streams, not on what the others hold, so the duplicates of a
+// stream do not depend on how the streams were interleaved. A stream without room forgets its
+// oldest hashes.
 
 import type { Lane } from "../../../platform/base/lane.ts";
 
 interface DuplicatesBudgetOptions {
   readonly bytesMax: number;
-  /** Streams that will come, and have their shares from the beginning. */
+  /** Streams that will be read, and have their shares from the start. */
   readonly streams?: readonly { readonly lane: Lane }[];
 }
 
-/** An import sends an event again less often than clients do. */
+/** An import repeats an event less often than clients do. */
 const partOfLane: Readonly<Record<Lane, number>> = { live: 3 / 4, historical: 1 / 4 };
 
 export class DuplicatesBudget {
@@ -38,12 +38,12 @@ export class DuplicatesBudget {
     this.#streams[lane]--;
   }
 
-  /** Counts what was allocated, or, less than 0, given up. */
+  /** Counts allocated bytes; negative: released bytes. */
   count(bytes: number): void {
     this.#bytes += bytes;
   }
 
-  /** Whether a stream of the lane that has `ownBytes` may take `bytes` more. */
+  /** Whether a stream of the lane that holds `ownBytes` may allocate `bytes` more. */
   hasRoom(lane: Lane, ownBytes: number, bytes: number): boolean {
     const streams = Math.max(1, this.#expected[lane], this.#streams[lane]);
     return ownBytes + bytes <= (this.#bytesMax * partOfLane[lane]) / streams;

@@ -1,6 +1,7 @@
-// Tells whether a stream has had an event (its uuid, name and distinct id) before, within a window of 30 to 60 minutes. The
-// memory is two generations of hashes. Which lines each of them holds is two stream sequences, so
-// that reading the stream again from there makes the same memory: it is never saved.
+// Detects whether a stream has had an event (its uuid, name and distinct id) before, within a
+// window of 30 to 60 minutes. The state is two generations of hashes. Two stream sequences say
+// which lines each of them covers, so that reading the stream again from there restores it: it is
+// never saved.
 
 import type { Lane } from "../../../platform/base/lane.ts";
 import type { StoredLine } from "../lines/line.ts";
@@ -11,49 +12,50 @@ import { HashSet64 } from "./hash-set.ts";
 
 const generationMs = 30 * 60_000;
 
-/** What is to be in the stream's position, in the transaction of the lines counted so far. */
+/** Committed as part of the stream's position, in the transaction of the lines counted so far. */
 type DuplicatesPosition = Pick<Position, "duplicatesFrom" | "watermarkMs">;
 
 interface Scalars extends DuplicatesPosition {
-  /** The watermark when each generation began. */
+  /** The watermark at the start of each generation. */
   readonly sinceMs: readonly [previous: number, current: number];
 }
 
-/** What `discard` needs in order to take a rotation back. */
+/** What `discard` needs to undo a rotation. */
 interface Rotation {
-  /** Hashes in the journal at the time. */
+  /** Number of hashes in the journal at that time. */
   readonly journal: number;
   readonly retired: HashSet64;
 }
 
 /**
- * The memory of one stream, of one epoch of it. For each line `add`, after each frame `endFrame`.
+ * The duplicate detection of one stream, for one epoch. Call `add` for each line, and `endFrame`
+ * after each frame.
  *
- * At start, where the stream has a position: give the position to the constructor, read the frames
- * from `duplicatesFrom[0]` up to and including the position's `sequence` again, `remember` each
- * line, and then call `restored`. Where it has none, call nothing. A stream that was made anew, or
- * that lost its tail, gets an object of its own.
+ * At the start, if the stream has a position: pass the position to the constructor, read the frames
+ * from `duplicatesFrom[0]` up to and including the position's `sequence` again, call `remember` for
+ * each line, and then `restored`. Without a position, call nothing. A stream that was recreated or
+ * lost its tail gets a new object.
  *
- * After a failed commit, `discard` takes out what came since the last commit: the stream need not
- * be read again for that. Memory for it: 8 bytes a line that is not committed, and a third
- * generation while the end of the first is not committed.
+ * After a failed commit, `discard` removes everything since the last commit, so the stream need not
+ * be read again. This takes 8 bytes per uncommitted line, and a third generation while the end of
+ * the first is not committed.
  *
- * A generation ends with the frame in which the newest `recordMs` (the watermark, which never goes
- * back) enters another half hour of the clock, or in which the budget has no room. So what is
- * a duplicate depends on the frames and the budget, never on how they fall into batches.
+ * A generation ends with the frame in which the newest `recordMs` (the watermark, which never
+ * decreases) enters another half hour of the clock, or in which the budget has no room. So
+ * duplicates depend on the frames and the budget, never on how the frames are batched.
  */
 export class Duplicates {
   readonly #budget: DuplicatesBudget;
   readonly #lane: Lane;
   #current = new HashSet64();
   #previous = new HashSet64();
-  /** As of the end of the last frame. */
+  /** The state at the end of the last frame. */
   #scalars: Scalars;
   #watermarkMs: number;
-  /** While restoring: the current generation has not begun yet. */
+  /** While restoring: the lines so far precede the current generation. */
   #isBeforeCurrent: boolean;
 
-  /** The hashes that were added since the last commit: two words each. */
+  /** The hashes added since the last commit, two words each. */
   #journal = new Int32Array(256);
   #journalled = 0;
   #rotations: Rotation[] = [];
@@ -76,24 +78,24 @@ export class Duplicates {
     this.#budget.count(this.#bytes());
   }
 
-  /** The newest `recordMs` so far, this batch's included; 0: none. */
+  /** The newest `recordMs` so far, including this batch; 0: none. */
   get watermarkMs(): number {
     return this.#watermarkMs;
   }
 
-  /** How far back a duplicate would be found now. For a gauge: after a start it is about right. */
+  /** How far back a duplicate would be found now. For a gauge: approximate after a start. */
   get coveredMs(): number {
     return this.#watermarkMs - this.#scalars.sinceMs[0];
   }
 
-  /** For each line that can be read, in order. True: it is a duplicate. Makes no objects. */
+  /** Call it for each readable line, in order. True: it is a duplicate. Allocates no objects. */
   add(line: StoredLine): boolean {
     const high = line.uuidHashHigh;
     const low = line.uuidHashLow;
     const ms = recordMs(line);
     if (ms > this.#watermarkMs) this.#watermarkMs = ms;
-    // What is a duplicate of something in the previous generation goes into the current one too.
-    // So a generation holds all of its lines' hashes, as it will when it is made from the stream.
+    // A duplicate of a line in the previous generation is added to the current one too. So a
+    // generation has the hashes of all its lines, as if it were restored from the stream.
     if (!this.#addToCurrent(high, low)) return true;
     if (2 * this.#journalled === this.#journal.length) this.#growJournal();
     this.#journal[2 * this.#journalled] = high;
@@ -102,7 +104,7 @@ export class Duplicates {
     return this.#previous.has(high, low);
   }
 
-  /** After the last line of each frame, also of one without lines. */
+  /** Call it after the last line of each frame, even of one without lines. */
   endFrame(sequence: number): void {
     const { duplicatesFrom, watermarkMs, sinceMs } = this.#scalars;
     const now = this.#watermarkMs;
@@ -122,7 +124,7 @@ export class Duplicates {
     }
   }
 
-  /** At start, for the lines from `duplicatesFrom[0]` up to the position, instead of `add`. */
+  /** At the start, for the lines from `duplicatesFrom[0]` up to the position, instead of `add`. */
   remember(line: StoredLine): void {
     const { duplicatesFrom, sinceMs } = this.#scalars;
     if (this.#isBeforeCurrent && line.frame.sequence >= duplicatesFrom[1]) this.#beginCurrent();
@@ -131,13 +133,16 @@ export class Duplicates {
     this.#addToCurrent(line.uuidHashHigh, line.uuidHashLow);
   }
 
-  /** After the last `remember`. */
+  /** Call it after the last `remember`. */
   restored(): void {
     if (this.#isBeforeCurrent) this.#beginCurrent();
     this.#committed = this.#scalars;
   }
 
-  /** For the transaction of all lines so far. Only between frames; the next lines may follow. */
+  /**
+   * Returns the state for the transaction of all lines so far. Only between frames; the next lines
+   * may follow.
+   */
   changes(): DuplicatesPosition {
     this.#inFlight = {
       journal: this.#journalled,
@@ -148,7 +153,7 @@ export class Duplicates {
     return { duplicatesFrom, watermarkMs };
   }
 
-  /** What the last `changes` returned is committed. */
+  /** The result of the last `changes` is committed. */
   committed(): void {
     if (this.#inFlight === undefined) return;
     const { journal, rotations, scalars } = this.#inFlight;
@@ -161,7 +166,9 @@ export class Duplicates {
     this.#inFlight = undefined;
   }
 
-  /** Forgets all lines since the last commit, those in flight too: they will come again. */
+  /**
+   * Forgets all lines since the last commit, including those in flight: they will be read again.
+   */
   discard(): void {
     let end = this.#journalled;
     for (const { journal, retired } of this.#rotations.reverse()) {
@@ -179,7 +186,7 @@ export class Duplicates {
     this.#watermarkMs = this.#committed.watermarkMs;
   }
 
-  /** Gives the budget back its bytes; the object is not used after that. */
+  /** Returns the bytes to the budget. The object must not be used afterwards. */
   close(): void {
     this.#budget.count(-this.#bytes());
     this.#budget.removeStream(this.#lane);
@@ -209,7 +216,7 @@ export class Duplicates {
     this.#rotate();
   }
 
-  /** A line that is read again shows when its generation began, at the latest. */
+  /** A line that is read again shows the latest time at which its generation began. */
   #beganBy(ms: number): void {
     const [previous, current] = this.#scalars.sinceMs;
     const sinceMs = this.#isBeforeCurrent
@@ -229,7 +236,7 @@ export class Duplicates {
   }
 }
 
-/** The half hour of the clock. */
+/** The number of the half hour of the clock. */
 function generationOf(ms: number): number {
   return Math.floor(ms / generationMs);
 }

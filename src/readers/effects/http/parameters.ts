@@ -1,18 +1,20 @@
-// Reads the parameters of a request: each has one reader, and what a path does not know is refused
-// by its name, because a misspelt filter that is silently not in force would show something else.
+// Parses the parameters of a request with one function each. Unknown parameters are rejected by
+// name, because a misspelt filter that is silently ignored would return wrong results.
 
 import { instantMsOf, isDay } from "../../../platform/base/day.ts";
 import { isLowerCaseUuid } from "../../../platform/base/forms.ts";
 import { problem, type ReadProblem } from "./problem.ts";
 
-/** What a path takes, by name. Each reader throws an Error that completes "<name>: …". */
+/**
+ * The parameters of a path, by name. Each function throws an Error whose text follows "<name>: ".
+ */
 export type Readers = Readonly<Record<string, (text: string) => unknown>>;
 
 export type Read<R extends Readers> = {
   readonly [Name in keyof R]: ReturnType<R[Name]> | undefined;
 };
 
-/** A value, or the problem that the first bad parameter is. */
+/** Returns the values, or the problem of the first invalid parameter. */
 export function readParameters<R extends Readers>(
   query: URLSearchParams,
   readers: R,
@@ -45,15 +47,15 @@ export function someText(text: string): string {
 }
 
 export function cursor(text: string): string {
-  // No key of a row has U+0000, and PostgreSQL takes it for a fault.
+  // No key of a row has U+0000, and PostgreSQL reports an error for it.
   if (text === "" || text.length > cursorLengthMax || text.includes("\0"))
-    throw new Error("must be what `next` of the page before says");
+    throw new Error("must be the `next` of the previous page");
   return text;
 }
 
-/** Pages of persons go by uuid. */
+/** Pages of persons are ordered by uuid. */
 export function uuidCursor(text: string): string {
-  if (!isLowerCaseUuid(text)) throw new Error("must be what `next` of the page before says");
+  if (!isLowerCaseUuid(text)) throw new Error("must be the `next` of the previous page");
   return text;
 }
 
@@ -64,13 +66,13 @@ export function pageLimit(text: string): number {
   return number;
 }
 
-/** `2026-11-22`. */
+/** A day such as `2026-11-22`. */
 export function day(text: string): string {
   if (!isDay(text)) throw new Error("must be a day such as 2026-11-22");
   return text;
 }
 
-/** Milliseconds since the epoch, of a day (its beginning in UTC) or of a time with its zone. */
+/** Milliseconds since the epoch, for a day (its start in UTC) or a time with its zone. */
 export function instantMs(text: string): number {
   const ms = instantMsOf(text);
   if (Number.isNaN(ms))
@@ -87,7 +89,7 @@ function known(readers: Readers): string {
   return `; there are ${names.join(", ")}`;
 }
 
-/** A name that was sent, short enough to be told back. */
+/** A name that was sent, shortened for the answer. */
 function shown(name: string): string {
   return name.length > 64 ? `${name.slice(0, 64)}…` : name;
 }

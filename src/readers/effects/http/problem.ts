@@ -1,6 +1,6 @@
-// The closed table of what the HTTP port of the effects answers when it cannot answer, in the form
-// of problem details (RFC 9457). It has a table of its own, because the gateway's is of events that
-// are sent. No other file of this room makes up a code.
+// The closed table of errors of the effects' HTTP port, as problem details (RFC 9457). It is
+// separate from the gateway's table, which is about sent events. No other file of this folder
+// defines a code.
 
 interface ProblemRow {
   readonly status: 400 | 403 | 404 | 405 | 503 | 504;
@@ -8,18 +8,18 @@ interface ProblemRow {
 }
 
 export const problemTable = {
-  invalid_parameter: { status: 400, title: "A parameter is not as it must be" },
-  foreign_host: { status: 403, title: "This port is not reached under that name" },
-  not_found: { status: 404, title: "There is no such thing" },
-  method_not_allowed: { status: 405, title: "This port is only read: use GET or HEAD" },
+  invalid_parameter: { status: 400, title: "Invalid parameter" },
+  foreign_host: { status: 403, title: "Host name not allowed" },
+  not_found: { status: 404, title: "Not found" },
+  method_not_allowed: { status: 405, title: "Read-only port: use GET or HEAD" },
   unavailable: { status: 503, title: "The database does not answer" },
-  overloaded: { status: 503, title: "Too many are being answered at once" },
-  wait_timed_out: { status: 504, title: "What was waited for has not been applied in time" },
+  overloaded: { status: 503, title: "Too many concurrent requests" },
+  wait_timed_out: { status: 504, title: "The wait for applied events timed out" },
 } as const satisfies Record<string, ProblemRow>;
 
 export type ProblemCode = keyof typeof problemTable;
 
-/** An expected failure of a request. `detail` goes to whoever asked. */
+/** An expected failure of a request. `detail` is sent to the client. */
 export interface ReadProblem {
   readonly code: ProblemCode;
   readonly detail: string;

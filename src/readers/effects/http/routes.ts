@@ -1,5 +1,5 @@
-// The paths below /projects/<project>: what each takes, what it reads, and the text it becomes.
-// Each answers the members of an object, to which the server adds `as_of`. Nothing here writes.
+// The paths below /projects/<project>: their parameters, their queries and their JSON. Each returns
+// the members of an object, to which the server adds `as_of`. Read only.
 
 import { isLowerCaseUuid, isProjectId } from "../../../platform/base/forms.ts";
 import { storedIdText } from "../../../records/distinct-id.ts";
@@ -26,14 +26,14 @@ interface Asked {
   readonly uuid: string;
 }
 
-/** The members of the answer's object without its braces, or why there is none. */
+/** The members of the answer's object without braces, or a problem. */
 export type Members = string | ReadProblem;
 
 type Route = (asked: Asked, query: URLSearchParams) => Promise<Members>;
 
-/** What properties of one page may come to; the page then ends early. */
+/** Maximum size of the properties on one page; the page then ends early. */
 const pageBytesMax = 4_194_304;
-/** Days are compared as text, so these are before and after all others. */
+/** Days are compared as text, so these are the first and the last one. */
 const everyDay = { from: "0000-01-01", to: "9999-12-31" } as const;
 
 const personParameters = { distinct_id: idText, after: uuidCursor, limit: pageLimit };
@@ -41,7 +41,9 @@ const groupParameters = { type: idText, key: idText, after: cursor, limit: pageL
 const usageParameters = { from: day, to: day };
 const spikeParameters = { from: instantMs, after: cursor, limit: pageLimit };
 
-/** As ids, types and keys are stored: those of any length are found, and none has U+0000. */
+/**
+ * Normalises ids, types and keys as they are stored: any length is found, and U+0000 is replaced.
+ */
 function idText(text: string): string {
   return storedIdText(someText(text));
 }
@@ -56,7 +58,7 @@ const routes: Readonly<Record<string, Route>> = {
   spikes: taking(spikeParameters, spikes),
 };
 
-/** Undefined when there is nothing at the path, which has no query. */
+/** Undefined: there is no such path. The path has no query. */
 export function routeOf(
   path: string,
 ): ((reader: EffectsReader, query: URLSearchParams) => Promise<Members>) | undefined {

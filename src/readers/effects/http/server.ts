@@ -1,6 +1,6 @@
-// The HTTP port of the effects: people, groups, usage and spikes to be read, with health and
-// metrics beside. It never writes. Everything a caller can make it hold is bounded: connections,
-// waits, answers under way, and the time a slow reader may take.
+// The HTTP port of the effects: people, groups, usage and spikes, with health and metrics. Read
+// only. Everything that a client can make it hold is limited: connections, waits, concurrent
+// answers, and the time for a slow client.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -26,7 +26,7 @@ import { Waits, type Written, wantedFrom } from "./waits.ts";
 export interface EffectsHttpOptions {
   /** The installation of this process. */
   readonly instance?: object;
-  /** The address or name that is listened on. */
+  /** The address or host name to listen on. */
   readonly host: string;
   /** Undefined until the database is open. */
   readonly reader: () => EffectsReader | undefined;
@@ -37,9 +37,9 @@ export interface EffectsHttpOptions {
   readonly log: Pick<Log, "warn">;
   /** Default: 10 seconds. */
   readonly waitMsMax?: number;
-  /** How long a reader may take for an answer. Default: 30 seconds. */
+  /** Maximum time in which a client must read an answer. Default: 30 seconds. */
   readonly answerMsMax?: number;
-  /** What answers under way may hold. Default: 64 MiB. */
+  /** Maximum total size of unsent answers. Default: 64 MiB. */
   readonly answerBytesMax?: number;
 }
 
@@ -50,13 +50,13 @@ interface Answer {
 }
 
 const connectionsMax = 128;
-/** Beside those: who asks for the health of the process is answered beside all readers. */
+/** Additional connections, so that health checks are answered when all others are in use. */
 const spareConnections = 16;
-/** While requests fail, so much lies between two warnings. */
+/** Interval between two warnings while requests fail. */
 const sayAgainMs = 30_000;
 const waitsMax = 64;
 const readsAtOnceMax = 16;
-/** Answers up to this are always sent: the number of requests bounds them. */
+/** Answers up to this size are always sent: the number of requests limits them. */
 const smallBytes = 16_384;
 const always = {
   "Cache-Control": "no-store",
@@ -71,12 +71,12 @@ export class EffectsHttp {
   readonly #waitMsMax: number;
   readonly #reads = new Turns(readsAtOnceMax);
   readonly #failures: SparseWarning;
-  /** Connections for health alone. */
+  /** Connections that are reserved for health checks. */
   readonly #spare = new WeakSet<Socket>();
   #connections = 0;
   /**
-   * Those under way. Each is aborted when its caller goes or the port is closed: what is derived
-   * from a signal of the port's own (AbortSignal.any) would be kept for as long as the port.
+   * Running requests. Each is aborted when its client disconnects or the port is closed. Signals
+   * derived from one signal of the port (AbortSignal.any) would be retained as long as the port.
    */
   readonly #requests = new Set<AbortController>();
   #isClosed = false;
@@ -107,17 +107,17 @@ export class EffectsHttp {
     });
   }
 
-  /** How many requests are under way. */
+  /** Number of running requests. */
   get requests(): number {
     return this.#requests.size;
   }
 
-  /** How many callers wait for a sequence. */
+  /** Number of clients that wait for a sequence. */
   get waits(): number {
     return this.#waits.waiting;
   }
 
-  /** The port, or an Error that says what is in the way. */
+  /** Returns the port, or an Error with the reason. */
   listen(port: number): Promise<number> {
     return this.#port.listen(this.#options.host, port);
   }
@@ -125,7 +125,7 @@ export class EffectsHttp {
   /** Stops listening, ends all waits and drops all connections. */
   close(): Promise<void> {
     this.#isClosed = true;
-    for (const request of this.#requests) request.abort(new Error("the process ends"));
+    for (const request of this.#requests) request.abort(new Error("the process is closing"));
     return this.#port.close();
   }
 
@@ -134,9 +134,10 @@ export class EffectsHttp {
     this.#requests.add(gone);
     response.once("close", () => {
       this.#requests.delete(gone);
-      gone.abort(new Error("the caller is gone"));
+      gone.abort(new Error("the client disconnected"));
     });
-    // No body is read, so the connection is of no more use; nor is one that is only spare.
+    // Bodies are not read, so a connection with a body is closed after the answer; so is a spare
+    // one.
     const { headers } = request;
     const hasBody =
       headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
@@ -146,7 +147,7 @@ export class EffectsHttp {
     } catch (error) {
       if (gone.signal.aborted || this.#isClosed) return void response.destroy();
       const reason = (error as Error).message;
-      this.#failures.warn({ reason }, "requests to the port of the effects fail");
+      this.#failures.warn({ reason }, "requests to the effects port fail");
       this.#send(response, problemAnswer(databaseAway));
     }
   }
@@ -156,7 +157,7 @@ export class EffectsHttp {
     const [path = "", queryText = ""] = splitUrl(request.url ?? "");
     const isRead = request.method === "GET" || request.method === "HEAD";
     if (!isRead)
-      return problemAnswer(problem("method_not_allowed", "nothing can be written over this port"));
+      return problemAnswer(problem("method_not_allowed", "this port is read-only"));
     if (path === "/livez") return json(200, { status: "alive", instance: this.#options.instance });
     if (path === "/readyz") return await this.#ready();
     if (this.#spare.has(request.socket))
@@ -165,7 +166,8 @@ export class EffectsHttp {
       const { metrics } = this.#options;
       return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
     }
-    // A page elsewhere can give its own name our address and then read us as its own.
+    // DNS rebinding: a page of another site can map its host name to this address and then read the
+    // answers as its own.
     if (isLoopback(host) && !isOwnHost(request.headers.host, host))
       return problemAnswer(problem("foreign_host", foreignHost(request)));
     return await this.#read(path, new URLSearchParams(queryText), signal);
@@ -176,7 +178,7 @@ export class EffectsHttp {
       path === "/status"
         ? async (reader: EffectsReader): Promise<Members> =>
             query.size > 0
-              ? badParameter([...query.keys()][0] ?? "", "there is no such parameter here")
+              ? badParameter([...query.keys()][0] ?? "", "this path has no such parameter")
               : await statusMembers(await this.#options.status(), reader)
         : routeOf(path);
     if (route === undefined) return problemAnswer(nothingHere);
@@ -187,7 +189,7 @@ export class EffectsHttp {
     query.delete("wait_for");
     return await this.#reads.take(async () => {
       signal.throwIfAborted();
-      // Asked first: what is read after it is at least as new as it says.
+      // Queried first, so that the rows are at least as new as `as_of` states.
       const asOf = asOfJson(await reader.applied());
       const members = await route(reader, query);
       if (typeof members !== "string") return problemAnswer(members);
@@ -195,7 +197,7 @@ export class EffectsHttp {
     });
   }
 
-  /** Undefined when all is applied that the caller waits for. */
+  /** Undefined: everything that the client waits for is applied. */
   async #waitFor(texts: readonly string[], signal: AbortSignal): Promise<ReadProblem | undefined> {
     if (texts.length === 0) return undefined;
     let wanted: ReturnType<typeof wantedFrom>;
@@ -206,7 +208,7 @@ export class EffectsHttp {
     }
     const outcome = await this.#waits.until(wanted, signal);
     if (outcome === "applied") return undefined;
-    if (outcome === "too many") return problem("overloaded", `${waitsMax} wait already`);
+    if (outcome === "too many") return problem("overloaded", `${waitsMax} requests wait already`);
     const seconds = this.#waitMsMax / 1_000;
     return problem("wait_timed_out", `wait_for: not all of it was applied within ${seconds} s`);
   }
@@ -226,13 +228,13 @@ export class EffectsHttp {
     return reader;
   }
 
-  /** Writes the answer, and gives its reader a time to take it. */
+  /** Writes the answer, and closes the connection if the client does not read it in time. */
   #send(response: ServerResponse, { status, contentType, body }: Answer): void {
     const { answerMsMax = 30_000, answerBytesMax = 67_108_864 } = this.#options;
     if (response.destroyed) return;
     const bytes = Buffer.byteLength(body);
     if (bytes > smallBytes && this.#answerBytes + bytes > Math.max(answerBytesMax, bytes)) {
-      const slow = problem("overloaded", "too many answers are under way to slow readers");
+      const slow = problem("overloaded", "too many unsent answers to slow clients");
       this.#send(response, problemAnswer(slow));
       return;
     }
@@ -254,15 +256,15 @@ export class EffectsHttp {
 
 const databaseAway = problem(
   "unavailable",
-  "try again; if it lasts, see the log of penstock effects, and its /readyz",
+  "retry; if the error persists, see the log of penstock effects and its /readyz",
 );
 const nothingHere = problem(
   "not_found",
-  "there is nothing at this path: there are /projects/<project>/persons, groups, group-types, usage and spikes, /status, /metrics, /livez and /readyz",
+  "this path does not exist; the paths are /projects/<project>/persons, groups, group-types, usage and spikes, /status, /metrics, /livez and /readyz",
 );
 
 function foreignHost({ socket }: IncomingMessage): string {
-  return `it is there by an address, as http://127.0.0.1:${socket.localPort}/, by localhost, or by the name in PENSTOCK_EFFECTS_HOST, and not by other names: pages elsewhere could read it through one of their own`;
+  return `use an IP address such as http://127.0.0.1:${socket.localPort}/, localhost, or the name in PENSTOCK_EFFECTS_HOST; other names are rejected because pages of other sites could read the answers through them`;
 }
 
 function splitUrl(url: string): [string, string] {

@@ -1,6 +1,5 @@
-// Writes what a reader of the database gives as the JSON that this port and the commands show.
-// Properties go in as the text they are stored as, never by way of JSON.parse: the digits of
-// numbers would change.
+// The JSON that this port and the commands show. Properties are copied as stored text and never
+// parsed: JSON.parse would change the digits of numbers.
 
 import type { AppliedStream, Group, Link, Person, UsageDay } from "../store/port.ts";
 import type { SpikeRow } from "../types.ts";
@@ -49,7 +48,7 @@ export function spikeJson(spike: SpikeRow): string {
   });
 }
 
-/** The members of an answer about usage, without the braces. */
+/** The members of an answer about usage, without braces. */
 export function usageMembers(days: readonly UsageDay[]): string {
   return inner({
     days: days.map(({ day, lane, class: usageClass, events, duplicates }) => ({
@@ -60,7 +59,7 @@ export function usageMembers(days: readonly UsageDay[]): string {
   });
 }
 
-/** How far each stream is applied, as the value of `as_of`. */
+/** The position of each stream, as the value of `as_of`. */
 export function asOfJson(applied: readonly AppliedStream[]): string {
   const sorted = applied.toSorted((one, other) => (one.stream < other.stream ? -1 : 1));
   return JSON.stringify(

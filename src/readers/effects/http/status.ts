@@ -1,5 +1,5 @@
-// What the process of the effects says of itself: how far it is behind each stream, and what it
-// could not apply. The same at /status and in `penstock effects status`.
+// The status of the effects process: its lag in each stream, and what it could not apply. Used by
+// /status and `penstock effects status`.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { EffectsReader, Totals } from "../store/port.ts";
@@ -8,9 +8,9 @@ import type { IncidentRow, RejectedRow } from "../types.ts";
 import { iso } from "./shapes.ts";
 
 export interface ProcessStatus {
-  /** What it does, such as `applying`, or what it waits for. */
+  /** The current activity, such as `applying`, or what the process waits for. */
   readonly state: string;
-  /** Why nothing is being applied; empty when all is well. */
+  /** Why nothing is being applied; empty: no problem. */
   readonly reasons: readonly string[];
   readonly streams: readonly StreamStatus[];
 }
@@ -23,12 +23,12 @@ interface StatusRows {
 
 const shownMax = 20;
 
-/** Whoever shows the answer waits a second at most. */
+/** Clients that show the answer wait a second at most. */
 const askMsMax = 500;
 
 /**
- * The status with the lag as `ask` finds it, which is how `penstock effects status` shows it. If
- * NATS does not answer in time, the streams stay as the process estimates them.
+ * The status with the lag that `ask` returns, as `penstock effects status` shows it. If NATS does
+ * not answer in time, the streams keep the estimates of the process.
  */
 export async function withAskedLag(
   status: ProcessStatus,
@@ -48,7 +48,7 @@ export async function statusMembers(
   return JSON.stringify({ state, reasons, ...value }).slice(1, -1);
 }
 
-/** What a status shows of the database, beside the streams. */
+/** The rows of the database in a status, without the streams. */
 export async function statusRows(reader: EffectsReader): Promise<StatusRows> {
   const [totals, incidents, rejected] = await Promise.all([
     reader.totals(),

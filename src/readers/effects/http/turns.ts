@@ -1,5 +1,4 @@
-// Lets so many do their work at once; the others wait in line. The line is as long as its callers
-// let it be.
+// Limits the number of concurrent tasks; the others wait in order. The callers limit the queue.
 
 export class Turns {
   readonly #line: (() => void)[] = [];

@@ -1,16 +1,16 @@
-// Waits until streams are applied as far as a caller has asked, so that it reads its own write. The
-// database is asked once the writer of this process has committed so much; without a writer again
-// and again, where all who wait share one question.
+// Waits until streams are applied as far as a client requests, so that it reads its own writes. If
+// this process has a writer, the database is queried once the writer has committed that much;
+// otherwise it is polled, with one query for all waiting clients.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { AppliedStream } from "../store/port.ts";
 
-/** Frames by stream. */
+/** Sequences by stream. */
 export type Wanted = ReadonlyMap<string, number>;
 
 /**
- * Fulfilled when the writer of this process has committed so much. Rejects when it ends, or when
- * the signal aborts. Undefined: there is no writer.
+ * Fulfilled when the writer of this process has committed that much. Rejects when the writer ends,
+ * or when the signal aborts. Undefined: there is no writer.
  */
 export type Written = (wanted: Wanted, signal: AbortSignal) => Promise<unknown> | undefined;
 
@@ -19,7 +19,7 @@ interface WaitsOptions {
   /** Default: there is no writer. */
   readonly written?: Written | undefined;
   readonly timeoutMs: number;
-  /** More would have to hold more connections than this port has for them. */
+  /** Maximum number of waits; each holds a connection. */
   readonly waitsMax: number;
 }
 
@@ -34,7 +34,7 @@ const pollMs = 10;
 const streamName = /^[A-Za-z0-9_-]{1,255}$/;
 const wantedMax = 64;
 
-/** Reads all `wait_for`s. Throws an Error that completes "wait_for: …". */
+/** Parses all `wait_for` parameters. Throws an Error whose text follows "wait_for: ". */
 export function wantedFrom(texts: readonly string[]): Wanted {
   if (texts.length > wantedMax) throw new Error(`is given more than ${wantedMax} times`);
   const wanted = new Map<string, number>();
@@ -51,7 +51,7 @@ export function wantedFrom(texts: readonly string[]): Wanted {
 export class Waits {
   readonly #options: WaitsOptions;
   readonly #waiting = new Set<Waiting>();
-  /** Those of whom the database is asked. */
+  /** Waits for which the database is polled. */
   readonly #asked = new Set<Waiting>();
   #isAsking = false;
 
@@ -87,7 +87,7 @@ export class Waits {
     }
   }
 
-  /** A writer that has ended says nothing any more, so then the database is asked, too. */
+  /** If the writer ends, its position is unknown, so the database is polled, too. */
   async #askOnceWritten(waiting: Waiting, signal: AbortSignal): Promise<void> {
     try {
       await (this.#options.written?.(waiting.wanted, signal) ?? delay(pollMs));
@@ -98,8 +98,8 @@ export class Waits {
   }
 
   /**
-   * Asks a database that is away again, and one that was put back behind its writer: those who wait
-   * have a time of their own.
+   * Keeps polling an unreachable database, and one that was restored to a state before its
+   * writer's: each wait has a timeout of its own.
    */
   async #ask(): Promise<void> {
     this.#isAsking = true;

@@ -1,16 +1,16 @@
-// 64 bits that stand for an event in the memory of duplicates: a hash over its project, the 128 bits
-// of its uuid, its name and its distinct id, so that two events under one uuid are two. Its key is
-// drawn with each reader of frames and kept secret. So nobody can choose a uuid that passes for
-// another event, of their own project or of another. Nothing may store it. The addon makes the same
-// of the lines that it reads (text_hash.h).
+// A 64-bit hash that identifies an event in duplicate detection: over its project, the 128 bits of
+// its uuid, its name and its distinct id, so that two events with one uuid are different. Each
+// reader of frames draws a secret key, so that no client can choose a uuid that collides with
+// another event, in any project. It must not be stored. The addon computes the same hash for the
+// lines that it reads (text_hash.h).
 
 import type { Buffer } from "node:buffer";
 import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
 import type { EventFacts, Span } from "../rules/event-facts.ts";
 
-/** Where the eight words of a UUID's text begin, hyphens left out. */
+/** Offsets of the eight words in a UUID's text, without the hyphens. */
 const wordPlaces = [0, 4, 9, 14, 19, 24, 28, 32] as const;
-/** Makes letters lower case, and leaves digits as they are. */
+/** Turns letters into lower case; digits stay. */
 const lowerCase = 0x2020_2020;
 
 export class EventHash {
@@ -26,7 +26,7 @@ export class EventHash {
     this.#key = key;
   }
 
-  /** Signed words of 32 bits. */
+  /** Signed 32-bit words. */
   get high(): number {
     return this.#hash[0]!;
   }
@@ -35,7 +35,7 @@ export class EventHash {
     return this.#hash[1]!;
   }
 
-  /** The name and the distinct id count as they are in the body, with their quotes. */
+  /** The name and the distinct id are hashed as they are in the body, with their quotes. */
   set({ projectId, uuidView, uuidAt, body, event, id }: HashedFacts): void {
     if (projectId !== this.#projectId) this.#setProject(projectId);
     const most = wordPlaces.length + wordsOf(event) + wordsOf(id);
@@ -48,7 +48,10 @@ export class EventHash {
     halfSipHash64(this.#projectKey, words.subarray(0, count), this.#hash);
   }
 
-  /** A project's key is the hash of its characters: who does not know the one knows no other. */
+  /**
+   * A project's key is the hash of its id under the reader's key, so a collision in one project
+   * says nothing about others.
+   */
   #setProject(projectId: string): void {
     let key = this.#projectKeys.get(projectId);
     if (key === undefined) {
@@ -64,17 +67,17 @@ export class EventHash {
   }
 }
 
-/** Projects whose keys are kept. */
+/** Number of projects whose keys are cached. */
 const projectKeysMax = 4_096;
 
 type HashedFacts = Pick<EventFacts, "projectId" | "uuidView" | "uuidAt" | "body" | "event" | "id">;
 
-/** At most: four bytes a word, the rest, and the length. */
+/** Maximum number of words: four bytes each, the rest, and the length. */
 function wordsOf({ start, end }: Span): number {
   return ((end - start) >> 2) + 2;
 }
 
-/** Returns the number of words with those of the text. */
+/** Returns the number of words including those of the text. */
 function addText(
   words: Uint32Array,
   from: number,

@@ -1,5 +1,5 @@
-// Reads the lines of a stored frame, one after another. Keeps no line: the visitor hears of each,
-// and of those that cannot be read.
+// Reads the lines of a stored frame in order, and calls the visitor for each, readable or not.
+// Stores no line.
 
 import { Buffer } from "node:buffer";
 import { createNativeScanner } from "../../../records/native.ts";
@@ -25,14 +25,14 @@ const noFrame: StoredFrame = {
   data: Buffer.alloc(0),
 };
 
-/** Hashes of events are only to be compared with those of the same reader: each has its key. */
+/** Each reader has its own hash key: hashes of events are comparable only within one reader. */
 export class FrameLines {
   readonly #records: RecordReader;
   readonly #facts = new EventFacts();
   readonly #lineFacts = new LineFacts();
   readonly #line: ReusedLine;
 
-  /** `scanner`: belongs to the reader alone, from now on. */
+  /** `scanner`: used by this reader alone from now on. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#records = new RecordReader(scanner);
     this.#line = new ReusedLine({
@@ -45,8 +45,9 @@ export class FrameLines {
   }
 
   /**
-   * Tells the visitor of every line, in order. Blank lines count as lines and are told to nobody.
-   * Pauses as RecordReader does.
+   * Calls the visitor for every line that is not blank, in order. Blank lines count in line
+   * numbers. Pauses as RecordReader does.
+   *
    * @throws Error: the scanner has no memory.
    */
   *read(frame: StoredFrame, visitor: LineVisitor): Generator<void, void> {

@@ -1,16 +1,15 @@
-// 64 bits that stand for a distinct id: in estimates of how many there were, and where ids are
-// looked for. The same in every process, and as the addon makes it of an id in ASCII (text_hash.h).
-// Databases hold what it says, so it may never change. Who chooses ids can make two of them
-// collide.
+// A 64-bit hash of a distinct id, for estimates of their number and for look-ups. It is the same in
+// every process, and the addon computes the same for an ASCII id (text_hash.h). Databases store
+// results of it, so it must never change. Clients that choose ids can make two of them collide.
 
 export class IdHash {
-  /** Signed words of 32 bits. */
+  /** Signed 32-bit words. */
   high = 0;
   low = 0;
 
   set(id: string): void {
-    // Two multiplications a letter, then a finaliser: near ids ("user 1", "user 2") must not have
-    // anything in common.
+    // Two multiplications per character, then a finaliser: similar ids ("user 1", "user 2") must
+    // have unrelated hashes.
     let high = 0x9e3779b9;
     let low = 0x41c6ce57;
     for (let at = 0; at < id.length; at++) {

@@ -1,5 +1,5 @@
-// What a record says, as the rules need it. What only a few lines are asked for is filled when they
-// are.
+// Extracts from a record what the rules need. Fields that only a few lines need are filled on
+// request.
 
 import { Buffer } from "node:buffer";
 import { kindOfName } from "../../../records/event-name.ts";
@@ -18,8 +18,8 @@ import type { Rejection, UsageClass } from "../types.ts";
 import { RecentIds } from "./recent-ids.ts";
 
 /**
- * A line that says it was received so long after its frame was stored was not: no clock is so far
- * ahead.
+ * A `received_at` that is this much later than the storage of the frame is wrong: no clock is so
+ * far ahead.
  */
 const aheadMsMax = 86_400_000;
 
@@ -36,8 +36,8 @@ export class LineFacts {
   readonly #uuidView = new DataView(this.#uuid.buffer, this.#uuid.byteOffset, uuidBytes);
 
   /**
-   * Fills what every line is asked for: all but the spans of `fillRest`. Gives what is wrong with
-   * the record; then the facts mean nothing.
+   * Fills the fields that every line needs: all except the spans of `fillRest`. Returns why the
+   * record is invalid; then the fields are meaningless.
    */
   fill(facts: EventFacts, record: RecordView, storedAtMs: number): Rejection | undefined {
     const fault = record.isWritten ? undefined : faultOf(record);
@@ -49,7 +49,7 @@ export class LineFacts {
     facts.personProfile = record.has(LineFlag.PersonProfile);
     facts.distinctId = record.has(LineFlag.PlainId) ? this.#ids.textOf(record) : idOf(record);
     if (facts.distinctId === "") return reject("invalid_field", "its distinct_id is blank");
-    // When the line was received; when its frame was stored, where it does not say so credibly.
+    // The time of receipt, or the time of storage if the record's own is not credible.
     const saidMs = record.ms(Line.ReceivedAt);
     const receivedAtMs = saidMs <= storedAtMs + aheadMsMax ? saidMs : storedAtMs;
     const timestampMs = record.ms(Line.Timestamp);
@@ -58,7 +58,7 @@ export class LineFacts {
     return undefined;
   }
 
-  /** Fills the other facts of a record that has no fault. */
+  /** Fills the other fields of a valid record. */
   fillRest(facts: EventFacts, record: RecordView): void {
     facts.body = record.body;
     if (record.type(Part.Uuid) === TokenType.EscapedString) {
@@ -86,7 +86,7 @@ export class LineFacts {
   }
 }
 
-/** What is wrong with a record that is not as the gateway writes it. */
+/** Why a record is invalid that is not exactly as the gateway writes it. */
 function faultOf(record: RecordView): Rejection | undefined {
   const missing = needed.find(([, part]) => isNothing(record.type(part)));
   if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);
@@ -138,7 +138,7 @@ function reject(reason: Rejection["reason"], detail: string): Rejection {
   return { reason, detail };
 }
 
-/** The first class that fits counts. */
+/** The first matching class counts. */
 export function usageClassOf({ kind, personProfile, distinctId }: EventFacts): UsageClass {
   if (kind === Kind.GroupIdentify) return "group_identify";
   if (!personProfile || distinctId === cookielessId) return "anonymous";

@@ -1,39 +1,40 @@
-// A stored line as the reader of frames shows it to the parts that count and apply. Types alone.
+// The interface through which the reader of frames passes a stored line to the parts that count and
+// apply it. Types only.
 
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { EventEffect, LinePlace, Rejection, Stamp, UsageClass } from "../types.ts";
 
-/** One object, filled anew for each line: nothing may keep it. */
+/** One object that is filled again for each line: do not store it. */
 export interface StoredLine {
   readonly frame: StoredFrame;
   /** Index in the frame. */
   readonly line: number;
   readonly projectId: string;
-  /** 64 bits of a hash over project, uuid, name and distinct id, as two signed words of 32 bits. */
+  /** 64 bits of a hash over project, uuid, name and distinct id, as two signed 32-bit words. */
   readonly uuidHashHigh: number;
   readonly uuidHashLow: number;
   readonly receivedAtMs: number;
   /** The event's time, but never later than `receivedAtMs`. */
   readonly timeMs: number;
   readonly usageClass: UsageClass;
-  /** Whose event it is, also where it makes no person. */
+  /** The event's distinct id, even if the event makes no person. */
   readonly distinctId: string;
-  /** 64 bits of a hash over the distinct id, as two signed words of 32 bits. */
+  /** 64 bits of a hash over the distinct id, as two signed 32-bit words. */
   readonly idHashHigh: number;
   readonly idHashLow: number;
-  /** Whether it makes a person for its distinct id, if there is none. */
+  /** Whether the event makes a person for its distinct id, if there is none. */
   readonly hasPerson: boolean;
-  /** It does nothing but that. Then `effect` need not be asked for. */
+  /** The event has no other effect. Then `effect` need not be called. */
   readonly isPlain: boolean;
-  /** When it writes, and where it stands: objects of their own. */
+  /** The stamp of its writes, as a new object. */
   stamp(): Stamp;
   place(): LinePlace;
-  /** What it does, as an object of its own. What cannot be read is in `rejections`. */
+  /** The effect of the event, as a new object. Unreadable parts are in `rejections`. */
   effect(): EventEffect;
 }
 
 export interface LineVisitor {
   line(line: StoredLine): void;
-  /** A line that cannot be read at all. `line`: its index; `projectId`: where it can be told. */
+  /** Called for an unreadable line. `line`: its index; `projectId`: undefined if unknown. */
   unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void;
 }

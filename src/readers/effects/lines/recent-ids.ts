@@ -1,21 +1,21 @@
-// Distinct ids as strings: one that came lately is handed out as the same string again, which takes
-// no memory, and whoever looks for it in a Map need not hash it again. Goes by a hash that the
-// addon makes, and compares the bytes, because ids can be made to collide.
+// Distinct ids as strings: a recent id is returned as the same string object, which takes no memory
+// and is not hashed again in a Map. Looked up by the addon's hash, and compared by bytes, because
+// ids can be made to collide.
 
 import { Part } from "../../../records/fields.ts";
 import { Line } from "../../../records/lines.ts";
 import type { RecordView } from "../../../records/record-view.ts";
 import { isText } from "../rules/recent-texts.ts";
 
-/** Two strings a set: some megabytes of those that came lately. */
+/** Two strings per set: some megabytes of recent ids. */
 const sets = 32_768;
-/** A longer id is made anew each time. */
+/** A longer id is created each time. */
 const keptBytesMax = 64;
 
 export class RecentIds {
   readonly #texts = new Array<string>(2 * sets).fill("");
 
-  /** The distinct id of the record, which is a plain one. */
+  /** The distinct id of the record, which must be plain. */
   textOf(record: RecordView): string {
     const { body } = record;
     const start = record.startOf(Part.DistinctId) + 1;

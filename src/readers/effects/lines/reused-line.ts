@@ -1,5 +1,5 @@
-// The one object that stands for line after line. What a line does becomes an object of its own
-// only when it is asked for.
+// One object that represents line after line. The effect of a line becomes a separate object only
+// on request.
 
 import { Line, LineFlag } from "../../../records/lines.ts";
 import type { RecordView } from "../../../records/record-view.ts";
@@ -33,17 +33,17 @@ export class ReusedLine implements StoredLine {
   readonly #hash: EventHash;
   readonly #idHash = new IdHash();
   readonly #lineFacts: LineFacts;
-  /** The record whose facts are not all filled; undefined: they are. */
+  /** The record whose other facts are not filled yet; undefined: all are filled. */
   #unfilled: RecordView | undefined = undefined;
   #frameRank: string | undefined = undefined;
 
   constructor(options: {
     readonly frame: StoredFrame;
-    /** The facts of each line, before `set`. */
+    /** The facts of each line, filled before `set`. */
     readonly facts: EventFacts;
     readonly lineFacts: LineFacts;
     readonly texts: PlainTexts;
-    /** That of the reader of the records. */
+    /** The hash key of the record reader. */
     readonly uuidKey: Uint32Array;
   }) {
     this.frame = options.frame;
@@ -58,7 +58,7 @@ export class ReusedLine implements StoredLine {
     this.#frameRank = undefined;
   }
 
-  /** Takes over the record, of which `lineFacts` has filled the facts that every line has. */
+  /** Switches to the record, whose common facts `lineFacts` has filled. */
   set(record: RecordView): void {
     const hasWrites = record.has(LineFlag.HasWrites);
     const { isWritten } = record;

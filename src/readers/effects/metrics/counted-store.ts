@@ -1,15 +1,15 @@
-// A store whose commits are counted. Changes nothing of what the store does.
+// A store that reports its commits to the metrics. Its behaviour is unchanged.
 
 import type { EffectsStore } from "../store/port.ts";
 import type { Commit } from "../types.ts";
 
 interface CommitCounts {
-  /** A part of a commit is written; nobody else sees it yet. */
+  /** A part of a commit is written, and not visible to readers yet. */
   part(commit: Commit, seconds: number): void;
-  /** A commit is there, with the parts before it. */
+  /** A commit and its earlier parts are written. */
   committed(commit: Commit, seconds: number): void;
   failed(): void;
-  /** The parts that were written are undone. */
+  /** The written parts were rolled back. */
   undone(): void;
 }
 

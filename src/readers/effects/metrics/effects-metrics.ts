@@ -1,5 +1,5 @@
-// What the effects process counts. Counters are of commits that the database has taken, so nothing
-// is counted that was rolled back. Gauges are read when somebody scrapes.
+// The Prometheus metrics of the effects process. Counters count stored commits, so nothing rolled
+// back is counted. Gauges are read at each scrape.
 
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
 import type { Sample } from "../../../platform/metrics/table.ts";
@@ -45,7 +45,7 @@ export class EffectsMetrics extends MetricSet<EffectsMetricName> {
     ["committed", "failed"],
   ]);
   readonly #commitSeconds = this.histogram("penstock_effects_commit_seconds", commitSecondsBounds);
-  /** What the parts of a commit hold until its end, which may never come. */
+  /** Counts of the parts of an unfinished commit, which may be rolled back. */
   readonly #ofCommit = [
     ...[this.#events, this.#duplicates, this.#frames],
     ...[this.#rejected, this.#incidents, this.#links],

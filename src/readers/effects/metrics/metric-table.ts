@@ -1,16 +1,16 @@
-// Every metric of the effects process: its name, its type, and what it means. The docs
-// are generated from it. The default metrics of prom-client (process_*, nodejs_*) come on top.
+// All metrics of the effects process: name, type and meaning. The docs are generated from this
+// table. The default metrics of prom-client (process_*, nodejs_*) are added.
 
 import type { MetricRow } from "../../../platform/metrics/table.ts";
 
 export const effectsMetricTable = {
   penstock_effects_events_total: {
     type: "counter",
-    help: "Events applied and committed, by lane and usage class; duplicates are not among them.",
+    help: "Events applied and committed, by lane and usage class; without duplicates.",
   },
   penstock_effects_duplicates_total: {
     type: "counter",
-    help: "Events that a stream has had before, by lane: counted once, without effect.",
+    help: "Duplicate events, by lane: counted once, without effect.",
   },
   penstock_effects_frames_total: {
     type: "counter",
@@ -18,11 +18,11 @@ export const effectsMetricTable = {
   },
   penstock_effects_rejected_total: {
     type: "counter",
-    help: "What of events could not be applied, by reason; the rest of them was.",
+    help: "Parts of events that could not be applied, by reason; the rest of each event was.",
   },
   penstock_effects_incidents_total: {
     type: "counter",
-    help: "Times that a stream was not the one it was, or had lost what was not applied yet, by kind.",
+    help: "Incidents: a stream was replaced, or had lost messages that were not applied yet, by kind.",
   },
   penstock_effects_links_total: {
     type: "counter",
@@ -34,15 +34,15 @@ export const effectsMetricTable = {
   },
   penstock_effects_commit_seconds: {
     type: "histogram",
-    help: "How long a transaction takes.",
+    help: "Duration of a transaction.",
   },
   penstock_effects_lag_messages: {
     type: "gauge",
-    help: "Messages stored and not applied yet, by lane; absent while NATS does not say.",
+    help: "Messages stored and not applied yet, by lane; absent while NATS does not answer.",
   },
   penstock_effects_lag_seconds: {
     type: "gauge",
-    help: "How long the oldest message that is not applied has been stored, by lane; absent while NATS does not say.",
+    help: "Time since the oldest message that is not applied was stored, by lane; absent while NATS does not answer.",
   },
   penstock_effects_ready: {
     type: "gauge",
@@ -54,11 +54,11 @@ export const effectsMetricTable = {
   penstock_effects_incidents: { type: "gauge", help: "Incidents in the database." },
   penstock_effects_rejected: {
     type: "gauge",
-    help: "Rejections since the database was made; it keeps the newest 10,000 of each project.",
+    help: "Rejections since the database was created; it keeps the newest 10,000 of each project.",
   },
   penstock_effects_cache_bytes: {
     type: "gauge",
-    help: "Rows of people and groups that are kept in memory.",
+    help: "Memory for cached rows of people and groups.",
   },
   penstock_effects_frames_bytes: {
     type: "gauge",
@@ -66,11 +66,11 @@ export const effectsMetricTable = {
   },
   penstock_effects_duplicates_bytes: {
     type: "gauge",
-    help: "What the memory of duplicates takes.",
+    help: "Memory for duplicate detection.",
   },
   penstock_effects_duplicates_window_minutes: {
     type: "gauge",
-    help: "How far back duplicates are told, in the stream that remembers least: 30 to 60 once events have come for so long; less means that more come than its memory takes.",
+    help: "How far back duplicates are detected, in the stream that remembers least: 30 to 60 once events have arrived for that long; less if more events arrive than its memory holds.",
   },
   penstock_effects_waits: { type: "gauge", help: "Requests that wait for a sequence." },
 } as const satisfies Record<string, MetricRow>;

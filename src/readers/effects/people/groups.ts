@@ -1,5 +1,5 @@
-// Groups, their types, and which distinct ids were seen with them. A group and its type are made by
-// group identify alone; that an id was seen with a group is kept whether or not there is one.
+// Groups, their types, and which distinct ids were seen with them. Only a group identify creates a
+// group and its type; that an id was seen with a group is stored even if the group does not exist.
 
 import type { GroupName } from "../store/port.ts";
 import type { EventEffect, GroupMemberRow, GroupRow } from "../types.ts";
@@ -16,7 +16,7 @@ interface GroupsOptions {
   readonly propertiesMax: number;
   readonly large: LargeProperties;
   readonly dropped: PropertiesDropped;
-  /** Types of a project. */
+  /** Maximum number of group types per project. */
   readonly typesMax: number;
 }
 
@@ -43,18 +43,18 @@ export class Groups {
     return this.types.get(projectId, "") !== undefined;
   }
 
-  /** Takes a stored row, unless it is here already: then it is newer here. */
+  /** Takes a stored row, unless the row is in memory already, where it is newer. */
   adopt(row: GroupRow): void {
     if (this.isHere(row.projectId, row)) return;
     this.groups.put(new Group(row, new PropertyBag(row.properties, row.propertyBytes)));
   }
 
-  /** All types of a project, unless they are here already. */
+  /** Takes all group types of a project, unless they are in memory already. */
   adoptTypes(projectId: string, types: readonly string[]): void {
     if (!this.areTypesHere(projectId)) this.types.put(new GroupTypes(projectId, types));
   }
 
-  /** Makes or updates a group. False: the project has too many types for a new one. */
+  /** Creates or updates a group. False: the project has too many types for a new one. */
   write(effect: EventEffect, writes: GroupWrites, refused: Refused): boolean {
     const { projectId, stamp } = effect;
     const types = this.types.get(projectId, "");
@@ -83,7 +83,10 @@ export class Groups {
     return true;
   }
 
-  /** The id was seen with the group. A row that is not here may be in the store, and older. */
+  /**
+   * Records that the id was seen with the group. A row that is not in memory may be in the store,
+   * and older.
+   */
   associate(effect: EventEffect, distinctId: string, group: { type: string; key: string }): void {
     const { projectId } = effect;
     const atMs = effect.stamp.timeMs;
@@ -151,7 +154,7 @@ class Group implements CachedRow {
     return groupBytes + 4 * this.id.length + this.properties.weight;
   }
 
-  /** As it is now; stays so. Counts as a write. */
+  /** A copy of the current row. Counts as a write. */
   row(): GroupRow {
     this.version++;
     return {
@@ -167,7 +170,7 @@ class Group implements CachedRow {
   }
 }
 
-/** The group types of a project, and which of them are new since they were last asked for. */
+/** The group types of a project, and which of them are new since the last call of `takeNew`. */
 class GroupTypes implements CachedRow {
   readonly projectId: string;
   readonly id = "";
@@ -225,7 +228,7 @@ class Association implements CachedRow {
   }
 }
 
-// No text of a stored line has a NUL.
+// The separator is NUL, which no text of a stored line contains.
 function groupId({ type, key }: Pick<GroupName, "type" | "key">): string {
   return `${type}\0${key}`;
 }

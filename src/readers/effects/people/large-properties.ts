@@ -1,10 +1,10 @@
-// How much of a project's properties is of people and groups that have very many: each write to one
-// of them takes as long as all that it has, so a project may have only so much of it that few bytes
-// of events cannot keep everybody else waiting for long.
+// Limits how much of a project's properties belongs to people and groups with very many: each write
+// to one of them takes as long as all of its properties, so without a limit a few bytes of events
+// could delay all other projects for long.
 
 import type { LargePropertiesRow } from "../types.ts";
 
-/** Above this the properties of a person or a group are large: some 0.5 ms to write to them. */
+/** Above this size, writing to a person or group takes 0.5 ms or more. */
 export const largeBytesMin = 65_536;
 
 export class LargeProperties {
@@ -12,25 +12,25 @@ export class LargeProperties {
   readonly #bytes = new Map<string, number>();
   readonly #changed = new Set<string>();
 
-  /** Bytes of a project. */
+  /** `bytesMax`: per project. */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
 
-  /** Begins from what the store has. */
+  /** Starts from the rows of the store. */
   begin(rows: readonly LargePropertiesRow[]): void {
     this.#bytes.clear();
     this.#changed.clear();
     for (const { projectId, bytes } of rows) this.#bytes.set(projectId, bytes);
   }
 
-  /** Whether properties of `from` bytes may become `to`. Smaller ones always may. */
+  /** Whether properties of `from` bytes may become `to` bytes. Shrinking is always allowed. */
   hasRoom(projectId: string, from: number, to: number): boolean {
     const more = counted(to) - counted(from);
     return more <= 0 || (this.#bytes.get(projectId) ?? 0) + more <= this.#bytesMax;
   }
 
-  /** They did. */
+  /** Records that properties of `from` bytes have become `to` bytes. */
   move(projectId: string, from: number, to: number): void {
     const more = counted(to) - counted(from);
     if (more === 0) return;
@@ -38,7 +38,7 @@ export class LargeProperties {
     this.#changed.add(projectId);
   }
 
-  /** The rows that changed since the last call. */
+  /** Returns the rows that changed since the last call. */
   takeChanged(): LargePropertiesRow[] {
     const rows = [...this.#changed].map((projectId) => ({
       projectId,

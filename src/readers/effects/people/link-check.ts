@@ -1,16 +1,18 @@
-// Whether two ids may become one person. Says why not in the closed list of outcomes, and changes
-// nothing. The order of the checks is part of what is promised: the first reason that holds is
-// told.
+// Checks whether two ids may become one person. Returns an outcome from the closed list, and
+// changes nothing. The order of the checks is part of the contract: the first matching reason is
+// returned.
 
 import type { LinkKind, LinkOutcome } from "../types.ts";
 
-/** One of two persons that are to be one; an id that has no row yet is a person of one id. */
+/** One of two persons to merge; an id without a row counts as a person with one id. */
 export interface LinkSide {
   readonly known: boolean;
   readonly idsTotal: number;
 }
 
-/** Says it for two persons with legal ids. An identify's target counts as known already. */
+/**
+ * The outcome for two persons with legal ids. The target of an identify counts as known already.
+ */
 export function outcomeOfTwo(
   kind: LinkKind,
   sides: { from: LinkSide; to: LinkSide },

@@ -1,5 +1,5 @@
-// A distinct id and the person that it may be, as they are while effects are applied: rows that
-// change in place. Makes them from stored rows, and stored rows from them.
+// A distinct id and its person while effects are applied: rows that change in place, converted from
+// and to stored rows.
 
 import type { MemberRow, PersonState, Stamp } from "../types.ts";
 import { personUuid } from "./person-uuid.ts";
@@ -8,7 +8,7 @@ import type { CachedRow } from "./row-cache.ts";
 
 export const hourMs = 3_600_000;
 
-// What the objects of a row and a person weigh in V8, roughly, beside their texts.
+// Approximate size of the objects of a row and a person in V8, without their texts.
 const memberBytes = 300;
 const personBytes = 250;
 
@@ -16,7 +16,7 @@ export class Person {
   firstId: string;
   firstStamp: Stamp;
   firstUuid: string;
-  /** Undefined until a link names one. */
+  /** Undefined until a link names a main id. */
   main: { readonly id: string; readonly stamp: Stamp } | undefined = undefined;
   known = false;
   lastSeenAtMs: number;
@@ -68,9 +68,9 @@ export class Member implements CachedRow {
   person: Person | undefined = undefined;
   isChanged = false;
   /**
-   * Times at which an event is known to change nothing: from the one to before the other, in whole
-   * seconds, which V8 keeps in the object itself. Joins can only make the span longer, also that of
-   * a row which is merged into another, so nobody has to keep it up to date.
+   * The range of times, from inclusive to exclusive, in which an event is known to change nothing,
+   * in whole seconds, which V8 stores inside the object. Later joins can only extend the range,
+   * even for a row that is merged into another, so it never needs an update.
    */
   quietFromS = 0;
   quietToS = 0;
@@ -86,13 +86,13 @@ export class Member implements CachedRow {
     return memberBytes + 2 * this.id.length + (this.person?.bytes ?? 0);
   }
 
-  /** Takes note of what is so now: the id's person is `person`. */
+  /** Records the current range; `person` is the person of the id. */
   noteQuiet(person: Person): void {
     this.quietFromS = Math.floor(this.first.timeMs / 1000) + 1;
     this.quietToS = (person.lastSeenAtMs + hourMs) / 1000;
   }
 
-  /** As it is now; stays so. Counts as a write. */
+  /** A copy of the current row. Counts as a write. */
   row(): MemberRow {
     if (this.person !== undefined) this.person.version++;
     return {
@@ -106,7 +106,7 @@ export class Member implements CachedRow {
   }
 }
 
-/** An id that was never seen before: a person of its own. */
+/** A new id: a person of its own. */
 export function newMember(projectId: string, id: string, first: Stamp): Member {
   const uuid = personUuid(projectId, id);
   const member = new Member({ projectId, id, uuid }, first);
@@ -130,7 +130,7 @@ export function memberFrom(row: MemberRow): Member {
   return member;
 }
 
-/** The beginning of the hour. */
+/** The start of the hour. */
 export function hourOf(timeMs: number): number {
   return Math.floor(timeMs / hourMs) * hourMs;
 }

@@ -1,6 +1,6 @@
-// Which distinct ids are which person: union-find over rows, where a merged person's row points to
-// its survivor, so that a link costs the same however many ids move. Works on rows in memory alone;
-// People sees to it that they are there.
+// The mapping of distinct ids to persons: union-find over rows, where a merged person's row points
+// to its survivor, so that a link costs the same however many ids move. Works only on rows in
+// memory; People loads them.
 
 import type { StoredLine } from "../lines/line.ts";
 import { isIllegalId } from "../rules/illegal-ids.ts";
@@ -13,22 +13,22 @@ import type { Seen } from "./plain-ids.ts";
 import type { PropertiesDropped, PropertyRoom, Refused } from "./property-bag.ts";
 import { RowCache } from "./row-cache.ts";
 
-/** Members that are found by a hash of their ids; a power of two. */
+/** Number of members that are cached by a hash of their ids; a power of two. */
 const recentMembers = 65_536;
 
 interface MembersOptions {
   readonly cacheBytesMax: number;
-  /** Distinct ids of a person. */
+  /** Maximum number of distinct ids per person. */
   readonly idsMax: number;
   readonly propertyBytesMax: number;
   readonly propertiesMax: number;
   readonly large: LargeProperties;
   readonly dropped: PropertiesDropped;
-  /** Pointers from an id to its person; more are not a long way but a circle. */
+  /** Maximum number of pointers from an id to its person; more means a cycle. */
   readonly depthMax: number;
 }
 
-/** What `seen` is asked of; a StoredLine is one. */
+/** The fields that `seen` needs; a StoredLine has them. */
 export type SeenLine = Pick<StoredLine, "projectId" | "distinctId" | "idHashHigh" | "timeMs">;
 
 const newSide: LinkSide = { known: false, idsTotal: 1 };
@@ -36,11 +36,11 @@ const newSide: LinkSide = { known: false, idsTotal: 1 };
 export class Members {
   readonly rows: RowCache<Member>;
   readonly #options: MembersOptions;
-  /** Those that were seen lately, by a hash of their ids: a third of the time of two Maps. */
+  /** Recently seen members by a hash of their ids: a third of the time of two Maps. */
   readonly #recent: (Member | undefined)[];
   #recentGeneration = 0;
-  // The id that was asked for last and is not here: whoever asks whether it was seen asks for its
-  // row next, and to find nothing in large maps takes long.
+  // The last id that was looked up and not found. The caller of `seen` asks for its row next, and a
+  // failed look-up in large maps is slow.
   #absentProjectId = "";
   #absentId: string | undefined = undefined;
 
@@ -50,7 +50,7 @@ export class Members {
     this.rows = new RowCache(options.cacheBytesMax);
   }
 
-  /** Whether the id is here with its person, and an event at this time changes neither. */
+  /** Whether the id and its person are in memory, and an event at this time changes neither. */
   seen({ projectId, distinctId: id, idHashHigh, timeMs }: SeenLine): boolean {
     const member = this.#recentOf(projectId, id, idHashHigh);
     if (member === undefined) {
@@ -80,7 +80,7 @@ export class Members {
     return member;
   }
 
-  /** The row to be read for the id to be here with its person; undefined: they are here. */
+  /** The row to load so that the id and its person are in memory; undefined: they are. */
   missing(projectId: string, id: string): string | undefined {
     if (id === this.#absentId && projectId === this.#absentProjectId) return id;
     let at = id;
@@ -93,7 +93,7 @@ export class Members {
     throw new Error(lost(projectId, id));
   }
 
-  /** Takes a stored row, unless it is here already: then it is newer here. */
+  /** Takes a stored row, unless the row is in memory already, where it is newer. */
   adopt(row: MemberRow): void {
     if (this.rows.get(row.projectId, row.distinctId) !== undefined) return;
     this.#put(memberFrom(row));
@@ -107,7 +107,10 @@ export class Members {
     return member;
   }
 
-  /** The id was seen: first at `stamp`, last at `lastMs`. Makes its person, if there is none. */
+  /**
+   * Records that the id was seen: first at `stamp`, last at `lastMs`. Creates its person if there
+   * is none.
+   */
   touch(projectId: string, id: string, seen: Seen): Member {
     const { stamp, lastMs } = seen;
     const member = this.rows.get(projectId, id);
@@ -132,7 +135,7 @@ export class Members {
     return member;
   }
 
-  /** Writes properties of the id's person; the id was seen. */
+  /** Writes properties of the id's person; the id must have been seen. */
   write(member: Member, writes: PropertyWrites, by: { stamp: Stamp; refused: Refused }): void {
     const root = this.#personRow(member);
     const { properties } = root.person;
@@ -144,8 +147,8 @@ export class Members {
   }
 
   /**
-   * Makes one person of two ids, where nothing speaks against it. A refused link leaves no trace on
-   * the id that is not the event's own. Names of properties that find no room go to `refused`.
+   * Merges the persons of two ids unless a rule forbids it. A refused link does not change the id
+   * that is not the event's own. Names of properties without room are added to `refused`.
    */
   link(effect: EventEffect, link: NonNullable<EventEffect["link"]>, refused: Refused): LinkOutcome {
     const { projectId, stamp } = effect;
@@ -197,7 +200,10 @@ export class Members {
     return outcome;
   }
 
-  /** The person with more ids survives, `to` where both have as many: so ways stay short. */
+  /**
+   * The person with more ids survives, or `to` if both have as many, so that chains of pointers
+   * stay short.
+   */
   #merge(from: PersonRow, to: PersonRow, refused: Refused): PersonRow {
     const survives = to.person.idsTotal >= from.person.idsTotal;
     const [loser, survivor] = survives ? [from, to] : [to, from];
@@ -230,7 +236,7 @@ export class Members {
     return { projectId, large, bytesMax, countMax, refused };
   }
 
-  /** The row with the person of this id. Lets the rows on the way point to it themselves. */
+  /** The row with the person of this id. Makes the rows on the way point to it directly. */
   #personRow(member: Member): PersonRow {
     if (isPersonRow(member)) return member;
     const root = this.#root(member);
@@ -262,9 +268,9 @@ export class Members {
   }
 }
 
-/** Rows that were changed by somebody else: this writer makes none such. */
+/** A cycle means that another program has changed rows. */
 function lost(projectId: string, id: string): string {
-  return `find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in members points in a circle, so somebody changed it: make the database anew with \`penstock effects rebuild\``;
+  return `find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in members points in a cycle, so another program has changed it: rebuild the database with \`penstock effects rebuild\``;
 }
 
 type PersonRow = Member & { person: Person };

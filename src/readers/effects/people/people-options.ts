@@ -1,15 +1,18 @@
-// The bounds of people and groups, and what they are unless somebody says otherwise.
+// The limits of people and groups, and their defaults.
 
 export interface PeopleOptions {
-  /** About how much the rows in memory may come to, beside those of the batches under way. */
+  /** Approximate maximum size of rows in memory, in addition to those of the current batches. */
   readonly cacheBytesMax?: number;
-  /** Distinct ids that a person may have; a link to more is refused. */
+  /** Maximum number of distinct ids of a person; a link that exceeds it is refused. */
   readonly idsMax?: number;
-  /** Names and values that a person, and that a group may have. */
+  /** Maximum size of the names and values of a person or group. */
   readonly propertyBytesMax?: number;
-  /** How many properties they may have. */
+  /** Maximum number of properties of a person or group. */
   readonly propertiesMax?: number;
-  /** What all those of a project may have together that have more than 64 KiB each. */
+  /**
+   * Maximum total size, per project, of the properties of people and groups with more than 64 KiB
+   * each.
+   */
   readonly largeBytesMax?: number;
   readonly groupTypesMax?: number;
   readonly depthMax?: number;

@@ -1,6 +1,6 @@
-// People and groups in memory, and what a batch of events does to them: add or touch what is not
-// seen, read what is missing, apply, take the changed rows for a commit. Rows on their way to the
-// store stay here, so the next batch need not wait. Never asks a clock and never reads the store.
+// People and groups in memory, and how a batch of events changes them: queue or touch unseen lines,
+// load missing rows, apply, return the changed rows for a commit. Rows of a running commit stay in
+// memory, so the next batch need not wait. Uses no clock and does not read the store itself.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
@@ -26,12 +26,12 @@ import { PlainIds, partsOf, type Seen } from "./plain-ids.ts";
 import { type BagName, noRoom, type PropertiesDropped, Refused } from "./property-bag.ts";
 import { type Missing, Wanted } from "./wanted.ts";
 
-/** What a plain line says; a StoredLine is one. Nothing of it is kept but its texts. */
+/** The fields of a plain line; a StoredLine has them. Only its texts are stored. */
 type PlainLine = Pick<StoredLine, "frame" | "line" | "projectId" | "distinctId" | "timeMs">;
 
-/** The rows that were found of those that are missing. */
+/** The stored rows among those that were missing. */
 export interface Loaded {
-  /** Those asked for, and all on the way from each to its person. */
+  /** The requested rows, and all on the way from each to its person. */
   readonly members: readonly MemberRow[];
   readonly groups: readonly GroupRow[];
   readonly groupTypes: Commit["groupTypes"];
@@ -43,11 +43,11 @@ export type PeopleChanges = Pick<
 >;
 
 const detailLengthMax = 200;
-/** How often the log names a row of each table whose properties were dropped. */
+/** Interval at which the log names a row of each table whose properties were dropped. */
 const droppedEveryMs = 1_000;
 const droppedWords =
-  "properties dropped: the row was changed by hand, and its properties do not fit its property_state; put the row back from a copy, or run `penstock effects rebuild`";
-// What a link and a rejection weigh, roughly; their texts are short.
+  "properties dropped: the row was changed by hand, and its properties do not match its property_state; restore the row from a backup, or run `penstock effects rebuild`";
+// Approximate size of a link or rejection; their texts are short.
 const linkBytes = 1_000;
 const rejectedBytes = 1_000;
 
@@ -58,13 +58,13 @@ export class People {
   readonly #groupTypesMax: number;
   readonly #wanted = new Wanted();
   readonly #plainIds = new PlainIds();
-  /** Effects, and lines that cannot be read, in the order of the lines. */
+  /** Effects and unreadable lines, in the order of the lines. */
   #queue: (EventEffect | RejectedRow)[] = [];
   /** How many of them are applied. */
   #applied = 0;
   #links: LinkRow[] = [];
   #rejected: RejectedRow[] = [];
-  // The ranks of a frame's lines begin alike.
+  // The ranks of a frame's lines have a common prefix.
   #frame: StoredLine["frame"] | undefined = undefined;
   #frameRank = "";
 
@@ -84,13 +84,13 @@ export class People {
     this.#groups = new Groups({ cacheBytesMax: cacheBytesMax / 4, typesMax, ...rest });
   }
 
-  /** An estimate of what the rows in memory weigh. */
+  /** Approximate size of the rows in memory. */
   get cacheBytes(): number {
     const { groups, types, associations } = this.#groups;
     return this.#members.rows.bytes + groups.bytes + types.bytes + associations.bytes;
   }
 
-  /** About how many rows `changes` would give. */
+  /** Approximate number of rows that `changes` would return. */
   get changedRows(): number {
     const { groups, associations } = this.#groups;
     const rows = [this.#members.rows, groups, associations];
@@ -98,7 +98,7 @@ export class People {
     return changed + this.#links.length + this.#rejected.length;
   }
 
-  /** About what they weigh in memory. */
+  /** Their approximate size in memory. */
   get changedBytes(): number {
     const { groups, associations } = this.#groups;
     const rows = [this.#members.rows, groups, associations];
@@ -106,12 +106,15 @@ export class People {
     return changed + linkBytes * this.#links.length + rejectedBytes * this.#rejected.length;
   }
 
-  /** Whether a plain line changes nothing: then there is nothing to do for it. */
+  /** Whether a plain line changes nothing, so that it can be skipped. */
   seen(line: SeenLine): boolean {
     return this.#members.seen(line);
   }
 
-  /** A plain line that was not seen. It may overtake queued effects: its times are joins. */
+  /**
+   * Handles a plain line that was not seen. It may overtake queued effects, because its times are
+   * joins.
+   */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
     const row = this.#members.missing(projectId, distinctId);
@@ -132,7 +135,7 @@ export class People {
     if (compareStamps(stamp, seen.stamp) < 0) seen.stamp = stamp;
   }
 
-  /** Queues what a line does that is not plain. */
+  /** Queues the effect of a line that is not plain. */
   add(effect: EventEffect): void {
     this.#queue.push(effect);
     const { projectId, distinctId, link, group } = effect;
@@ -147,19 +150,19 @@ export class People {
     if (!this.#groups.areTypesHere(projectId)) this.#wanted.typesOf.add(projectId);
   }
 
-  /** Queues what is to be told of a line that cannot be read. */
+  /** Queues the rejection of an unreadable line. */
   reject(row: RejectedRow): void {
     this.#queue.push(row);
   }
 
-  /** How many effects wait to be applied, and for how many rows or ids of plain lines. */
+  /** Number of queued effects, and of rows or ids that plain lines need. */
   get queued(): number {
     return this.#queue.length + Math.max(this.#wanted.memberRows, this.#plainIds.size);
   }
 
   /**
-   * Takes back all that is queued, as parts that are each queued by a call and need few rows: where
-   * the rows of all are too much at once.
+   * Removes everything queued and returns it as parts that need few rows. Calling a part queues it
+   * again. For a batch whose rows are too large together.
    */
   takeParts(): (() => void)[] {
     const parts: (() => void)[] = [];
@@ -182,12 +185,14 @@ export class People {
     return parts;
   }
 
-  /** What `adopt` is to be given before `apply`; undefined: nothing. */
+  /** What `adopt` needs before `apply`; undefined: nothing. */
   missing(): Missing | undefined {
     return this.#wanted.missing();
   }
 
-  /** The stored rows of all that was missing. What is not among them is not in the store. */
+  /**
+   * Takes the stored rows of everything missing. A row that is not among them is not in the store.
+   */
   adopt(loaded: Loaded): void {
     for (const row of loaded.members) this.#members.adopt(row);
     for (const row of loaded.groups) this.#groups.adopt(row);
@@ -199,9 +204,9 @@ export class People {
   }
 
   /**
-   * Applies what was queued, in its order, or the next so many effects of it; nothing is queued in
-   * between. Tells whether that was all. Throws where a row that is needed was not adopted: then
-   * everything is to be discarded.
+   * Applies what was queued, in order, or the next `effectsMax` effects of it; nothing may be
+   * queued in between. Returns whether that was all. Throws if a needed row was not adopted: then
+   * everything must be discarded.
    */
   apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
     for (const [projectId, ids] of this.#plainIds.all())
@@ -224,8 +229,8 @@ export class People {
   }
 
   /**
-   * The rows that changed since the last call, each once, as they are now; later batches do not
-   * change them. They stay in memory until `committed` was called for them. Pauses now and then;
+   * The rows that changed since the last call, each once, as copies that later batches do not
+   * change. They stay in memory until `committed` was called for them. Yields now and then;
    * meanwhile nothing may be applied.
    */
   *changes(): Generator<void, PeopleChanges> {
@@ -245,13 +250,13 @@ export class People {
     return changes;
   }
 
-  /** The changes that were asked for first, of those not committed yet, are in the store. */
+  /** The oldest uncommitted result of `changes` is in the store. */
   committed(): void {
     this.#members.rows.committed();
     this.#groups.committed();
   }
 
-  /** Begins from what the store has: after a commit that failed, memory is ahead of it. */
+  /** Starts from the store again: after a failed commit, memory is ahead of it. */
   begin(largeProperties: readonly LargePropertiesRow[]): void {
     this.#large.begin(largeProperties);
     this.#members.rows.clear();

@@ -1,13 +1,13 @@
 // The uuid of a distinct id's own row: version 5 (RFC 9562, SHA-1 over a namespace and a name), so
-// a rebuild gives the same ones and nobody needs to look them up.
+// that a rebuild computes the same ones and no look-up is needed.
 
 import { hash } from "node:crypto";
 
-// A namespace is 16 bytes of one's own choice. These are text, 70656e73-746f-636b-2d70-6572736f6e73
-// as a uuid, because hashing a string takes half the time of hashing a buffer.
+// A namespace is 16 arbitrary bytes. These are text, 70656e73-746f-636b-2d70-6572736f6e73 as a
+// uuid, because hashing a string takes half the time of hashing a buffer.
 const namespace = "penstock-persons";
 
-// Which digit of the hash stands where; -1 is a hyphen.
+// The digit of the hash for each position; -1 is a hyphen.
 const layout = [
   [0, 1, 2, 3, 4, 5, 6, 7, -1],
   [8, 9, 10, 11, -1],
@@ -22,8 +22,9 @@ const hyphen = 0x2d;
 const version5 = 0x35;
 
 /**
- * uuidv5(namespace, project, line feed, distinct id in UTF-8), in lower case with hyphens. It is
- * made of character codes: a text made of pieces keeps its pieces in memory, and each row has one.
+ * uuidv5(namespace, project, line feed, distinct id in UTF-8), in lower case with hyphens. Built
+ * from character codes: a concatenated string would keep its pieces in memory, and each row has
+ * one.
  */
 export function personUuid(projectId: string, distinctId: string): string {
   const hex = hash("sha1", `${namespace}${projectId}\n${distinctId}`, "hex");

@@ -1,5 +1,5 @@
-// Distinct ids of plain lines that wait for their rows: each with when it was seen first and last.
-// Plain lines of an id make one touch, whatever comes between them.
+// Distinct ids of plain lines that wait for their rows, each with its first and last time. All
+// plain lines of an id become one touch.
 
 import type { Stamp } from "../types.ts";
 
@@ -12,14 +12,14 @@ export interface Seen {
 export class PlainIds {
   readonly #projects = new Map<string, Map<string, Seen>>();
 
-  /** How many ids wait. */
+  /** Number of waiting ids. */
   size = 0;
 
   get(projectId: string, id: string): Seen | undefined {
     return this.#projects.get(projectId)?.get(id);
   }
 
-  /** An id that does not wait yet. */
+  /** Adds an id that does not wait yet. */
   add(projectId: string, id: string, seen: Seen): void {
     let ids = this.#projects.get(projectId);
     if (ids === undefined) {
@@ -40,7 +40,7 @@ export class PlainIds {
   }
 }
 
-/** So few that the rows of a part are no more than 32. */
+/** Small enough that a part needs no more than 32 rows. */
 const partLength = 16;
 
 export function partsOf<T>(all: readonly T[]): T[][] {

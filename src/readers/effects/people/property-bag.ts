@@ -1,6 +1,6 @@
-// The properties of a person or a group while effects are applied to them: joined key by key, so
-// the order of writes does not matter as long as all of them fit. Kept as the text of the columns,
-// which takes a fraction of the memory of objects, and read when somebody writes to them.
+// The properties of a person or group while effects are applied: joined key by key, so that the
+// order of writes does not matter as long as all of them fit. Stored as the text of the columns,
+// which takes a fraction of the memory of objects, and parsed at the first write.
 
 import { nameBytes } from "../property-name.ts";
 import { compareStamps } from "../stamp.ts";
@@ -15,16 +15,16 @@ import type { LargeProperties } from "./large-properties.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
 /**
- * What a property counts beside its name and value: about what its stamps take, so that a million
- * names of one letter are not free.
+ * The size that a property counts in addition to its name and value, about that of its stamps, so
+ * that a million one-letter names are not free.
  */
 const stampBytes = 160;
-/** What the objects of a property that was read weigh in V8, roughly, beside that. */
+/** Approximate additional size of a parsed property in V8. */
 const objectBytes = 200;
-/** Shorter texts are not looked at for what they weigh. */
+/** Shorter texts are not checked for their size in memory. */
 const longText = 16_384;
 
-/** Names that found no room. */
+/** Names without room. */
 export class Refused {
   count = 0;
   first = "";
@@ -35,45 +35,45 @@ export class Refused {
   }
 }
 
-/** What is said of them. */
+/** The text about them. */
 export function noRoom({ count, first }: Refused, where: string): string {
   const others = count === 1 ? "" : ` and ${count - 1} more`;
   return `no room in the ${where} for ${first}${others}`;
 }
 
-/** Reports the row of a table whose stored properties were not whole. */
+/** Called with the row of a table whose stored properties were inconsistent. */
 export type PropertiesDropped = (
   table: "members" | "groups",
   row: Readonly<Record<string, string>>,
 ) => void;
 
-/** Why names find no room in it, and what it is of. */
+/** The reason for names without room, and what the bag belongs to. */
 export type BagName = readonly [full: RejectedReason, where: string];
 
-/** What one bag may have, and all large ones of its project. */
+/** The limits of one bag, and of all large ones of its project. */
 export interface PropertyRoom {
   readonly projectId: string;
   readonly large: LargeProperties;
   readonly bytesMax: number;
-  /** How many properties, those that are unset among them. */
+  /** Maximum number of properties, including unset ones. */
   readonly countMax: number;
   readonly refused: Refused;
 }
 
 export class PropertyBag {
-  /** Undefined: something was written since. */
+  /** Undefined: there were writes since. */
   #columns: PropertyColumns | undefined;
-  /** Undefined: not read since `columns` was asked for. */
+  /** Undefined: not parsed since `columns` was called. */
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
 
-  /** `bytes`: what this object said of the same properties. */
+  /** `bytes`: what an earlier object of the same properties returned. */
   constructor(columns: PropertyColumns = noColumns, bytes = 0) {
     this.#columns = columns;
     this.#bytes = bytes;
   }
 
-  /** What all names and values have as they are stored, and what each property counts besides. */
+  /** The stored size of all names and values, plus the fixed size of each property. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -83,8 +83,8 @@ export class PropertyBag {
   }
 
   /**
-   * Returns whether the stored columns belong together. If not, the bag becomes empty, and its
-   * project's count of large bags is reduced. To be called before any other method.
+   * Returns whether the stored columns are consistent. If not, the bag becomes empty, and the
+   * project's size of large bags is reduced. Call it before any other method.
    */
   isWhole({ projectId, large }: Pick<PropertyRoom, "projectId" | "large">): boolean {
     this.#properties ??= fromColumns(this.#columns ?? noColumns);
@@ -96,7 +96,7 @@ export class PropertyBag {
     return false;
   }
 
-  /** About what it takes in memory. */
+  /** Approximate size in memory. */
   get weight(): number {
     const columns = this.#columns;
     const text = columns === undefined ? 0 : weightOf(columns.json) + columns.state.length;
@@ -104,14 +104,17 @@ export class PropertyBag {
     return properties === undefined ? text : text + this.#bytes + properties.size * objectBytes;
   }
 
-  /** As they are now. */
+  /** The current columns. */
   columns(): PropertyColumns {
     this.#columns ??= toColumns(this.#read());
     this.#properties = undefined;
     return this.#columns;
   }
 
-  /** What one event writes. Tells whether anything changed; names without room are refused. */
+  /**
+   * Applies the writes of one event. Returns whether anything changed; names without room are
+   * refused.
+   */
   write(writes: PropertyWrites, stamp: Stamp, room: PropertyRoom): boolean {
     const properties = this.#read();
     let isChanged = false;
@@ -130,7 +133,10 @@ export class PropertyBag {
     return isChanged;
   }
 
-  /** Takes over all that `other` has, which the smaller of two should be, and which is no more. */
+  /**
+   * Takes over everything in `other`, which should be the smaller one and must not be used
+   * afterwards.
+   */
   join(other: PropertyBag, room: PropertyRoom): void {
     const properties = this.#read();
     const found = other.#read();
@@ -150,7 +156,7 @@ export class PropertyBag {
     }
   }
 
-  /** Whether all of both has room together. If not, the order in which it comes counts. */
+  /** Whether both fit together. If not, the result depends on the order of the names. */
   #fits(other: PropertyBag, { projectId, large, bytesMax, countMax }: PropertyRoom): boolean {
     const bytes = this.#bytes + other.#bytes;
     const isFew = this.size + other.size <= countMax && bytes <= bytesMax;
@@ -160,7 +166,7 @@ export class PropertyBag {
   #read(): Map<string, PropertyState> {
     if (this.#properties !== undefined) return this.#properties;
     this.#properties = fromColumns(this.#columns ?? noColumns);
-    if (this.#properties === undefined) throw new Error("read properties: nobody asked isWhole");
+    if (this.#properties === undefined) throw new Error("read properties: isWhole was not called");
     return this.#properties;
   }
 
@@ -193,12 +199,12 @@ export class PropertyBag {
   }
 }
 
-/** In the order of the columns: a bag that was in the store since has no other. */
+/** In the order of the columns: a bag that was stored in between has no other order. */
 function sorted(properties: Map<string, PropertyState>): [string, PropertyState][] {
   return [...properties].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** V8 takes two bytes for each character of a text that has one beyond Latin 1. */
+/** V8 takes two bytes per character if a text has a character beyond Latin 1. */
 function weightOf(text: string): number {
   const isLong = text.length > longText;
   return isLong && Buffer.byteLength(text) > text.length ? 2 * text.length : text.length;
@@ -211,7 +217,7 @@ function valueBytes({ write, once }: PropertyState): number {
   return bytes;
 }
 
-/** Within one event an `$unset` beats a `$set`, in whichever order they come. */
+/** Within one event an `$unset` wins over a `$set`, in either order. */
 function replaces(
   write: NonNullable<PropertyState["write"]>,
   old: NonNullable<PropertyState["write"]>,

@@ -1,23 +1,23 @@
 // Properties as two columns, the same for every store: `json` for people and queries, `state` for
 // the stamps and what `json` does not show. A value is stored once, as the text that was sent: both
-// columns have to come back character by character (in PostgreSQL `json`, not `jsonb`).
+// columns must be returned unchanged (in PostgreSQL `json`, not `jsonb`).
 
 import { nameToken } from "../property-name.ts";
 import type { Properties, PropertyColumns, PropertyState, Stamp } from "../types.ts";
 import { shownJson } from "./property-value.ts";
 
-/** What the text in `state` says: four flat arrays. An index is a stamp's, or -1 for none. */
+/** The parsed text of `state`: four flat arrays. An index is that of a stamp, or -1 for none. */
 type State = [
   // Two each: time, rank.
   stamps: (number | string)[],
-  // Four for each name that `json` has, in its order: the length of the name as JSON (negative
-  // after an `$unset`), the length of its value, the indices of its newest write and of its oldest
+  // Four for each name in `json`, in its order: the length of the name as JSON (negative after an
+  // `$unset`), the length of its value, the indices of its newest write and of its oldest
   // `$set_once`.
   shown: number[],
-  // In the same order: the values of `$set_once` in whose place `json` has that of a `$set`.
+  // In the same order: the values of `$set_once` that are hidden by the `$set` shown in `json`.
   hidden: string[],
-  // Four for each name that `json` has not: the name, the indices of its `$unset` and of its oldest
-  // `$set_once`, and the value of the latter, or "".
+  // Four for each name that is not in `json`: the name, the indices of its `$unset` and of its
+  // oldest `$set_once`, and the value of the latter, or "".
   unshown: (number | string)[],
 ];
 
@@ -49,7 +49,7 @@ export function toColumns(properties: Properties): PropertyColumns {
   return { json: json === "" ? "{}" : `${json}}`, state: JSON.stringify(state) };
 }
 
-/** The reverse. Undefined if the columns do not belong together: one was changed by hand. */
+/** The reverse. Undefined if the columns are inconsistent: one was changed by hand. */
 export function fromColumns(columns: PropertyColumns): Map<string, PropertyState> | undefined {
   try {
     return readColumns(columns);
@@ -102,15 +102,16 @@ function readColumns(columns: PropertyColumns): Map<string, PropertyState> | und
   return properties;
 }
 
-// Most people's properties were written by few events: then looking at each is the fastest.
+// Most people's properties were written by few events; up to this number a linear search is
+// fastest.
 const stampsLookedAt = 16;
 
 class StampTable {
   readonly flat: (number | string)[] = [];
-  /** Only where there are many. */
+  /** Created only if there are many. */
   #indices: Map<string, number> | undefined = undefined;
 
-  /** A rank names one line, so there is one time for it. */
+  /** A rank identifies one line, so it has one time. */
   indexOf({ timeMs, rank }: Stamp): number {
     const { flat } = this;
     if (this.#indices !== undefined) {

@@ -1,4 +1,4 @@
-// What a property shows, of all that is remembered about it.
+// The visible value of a property.
 
 import { compareStamps } from "../stamp.ts";
 import type { PropertyState } from "../types.ts";

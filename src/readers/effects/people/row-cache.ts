@@ -1,13 +1,13 @@
-// Rows in memory, found by project and id, within a number of bytes. Two generations: what was not
-// asked for while the younger one filled goes, in one step and without a list of uses. Rows that
-// changed stay until the commit with them is in the store, because the store has older ones.
+// A cache of rows, by project and id, within a memory limit. Two generations: rows that were not
+// used while the younger one filled are dropped, in one step and without a list of uses. Changed
+// rows stay until their commit is in the store, because the store has older ones.
 
-/** A row says what it weighs. One object for each row; its fields may change. */
+/** A row knows its own size. There is one object per row; its fields may change. */
 export interface CachedRow {
   readonly projectId: string;
   readonly id: string;
   readonly bytes: number;
-  /** The cache's own: it has changed since `writeChanged`. */
+  /** Set by the cache: the row has changed since `writeChanged`. */
   isChanged: boolean;
 }
 
@@ -16,12 +16,12 @@ type Generation<Row> = Map<string, Map<string, Row>>;
 // A Map holds 2^24 entries at most.
 const rowsMax = 8_000_000;
 
-/** The writing pauses behind a number of rows that has none of these bits. */
+/** Writing pauses after a number of rows that has none of these bits. */
 const pauseMask = 63;
 
 export class RowCache<Row extends CachedRow> {
   readonly #bytesMax: number;
-  /** Another number: rows that were here may be gone, or may go unless they are asked for. */
+  /** Changes when cached rows were dropped, or will be dropped unless they are used. */
   generation = 0;
   #young: Generation<Row> = new Map();
   #old: Generation<Row> = new Map();
@@ -30,19 +30,19 @@ export class RowCache<Row extends CachedRow> {
   #oldBytes = 0;
   #changed: Row[] = [];
   #changedBytes = 0;
-  // Changed rows of the commits that are on their way, the oldest commit first.
+  // Changed rows of the running commits, the oldest commit first.
   #inFlight: Row[][] = [];
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
 
-  /** How many rows changed since `writeChanged`. */
+  /** Number of rows that changed since `writeChanged`. */
   get changedRows(): number {
     return this.#changed.length;
   }
 
-  /** What they weigh. */
+  /** Size of the changed rows. */
   get changedBytes(): number {
     return this.#changedBytes;
   }
@@ -72,7 +72,7 @@ export class RowCache<Row extends CachedRow> {
     this.#youngBytes += row.bytes;
   }
 
-  /** A row that was just asked for weighs more (or less) than when it was put here. */
+  /** Updates the size of a row that was just looked up by `bytes`, which may be negative. */
   grew(row: Row, bytes: number): void {
     this.#youngBytes += bytes;
     if (row.isChanged) this.#changedBytes += bytes;
@@ -86,8 +86,8 @@ export class RowCache<Row extends CachedRow> {
   }
 
   /**
-   * What `write` makes of each row that changed since the last time. They stay until `committed`
-   * was called for them. Pauses now and then; meanwhile nothing may change.
+   * Returns what `write` makes of each row that changed since the last call. The rows stay until
+   * `committed` was called for them. Yields now and then; meanwhile nothing may change.
    */
   *writeChanged<Written>(write: (row: Row) => Written): Generator<void, Written[]> {
     const rows = this.#changed;
@@ -105,12 +105,14 @@ export class RowCache<Row extends CachedRow> {
     return all;
   }
 
-  /** The oldest commit that was on its way is in the store. */
+  /** The oldest running commit is in the store. */
   committed(): void {
     this.#inFlight.shift();
   }
 
-  /** Lets go of what is too much. Only between batches: a batch keeps what it has asked for. */
+  /**
+   * Drops rows above the limit. Only between batches: a batch needs the rows that it has looked up.
+   */
   trim(): void {
     if (this.#youngBytes < this.#bytesMax / 2 && this.#youngRows < rowsMax) return;
     this.generation++;

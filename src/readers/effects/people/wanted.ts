@@ -1,13 +1,13 @@
-// What a batch needs from the store before it can be applied: each row, group and project's group
-// types is asked for once.
+// Collects what a batch needs from the store before it can be applied: each row, group and
+// project's group types once.
 
 import type { GroupName } from "../store/port.ts";
 
-/** What to read, by project; each row once. */
+/** What to load, by project; each row once. */
 export interface Missing {
   readonly members: ReadonlyMap<string, readonly string[]>;
   readonly groups: readonly GroupName[];
-  /** Projects whose group types are to be read, all of them. */
+  /** Projects whose group types are all loaded. */
   readonly groupTypes: readonly string[];
 }
 
@@ -17,12 +17,12 @@ export class Wanted {
   readonly #groups = new Map<string, GroupName>();
   #memberRows = 0;
 
-  /** How many rows of distinct ids are wanted. */
+  /** Number of wanted rows of distinct ids. */
   get memberRows(): number {
     return this.#memberRows;
   }
 
-  /** The row of a distinct id. */
+  /** Adds the row of a distinct id. */
   member(projectId: string, row: string): void {
     let rows = this.#members.get(projectId);
     if (rows === undefined) {

@@ -1,6 +1,6 @@
-// What an event does: the rules by which its fields become writes, a link, a group and memberships.
-// Reads the line's facts, and builds the one object that the event's effect is. Must not know what
-// is in the database: whether a link holds is decided there. Never throws for what an event holds.
+// The rules that turn an event's fields into writes, a link, a group and memberships. Reads the
+// facts of a line, and builds the one object that represents the event's effect. Does not use the
+// database: whether a link is allowed is decided later. Never throws because of an event's content.
 
 import { Buffer } from "node:buffer";
 import { isNothing } from "../../../records/item-view.ts";
@@ -14,14 +14,14 @@ import { cookielessId } from "./illegal-ids.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 
-/** Groups that one event can name: each is a row to write, for which other projects wait. */
+/** Maximum number of groups of one event: each is a row to write, which delays other projects. */
 const eventGroupsMax = 5;
 /**
- * The ids of a link, a group or a membership have at most this many bytes together: an entry of a
- * PostgreSQL index holds 2,704.
+ * Maximum total size of the ids of a link, group or membership: an entry of a PostgreSQL index
+ * holds 2,704 bytes.
  */
 const rowIdsBytesMax = 2_400;
-/** No property that means something has a longer name, written without escapes. */
+/** Length of the longest name in `propertyNames`, without escapes. */
 const nameBytesMax = 17;
 
 const DOLLAR = 0x24;
@@ -39,8 +39,8 @@ export function makesPerson({ kind, personProfile, distinctId }: EventFacts): bo
 }
 
 /**
- * Whether the event surely does nothing but make a person, if anything. Where `hasWrites` is false,
- * it is known to have neither groups nor person fields, and the facts need not say so.
+ * Whether the event certainly does nothing except perhaps make a person. If `hasWrites` is false,
+ * it is known to have neither groups nor person fields, and the facts need not be filled for them.
  */
 export function isPlainEvent(facts: EventFacts, hasWrites: boolean): boolean {
   if (facts.kind === Kind.GroupIdentify) return false;
@@ -73,7 +73,7 @@ const propertyNames = [
   "$group_set",
   "$group_unset",
 ] as const;
-/** Properties that mean something, by their names. */
+/** Properties with a meaning, by name. */
 type NamedProperties = Readonly<Record<(typeof propertyNames)[number], Span>>;
 
 export class EffectRules {
@@ -90,7 +90,7 @@ export class EffectRules {
     this.#writes = new PropertyWritesReader(texts);
   }
 
-  /** `rank`: that of the place. */
+  /** `rank`: the rank of the place. */
   effectOf(facts: EventFacts, place: LinePlace, rank: string): EventEffect {
     const writes = this.#writes;
     writes.begin();
@@ -120,7 +120,7 @@ export class EffectRules {
     };
   }
 
-  /** Finds the properties that mean something; the last one of each name counts. */
+  /** Finds the properties with a meaning; the last one of each name counts. */
   #readNamed(body: Buffer, properties: Span): NamedProperties {
     for (const span of this.#spanByName.values()) span.type = TokenType.Absent;
     if (properties.type !== TokenType.Object) return this.#named;
@@ -167,7 +167,7 @@ export class EffectRules {
   ): EventEffect["link"] {
     const span = kind === "identify" ? named.$anon_distinct_id : named.alias;
     if (isNothing(span.type) || span.type === TokenType.EmptyString) {
-      // An identify without an anonymous id is what the interface asks for.
+      // An identify without an anonymous id is valid.
       if (kind !== "identify") this.#writes.reject("alias", "invalid_field", "it has no alias");
       return undefined;
     }
@@ -210,7 +210,7 @@ export class EffectRules {
       const type = idText(body, nameStart - 1, nameEnd + 1, nameType);
       const span = { start: valueStart, end: valueEnd, type: valueType };
       const key = this.#textOf(body, span);
-      // SDKs write null or "" for a group that a person has left.
+      // SDKs send null or "" for a group that a person has left.
       if (type === "") continue;
       if (key === "") found.delete(type);
       else if (!this.#fits("$groups", [type, key, distinctId])) continue;
@@ -233,17 +233,14 @@ export class EffectRules {
     return false;
   }
 
-  /**
-   * The text of a value that names something, made as that of a distinct id; "" where it names
-   * nothing.
-   */
+  /** The text of a value that is an id, normalised like a distinct id; "" if it is blank. */
   #textOf(body: Buffer, { start, end, type }: Span): string {
     if (isNothing(type) || type === TokenType.EmptyString) return "";
     const plain =
       type === TokenType.Object || type === TokenType.Array
         ? this.#texts.valueOf(body, start, end)
         : undefined;
-    // A value that is too deep to be made plain is read as it was written.
+    // A value that is too deep to be normalised is read as it was sent.
     if (plain === undefined) return idText(body, start, end, type);
     const bytes = Buffer.from(plain);
     return idText(bytes, 0, bytes.length, type);

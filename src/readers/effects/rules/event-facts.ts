@@ -1,23 +1,23 @@
-// What a stored line says, as far as the rules need it: filled anew for each line, by whichever way
-// the line is read. Spans are of the body, which is valid JSON.
+// The facts of a stored line that the rules need. Filled again for each line, whichever way the
+// line is read. Spans refer to the body, which is valid JSON.
 
 import { Buffer } from "node:buffer";
 import { TokenType } from "../../../records/table.ts";
 import { Kind } from "../../../records/verdict.ts";
 
-/** One JSON value: body[start, end). Where the type is Absent the rest means nothing. */
+/** One JSON value: body[start, end). If the type is Absent, the offsets are meaningless. */
 export class Span {
   start = 0;
   end = 0;
   type: TokenType = TokenType.Absent;
 }
 
-/** The events whose name says more than their kind. */
+/** Events with a special meaning in addition to their kind. */
 export const SpecialEvent = {
   None: 0,
   /** `$merge_dangerously` */
   Merge: 1,
-  /** `$exception` and `$$heatmap`, which programs send by themselves: they set and link nothing. */
+  /** `$exception` and `$$heatmap`, which SDKs send automatically: they set and link nothing. */
   Automatic: 2,
 } as const;
 export type SpecialEvent = (typeof SpecialEvent)[keyof typeof SpecialEvent];
@@ -34,7 +34,7 @@ export function specialEventOf(name: string): SpecialEvent {
 export class EventFacts {
   body: Buffer = Buffer.alloc(0);
   projectId = "";
-  /** The 36 characters of the uuid, in whatever case, are here from `uuidAt` on. */
+  /** Contains the 36 characters of the uuid, in any case, from `uuidAt` on. */
   uuidBody: Buffer = Buffer.alloc(0);
   uuidView: DataView = new DataView(new ArrayBuffer(0));
   uuidAt = 0;
@@ -42,7 +42,10 @@ export class EventFacts {
   special: SpecialEvent = SpecialEvent.None;
   personProfile = true;
   distinctId = "";
-  /** Its name and its distinct id; of a line as the gateway writes it the addon has hashed them. */
+  /**
+   * The name and the distinct id. For a line exactly as the gateway writes it, the addon has hashed
+   * them.
+   */
   readonly event = new Span();
   readonly id = new Span();
   receivedAtMs = Number.NaN;

@@ -1,13 +1,13 @@
-// Ids that programs send in place of an id that they do not have. Each may be a person, but none is
-// merged with another: all users of a broken program would become one person. The list has
-// PostHog's ids, and what other languages and libraries write for "no value".
+// Ids that programs send in place of a missing id. Each may be a person, but none is merged with
+// another: all users of a broken program would become one person. The list has PostHog's ids, and
+// what other languages and libraries write for "no value".
 
 /** posthog-js sends this id for visitors for whom it may not store one. It is not a person's id. */
 export const cookielessId = "$posthog_cookieless";
 
 const zeros = "00000000-0000-0000-0000-000000000000";
 
-/** In lower case, without the white space and quotes around them. */
+/** In lower case, without surrounding white space and quotes. */
 const illegalIds: ReadonlySet<string> = new Set([
   ...["anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email"],
   ...["undefined", "true", "false", "null", "none", "nil", "nan", "n/a", "0", "-0", "0.0", "-1"],
@@ -24,7 +24,7 @@ const quotes = new Set(['"', "'", "`"]);
 
 /**
  * Whether the id is never merged with another. An id with U+0000 or U+FFFD is illegal too: U+FFFD
- * replaces all damage, so two damaged ids may have become one text by accident.
+ * replaces damaged bytes, so two different damaged ids may have become the same text.
  */
 export function isIllegalId(id: string): boolean {
   if (id.includes("\0") || id.includes("\ufffd")) return true;

@@ -1,14 +1,14 @@
-// Makes texts of names and values: without U+0000 and halves of surrogate pairs, which databases
-// refuse, and without white space between tokens. Numbers keep their digits. A short text that came
-// lately is handed out as the same string again.
+// Creates strings for names and values: without U+0000 and lone surrogates, which databases reject,
+// and without white space between tokens. Numbers keep their digits. A recent short text is
+// returned as the same string object.
 
 import { Buffer } from "node:buffer";
 import { NotNormal, type Scanner } from "../../../records/table.ts";
 import { RecentTexts } from "./recent-texts.ts";
 
-/** Memory for plain forms that is kept from one value to the next. */
+/** Size of the buffer that is reused for plain forms. */
 const keptBytes = 65_536;
-/** Short names and values kept. */
+/** Number of cached short names and values. */
 const textsKept = 4_096;
 
 export class PlainTexts {
@@ -22,8 +22,9 @@ export class PlainTexts {
   }
 
   /**
-   * The plain form of the JSON value body[start, end); undefined where it is nested deeper than
+   * The plain form of the JSON value body[start, end); undefined if it is nested deeper than
    * `depthMax`.
+   *
    * @throws Error: the scanner has no memory for it.
    */
   valueOf(body: Buffer, start: number, end: number): string | undefined {
@@ -36,7 +37,7 @@ export class PlainTexts {
     return target.toString("utf8", 0, length);
   }
 
-  /** The text of the name body[start, end), which stands there without its quotes. */
+  /** The text of the name body[start, end), given without its quotes. */
   nameOf(body: Buffer, start: number, end: number): string {
     const text = this.textOf(body, start, end);
     if (!text.includes("\\")) return text;

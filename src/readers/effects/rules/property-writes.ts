@@ -1,6 +1,6 @@
-// Reads what an event writes: the members of objects like `$set`, and the names in lists like
-// `$unset`. A key that cannot be applied is rejected by itself, and the others go on. Names may be
-// anything, also `__proto__`: no name becomes a property of a JavaScript object.
+// Reads an event's property writes: the members of objects such as `$set`, and the names in lists
+// such as `$unset`. A key that cannot be applied is rejected individually; the others are applied.
+// Names may be any text, including `__proto__`: no name becomes a property of a JavaScript object.
 
 import { Buffer } from "node:buffer";
 import { JsonMembers, ValueOddity } from "../../../records/json-members.ts";
@@ -12,13 +12,15 @@ import type { PlainTexts } from "./plain-texts.ts";
 
 /** In UTF-8. */
 export const nameBytesMax = 400;
-/** Bytes of the names and values that one event writes. */
+/** Maximum total size of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
-/** Members of `$set` and the like that one event writes: as many as one person may have. */
+/**
+ * Maximum number of members of `$set` and the like in one event: as many as one person may have.
+ */
 const eventPropertiesMax = 1_000;
-/** So many names are compared one with another; more are looked up. */
+/** Up to this number names are compared in a list; more are indexed. */
 const comparedNamesMax = 16;
-/** Characters of a name that a rejection quotes. */
+/** Number of characters of a name that a rejection quotes. */
 const quotedLengthMax = 100;
 
 const noBytes = Buffer.alloc(0);
@@ -30,26 +32,29 @@ interface FieldRejection extends Rejection {
   more: number;
 }
 
-/** A field that may stand in two places, of which `top` counts where both have a key. */
+/** A field that may be in two places; `top` wins if both have a key. */
 interface TwoPlaces {
   readonly field: string;
   readonly top: Span;
   readonly nested: Span;
 }
 
-/** One object for all events: `begin`, then the fields in the order in which they have room. */
+/**
+ * One object for all events: call `begin`, then read the fields in the order in which they get
+ * room.
+ */
 export class PropertyWritesReader {
   readonly #texts: PlainTexts;
   readonly #members = new JsonMembers(noBytes);
-  /** What is rejected of each field of the event. */
+  /** The rejections of each field of the event. */
   readonly #rejected = new Map<string, FieldRejection>();
-  /** Bytes of all names and values of the event: what is kept of them has no more. */
+  /** Total size of all names and values that were read, an upper bound of what is stored. */
   #bytesRead = 0;
-  /** Members read of all fields of the event. */
+  /** Number of members read of all fields of the event. */
   #membersRead = 0;
-  /** What was kept of the event's fields while there was room for whatever came. */
+  /** The fields read while there was room for any value. */
   #kept: (readonly PropertyText[])[] = [];
-  /** Set when there is no longer room for whatever comes. */
+  /** Set when there is no longer room for any value. */
   #bytesLeft: number | undefined = undefined;
   #found: PropertyText[] = [];
   #places: Map<string, number> | undefined = undefined;
@@ -67,14 +72,14 @@ export class PropertyWritesReader {
     this.#bytesLeft = undefined;
   }
 
-  /** Keeps the first rejection of each field, and counts the others. */
+  /** Stores the first rejection of each field, and counts the others. */
   reject(field: string, reason: RejectedReason, detail: string): void {
     const before = this.#rejected.get(field);
     if (before === undefined) this.#rejected.set(field, { reason, detail, more: 0 });
     else before.more++;
   }
 
-  /** The rejections since `begin`: one for each field at most, however many values it has. */
+  /** The rejections since `begin`: at most one per field, however many values it has. */
   end(): readonly Rejection[] {
     if (this.#rejected.size === 0) return noRejections;
     return Array.from(this.#rejected, ([field, { reason, detail, more }]) => {
@@ -96,7 +101,9 @@ export class PropertyWritesReader {
     return this.#takeFound(field);
   }
 
-  /** The names in the lists in both places: arrays of names, or objects whose keys they are. */
+  /**
+   * The names in the lists in both places: arrays of names, or objects whose keys are the names.
+   */
   namesOf(body: Buffer, { field, top, nested }: TwoPlaces): readonly string[] {
     const hasTop = this.#hasNames(top, field);
     const hasNested = this.#hasNames(nested, field) && !(hasTop && isSame(body, top, nested));
@@ -162,7 +169,7 @@ export class PropertyWritesReader {
     field: string,
     { start, end }: Pick<Span, "start" | "end">,
   ): string | undefined {
-    // A name with escapes is at most six times as long as what it stands for.
+    // A name with escapes is at most six times as long as its text.
     const name =
       end - start > 6 * nameBytesMax
         ? body.toString("latin1", start, start + nameBytesMax + 1)
@@ -220,7 +227,7 @@ export class PropertyWritesReader {
       this.#places = new Map(this.#found.map(([each], index) => [each, index]));
   }
 
-  /** The last value of the name cannot be kept, so those before it do not count either. */
+  /** The last value of the name is invalid, so earlier ones do not count either. */
   #addFault(name: string, reason: RejectedReason): void {
     const place = this.#placeOf(name);
     if (place >= 0) this.#found[place] = [name, ""];
@@ -257,7 +264,7 @@ export class PropertyWritesReader {
   }
 }
 
-/** What a property takes of the room of its event, person or group. */
+/** The size that a property takes in its event, person or group. */
 function propertyBytesOf([name, json]: PropertyText): number {
   return nameBytes(name) + Buffer.byteLength(json);
 }

@@ -1,20 +1,20 @@
-// Makes strings of bytes, and hands out a short one that came lately as the same string again: that
-// takes no memory and a third of the time, and a Map that has the string finds it sooner.
+// Creates strings from bytes, and returns a recent short one as the same string object: that takes
+// no memory and a third of the time, and Map look-ups with it are faster.
 
 import type { Buffer } from "node:buffer";
 
-/** A longer text is made anew each time. */
+/** A longer text is created each time. */
 const keptBytesMax = 48;
 
 export class RecentTexts {
   readonly #texts: string[];
 
-  /** `count`: how many strings it keeps, a power of two. */
+  /** `count`: number of cached strings, a power of two. */
   constructor(count: number) {
     this.#texts = new Array<string>(count).fill("");
   }
 
-  /** The bytes body[start, end), which are UTF-8, as text. */
+  /** The UTF-8 bytes body[start, end) as text. */
   textOf(body: Buffer, start: number, end: number): string {
     const length = end - start;
     if (length > keptBytesMax) return body.toString("utf8", start, end);
@@ -35,7 +35,7 @@ export class RecentTexts {
   }
 }
 
-/** Whether the text is the one of this length that begins at `start`. */
+/** Whether the text equals the one of this length at `start`. */
 export function isText(text: string, body: Buffer, start: number, length: number): boolean {
   if (text.length !== length) return false;
   for (let index = 0; index < length; index++)

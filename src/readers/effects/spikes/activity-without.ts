@@ -1,8 +1,8 @@
-// Takes distinct ids out of what spike detection remembers of a project.
+// Removes distinct ids from the stored activity of a project.
 
 type Named = readonly [id: string, ...rest: unknown[]];
 
-/** `text`: as ProjectActivity writes it. */
+/** `text`: in the format of ProjectActivity. */
 export function activityWithout(text: string, ids: ReadonlySet<string>): string {
   const parts = JSON.parse(text) as unknown[];
   const others = (some: readonly Named[]) => some.filter(([id]) => !ids.has(id));

@@ -1,11 +1,11 @@
-// What is published when a spike begins or ends: text alone, no sending.
+// The message that is published when a spike begins or ends. Builds the text only.
 
 import type { OutboxRow, SpikeRow } from "../types.ts";
 
-/** What is published, as JSON. Names are those of the HTTP interface; times are ISO 8601, UTC. */
+/** The published JSON. Names are those of the HTTP interface; times are ISO 8601, UTC. */
 export interface SpikeNews {
   readonly project: string;
-  /** `project`, or the distinct id that is hot. */
+  /** `project`, or the hot distinct id. */
   readonly subject: string;
   readonly change: "began" | "ended";
   readonly started_at: string;
@@ -17,8 +17,8 @@ export interface SpikeNews {
 }
 
 /**
- * On `<prefix>.spike.<project>`. The message id is the same however often the spike is found, so
- * that it is announced once.
+ * Published on `<prefix>.spike.<project>`. The message id is the same each time the spike is found,
+ * so that it is announced once.
  */
 export function spikeAnnouncement(
   prefix: string,

@@ -1,20 +1,20 @@
-// How many events a project had: each of the last 60 minutes and 168 hours, and what that makes a
-// usual minute. A spike's minutes are given to it cut at the threshold. Judges nothing.
+// The number of a project's events in each of the last 60 minutes and 168 hours, and the usual
+// minute derived from them. Minutes of a spike are added cut off at the threshold. Decides nothing.
 
 const minutesKept = 60;
 const hoursBack = 168;
-/** The hour that is not over is one more. */
+/** One more for the current hour. */
 const hoursKept = hoursBack + 1;
-/** No threshold is below it, so a minute with no more events need not be looked at. */
+/** The lowest threshold: a minute with at most this many events need not be checked. */
 export const thresholdMin = 500;
 
-/** A usual minute, and the most that a minute may have without being above. */
+/** A usual minute, and the most events a minute may have without being above it. */
 export interface Limits {
   readonly baseline: number;
   readonly threshold: number;
 }
 
-/** Runs of zeros are one number below 0; what is older than the last number is all zeros. */
+/** Runs of zeros are one negative number; everything older than the last number is zero. */
 interface HistoryNumbers {
   readonly since: number;
   readonly next: number;
@@ -25,14 +25,14 @@ interface HistoryNumbers {
 }
 
 /**
- * Minutes and hours are numbers since the epoch. Plain arrays, as long as there is something in
- * them: most projects have little, and there may be many.
+ * Minutes and hours are numbered since the epoch. Plain arrays without trailing zeros: most
+ * projects have few entries, and there may be many projects.
  */
 export class History {
   /** The first minute with data. */
   readonly since: number;
   #next: number;
-  /** From `next - 1` back, and from the hour of `next` back; what is not there is 0. */
+  /** From `next - 1` back, and from the hour of `next` back; missing entries are 0. */
   #minutes: number[] = [];
   #hours: number[] = [];
 
@@ -54,7 +54,7 @@ export class History {
     return this.#next;
   }
 
-  /** The next minute had so many events. */
+  /** Adds the next minute with that many events. */
   add(count: number): void {
     this.#hours[0] = (this.#hours[0] ?? 0) + count;
     this.skipTo(this.#next + 1);
@@ -69,7 +69,7 @@ export class History {
     this.#next = minute;
   }
 
-  /** Events of a minute that was added already: they are too late for anything but the hours. */
+  /** Adds events of a minute that was added already: only the hours still change. */
   addLate(minute: number, count: number): void {
     const back = hourOf(this.#next) - hourOf(minute);
     if (hourOf(minute) < hourOf(this.since) || back > hoursBack) return;
@@ -78,12 +78,13 @@ export class History {
   }
 
   /**
-   * For the next minute. With a day of whole hours, the baseline is the mean of the same hour of
-   * the seven days before (the same weekday weighs 3, the others 1, the hours beside it half of
-   * that); with less, the mean of all minutes so far. Undefined before there are 60 of them.
+   * The limits for the next minute. With a day of whole hours, the baseline is the mean of the same
+   * hour on the seven previous days (the same weekday has weight 3, the others 1, the adjacent
+   * hours half of that); otherwise it is the mean of all minutes so far. Undefined before there are
+   * 60 of them.
    *
    * The threshold is max(500, baseline × m), where m is 5 times the coefficient of variation of the
-   * last 60 minutes, but from 3 to 6: who is unsteady is allowed more.
+   * last 60 minutes, limited to 3 to 6: unsteady projects get a higher threshold.
    */
   limits(): Limits | undefined {
     const elapsed = this.#next - this.since;
@@ -134,7 +135,7 @@ function hourOf(minute: number): number {
   return Math.floor(minute / 60);
 }
 
-/** So many zeros come before the counts, of which no more than `kept` stay. */
+/** Inserts `by` zeros before the counts, and keeps at most `kept` of them. */
 function moveBack(counts: number[], by: number, kept: number): void {
   if (by >= kept) counts.length = 0;
   if (counts.length === 0) return;

@@ -1,30 +1,30 @@
-// Finds the distinct ids that have most of a minute's events, by Space-Saving with 64 counters
-// (Metwally, Agrawal, El Abbadi 2005): whatever the number of ids, 64 are remembered.
+// Finds the distinct ids with most of a minute's events, by Space-Saving with 64 counters
+// (Metwally, Agrawal, El Abbadi 2005): 64 ids are remembered, however many there are.
 
 import { IdHash } from "../lines/id-hash.ts";
 
 const countersMax = 64;
-/** A power of two, so many times the counters that most ids are found, or missed, at once. */
+/** A power of two, large enough compared with the counters that most look-ups need one step. */
 const places = 256;
 const noSlot = 255;
 const idHash = new IdHash();
 
-/** A counter: an id, its count, and by how much the count may be too high. */
+/** A counter: an id, its count, and the maximum overestimate of the count. */
 export type HotIdCounter = readonly [id: string, count: number, error: number];
 
-/** What it says depends on the order of the ids, and on nothing else. */
+/** The result depends on the order of the ids only. */
 export class HotIds {
   /**
-   * Open addressing by the hash of an id. In the minutes of a burst nearly every event takes one id
-   * out and another in, which costs a Map several times as much.
+   * Open addressing by the hash of an id. In a burst nearly every event replaces one id by another,
+   * which is several times slower with a Map.
    */
   readonly #slots = new Uint8Array(places).fill(noSlot);
   readonly #ids: string[] = [];
-  /** By slot, as the ids. */
+  /** By slot, like the ids. */
   readonly #hashes: number[] = [];
   readonly #counts: number[] = [];
   readonly #errors: number[] = [];
-  /** The least count when it was looked for last, and how many slots are above it for certain. */
+  /** The least count at the last search, and how many slots are certainly above it. */
   #least = 0;
   #passed = 0;
 
@@ -37,7 +37,7 @@ export class HotIds {
     }
   }
 
-  /** `hash`: the high word of the id's. */
+  /** `hash`: the high word of the id's hash. */
   add(id: string, hash: number): void {
     const place = this.#placeOf(id, hash);
     const slot = this.#slots[place]!;
@@ -58,7 +58,7 @@ export class HotIds {
     }
   }
 
-  /** The ids that certainly have more events than that, and how many they have at least. */
+  /** The ids that certainly have more events than that, with their minimum counts. */
   over(events: number): Map<string, number> {
     const found = new Map<string, number>();
     for (const [id, count, error] of this.counters())
@@ -66,7 +66,7 @@ export class HotIds {
     return found;
   }
 
-  /** For the constructor of one that goes on in the same way. */
+  /** The state for a constructor call that continues. */
   counters(): HotIdCounter[] {
     return this.#ids.map((id, slot) => [id, this.#counts[slot]!, this.#errors[slot]!]);
   }
@@ -77,7 +77,7 @@ export class HotIds {
     this.#hashes.push(hash);
   }
 
-  /** Where the id's slot stands, or would. */
+  /** The place of the id's slot, or the free place for it. */
   #placeOf(id: string, hash: number): number {
     for (let place = hash & (places - 1); ; place = (place + 1) & (places - 1)) {
       const slot = this.#slots[place]!;
@@ -85,7 +85,7 @@ export class HotIds {
     }
   }
 
-  /** What stands behind moves up, unless it then stood before where it is looked for. */
+  /** Moves later entries up, unless that would put them before their first place. */
   #free(place: number): void {
     const slots = this.#slots;
     let free = place;
@@ -98,7 +98,7 @@ export class HotIds {
     slots[free] = noSlot;
   }
 
-  /** The first slot of those with the least count. Counts only grow, so each is passed once. */
+  /** The first slot with the least count. Counts only grow, so each slot is passed once. */
   #leastSlot(): number {
     for (;;) {
       for (; this.#passed < countersMax; this.#passed++)

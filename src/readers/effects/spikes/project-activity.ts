@@ -1,5 +1,5 @@
-// What spike detection knows of one project, and how it judges a minute. Goes by the minutes that
-// it is given alone; reads no clock. Its text in the database is the same however lines were
+// The state of spike detection for one project, and how it judges a minute. Depends only on the
+// minutes that it is given and reads no clock. Its stored text does not depend on how lines were
 // batched.
 
 import type { SpikeRow } from "../types.ts";
@@ -17,8 +17,8 @@ export const projectSubject = "project";
 const idMark = "id:";
 
 /**
- * The subject of a hot distinct id: the id itself. An id that reads `project`, or begins with
- * `id:`, gets `id:` in front of it, so that a subject always says which of the two it is.
+ * The subject of a hot distinct id: the id itself. An id that is `project` or begins with `id:`
+ * gets the prefix `id:`, so that subjects are unambiguous.
  */
 export function hotIdSubject(id: string): string {
   return id === projectSubject || id.startsWith(idMark) ? `${idMark}${id}` : id;
@@ -30,11 +30,11 @@ type OnSpike = (row: SpikeRow, change: SpikeChange) => void;
 interface OpenMinute {
   readonly minute: number;
   count: number;
-  /** From the project's 501st event of the minute on. */
+  /** Created at the project's 501st event of the minute. */
   hot: HotIds | undefined;
 }
 
-/** Minutes since the epoch; `events` without those of the `quiet` minutes at its end. */
+/** Minutes since the epoch; `events` excludes those of the `quiet` minutes at its end. */
 interface Spike {
   readonly start: number;
   readonly baseline: number;
@@ -51,18 +51,20 @@ interface HotSpike {
   readonly events: number;
 }
 
-/** `onSpike` is told of each spike that begins, goes on or ends, in the order of minutes. */
+/** `onSpike` is called for each spike that begins, goes on or ends, in the order of minutes. */
 export class ProjectActivity {
   readonly projectId: string;
-  /** That of the stream in which it was seen last. */
+  /** The partition in which it was seen last. */
   partition = 0;
-  /** The batch that changed it last; its owner's. */
+  /** The last batch that changed it; set by the owner. */
   batch = 0;
   #history: History | undefined;
   /** As JSON, without its brackets; undefined: it has changed. */
   #historyText: string | undefined;
   #open: OpenMinute[] = [];
-  /** Events of the last minute, if it was above its threshold and may begin a spike; else 0. */
+  /**
+   * Events of the last minute, if it was above its threshold and may begin a spike; otherwise 0.
+   */
   #lastAbove = 0;
   #noSpikeBefore = 0;
   #spike: Spike | undefined;
@@ -114,15 +116,15 @@ export class ProjectActivity {
   }
 
   /**
-   * Whether the end of a minute may show something, though no event comes: a spike, or what may
-   * become one.
+   * Whether the end of a minute can change something without an event: a spike, or a possible start
+   * of one.
    */
   get isInMotion(): boolean {
     if (this.#spike !== undefined || this.#lastAbove > 0 || this.#hotSpikes.size > 0) return true;
     return this.#open.some(({ count }) => count > thresholdMin);
   }
 
-  /** Before each event: judges what it has of minutes before `closed`. */
+  /** Judges the minutes before `closed`. Call it before each event. */
   close(closed: number): void {
     const history = this.#historyFrom(closed);
     if (history.next >= closed) return;
@@ -133,8 +135,8 @@ export class ProjectActivity {
   }
 
   /**
-   * An event of that minute. One of a minute that was closed goes into its hour alone. `idHash`:
-   * that of the id, the high word.
+   * Counts an event of that minute. An event of a closed minute is added to its hour only.
+   * `idHash`: the high word of the id's hash.
    */
   count(minute: number, distinctId: string, idHash: number): void {
     const history = this.#historyFrom(minute);
@@ -150,7 +152,7 @@ export class ProjectActivity {
     open.hot.add(distinctId, idHash);
   }
 
-  /** Judges minutes before `closed`, as long as it is in motion. Returns whether there were any. */
+  /** Judges minutes before `closed`, while it is in motion. Returns whether there were any. */
   moveTo(closed: number): boolean {
     const history = this.#historyFrom(closed);
     const { next } = history;

@@ -1,5 +1,5 @@
-// Says in the log that a spike began or ended, once that is committed. Distinct ids are personal,
-// so of a hot one the log says only that it is one: the table and the announcement name it.
+// Logs that a spike began or ended, once that is committed. Distinct ids are personal data, so for
+// a hot id the log does not name it: the table and the announcement do.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { RateWindow } from "../../../platform/base/rate-window.ts";
@@ -7,7 +7,9 @@ import type { OutboxRow } from "../types.ts";
 import type { SpikeNews } from "./announcement.ts";
 import { projectSubject } from "./project-activity.ts";
 
-/** Many ids can be hot at once, and a catch-up finds the spikes of days. */
+/**
+ * Maximum lines per minute: many ids can be hot at once, and a catch-up finds the spikes of days.
+ */
 const linesAMinute = 30;
 
 export class SpikeLog {
@@ -36,7 +38,7 @@ export class SpikeLog {
     const { peak_per_minute: peakPerMinute, baseline, threshold, events } = figures;
     const of = subject === projectSubject ? "the project" : "a distinct id";
     const times = { startedAt: started_at, ...(ended_at !== null && { endedAt: ended_at }) };
-    // Told with the next line, so that nothing has to wake for it.
+    // Reported with the next line, so that no timer is needed.
     const more = this.#unsaid === 0 ? {} : { beforeUnsaid: this.#unsaid };
     this.#unsaid = 0;
     const fields = { project, of, ...times, peakPerMinute, baseline, threshold, events, ...more };

@@ -1,6 +1,6 @@
-// Finds bursts of a project's live events, and distinct ids that are hot: announces, drops nothing.
-// Goes by `received_at` and the streams' watermarks alone, never by a clock, so a consumer that is
-// late, or starts again, finds the same spikes.
+// Detects bursts of a project's live events, and hot distinct ids. Announces them and drops
+// nothing. Depends only on `received_at` and the streams' watermarks, never on a clock, so a
+// process that lags or restarts finds the same spikes.
 
 import { manyProjects } from "../../../platform/nats/names.ts";
 import type { StoredLine } from "../lines/line.ts";
@@ -10,9 +10,9 @@ import { spikeAnnouncement } from "./announcement.ts";
 import { ProjectActivity, type SpikeChange } from "./project-activity.ts";
 
 const minuteMs = 60_000;
-/** By how much gateways' clocks may differ, and their frames cross, without an event being late. */
+/** Maximum difference of gateways' clocks, and reordering of their frames, without late events. */
 const graceMs = 10_000;
-/** The row of activity that names the projects in motion. It is no project's id. */
+/** The row of activity that names the projects in motion. It is not a valid project id. */
 const motionRow = manyProjects;
 
 /** The watermark of a partition passed the end of a minute. */
@@ -21,7 +21,7 @@ interface MinutesClosed {
   readonly closed: number;
 }
 
-/** A line of a project that is not read yet. */
+/** A line of a project whose row is not loaded yet. */
 interface WaitingLine extends MinutesClosed {
   readonly projectId: string;
   readonly minute: number;
@@ -32,17 +32,17 @@ interface WaitingLine extends MinutesClosed {
 type Changes = Pick<Commit, "spikes" | "activity" | "outbox">;
 
 /**
- * For each line of either lane `count`. At the end of a batch: as long as `missing` names any, read
- * those rows with `EffectsStore.activity` and `adopt` them; then `apply`, then `changes`. Then the
- * next batch may be counted, while the changes are being committed; `committed` or `discard` is
- * called before the next `changes`.
+ * Call `count` for each line of either lane. At the end of a batch, while `missing` names rows,
+ * read them with `EffectsStore.activity` and `adopt` them; then call `apply`, then `changes`. The
+ * next batch may be counted while the changes are being committed; call `committed` or `discard`
+ * before the next `changes`.
  *
  * A minute is judged at the line that moves the watermark of its project's stream 10 seconds past
- * its end, wherever batches end: the stream is that of the project's last line before. So a
- * spike of a project that has fallen silent ends when other projects' lines of the same partition
- * move the watermark on, duplicates too; where no line comes at all, it stays open until one does.
- * A gateway whose clock is ahead, by less than `recordMs` takes for wrong, moves the watermark with
- * it: while it does, the others' events are late, and go into the hours alone.
+ * its end, wherever batches end; the stream is that of the project's previous line. So a spike of a
+ * silent project ends when lines of other projects in the same partition, including duplicates,
+ * move the watermark on; without any line it stays open. If a gateway's clock is ahead, by less
+ * than `recordMs` tolerates, it moves the watermark with it: meanwhile the events of other gateways
+ * are late, and are added to the hours only.
  */
 export class Spikes {
   readonly #prefix: string;
@@ -52,28 +52,28 @@ export class Spikes {
   readonly #inMotion = new Map<string, ProjectActivity>();
   #hasMotionChanged = false;
   #isMotionLoaded = false;
-  /** By partition of the live lane: all minutes before it are closed. */
+  /** For each partition of the live lane: all minutes before this one are closed. */
   readonly #closed: number[] = [];
   #last: ProjectActivity | undefined;
   #touched: ProjectActivity[] = [];
   #batch = 1;
 
-  /** Projects to be read, and the lines that wait for that, in order. */
+  /** Projects to load, and the lines that wait for them, in order. */
   #wanted = new Set<string>();
   #waiting: (WaitingLine | MinutesClosed)[] = [];
 
   #spikes = new Map<string, SpikeRow>();
   #outbox: OutboxRow[] = [];
 
-  /** `projectsMax`: how many projects are kept in memory beside those of a batch. */
+  /** `projectsMax`: number of projects kept in memory in addition to those of a batch. */
   constructor(options: { readonly prefix: string; readonly projectsMax?: number }) {
     this.#prefix = options.prefix;
     this.#projectsMax = options.projectsMax ?? 10_000;
   }
 
   /**
-   * `watermarkMs`: the newest `recordMs` of the line's stream so far, this line included. Makes
-   * objects only for lines of projects that are not in memory yet.
+   * `watermarkMs`: the newest `recordMs` of the line's stream so far, this line included. Allocates
+   * objects only for lines of projects that are not in memory.
    */
   count(line: StoredLine, isDuplicate: boolean, watermarkMs: number): void {
     if (line.frame.lane !== "live") return;
@@ -96,12 +96,12 @@ export class Spikes {
     this.#last.count(minute, id, idHash);
   }
 
-  /** The rows to be read next: ids of projects, and one that is none. */
+  /** The rows to read next: project ids, and `motionRow`. */
   missing(): readonly string[] {
     return this.#isMotionLoaded ? [...this.#wanted] : [...this.#wanted, motionRow];
   }
 
-  /** What the store has of all that `missing` named. */
+  /** Takes the stored rows of everything that `missing` named. */
   adopt(rows: readonly ActivityRow[]): void {
     const wanted = this.#wanted;
     this.#wanted = new Set();
@@ -120,7 +120,7 @@ export class Spikes {
     this.#isMotionLoaded = true;
   }
 
-  /** After the last `adopt`. Throws while `missing` names any. */
+  /** Call it after the last `adopt`. Throws while `missing` names any rows. */
   apply(): void {
     if (this.missing().length > 0) throw new Error("apply spikes: their projects are not all read");
     for (const waiting of this.#waiting) {
@@ -144,17 +144,17 @@ export class Spikes {
     return changes;
   }
 
-  /** What the last `changes` returned is committed. */
+  /** The result of the last `changes` is committed. */
   committed(): void {
     for (const [projectId, { batch, isInMotion }] of this.#projects) {
       if (this.#projects.size <= this.#projectsMax) return;
-      // What the current batch counts in stays; 0: it was read for that.
+      // Projects of the current batch stay; 0: loaded for it.
       if (batch === this.#batch || batch === 0 || isInMotion) continue;
       this.#projects.delete(projectId);
     }
   }
 
-  /** Forgets all that is not committed: those lines will come again. */
+  /** Forgets everything uncommitted: those lines will be read again. */
   discard(): void {
     this.#projects.clear();
     this.#inMotion.clear();
@@ -167,7 +167,7 @@ export class Spikes {
 
   #countWaiting({ projectId, partition, closed, minute, id, idHash }: WaitingLine): void {
     const activity = this.#projects.get(projectId);
-    if (activity === undefined) throw new Error("apply spikes: a project that was read is gone");
+    if (activity === undefined) throw new Error("apply spikes: a loaded project is missing");
     this.#touch(activity);
     activity.partition = partition;
     activity.close(closed);
@@ -176,12 +176,12 @@ export class Spikes {
 
   #closeMinutes(minutes: MinutesClosed): void {
     this.#closed[minutes.partition] = minutes.closed;
-    // Whoever is not read yet comes to it in the order of the lines.
+    // Projects that are not loaded yet are judged in the order of the lines.
     if (!this.#isMotionLoaded || this.#waiting.length > 0) this.#waiting.push(minutes);
     this.#judge(minutes);
   }
 
-  /** Judges minutes of the projects in motion; what was judged before stays as it is. */
+  /** Judges minutes of the projects in motion; earlier judgements do not change. */
   #judge({ partition, closed }: MinutesClosed): void {
     for (const activity of this.#touched) this.#follow(activity);
     for (const activity of this.#inMotion.values()) {

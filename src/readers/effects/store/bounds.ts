@@ -1,33 +1,36 @@
-// How many rows a store keeps and reads of what would grow with every event, for both databases.
+// Limits for rows whose number would grow with every event, for both databases.
 
 import type { Value } from "../../../platform/base/table.ts";
 
-/** The newest rejections of each project are kept, and up to `rejectedTrim` more. */
+/** Number of newest rejections kept per project, plus up to `rejectedTrim`. */
 export const rejectedKept = 10_000;
 /** Older rejections are deleted once per this many new ones: a deletion costs more than a row. */
 const rejectedTrim = 1_000;
 
-/** What the properties of rows that are looked up together may come to. */
+/** Maximum total size of the properties of rows that are looked up together. */
 export const lookupBytesMax = 32 * 1_048_576;
 
-/** Links that a person is shown with: the oldest ones. */
+/** Maximum number of links shown for a person: the oldest ones. */
 export const linksMax = 10_000;
-/** Links that are read to find them, of those that name an id on one side. */
+/** Maximum number of links read to find them, per side of the link. */
 export const linksReadMax = 100_000;
 
-/** Makes room in the outbox. The parameter, in the database's own form, says how many stay. */
+/**
+ * Deletes the oldest rows of the outbox. The parameter, in the database's own form, is the number
+ * that stays.
+ */
 export function trimOutboxSql(parameter: string): string {
   return `DELETE FROM outbox
     WHERE id <= (SELECT id FROM outbox ORDER BY id DESC LIMIT 1 OFFSET ${parameter})`;
 }
 
-/** `total`: how many rejections the project ever had, with the `added` ones. */
+/** `total`: number of rejections the project ever had, including the `added` ones. */
 export function isTrimDue(total: number, added: number): boolean {
   const isCrossed = Math.floor(total / rejectedTrim) > Math.floor((total - added) / rejectedTrim);
   return total > rejectedKept && isCrossed;
 }
 
-/** How many rows there are of each project; the project is the first value of a row. */
+/** Number of rows per project; the project is the first value of a row. */
 export function rowsOfProjects(values: readonly Value[], width: number): Map<string, number> {
   const rows = new Map<string, number>();
   for (let at = 0; at < values.length; at += width) {

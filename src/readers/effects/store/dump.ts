@@ -1,35 +1,35 @@
-// The dump: the whole state as lines of JSON text in a closed form, by which two stores, or a store
-// and its rebuild, are compared line by line. It has no versions or positions, and no place in a
-// stream, because these depend on how frames fell together. It names tables and columns; a store
-// asks for the rows in this order.
+// The dump: the whole state as lines of JSON text in a closed format, in which two stores, or a
+// store and its rebuild, are compared line by line. It excludes versions and positions, because
+// these depend on how frames were batched. This file defines tables and columns; a store queries
+// the rows in this order.
 
 import { rowReader } from "../../../platform/base/table.ts";
 import { dumpedPersons } from "./rows/tables.ts";
 
 /**
- * `all`: the whole state. `lasting`: what does not depend on the order in which streams took turns,
- * and, as `refused_links`, the ids of links that were refused because of others.
+ * `all`: the whole state. `lasting`: the part that does not depend on the order in which streams
+ * were interleaved, and, as `refused_links`, the ids of links that were refused because of others.
  */
 export type DumpKind = "all" | "lasting";
 
 interface DumpSection {
-  /** What its lines are called. */
+  /** The name of the section in its lines. */
   readonly name: string;
   readonly table: string;
-  /** Which rows; each once. Undefined: all. */
+  /** The condition for rows; each once. Undefined: all. */
   readonly where?: string;
   readonly columns: readonly DumpColumn[];
-  /** Columns that the rows are sorted by: texts by their bytes in UTF-8, absent numbers first. */
+  /** The sort columns: texts by their bytes in UTF-8, null numbers first. */
   readonly order: readonly string[];
 }
 
 interface DumpColumn {
   readonly name: string;
-  /** `json`: JSON text that is written as it is. */
+  /** `json`: JSON text that is copied unchanged. */
   readonly type: "text" | "number" | "json";
 }
 
-/** Persons come first, by project and then by the uuid that is shown. */
+/** Persons come first, by project and then by the visible uuid. */
 export const dumpedPersonOf = rowReader(dumpedPersons);
 export type DumpedPerson = ReturnType<typeof dumpedPersonOf>;
 
@@ -65,13 +65,13 @@ const diagnostics: readonly DumpSection[] = [
   section("incidents", "stream epoch# sequence# kind messages# detail"),
 ];
 
-/** What comes after the persons, in this order. */
+/** The sections after the persons, in order. */
 export const dumpSections: Readonly<Record<DumpKind, readonly DumpSection[]>> = {
   all: [...links, ...facts, ...diagnostics],
   lasting: [...lastingLinks, ...facts],
 };
 
-/** The query of a section; `nulls`: what makes absent numbers come first. */
+/** The query of a section; `nulls`: the clause that sorts null numbers first. */
 export function sectionSql({ table, columns, order, where }: DumpSection, nulls: string): string {
   const names = columns.map(({ name }) => name).join(", ");
   const which = where === undefined ? "" : `WHERE ${where}`;
@@ -80,7 +80,7 @@ export function sectionSql({ table, columns, order, where }: DumpSection, nulls:
   return `SELECT ${distinct}${names} FROM ${table} ${which} ORDER BY ${sorted}`;
 }
 
-/** `ids`: all of them, sorted by their bytes in UTF-8; undefined: there is but the one. */
+/** `ids`: all of them, sorted by their bytes in UTF-8; undefined: there is only one. */
 export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
   const { projectId, distinctId, firstId, mainId, known, createdAtMs, lastSeenAtMs } = person;
   const fields = JSON.stringify({
@@ -95,7 +95,7 @@ export function personLine(person: DumpedPerson, ids: readonly string[] | undefi
   return `{"table":"persons",${fields.slice(1, -1)},"properties":${person.properties ?? "{}"}}`;
 }
 
-/** `values`: a row's, in the order of the section's columns. */
+/** `values`: those of a row, in the order of the section's columns. */
 export function sectionLine(
   { name: called, columns }: DumpSection,
   values: readonly (string | number | null)[],
@@ -108,7 +108,7 @@ export function sectionLine(
   return `${line}}`;
 }
 
-/** Names of columns; `#` stands after a number's, `:` after the one of JSON text. */
+/** Names of columns; the suffix `#` marks a number, `:` JSON text. */
 function section(table: string, names: string): DumpSection {
   const columns = names.split(" ").map((name): DumpColumn => {
     if (name.endsWith("#")) return { name: name.slice(0, -1), type: "number" };

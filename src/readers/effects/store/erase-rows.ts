@@ -1,6 +1,6 @@
-// Removes persons from the database of the effects, whether or not a writer is at work on it: the
-// commit gets a number of its own, so that whatever a writer has in hand of them is not written,
-// and it begins again from what the database has. The statements are the same for both databases.
+// Removes persons from the database of the effects, with or without a running writer: the commit
+// gets a number of its own, so that the writer's pending data about them is not written, and the
+// writer starts again from the database. The statements are the same for both databases.
 
 import { randomInt } from "node:crypto";
 import type { Value } from "../../../platform/base/table.ts";
@@ -9,18 +9,18 @@ import { personUuid } from "../people/person-uuid.ts";
 import { activityWithout } from "../spikes/activity-without.ts";
 import { hotIdSubject } from "../spikes/project-activity.ts";
 
-/** A connection of its own to a database. Parameters are `$1` and so on. */
+/** A separate connection to a database. Parameters are `$1` and so on. */
 export interface ErasingSql {
-  /** How a column of texts is declared that are compared by their bytes. */
+  /** The type of a column of texts that are compared by their bytes. */
   readonly textType: string;
-  /** How a text such as `$1` becomes the value of a column of uuids. */
+  /** Converts a text parameter such as `$1` to the value of a column of uuids. */
   uuid(parameter: string): string;
   run(sql: string, values?: readonly Value[]): Promise<number>;
   all(sql: string, values?: readonly Value[]): Promise<readonly (readonly Value[])[]>;
 }
 
 export interface ErasedPeople {
-  /** All ids of these persons, those that were asked for without a row left out. */
+  /** All ids of these persons, except requested ids without a row. */
   readonly ids: readonly string[];
   readonly persons: number;
   readonly links: number;
@@ -28,24 +28,26 @@ export interface ErasedPeople {
   readonly spikes: number;
   readonly rejected: number;
   readonly announcements: number;
-  /** What the database keeps of it all the same, and until when. */
+  /** What the database still has of the persons, and until when. */
   readonly remains: readonly string[];
 }
 
-/** Each method connects by itself, and rejects with a StoreError where it cannot. */
+/** Each method opens its own connection, and rejects with a StoreError if that fails. */
 export interface PeopleErasure {
   /** All ids of the persons who have one of these, sorted; changes nothing. */
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
-  /** All of it, or nothing. */
+  /** Erases everything or nothing. */
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople>;
 }
 
-/** Numbers of commits are positive; that of an erasure is not, so that a writer can tell it. */
+/**
+ * Numbers of commits are positive; that of an erasure is negative, so that a writer recognises it.
+ */
 function erasureNumber(): number {
   return -randomInt(1, 2 ** 48 - 1);
 }
 
-/** All ids of the persons who have one of these, sorted; an id without a row is nobody's. */
+/** All ids of the persons who have one of these, sorted. An id without a row has no person. */
 export async function idsOfPersons(
   sql: ErasingSql,
   projectId: string,
@@ -74,13 +76,13 @@ export async function idsOfPersons(
   return [...found].sort();
 }
 
-/** To be called within a transaction of the caller, which commits it. */
+/** Call it within a transaction, which the caller commits. */
 export async function eraseRows(
   sql: ErasingSql,
   projectId: string,
   wanted: readonly string[],
 ): Promise<ErasedPeople> {
-  // First, so that it waits for a writer's transaction, and a writer waits for this one.
+  // First, so that this transaction and a writer's wait for each other.
   await sql.run("UPDATE writer SET last_commit = $1", [erasureNumber()]);
   const ids = await idsOfPersons(sql, projectId, wanted);
   const all = new Set([...ids, ...wanted]);
@@ -121,8 +123,8 @@ export async function eraseRows(
 }
 
 /**
- * Removes the rejections whose event's id is unknown, and whose text has one of the ids as a whole:
- * in quotes, or as the end of the text after a colon, alone or as one of "a or b".
+ * Removes rejections without the id of their event whose text has one of the ids as a whole: in
+ * quotes, or at the end of the text after a colon, alone or as one of "a or b".
  */
 async function eraseUnowned(
   sql: ErasingSql,
@@ -147,7 +149,10 @@ async function eraseUnowned(
   return removed;
 }
 
-/** What spike detection remembers, and what it has not announced yet. */
+/**
+ * Removes the persons from the state of spike detection, and its unpublished announcements about
+ * them.
+ */
 async function eraseMemory(
   sql: ErasingSql,
   projectId: string,

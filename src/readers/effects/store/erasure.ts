@@ -1,4 +1,4 @@
-// How persons are removed from the database that the settings name. Opens nothing by itself.
+// Opens the erasure of persons for the configured database. Connects at the first call.
 
 import type { PeopleErasure } from "./erase-rows.ts";
 import type { StorePlace } from "./open.ts";

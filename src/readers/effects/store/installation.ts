@@ -1,5 +1,5 @@
-// Keeps a database to one installation: streams of two with different prefixes can lie on one NATS
-// server, and one project id may be two customers' then. The prefix is all that tells them apart.
+// Binds a database to one installation. Streams of two installations can be on one NATS server, and
+// the same project id may belong to different customers. Only the prefix distinguishes them.
 
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { streamName } from "../../../platform/nats/names.ts";
@@ -14,15 +14,17 @@ export function bindSql(parameter: string): string {
 }
 
 interface Installation {
-  /** What the names of its streams begin with. */
+  /** The first part of the stream names. */
   readonly prefix: string;
-  /** The database, for people. */
+  /** The database, as a text for people. */
   readonly shown: string;
 }
 
 export class OtherInstallationError extends StoreError {}
 
-/** Rejects with an OtherInstallationError where it is another's. A new database is nobody's. */
+/**
+ * Rejects with an OtherInstallationError if it belongs to another one. A new database has no owner.
+ */
 export async function requireInstallation(
   reader: EffectsReader,
   { prefix, shown }: Installation,
@@ -30,11 +32,11 @@ export async function requireInstallation(
   const owner = (await reader.installation()) ?? (await ownerByStreams(reader, prefix));
   if (owner === undefined || owner === prefix) return;
   throw new OtherInstallationError(
-    `open ${shown}: it has the events of the installation with PENSTOCK_SUBJECT_PREFIX=${owner}, and this one has ${prefix}: name another PENSTOCK_EFFECTS_URL (--effects-url), or set that prefix (--subject-prefix)`,
+    `open ${shown}: it has the events of the installation with PENSTOCK_SUBJECT_PREFIX=${owner}, but this one has ${prefix}: use another PENSTOCK_EFFECTS_URL (--effects-url), or set that prefix (--subject-prefix)`,
   );
 }
 
-/** The same, and from now on it is this one's. The store is open. */
+/** As `requireInstallation`, and binds the database to this one. The store must be open. */
 export async function takeForInstallation(
   store: EffectsStore,
   installation: Installation,
@@ -43,7 +45,10 @@ export async function takeForInstallation(
   await store.bindTo(installation.prefix);
 }
 
-/** For a database from before prefixes were noted. With streams of this one's, it is this one's. */
+/**
+ * For a database older than stored prefixes. If it has streams of this installation, it belongs to
+ * it.
+ */
 async function ownerByStreams(reader: EffectsReader, prefix: string): Promise<string | undefined> {
   const streams = await reader.applied();
   const isOwn = streams.some(

@@ -1,5 +1,5 @@
-// The file that a database's name stands for, where the name is a symbolic link: what lies beside
-// the database (the writer's lock, what a rebuild keeps) has to lie beside that file.
+// Resolves a database's name that is a symbolic link: files next to the database (the writer's
+// lock, a rebuild's backup) must be next to the linked file.
 
 import { lstatSync, readlinkSync, realpathSync } from "node:fs";
 import path from "node:path";
@@ -7,7 +7,7 @@ import path from "node:path";
 /** As many as Linux follows. */
 const linksMax = 40;
 
-/** Also where there is no such file yet; the name itself where links go in a circle. */
+/** The file may not exist yet. Returns the name itself if links form a cycle. */
 export function linkedFile(name: string): string {
   let file = name;
   for (let links = 0; links <= linksMax; links++) {
@@ -21,7 +21,7 @@ function isLink(file: string): boolean {
   try {
     return lstatSync(file).isSymbolicLink();
   } catch {
-    // Whoever opens it meets the same fault, and says what it is.
+    // Opening the file fails with the same error, and reports it.
     return false;
   }
 }

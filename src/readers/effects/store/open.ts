@@ -1,5 +1,5 @@
-// Which database the settings name, and the store or the reader on it. Loads the client of that
-// database alone. Opens nothing by itself.
+// Opens the store or the reader of the configured database. Loads only that database's client.
+// Connects at the first call.
 
 import path from "node:path";
 import { linkedFile } from "./linked-file.ts";
@@ -10,14 +10,14 @@ export type StorePlace =
   | { readonly kind: "postgres"; readonly url: string };
 
 interface StoreSettings {
-  /** As the setting of this name has it. */
+  /** The value of the setting of this name. */
   readonly effectsUrl: string;
   readonly dataDir: string;
 }
 
 export type OpenReader = EffectsReader & { close(): Promise<void> };
 
-/** A file is the one behind its name, where that is a link. */
+/** A link is replaced by the file that it points to. */
 export function storePlace({ effectsUrl, dataDir }: StoreSettings): StorePlace {
   if (!effectsUrl.startsWith("sqlite:")) return { kind: "postgres", url: effectsUrl };
   const named = effectsUrl.slice("sqlite:".length);
@@ -42,7 +42,7 @@ export async function storeAt(place: StorePlace): Promise<EffectsStore> {
   return new SqliteStore({ file: place.file });
 }
 
-/** Reads beside a writer, in this process or another. It connects with its first question. */
+/** Works next to a writer, in this process or another. Connects at the first query. */
 export async function readerAt(place: StorePlace): Promise<OpenReader> {
   if (place.kind === "postgres") {
     const { PostgresReader } = await import("./postgres/reader.ts");

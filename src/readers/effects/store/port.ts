@@ -1,5 +1,5 @@
-// The port to a database. sqlite/ and postgres/ implement it; the same tests run over both. What
-// was committed is there in whole, or not at all; a reader sees the state between two commits.
+// The interface to a database. sqlite/ and postgres/ implement it; the same tests run over both. A
+// commit is stored completely or not at all; a reader sees the state between two commits.
 
 import type { Lane } from "../../../platform/base/lane.ts";
 import type {
@@ -20,8 +20,8 @@ import type {
 import type { DumpKind } from "./dump.ts";
 
 /**
- * The last commit of the store is another than this writer knows: there is a second writer, or the
- * database was put back to an older state.
+ * The last commit of the store is not the one that this writer expects: there is a second writer,
+ * or the database was restored to an older state.
  */
 export class FencedError extends Error {
   override name = "FencedError";
@@ -33,26 +33,31 @@ export interface GroupName {
   readonly key: string;
 }
 
-/** For the one writer. Every method rejects when the database is away; nothing is half written. */
+/**
+ * For the one writer. Every method rejects when the database is unreachable; nothing is partly
+ * written.
+ */
 export interface EffectsStore {
   readonly reader: EffectsReader;
   /**
-   * Makes the tables, or brings them up to date. Takes the writer's lock (a file lock; an advisory
-   * lock): rejects with a plain message when another writer has it, without waiting.
+   * Creates or upgrades the tables. Takes the writer's lock (a file lock or an advisory lock):
+   * rejects with a plain message, without waiting, when another writer has it.
    */
   open(): Promise<void>;
   /** Whether no other writer can have the lock that `open` took. */
   holdsLock(): Promise<boolean>;
-  /** Notes whose database it is, by what the names of its streams begin with, if nobody's yet. */
+  /** Stores the prefix of the owner's stream names, unless the database has an owner. */
   bindTo(prefix: string): Promise<void>;
-  /** The number of the last commit; 0 at first. Undoes one of which only parts are written. */
+  /**
+   * The number of the last commit; 0 at first. Rolls back a commit of which only parts are written.
+   */
   lastCommit(): Promise<number>;
   positions(): Promise<readonly Position[]>;
   /**
    * The rows of these ids, and all rows on the way from each to its person. Ids without a row are
-   * left out. While a commit is on its way, the rows may be those from before it, all of one
-   * moment; the same goes for `groups` and `groupTypes`. Rejects with a TooLargeError when their
-   * properties come to more than 32 MiB: then fewer are to be asked for; and so does `groups`.
+   * omitted. During a commit, the rows may be those from before it, all of one moment; the same
+   * applies to `groups` and `groupTypes`. Rejects with a TooLargeError when their properties exceed
+   * 32 MiB: then request fewer. `groups` does so too.
    */
   members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]>;
   groups(names: readonly GroupName[]): Promise<readonly GroupRow[]>;
@@ -60,19 +65,22 @@ export interface EffectsStore {
     projectIds: readonly string[],
   ): Promise<readonly { projectId: string; type: string }[]>;
   activeIds(days: readonly { projectId: string; day: string }[]): Promise<readonly ActiveIdsRow[]>;
-  /** The memory of spike detection, of these projects. */
+  /** The stored state of spike detection for these projects. */
   activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]>;
   largeProperties(): Promise<readonly LargePropertiesRow[]>;
   /**
-   * One transaction. Rejects with a FencedError when `after` is not the last commit. Parts of it
-   * may go before it: they are seen by who looks up rows, and by nobody else until all of it is
-   * there. Where one of them or the process fails, there is nothing of it.
+   * Writes one transaction. Rejects with a FencedError when `after` is not the last commit. Parts
+   * may be written before it: look-ups of rows see them, and readers do not until the commit is
+   * complete. If a part or the process fails, nothing is stored.
    */
   commit(commit: Commit): Promise<void>;
-  /** The oldest rows of the outbox behind that id, and their removal once they are published. */
+  /** The oldest rows of the outbox after that id. */
   outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]>;
   published(messageIds: readonly string[]): Promise<void>;
-  /** Removes the oldest rows of the outbox, so that so many stay. Returns how many went. */
+  /**
+   * Deletes the oldest rows of the outbox so that `rowsMax` stay. Returns the number of deleted
+   * rows.
+   */
   trimOutbox(rowsMax: number): Promise<number>;
   close(): Promise<void>;
 }
@@ -80,7 +88,7 @@ export interface EffectsStore {
 export interface Person {
   readonly uuid: string;
   readonly mainDistinctId: string;
-  /** At most 100, those first seen first. */
+  /** At most 100, in the order in which they were first seen. */
   readonly distinctIds: readonly string[];
   readonly distinctIdsTotal: number;
   /** JSON text of an object, keys sorted by code unit, values as they were sent. */
@@ -120,18 +128,17 @@ export interface UsageDay {
 }
 
 export interface Page {
-  /** As the last page's `next` said; undefined: from the beginning. */
+  /** The `next` of the previous page; undefined: from the start. */
   readonly after: string | undefined;
   readonly limit: number;
   /**
-   * A page ends early, with `next`, before its properties come to more than this, where each
-   * distinct id of a person, shown or not, counts `idBytes`; but it has at least one result, if
-   * there is one.
+   * A page ends early, with `next`, before its properties exceed this size, where each distinct id
+   * of a person, shown or not, counts `idBytes`; but it has at least one result, if there is one.
    */
   readonly bytesMax: number;
 }
 
-/** What an id counts in a page: they are looked for one by one. */
+/** The size that an id counts in a page: each needs a look-up. */
 export const idBytes = 200;
 
 /** Eleven years of all lanes and classes. */
@@ -142,7 +149,7 @@ export interface PageOf<T> {
   readonly next: string | undefined;
 }
 
-/** How far a stream is applied. */
+/** The position of a stream. */
 export type AppliedStream = Pick<
   Position,
   "stream" | "lane" | "partition" | "epoch" | "sequence" | "watermarkMs"
@@ -154,9 +161,9 @@ export interface StreamMessage {
   readonly sequence: number;
 }
 
-/** How far a stream is applied, and what message has the number that was asked about. */
+/** The position of a stream, and the message id of the requested number. */
 export interface ReachedStream extends Pick<Position, "stream" | "epoch" | "created" | "sequence"> {
-  /** Undefined: it is not among the newest that are remembered. */
+  /** Undefined: it is not among the most recent ones, which are remembered. */
   readonly messageId: string | undefined;
 }
 
@@ -165,19 +172,19 @@ export interface ProjectIds {
   readonly distinctIds: readonly string[];
 }
 
-/** An answer of one moment, with a text that is another one once there may be another answer. */
+/** An answer for one moment, with a text that changes when the answer may have changed. */
 export interface Versioned<Answer> {
   readonly version: string;
   readonly answer: Answer;
 }
 
 /**
- * Reads what is committed. Each answer is of one moment, and never shows half a merge. Keeps
- * answering while the writer works.
+ * Reads committed data. Each answer is of one moment, and never shows half a merge. Keeps answering
+ * while the writer works.
  */
 export interface EffectsReader {
   personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined>;
-  /** Also by a uuid that was shown once. */
+  /** Also accepts a uuid that was shown before a merge. */
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
   persons(projectId: string, page: Page): Promise<PageOf<Person>>;
   /** The links of all ids of the person, oldest first; undefined: no such person. */
@@ -185,7 +192,7 @@ export interface EffectsReader {
   group(name: GroupName): Promise<Group | undefined>;
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>>;
   groupTypes(projectId: string): Promise<readonly string[]>;
-  /** Days are inclusive. The oldest rows, `usageRowsMax` of them at most. */
+  /** Days are inclusive. The oldest rows, at most `usageRowsMax`. */
   usage(projectId: string, days: { from: string; to: string }): Promise<readonly UsageDay[]>;
   activePeople(
     projectId: string,
@@ -197,27 +204,27 @@ export interface EffectsReader {
   incidents(limit: number): Promise<readonly IncidentRow[]>;
   /** The rows of the outbox, oldest first. */
   unpublished(): Promise<readonly OutboxRow[]>;
-  /** What the names of its streams begin with, once that is noted. */
+  /** The first part of the stream names, once it is stored. */
   installation(): Promise<string | undefined>;
   positions(): Promise<readonly Position[]>;
-  /** The same without what is long: asked with every answer, and often while somebody waits. */
+  /** Only short columns: read with every answer, and often while clients wait. */
   applied(): Promise<readonly AppliedStream[]>;
-  /** Streams of which nothing is applied are left out. */
+  /** Streams without applied messages are omitted. */
   reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>>;
   /**
    * The uuids by which the persons of these ids are shown, project after project in the order of
-   * the ids; null: nobody has the id.
+   * the ids; null: the id has no person.
    */
   personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
   /** For metrics and the live page. */
   totals(): Promise<Totals>;
-  /** Those of which events are applied, sorted: the first 1,000. */
+  /** The projects with applied events, sorted: the first 1,000. */
   projects(): Promise<readonly string[]>;
   /** Whether a writer has the database open now, in any process. */
   hasWriter(): Promise<boolean>;
   /**
-   * The state as lines of text, sorted, the same from every store and for every way in which the
-   * same frames may have been batched. Has no versions or positions. Default: all of it.
+   * The state as sorted lines of text, the same from every store and for every batching of the same
+   * frames. Without versions and positions. Default: all of it.
    */
   dump(kind?: DumpKind): AsyncIterable<string>;
 }

@@ -1,10 +1,10 @@
-// The projects that a database has something of, in the SQL that both stores understand. Every
-// event that is applied is counted in usage_daily, so its index knows them all.
+// The projects with data in a database, in SQL for both stores. Every applied event is counted in
+// usage_daily, so its index has all projects.
 
-/** Projects that are told at most. */
+/** Maximum number of returned projects. */
 const projectsMax = 1_000;
 
-/** Goes from one project to the next, past the rows of each. */
+/** Jumps from one project to the next, past the rows of each. */
 export const projectsSql = `WITH RECURSIVE found (project_id) AS (
     SELECT min(project_id) FROM usage_daily
     UNION ALL

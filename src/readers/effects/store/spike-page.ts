@@ -1,9 +1,9 @@
-// Pages of spikes, oldest first: where one begins, and what it has. For both databases.
+// Pages of spikes, oldest first: where a page starts, and its rows. For both databases.
 
 import type { SpikeRow } from "../types.ts";
 import type { Page, PageOf } from "./port.ts";
 
-/** The page's spikes come behind this time and, of this time, behind this subject. */
+/** The page's spikes come after this time or, at this time, after this subject. */
 export function spikesBegin(
   fromMs: number,
   { after }: Pick<Page, "after">,
@@ -11,7 +11,7 @@ export function spikesBegin(
   if (after === undefined) return [fromMs, ""];
   const end = after.indexOf(" ");
   const startedAtMs = /^-?\d{1,15} /.test(after) ? Number(after.slice(0, end)) : Number.NaN;
-  // What no page has said leads nowhere.
+  // A cursor that no page has returned leads to an empty page.
   if (Number.isNaN(startedAtMs)) return [Number.MAX_SAFE_INTEGER, ""];
   return startedAtMs < fromMs ? [fromMs, ""] : [startedAtMs, after.slice(end + 1)];
 }

@@ -1,17 +1,17 @@
-// What a position's trail of message ids has more and less than the one that was committed before.
-// A trail has up to 1,000 entries and is part of every commit, so only the difference is written.
+// The difference between a position's trail of message ids and the one committed before. A trail
+// has up to 1,000 entries and is part of every commit, so only the difference is written.
 
 import type { Position } from "../types.ts";
 
 type Trail = Position["trail"];
 
 interface TrailChanges {
-  /** Sequences of the entries that go. */
+  /** Sequences of the removed entries. */
   readonly removed: readonly number[];
   readonly added: Trail;
 }
 
-/** Both trails go up by sequence. An entry whose message id is another one is in `added` alone. */
+/** Both trails ascend by sequence. An entry whose message id has changed is in `added` alone. */
 export function trailChanges(before: Trail, after: Trail): TrailChanges {
   const removed: number[] = [];
   const added: Trail[number][] = [];

@@ -1,5 +1,5 @@
-// How far the database is behind the streams: asks NATS what each stream has, beside what is
-// applied of it. For commands, which run whether or not the process does.
+// The lag of the database: queries NATS for the state of each stream, and compares it with what is
+// applied. For commands, which run with or without the process.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
@@ -16,33 +16,33 @@ import type { Position } from "../types.ts";
 
 export interface StreamStatus extends StreamName {
   readonly epoch: number;
-  /** The last frame that is applied; 0: none. */
+  /** The last applied frame; 0: none. */
   readonly sequence: number;
-  /** The last frame of the stream; undefined: not known. */
+  /** The last frame of the stream; undefined: unknown. */
   readonly lastSequence: number | undefined;
   /** How long the oldest frame that is not applied has been stored; 0: all are applied. */
   readonly lagSeconds: number | undefined;
 }
 
-/** How far something is behind; undefined: not known. */
+/** The lag of one stream; undefined fields: unknown. */
 interface Lag {
   readonly messages: number | undefined;
   readonly seconds: number | undefined;
 }
 
-/** How far several streams are behind together. */
+/** The lag of several streams together. */
 interface TotalLag {
-  /** The sum of all streams, where what is not known counts as nothing. */
+  /** The sum of all streams; unknown lags count as 0. */
   readonly messages: number;
   /** How long the oldest of these messages has been stored; 0: all are applied. */
   readonly seconds: number;
-  /** Whether it is known of every stream. */
+  /** Whether the lag of every stream is known. */
   readonly isKnown: boolean;
 }
 
 const questionMs = 2_000;
 
-/** Undefined: not known. */
+/** Undefined: unknown. */
 export function lagMessages({ sequence, lastSequence }: StreamStatus): number | undefined {
   return lastSequence === undefined ? undefined : Math.max(0, lastSequence - sequence);
 }
@@ -61,12 +61,12 @@ export function lagOf(streams: readonly StreamStatus[]): TotalLag {
   );
 }
 
-/** How long something has been stored, where the clocks agree; never below 0. */
+/** How long something has been stored, if the clocks agree; never below 0. */
 export function lagSecondsSince(storedAtMs: number, nowMs: number): number {
   return Math.max(0, nowMs - storedAtMs) / 1_000;
 }
 
-/** The streams that there are, and those that were applied. Rejects when NATS does not answer. */
+/** The existing streams, and those that were applied. Rejects when NATS does not answer. */
 export async function streamStatuses(
   connection: NatsConnection,
   { prefix, applied, nowMs }: { prefix: string; applied: readonly Position[]; nowMs: number },
@@ -93,8 +93,8 @@ export async function streamStatuses(
 }
 
 /**
- * How far the stream is applied that is there now. In one that was made anew, or is an older copy,
- * the sequence of the database says nothing: it is where the writer will go on.
+ * The position in the stream that exists now. In a recreated stream or an older copy, the sequence
+ * of the database is meaningless: this is where the writer will continue.
  */
 async function placeIn(
   asked: AskedStream,
@@ -109,7 +109,7 @@ async function placeIn(
   return isOther ? { epoch: place.epoch, sequence: place.sequence } : { epoch, sequence };
 }
 
-/** What is known of a stream while NATS is not asked. */
+/** What is known of a stream without querying NATS. */
 export function withoutLag({
   stream,
   lane,

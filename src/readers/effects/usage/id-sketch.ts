@@ -1,18 +1,18 @@
-// How many different ids there were, by HyperLogLog: 2,048 registers, so the error is some 2.3 %.
-// A sketch of few ids is a short list of registers, because most projects have few. Two sketches
-// join to that of all ids of both, in any order and however often.
+// Estimates the number of different ids, by HyperLogLog: 2,048 registers, so the error is about 2.3
+// %. A sketch of few ids is a short list of registers, because most projects have few. Two sketches
+// join to that of all ids of both, in any order and any number of times.
 
 const registers = 2048;
 const registerBits = 11;
 /** The bits of the hash that do not choose the register. */
 const rankBits = 32;
-/** Registers in a list; more make 2,048 bytes. */
+/** Maximum number of registers in a list; more become 2,048 bytes. */
 const listedMax = 256;
 const bytesPerListed = 3;
 
 /**
- * Its bytes, in the database, are 2,048 registers; or, if at most 256 of them are not 0, these in
- * ascending order, three bytes each: the register's number, high byte first, and its value.
+ * The stored bytes are 2,048 registers; or, if at most 256 of them are not 0, these in ascending
+ * order, three bytes each: the register's number, high byte first, and its value.
  */
 export class IdSketch {
   /** All registers, once there are too many for the list. */
@@ -20,7 +20,7 @@ export class IdSketch {
   /** Number times 64, plus value, in ascending order. */
   #listed: number[] = [];
 
-  /** Throws a RangeError for bytes that are no sketch. */
+  /** Throws a RangeError for bytes that are not a sketch. */
   static from(bytes: Uint8Array): IdSketch {
     const sketch = new IdSketch();
     if (bytes.length === registers) {
@@ -63,8 +63,9 @@ export class IdSketch {
   }
 
   /**
-   * How many different ids, by the estimator of Ertl (2017, "New cardinality estimation algorithms
-   * for HyperLogLog sketches"), which needs no tables and has no seam between small and large.
+   * The number of different ids, by the estimator of Ertl (2017, "New cardinality estimation
+   * algorithms for HyperLogLog sketches"), which needs no tables and has no jump between small and
+   * large numbers.
    */
   estimate(): number {
     const withValue = new Array<number>(rankBits + 2).fill(0);

@@ -1,16 +1,17 @@
-// Usage as lines for a billing system: a CloudEvents 1.0 line a closed day, lane and class. Its id
-// is the key by which whoever takes it in (OpenMeter by `source` and `id`, Lago by
-// `transaction_id`) counts it once. Sends nothing.
+// Usage as lines for a billing system: a CloudEvents 1.0 line per closed day, lane and class. The
+// importer uses its id as the key to count it once (OpenMeter by `source` and `id`, Lago by
+// `transaction_id`). Sends nothing.
 
 import type { UsageDay } from "../store/port.ts";
 
 /**
- * Lines of JSON without line ends, by day, lane and class. Days from `closedBefore` (`2026-11-22`)
- * on are left out: they may still grow. `revision` is 1, and one more for each time that the same
- * days are exported with other numbers, as after a rebuild. `source` names the installation.
+ * JSON texts without line ends, by day, lane and class. Days from `closedBefore` (`2026-11-22`) on
+ * are excluded, because they may still grow. `revision` is 1, and incremented each time the same
+ * days are exported with different numbers, for example after a rebuild. `source` names the
+ * installation.
  *
- * `billable` in the data is whether the lane is one that is billed. The time is the beginning of
- * the day, so that it is within the day for whoever sums up by time.
+ * `billable` in the data is whether the lane is billed. The time is the start of the day, so that a
+ * sum by time counts it in that day.
  */
 export function usageExport(
   days: readonly UsageDay[],

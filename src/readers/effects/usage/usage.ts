@@ -1,5 +1,5 @@
-// Counts what is billed: events and duplicates a project, day, lane and class; and estimates how
-// many distinct ids were active a day. Keeps no clock: a day is the UTC day of `received_at`.
+// Counts usage for billing: events and duplicates per project, day, lane and class; and estimates
+// the number of active distinct ids per day. Uses no clock: a day is the UTC day of `received_at`.
 
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { lanes } from "../../../platform/nats/names.ts";
@@ -9,9 +9,9 @@ import type { EffectsStore } from "../store/port.ts";
 import type { ActiveIdsRow, Commit, UsageClass, UsageDelta } from "../types.ts";
 import { IdSketch } from "./id-sketch.ts";
 
-/** Events and duplicates of the one lane, then of the other. */
+/** Events and duplicates of one lane, then of the other. */
 const countsOfClass = 4;
-/** Where a class's counts begin. */
+/** The index at which a class's counts begin. */
 const classAt = Object.fromEntries(
   usageClasses.map((usageClass, index) => [usageClass, countsOfClass * index]),
 ) as Readonly<Record<UsageClass, number>>;
@@ -21,12 +21,12 @@ interface ProjectDay {
   /** Days since the epoch. */
   readonly day: number;
   readonly dayText: string;
-  /** What the current batch counted. A plain array, since there may be very many. */
+  /** The counts of the current batch. A plain array, because there may be very many. */
   readonly counts: number[];
-  /** While `isLoaded` is false, the ids of the current batch alone. Undefined: there were none. */
+  /** While `isLoaded` is false, only the ids of the current batch. Undefined: there were none. */
   sketch: IdSketch | undefined;
   isLoaded: boolean;
-  /** The sketch has something that neither the store nor a commit in flight has. */
+  /** The sketch has ids that neither the store nor a commit in flight has. */
   isChanged: boolean;
   /** The last batch that counted something here. */
   batch: number;
@@ -35,28 +35,28 @@ interface ProjectDay {
 type Day = Parameters<EffectsStore["activeIds"]>[0][number];
 
 /**
- * For each line `count`; then, at the end of a batch, `missing` and `adopt` what the store has of
- * that, `apply`, and `changes`. Then the next batch may be counted, while the changes are being
- * committed; `committed` or `discard` is called before the next `changes`.
+ * Call `count` for each line; at the end of a batch, load the days of `missing` and `adopt` them,
+ * then call `apply` and `changes`. The next batch may be counted while the changes are being
+ * committed; call `committed` or `discard` before the next `changes`.
  */
 export class Usage {
   readonly #daysMax: number;
   readonly #projects = new Map<string, Map<number, ProjectDay>>();
   #daysTotal = 0;
-  /** The days that the current batch has counted in. */
+  /** The days in which the current batch has counted. */
   #touched: ProjectDay[] = [];
   /** The day of the last line. */
   #last: ProjectDay | undefined;
   #batch = 1;
-  /** The last day whose text was made. */
+  /** The last day that was formatted. */
   #today = { day: 0, text: "1970-01-01" };
 
-  /** `daysMax`: how many days of projects are kept in memory beside those of a batch. */
+  /** `daysMax`: number of project days kept in memory in addition to those of a batch. */
   constructor(options: { readonly daysMax?: number } = {}) {
     this.#daysMax = options.daysMax ?? 10_000;
   }
 
-  /** Only the first line of a project and day in a batch may make an object. */
+  /** Allocates an object only for the first line of a project and day in a batch. */
   count(line: StoredLine, isDuplicate: boolean): void {
     const day = Math.floor(line.receivedAtMs / dayMs);
     let found = this.#last;
@@ -70,14 +70,14 @@ export class Usage {
     if (found.sketch.add(line.idHashHigh, line.idHashLow)) found.isChanged = true;
   }
 
-  /** The days to be read with `EffectsStore.activeIds` and given to `adopt`. */
+  /** The days to read with `EffectsStore.activeIds` and pass to `adopt`. */
   missing(): readonly Day[] {
     return this.#touched
       .filter((one) => one.sketch !== undefined && !one.isLoaded)
       .map(({ projectId, dayText }) => ({ projectId, day: dayText }));
   }
 
-  /** What the store has of all days that `missing` named. */
+  /** Takes the stored rows of all days that `missing` named. */
   adopt(rows: readonly ActiveIdsRow[]): void {
     for (const row of rows) {
       const found = this.#projects.get(row.projectId)?.get(Date.parse(row.day) / dayMs);
@@ -89,7 +89,7 @@ export class Usage {
     }
   }
 
-  /** After `adopt`: a day of which the store has nothing is new. */
+  /** Call it after `adopt`: a day without a stored row is new. */
   apply(): void {
     for (const one of this.#touched) if (one.sketch !== undefined) one.isLoaded = true;
   }
@@ -113,12 +113,12 @@ export class Usage {
     return { usage, activeIds };
   }
 
-  /** What the last `changes` returned is committed. */
+  /** The result of the last `changes` is committed. */
   committed(): void {
     for (const [projectId, days] of this.#projects) {
       if (this.#daysTotal <= this.#daysMax) return;
       for (const [day, { batch }] of days) {
-        // What the current batch counts in stays.
+        // Days of the current batch stay.
         if (batch === this.#batch) continue;
         days.delete(day);
         this.#daysTotal--;
@@ -127,7 +127,7 @@ export class Usage {
     }
   }
 
-  /** Forgets all that is not committed: those lines will come again. */
+  /** Forgets everything uncommitted: those lines will be read again. */
   discard(): void {
     this.#projects.clear();
     this.#daysTotal = 0;

@@ -1,6 +1,6 @@
-// Turns what was read of the streams into commits: counts each line, applies what it does to people
-// and groups in memory, and says what is to be written. One batch at a time; while a commit is on
-// its way, the next batch may be applied already. Never asks a clock.
+// Turns frames into commits: counts each line, applies its effect to people and groups in memory,
+// and returns the changes to write. One batch at a time; while a commit is being written, the next
+// batch may be applied already. Uses no clock.
 
 import { leastOf } from "../../../platform/base/extremes.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
@@ -39,11 +39,11 @@ interface ApplierOptions extends ApplierParts {
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
   >;
   /**
-   * Writes a part of the next commit once all before it is committed, and calls `changes` only
-   * then.
+   * Writes a part of the next commit once everything before it is committed, and only then calls
+   * `changes`.
    */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
-  /** What changed rows may weigh before they are written. */
+  /** Maximum size of changed rows before they are written. */
   readonly changedBytesMax?: number | undefined;
 }
 
@@ -61,18 +61,18 @@ export interface Memory {
   /** Rows of people and groups. */
   readonly cacheBytes: number;
   readonly duplicatesBytes: number;
-  /** How far back duplicates are told, in the stream that remembers least. */
+  /** How far back duplicates are detected, in the stream that remembers least. */
   readonly duplicatesCoveredMs: number;
 }
 
-/** Rows of people and groups in one commit. */
+/** Maximum number of rows of people and groups in one commit. */
 const changedRowsMax = 20_000;
-/** What they may weigh: each comes to be in memory several times on its way to the store. */
+/** Maximum size of these rows: each is in memory several times on its way to the store. */
 const changedBytesDefault = 64 * 1_048_576;
 
-/** Effects that wait for their rows, within a frame too. */
+/** Maximum number of effects that wait for their rows, within a frame too. */
 const queuedMax = 2_000;
-/** Effects that are applied without a look at the time. */
+/** Number of effects that are applied between two checks of the time. */
 const effectsATurn = 100;
 
 export class Applier implements LineVisitor {
@@ -85,9 +85,9 @@ export class Applier implements LineVisitor {
   #inFlight: readonly StreamInMemory[] = [];
   #frames = { live: 0, historical: 0 };
   #incidents: IncidentRow[] = [];
-  /** Incidents of the store and of this run: a stream that stays stopped is told once. */
+  /** Incidents of the store and of this run: a stream that stays stopped is reported once. */
   #told = new Set<string>();
-  /** Whose lines are being visited. */
+  /** The stream whose lines are being visited. */
   #stream: StreamInMemory | undefined;
   #isAgain = false;
   #isStreamReplaced = false;
@@ -98,8 +98,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Begins from what the store has. What is not committed is forgotten; what is known of duplicates
-   * stays where the store has what this writer committed last, and needs not be read again then.
+   * Starts from the stored state. Everything uncommitted is dropped. Duplicate detection is kept if
+   * the store has what this writer committed last; then it need not be restored.
    */
   begin({ positions, incidents, largeProperties }: Stored): void {
     const { people, usage, spikes, budget } = this.#options;
@@ -129,20 +129,20 @@ export class Applier implements LineVisitor {
     this.#isStreamReplaced = false;
   }
 
-  /** The frames from here up to the position are to be given to it again. */
+  /** The frames from here up to the position must be delivered again. */
   rememberFrom({ stream, sequence, duplicatesFrom }: Position): number {
     return this.#streams.get(stream)?.isWhole ? sequence + 1 : duplicatesFrom[0];
   }
 
   /**
-   * A stream became another one. Once that is committed, everything begins anew from the store, so
-   * that nothing in memory is of the old one; what was taken beside it will come again.
+   * A stream was replaced. Once that is committed, everything starts again from the store, so that
+   * nothing in memory belongs to the old one; frames taken in the same step are read again.
    */
   get isStreamReplaced(): boolean {
     return this.#isStreamReplaced;
   }
 
-  /** What is held in memory between commits, for gauges. */
+  /** Memory held between commits, for gauges. */
   get memory(): Memory {
     const { people, budget } = this.#options;
     const covered = [...this.#streams.values()].map(({ coveredMs }) => coveredMs);
@@ -153,7 +153,7 @@ export class Applier implements LineVisitor {
     };
   }
 
-  /** Nothing more should be applied before `changes` is asked for. */
+  /** Call `changes` before applying more. */
   get isFull(): boolean {
     const { changedRows, changedBytes } = this.#options.people;
     return (
@@ -167,7 +167,7 @@ export class Applier implements LineVisitor {
     return this.#touched.size > 0;
   }
 
-  /** Applies a part of a batch. Rejects when the store does not answer; then `begin` is called. */
+  /** Applies a part of a batch. Rejects when the store does not answer; then call `begin`. */
   async apply(items: readonly StreamItem[]): Promise<void> {
     const { usage, spikes } = this.#options;
     this.#turns.begin();
@@ -184,8 +184,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * What is to be written. Until it is told nothing is applied; before the next call `committed`
-   * or `begin` is called.
+   * The changes to write. Nothing may be applied until it is fulfilled; call `committed` or `begin`
+   * before the next call.
    */
   async changes(): Promise<Changes> {
     const { people, usage, spikes } = this.#options;
@@ -258,7 +258,7 @@ export class Applier implements LineVisitor {
   }
 
   async #read({ frame, isAgain, release }: FrameItem): Promise<void> {
-    // Frames behind its new place are of a stream that this memory does not know.
+    // Frames after its new position belong to a stream that this memory does not know.
     if (!this.#isStreamReplaced) {
       const stream = this.#streamOf(frame);
       this.#stream = stream;
@@ -294,7 +294,7 @@ export class Applier implements LineVisitor {
     return stream;
   }
 
-  /** Applies what is queued. Where the rows for it are too much at once, part by part. */
+  /** Applies what is queued; in parts if the rows are too large together. */
   async #applyPeople(): Promise<void> {
     const { people } = this.#options;
     try {
@@ -313,8 +313,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Rows of a frame may be more than should be in memory, and its position is written when all of
-   * it is applied. So rows of people go before it, in the same transaction.
+   * A frame may change more rows than should be in memory, and its position is written when all of
+   * it is applied. So rows of people are written earlier, in the same transaction.
    */
   async #writeWhereFull(): Promise<void> {
     const { people, writePart } = this.#options;
@@ -347,9 +347,9 @@ function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
   return JSON.stringify([stream, kind, epoch, sequence, detail]);
 }
 
-/** Events of one transaction. Only a batch that catches up has as many. */
+/** Maximum number of events in one transaction. Only a batch that catches up has that many. */
 export const batchEventsDefault = 100_000;
-/** A batch is read and applied in steps, so that others have the event loop in between. */
+/** A batch is read and applied in steps, between which it yields to the event loop. */
 export const stepEventsMax = 2_000;
 export const stepBytesMax = 2 * 1_048_576;
 
@@ -357,17 +357,17 @@ const duplicatesBytesDefault = 256 * 1_048_576;
 
 interface NewApplierOptions
   extends Pick<ApplierOptions, "store" | "writePart" | "changedBytesMax"> {
-  /** What the names of the streams begin with. */
+  /** The first part of the stream names. */
   readonly prefix: string;
-  /** Bytes of all memories of duplicates together. */
+  /** Total memory for duplicate detection. */
   readonly duplicatesBytesMax?: number | undefined;
-  /** Streams that will come, where that is known: each has its share of them from the beginning. */
+  /** Streams that will be read, if known: each has its share of memory from the start. */
   readonly streams?: readonly { readonly lane: Lane }[];
   readonly people?: PeopleOptions | undefined;
   readonly log?: Pick<Log, "warn">;
 }
 
-/** For the writer and for a rebuild: both have to apply the same frames in the same way. */
+/** For the writer and for a rebuild: both must apply the same frames in the same way. */
 export function newApplier(options: NewApplierOptions): Applier {
   const { store, writePart, changedBytesMax, prefix, people, log } = options;
   const { duplicatesBytesMax = duplicatesBytesDefault, streams = [] } = options;
@@ -381,12 +381,12 @@ export function newApplier(options: NewApplierOptions): Applier {
   });
 }
 
-/** Projects whose members are asked for at once: while some are read, others are on their way. */
+/** Number of projects whose members are loaded concurrently. */
 const projectsAtOnce = 4;
 
-/** Rejects with a TooLargeError where there is too much: then fewer are to be asked for. */
+/** Rejects with a TooLargeError if the rows are too large: then request fewer. */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
-  // All are awaited together: of several that fail, none is left without somebody who hears it.
+  // Awaited together, so that no rejection is left unhandled when several fail.
   const [members, groups, groupTypes] = await Promise.all([
     loadMembers(store, missing.members),
     missing.groups.length === 0 ? [] : store.groups(missing.groups),
@@ -416,10 +416,10 @@ async function loadMembers(
   return rows;
 }
 
-/** How long work may go on before others have a turn. */
+/** Maximum time of work before it yields to the event loop. */
 const turnMs = 10;
 
-/** Yields to the event loop during a long piece of work: the same process answers requests. */
+/** Yields to the event loop during long work: the same process answers requests. */
 class LoopTurns {
   #sinceMonotonicMs = 0;
 
@@ -432,7 +432,7 @@ class LoopTurns {
     return performance.now() - this.#sinceMonotonicMs > turnMs;
   }
 
-  /** Does all the work of the generator, which pauses after each step. */
+  /** Runs a generator to its end; it pauses after each step. */
   async through<Result>(steps: Generator<void, Result>): Promise<Result> {
     this.begin();
     for (;;) {
@@ -442,7 +442,7 @@ class LoopTurns {
     }
   }
 
-  /** Between two steps of the work. */
+  /** Call it between two steps of the work. */
   async breathe(): Promise<void> {
     if (!this.isOver) return;
     await new Promise<void>((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
-// The writer of the effects: applies the frames of the streams in batches, and commits what results
-// together with how far each stream is applied. It ends by itself only when another writer is at
-// work, and not when the database was put back to an older state, as by a failover that loses the
-// last commits.
+// The writer of the effects: applies the frames of the streams in batches, and commits the results
+// together with the positions. It ends by itself only when another writer is active, and not when
+// the database was restored to an older state, for example by a failover that loses the last
+// commits.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
@@ -37,44 +37,44 @@ import {
 
 export interface EffectsWriterOptions {
   readonly connection: NatsConnection;
-  /** What the names of the streams begin with. */
+  /** The first part of the stream names. */
   readonly prefix: string;
-  /** It is open, and stays the caller's to close. */
+  /** An open store; the caller closes it. */
   readonly store: EffectsStore;
   readonly log: Log;
-  /** Bytes of frames that may be in hand. */
+  /** Maximum number of bytes of frames in memory. */
   readonly bytesMax?: number;
-  /** Applies at most this many events a second. Default: as many as it can. */
+  /** Maximum number of events applied per second. Default: unlimited. */
   readonly eventsPerSecondMax?: number;
-  /** About how many events one transaction may have. */
+  /** Approximate maximum number of events in one transaction. */
   readonly batchEventsMax?: number;
-  /** What changed rows may weigh before they are written. */
+  /** Maximum size of changed rows before they are written. */
   readonly changedBytesMax?: number;
-  /** Goes on behind messages that have left a stream unread. */
+  /** Continues after messages that have left a stream unread. */
   readonly acceptExpired?: boolean;
-  /** Bytes of all memories of duplicates together. */
+  /** Total memory for duplicate detection. */
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
-  /** From one commit to the next where little comes and nobody waits for it. Default: 50. */
+  /** Interval between commits when few events arrive and no client waits. Default: 50. */
   readonly commitEveryMs?: number;
 }
 
 interface WriterStatus {
-  /** Why nothing is being applied; empty when all is well. */
+  /** Why nothing is being applied; empty: no problem. */
   readonly reasons: readonly string[];
   readonly streams: readonly StreamProgress[];
 }
 
 /**
- * Frames in hand: some hundredths of a second of work. What waits for longer outlives V8's young
- * generation, and every 64 MiB of that make it mark the whole heap.
+ * Maximum size of frames in memory: some hundredths of a second of work. Frames that wait longer
+ * outlive V8's young generation, and every 64 MiB of that make it mark the whole heap.
  */
 const framesBytesDefault = 8 * 1_048_576;
 const pauseMsMax = 2_000;
 const sayAgainMs = 30_000;
-/** The newest incidents of the store are not told again. */
+/** The newest incidents of the store are not reported again. */
 const incidentsKnown = 1_000;
-const putBack = "the database was put back to another state";
+const putBack = "the database was restored to another state";
 
 export class EffectsWriter {
   readonly #options: EffectsWriterOptions;
@@ -90,12 +90,12 @@ export class EffectsWriter {
   readonly #pace: CommitPace;
   #running: Promise<void> | undefined;
   #fault: string | undefined = "it is starting";
-  /** Why transactions are smaller than they may be; undefined again once one has succeeded. */
+  /** Why transactions are smaller than allowed; undefined again once one has succeeded. */
   #slowness: string | undefined;
   #batchInFlight = new Batch();
   #batchAtHand = new Batch();
   readonly #transaction = new OpenTransaction();
-  /** How many commits there were when the last one was another's; -1: it never was. */
+  /** Number of commits when the store last had another writer's commit; -1: never. */
   #fencedAt = -1;
 
   constructor(options: EffectsWriterOptions) {
@@ -132,17 +132,17 @@ export class EffectsWriter {
     this.#warning = new SparseWarning(log, sayAgainMs);
   }
 
-  /** Events applied, and the like, since the start; those of batches that failed count too. */
+  /** Events applied, and the like, since the start, including failed batches. */
   get counts(): Readonly<Counts> {
     return this.#applier.counts;
   }
 
-  /** How many commits there were. */
+  /** Number of commits since the start. */
   get commits(): number {
     return this.#session.commits;
   }
 
-  /** What it holds in memory, for gauges. */
+  /** Memory in use, for gauges. */
   get memory(): Memory & { readonly framesBytes: number } {
     return { ...this.#applier.memory, framesBytes: this.#session.framesBytes };
   }
@@ -153,22 +153,22 @@ export class EffectsWriter {
 
   /**
    * Fulfilled when the writer has ended after `close`. Rejects with a FencedError when another one
-   * is at work on the same database.
+   * is active on the same database.
    */
   async ended(): Promise<void> {
     await this.#running;
   }
 
   /**
-   * Commits what is in hand and ends; what is only read will be read again. Gives up on a store
-   * that does not answer.
+   * Commits the current batches and ends; frames that were only read will be read again. Gives up
+   * on a store that does not answer.
    */
   async close(): Promise<void> {
     await this.#session.close({ alongside: this.#outbox.close() });
     this.#reached.close();
   }
 
-  /** `nowMs`: what time it is, for how long each stream has been behind. */
+  /** `nowMs`: the current time, for the lag of each stream. */
   status(nowMs: number): WriterStatus {
     const batches = [this.#batchInFlight, this.#batchAtHand];
     const work = { reached: this.#reached, batches, nowMs };
@@ -178,12 +178,15 @@ export class EffectsWriter {
     };
   }
 
-  /** Fulfilled when the stream is applied as far as that, in the database. Rejects at the end. */
+  /** Fulfilled when the database has applied the stream that far. Rejects when the writer ends. */
   async positionReached(stream: string, sequence: number): Promise<void> {
     await this.#reached.until(stream, sequence);
   }
 
-  /** The same for several streams. Rejects with the signal's reason, too, when it aborts. */
+  /**
+   * As `positionReached`, for several streams. Also rejects with the signal's reason when it
+   * aborts.
+   */
   async positionsReached(wanted: ReadonlyMap<string, number>, signal: AbortSignal): Promise<void> {
     const each = [...wanted].map(([stream, to]) => this.#reached.until(stream, to, signal));
     await Promise.all(each);
@@ -192,12 +195,12 @@ export class EffectsWriter {
   async #failed(error: Error): Promise<undefined> {
     this.#fault = error.message;
     if (error instanceof FencedError) await this.#outlast(error);
-    else this.#warning.warn({ reason: this.#fault }, "applying events failed; beginning again");
+    else this.#warning.warn({ reason: this.#fault }, "applying events failed; starting again");
   }
 
   /**
-   * With the lock in hand, what the database has is the truth: it begins anew from that. Rejects
-   * with the error where another one may have the lock, or writes without it again and again.
+   * While this writer holds the lock, the state of the database counts: it starts again from that.
+   * Rejects with the error if another one may have the lock, or writes without it repeatedly.
    */
   async #outlast(error: FencedError): Promise<void> {
     const { store, log } = this.#options;
@@ -206,18 +209,18 @@ export class EffectsWriter {
       holdsLock = await store.holdsLock();
       isErasure = holdsLock && (await store.lastCommit()) < 0;
     } catch (fault) {
-      // Who has the lock is told when the database answers again.
+      // The next successful call reports who has the lock.
       this.#warning.warn({ reason: (fault as Error).message }, "applying events failed");
     }
     const isAgain = !isErasure && this.#fencedAt === this.commits;
     this.#fencedAt = this.commits;
     if (holdsLock && !isAgain) {
       const what = isErasure ? "people were erased from the database" : putBack;
-      const words = `${what}; beginning again from what it has`;
+      const words = `${what}; starting again from its state`;
       log[isErasure ? "info" : "warn"]({ reason: error.message }, words);
       return;
     }
-    this.#fault = "another writer is at work on this database; this one has stopped";
+    this.#fault = "another writer is active on this database; this one has stopped";
     log.error({ reason: error.message, holdsLock }, this.#fault);
     throw error;
   }
@@ -241,7 +244,7 @@ export class EffectsWriter {
     );
   }
 
-  /** Applies what is ready while the commit before is on its way; then commits it. */
+  /** Applies what is ready while the previous commit is being written; then commits it. */
   async #batch(streams: EventStreams): Promise<boolean> {
     const pauseMs = this.#nextBatchMonotonicMs - performance.now();
     if (pauseMs > 0) await pauseUntilAborted(pauseMs, this.#session.signal);
@@ -264,8 +267,9 @@ export class EffectsWriter {
   }
 
   /**
-   * A row that changes twice in a batch is written once. So a batch goes on while the commit before
-   * is on its way, and while much more waits; in a stream that is followed it ends soon.
+   * A row that changes twice in a batch is written once. So a batch continues while the previous
+   * commit is being written, and while much more waits; when the writer has caught up, it ends
+   * soon.
    */
   async #hasMore(streams: EventStreams, batch: Batch): Promise<boolean> {
     await this.#readyOrCommitted(streams);
@@ -275,7 +279,7 @@ export class EffectsWriter {
     return streams.isReady;
   }
 
-  /** Where nothing is ready, a commit that fails is heard of at once. */
+  /** If nothing is ready, a failing commit must still be noticed at once. */
   async #readyOrCommitted(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     while (!streams.isReady && this.#session.writes > 0 && !signal.aborted)
@@ -298,7 +302,7 @@ export class EffectsWriter {
     if (changes.outbox.length > 0) this.#outbox.ask();
   }
 
-  /** `events`: those of the transaction, or only a part of it. */
+  /** `events`: number of events of the transaction, or "part". */
   async #write(changes: Changes, events: number | "part"): Promise<void> {
     const isPart = events === "part";
     const tried = isPart ? this.#batchAtHand.events + stepEventsMax : events;

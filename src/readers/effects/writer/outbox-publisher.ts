@@ -1,6 +1,7 @@
-// Publishes what commits have put into the outbox, and removes each message once it is out. What a
-// stream refuses is tried again later and later, and holds up no other message. A message may be
-// published again after a crash; its id tells. Never holds up the writer.
+// Publishes the messages that commits have put into the outbox, and removes each once it is
+// published. A message that a stream refuses is retried with growing pauses, and delays no other
+// message. A message may be published again after a crash; its id deduplicates it. Never blocks the
+// writer.
 
 import { JetStreamApiError, type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -21,19 +22,19 @@ interface OutboxPublisherOptions {
 }
 
 /**
- * After an unanswered one the others of its subject are not tried in this round: each might take as
- * long.
+ * The outcome of publishing. After `unanswered`, the other messages of the subject are skipped in
+ * this round: each might take as long.
  */
 type Outcome = "stored" | "refused" | "unanswered";
 
-/** When a subject is tried again whose message was not stored. */
+/** When a subject with an unpublished message is retried. */
 interface Again {
   readonly pauseMs: number;
   readonly atMonotonicMs: number;
 }
 
 const rowsAtOnce = 100;
-/** So many messages wait at most; the oldest are dropped. */
+/** Maximum number of waiting messages; the oldest are dropped. */
 const rowsMaxDefault = 10_000;
 const timeoutMs = 2_000;
 const againMs = 1_000;
@@ -62,13 +63,13 @@ export class OutboxPublisher {
     this.#running = this.#run();
   }
 
-  /** There may be something in the outbox. */
+  /** Call it when there may be rows in the outbox. */
   ask(): void {
     this.#isAsked = true;
     this.#wake?.();
   }
 
-  /** Ends when what is on its way is settled. */
+  /** Ends when running publishes are settled. */
   async close(): Promise<void> {
     this.#ended.abort();
     this.#wake?.();
@@ -94,7 +95,7 @@ export class OutboxPublisher {
     }
   }
 
-  /** Until it is asked, or a message is to be tried again. */
+  /** Waits until `ask` is called, or a retry is due. */
   async #rest(): Promise<void> {
     const woken = Promise.withResolvers<void>();
     this.#wake = woken.resolve;
@@ -118,7 +119,7 @@ export class OutboxPublisher {
     this.#dropWarning.warn(fields, "the oldest messages of the outbox were dropped unpublished");
   }
 
-  /** What came since the last time; and where a subject's pause is over, all that is there. */
+  /** Publishes new rows, and all rows of subjects whose pause is over. */
   async #publishAll(): Promise<void> {
     const { store } = this.#options;
     const nowMonotonicMs = performance.now();
@@ -141,7 +142,7 @@ export class OutboxPublisher {
   }
 
   #noteAgain(tried: ReadonlyMap<string, Outcome>, sinceMonotonicMs: number): void {
-    // Where a subject was due and was not tried, no row of it is left.
+    // A subject that was due and was not tried has no rows left.
     for (const [subject, { atMonotonicMs }] of this.#again)
       if (atMonotonicMs <= sinceMonotonicMs && !tried.has(subject)) this.#again.delete(subject);
     for (const [subject, outcome] of tried) {
@@ -152,7 +153,7 @@ export class OutboxPublisher {
     }
   }
 
-  /** Each row on its own: one that is not stored stays, and the others go. */
+  /** Publishes each row on its own: unpublished rows stay, the others are removed. */
   async #publishRows(rows: readonly OutboxRow[], tried: Map<string, Outcome>): Promise<void> {
     if (rows.length === 0) return;
     const { connection, store } = this.#options;
@@ -187,7 +188,7 @@ export class OutboxPublisher {
     this.#warning.warn({ reason: message }, "publishing from the outbox failed");
   }
 
-  /** Whether a stream takes the subject: then its acknowledgement is waited for. */
+  /** Whether a stream stores the subject: then its acknowledgement is awaited. */
   async #isKept(subject: string): Promise<boolean> {
     const manager = await managerOf(this.#options.connection, { timeoutMs });
     for await (const _ of manager.streams.names(subject)) return true;

@@ -1,5 +1,4 @@
-// How far each stream is applied: in the store, for who waits for it, and compared with what the
-// stream has.
+// The position of each stream in the store, the waits for a position, and the lag.
 
 import type { StreamReader } from "../../stream/stream-reader.ts";
 import { lagSecondsSince, type StreamStatus } from "../streams/lag.ts";
@@ -15,19 +14,19 @@ interface Waiting {
 
 const endedText = "wait for a position: the writer has ended";
 
-/** How far each stream is applied in the store, and who waits for it to be so far. */
+/** The position of each stream in the store, and the waits for it. */
 export class Reached {
   #positions = new Map<string, Position>();
   #waiting: Waiting[] = [];
   #isClosed = false;
   readonly #onWaiting: () => void;
 
-  /** `onWaiting` is called whenever somebody begins to wait. */
+  /** `onWaiting` is called whenever a wait begins. */
   constructor(onWaiting: () => void = () => {}) {
     this.#onWaiting = onWaiting;
   }
 
-  /** How many wait. */
+  /** Number of waits. */
   get waiting(): number {
     return this.#waiting.length;
   }
@@ -36,7 +35,7 @@ export class Reached {
     return this.#positions.get(stream);
   }
 
-  /** All positions, as the store has them. */
+  /** All positions of the store. */
   begin(positions: readonly Position[]): void {
     this.#positions = new Map();
     this.reach(positions);
@@ -86,14 +85,14 @@ export interface StreamProgress extends StreamStatus {
 
 interface Work {
   readonly reached: Reached;
-  /** Those that hold frames uncommitted, the older one first. */
+  /** Batches with uncommitted frames, the older one first. */
   readonly batches: readonly Pick<Batch, "storedAtMs">[];
   readonly nowMs: number;
 }
 
 /**
- * How far the store is behind a stream, in messages and in time. What is not applied is in this order:
- * with the commit on its way, in the batch at hand, read and not taken, not read.
+ * The lag of the store in a stream, in messages and in time. Frames that are not applied are in
+ * this order: in the running commit, in the current batch, read and not taken, not read.
  */
 export function streamProgress(
   reader: StreamReader,
@@ -105,7 +104,7 @@ export function streamProgress(
   if (lastSequence === undefined) return { ...common, lagSeconds: undefined };
   if (lastSequence <= sequence) return { ...common, lagSeconds: 0 };
   const taken = batches.map((batch) => batch.storedAtMs(name.stream));
-  // What was not read came after what is applied: no more is known of it.
+  // Unread frames were stored after the applied ones; nothing more is known about them.
   const appliedMs = watermarkMs === 0 ? nowMs : watermarkMs;
   const known = [...taken, reader.readyStoredAtMs, appliedMs];
   const sinceMs = known.find((storedAtMs) => storedAtMs !== undefined)!;

@@ -1,6 +1,6 @@
-// Builds a database from the streams, from their start up to where another database has applied
-// them, with the code that applies events as they come. Each stream is read in its own order; which
-// stream comes next is decided anew, so a link that was refused because of another one may not be.
+// Builds a database from the streams, from their start up to the position of another database, with
+// the code that applies events normally. Each stream is read in its own order; the order across
+// streams may differ, so a link that was refused because of another one may now be accepted.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
@@ -24,53 +24,55 @@ import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./a
 import { CommitChain } from "./transaction.ts";
 
 /**
- * Why a rebuild is not possible or cannot go on. The old database is unchanged. The message does not
- * name the command: `verify` rebuilds too.
+ * Why a rebuild is impossible or cannot continue. The old database is unchanged. The message does
+ * not name the command: `verify` rebuilds too.
  */
 export class RebuildError extends Error {
   override name = "RebuildError";
 }
 
-/** How far a database has applied the streams, and what cannot be built from them; oldest first. */
+/**
+ * The positions of a database, and its rows that cannot be built from the streams; oldest first.
+ */
 export interface Applied {
   readonly positions: readonly Position[];
   readonly incidents: readonly IncidentRow[];
-  /** Announcements of spikes that are still to be published. */
+  /** Announcements of spikes that are not published yet. */
   readonly outbox: readonly OutboxRow[];
 }
 
 export interface RebuildOptions {
   readonly connection: NatsConnection;
-  /** What the names of the streams begin with. */
+  /** The first part of the stream names. */
   readonly prefix: string;
   /** The new database is built up to here. */
   readonly applied: Applied;
   /** Open and empty. */
   readonly into: EffectsStore;
-  /** Builds without the messages that the streams no longer hold. */
+  /** Builds without the messages that the streams no longer have. */
   readonly acceptMissing?: boolean;
   readonly bytesMax?: number;
   readonly batchEventsMax?: number;
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
-  /** Ends the work at once. */
+  /** Aborts the work. */
   readonly signal?: AbortSignal;
   /** Gives up when nothing was read, applied or committed for this long. Default: two minutes. */
   readonly stillMsMax?: number;
-  /** Called after each commit with the number of messages applied. */
+  /** Called after each commit with the number of applied messages. */
   readonly onProgress?: (messages: number) => void;
 }
 
 export interface Rebuilt {
   readonly messages: number;
-  /** Number of messages that had been applied and that the streams no longer hold. */
+  /** Number of messages that had been applied and that the streams no longer have. */
   readonly missing: number;
 }
 
 const questionMs = 5_000;
 const framesBytesDefault = 8 * 1_048_576;
 const stillMsDefault = 120_000;
-/** How often a stream that gives nothing is asked whether its end is reached. */
+/** Interval at which a stream that delivers nothing is checked for its end. */
 const endCheckMs = 250;
 /** The newest incidents of the old database are copied. */
 const incidentsMax = 100_000;
@@ -84,7 +86,7 @@ export async function appliedOf(
   return { positions, incidents: incidents.toReversed(), outbox };
 }
 
-/** Rejects with a RebuildError when it is not possible, does not move, or was aborted. */
+/** Rejects with a RebuildError when it is impossible, makes no progress, or was aborted. */
 export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   const { signal, stillMsMax = stillMsDefault } = options;
   const building = new Building(options);
@@ -98,7 +100,7 @@ export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
       const seconds = Math.round(stillMsMax / 1000);
       ended.reject(
         new RebuildError(
-          `no progress for ${seconds} s: ${building.waitsFor()}. The database is unchanged. Try again`,
+          `no progress for ${seconds} s: ${building.waitsFor()}. The database is unchanged. Retry`,
         ),
       );
     },
@@ -113,21 +115,21 @@ export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   }
 }
 
-/** A stream, and how far it is to be applied. */
+/** A stream, and how far it must be applied. */
 interface Goal {
   readonly name: StreamName;
   readonly asked: AskedStream;
-  /** Where the reading begins. */
+  /** Where reading starts. */
   readonly begin: Place;
-  /** The last message to be applied. */
+  /** The last message to apply. */
   readonly to: number;
-  /** The position of the new database in the end. */
+  /** The final position of the new database. */
   readonly end: Place;
-  /** The first message that the stream held when the work began. */
+  /** The first message that the stream had when the work began. */
   readonly first: number;
-  /** Messages between it and the goal that had been deleted by then. */
+  /** Messages between it and the goal that were deleted by then. */
   readonly deleted: ReadonlySet<number>;
-  /** Messages that the stream held when the work began, and those of them that have arrived. */
+  /** Messages that the stream had when the work began, and those of them that have arrived. */
   readonly held: number;
   arrived: number;
   /** The last message that has arrived, or was found to be gone. */
@@ -144,7 +146,7 @@ class Building {
   #messages = 0;
   #batchEvents = 0;
   #streams: EventStreams | undefined;
-  #doing = "NATS does not say what the streams hold";
+  #doing = "NATS does not report the messages of the streams";
   #isClosed = false;
 
   constructor(options: RebuildOptions) {
@@ -161,7 +163,7 @@ class Building {
     });
   }
 
-  /** What it waits for, for people. */
+  /** What it waits for, as a text for people. */
   waitsFor(): string {
     const fault = this.#streams?.fault;
     const faults = (this.#streams?.readers ?? []).flatMap((reader) =>
@@ -185,7 +187,7 @@ class Building {
     await this.#findGoals();
     if (this.#missing > 0 && !acceptMissing)
       throw new RebuildError(
-        `the streams no longer hold ${this.#missing} of the applied messages, so a database built from them lacks what these changed. To accept that: --accept-missing`,
+        `the streams no longer have ${this.#missing} of the applied messages, so a database built from them lacks the effects of these. To accept that: --accept-missing`,
       );
     this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
     await this.#applier.apply([...this.#goals.values()].map((goal) => placeItem(goal, goal.begin)));
@@ -205,11 +207,11 @@ class Building {
     this.#missing += lost;
     if (lost > 0 && !acceptMissing)
       throw new RebuildError(
-        `${lost} messages left the streams before they were read, so a database built from them lacks what these changed. To accept that, start again with --accept-missing`,
+        `${lost} messages left the streams before they were read, so a database built from them lacks the effects of these. To accept that, start again with --accept-missing`,
       );
   }
 
-  /** Compares the positions of the old database with what the streams hold. */
+  /** Compares the positions of the old database with the messages of the streams. */
   async #findGoals(): Promise<void> {
     const { connection, applied } = this.#options;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -237,7 +239,7 @@ class Building {
       }
       const { created, firstSequence: first, beginsAt } = raw;
       const { place } = await resume(position, asked, state, { acceptExpired: true });
-      // In a later epoch, what is behind the place is not what was applied.
+      // In a later epoch, the messages after the position are not those that were applied.
       const isSame = place.epoch === position.epoch;
       const to = isSame ? position.sequence : Math.min(position.sequence, place.sequence);
       const end = isSame ? { ...position, created } : place;
@@ -298,13 +300,13 @@ class Building {
     }
   }
 
-  /** Behind the last message that is there, nothing arrives: the rest was deleted or erased. */
+  /** After the last existing message nothing arrives: the rest was deleted or erased. */
   async #checkEnd(goal: Goal): Promise<void> {
     const next = await goal.asked.messageFrom(goal.reached + 1).catch(() => "unknown" as const);
     if (next === undefined) goal.reached = goal.to;
   }
 
-  /** Releases what is behind the goal of its stream, and counts the rest. */
+  /** Releases items after the goal of their stream, and counts the others. */
   #isWanted(item: StreamItem): boolean {
     if (item.kind === "place") {
       const goal = this.#goals.get(item.name.stream);
@@ -325,13 +327,13 @@ class Building {
     return isWanted;
   }
 
-  /** Writes rows of the old database too. Spikes that it has published are not announced again. */
+  /** Also writes rows of the old database. Spikes that it has published are not announced again. */
   async #commit(
     { incidents, outbox }: Pick<Applied, "incidents" | "outbox"> = { incidents: [], outbox: [] },
   ): Promise<void> {
     this.#batchEvents = 0;
     if (!this.#applier.hasChanges && incidents.length + outbox.length === 0) return;
-    this.#doing = "the new database does not take what is written to it";
+    this.#doing = "the new database does not accept writes";
     const changes = await this.#applier.changes();
     await this.#chain.write({ ...changes, incidents, outbox }, false);
     this.#applier.committed();
@@ -352,7 +354,7 @@ class Building {
 }
 
 const changedMeanwhile =
-  "a stream was deleted, created again or replaced by an older copy meanwhile. Try again";
+  "a stream was deleted, recreated or replaced by an older copy meanwhile. Retry";
 
 function placeItem({ name }: Goal, { epoch, created, sequence, trail }: Place): StreamItem {
   return { kind: "place", name, place: { epoch, created, sequence, trail }, incidents: [] };
@@ -366,7 +368,7 @@ function neverRead({ stream, epoch }: Position, incidents: readonly IncidentRow[
     .reduce((sum, { messages }) => sum + messages, 0);
 }
 
-/** Messages that were applied and went with an earlier state of the stream: at least so many. */
+/** Minimum number of applied messages that were lost with earlier states of the stream. */
 function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[]): number {
   return incidents
     .filter((one) => one.stream === stream)
@@ -375,8 +377,8 @@ function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[])
 }
 
 /**
- * Messages that an erasure has removed, among those deleted and before the first one, unless what it
- * stored instead is gone too.
+ * Number of messages that an erasure has removed, among those deleted and before the first one,
+ * except if their replacement is gone too.
  */
 async function countReplaced(
   erased: ErasedMessages,

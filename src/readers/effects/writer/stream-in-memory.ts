@@ -1,5 +1,5 @@
-// How far one stream is applied in memory, which may be ahead of the store: place, the newest
-// message ids, and the memory of duplicates. What is told to the store is a position.
+// The state of one stream in memory, which may be ahead of the store: its position, the most recent
+// message ids, and duplicate detection.
 
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { Place } from "../../stream/resume.ts";
@@ -12,7 +12,7 @@ import type { IncidentRow, Position } from "../types.ts";
 
 export class StreamInMemory {
   readonly name: StreamName;
-  /** Usage and spikes have counted the frames up to here, under an epoch before. */
+  /** Usage and spikes have counted the frames up to here, in a previous epoch. */
   readonly countedTo: number;
   readonly #duplicates: Duplicates;
   #epoch: number;
@@ -21,10 +21,10 @@ export class StreamInMemory {
   #trail: TrailEntry[];
   #isRemembering: boolean;
   #duplicatesFrom: Position["duplicatesFrom"];
-  /** What was given out last, and what the store has of that for certain. */
+  /** The last returned position, and the last one that is certainly stored. */
   #inFlight: Position | undefined;
   #committed: Position | undefined;
-  /** Takes the place of what the memory of duplicates says, where the stream became another one. */
+  /** Replaces the position of duplicate detection if the stream was replaced. */
   #replaced: Position | undefined = undefined;
 
   constructor(
@@ -44,7 +44,7 @@ export class StreamInMemory {
     this.#duplicatesFrom = position?.duplicatesFrom ?? [1, 1];
   }
 
-  /** The newest time of a record so far, which is bounded by when the stream stored it. */
+  /** The newest time of a record so far, limited by the storage time of its frame. */
   get watermarkMs(): number {
     return this.#duplicates.watermarkMs;
   }
@@ -54,7 +54,7 @@ export class StreamInMemory {
     return this.#duplicates.coveredMs;
   }
 
-  /** It knows what it has to of the frames up to its place; none need be read again. */
+  /** Duplicate detection has all frames up to the position; none need be read again. */
   get isWhole(): boolean {
     return !this.#isRemembering;
   }
@@ -64,7 +64,7 @@ export class StreamInMemory {
     this.#duplicates.remember(line);
   }
 
-  /** Before the first line of each frame that is new. */
+  /** Call it before the first line of each new frame. */
   beginFrame(): void {
     if (this.#isRemembering) this.#duplicates.restored();
     this.#isRemembering = false;
@@ -82,8 +82,8 @@ export class StreamInMemory {
   }
 
   /**
-   * The reading goes on at another place. Returns whether the numbers mean something else now: then
-   * this object is of no more use once its position is committed.
+   * Reading continues at another position. Returns whether the sequences have a new meaning: then
+   * this object must not be used once its position is committed.
    */
   moveTo({ epoch, created, sequence, trail }: Place): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
@@ -102,7 +102,7 @@ export class StreamInMemory {
     return isAnother;
   }
 
-  /** For the transaction of all frames so far. */
+  /** The position for the transaction of all frames so far. */
   position(): Position {
     if (this.#replaced !== undefined) return this.#replaced;
     const changes = this.#duplicates.changes();
@@ -117,8 +117,8 @@ export class StreamInMemory {
   }
 
   /**
-   * Forgets what is not committed. False: it was not whole, or the store has another position than
-   * this object knows to be there; then the object is of no more use.
+   * Drops everything uncommitted. False: the object was not whole, or the store has another
+   * position than this object expects; then it must not be used.
    */
   returnTo(position: Position): boolean {
     const known = this.#committed;
@@ -138,7 +138,7 @@ export class StreamInMemory {
     return true;
   }
 
-  /** The object is not used after that. */
+  /** The object must not be used afterwards. */
   close(): void {
     this.#duplicates.close();
   }
@@ -154,7 +154,7 @@ export class StreamInMemory {
   }
 }
 
-/** Where an older copy is read once more, as told, its messages are counted already up to here. */
+/** If an older copy is read again on request, its messages up to here are counted already. */
 export function countedBefore(
   { stream, epoch }: Position,
   incidents: readonly IncidentRow[],

@@ -1,5 +1,5 @@
-// A transaction of the effects: which events it has, when it is written, which commit it follows, and
-// what waits for its end.
+// The transactions of the effects: their events, when they are written, which commit each follows,
+// and waits for their end.
 
 import { randomInt } from "node:crypto";
 import { atMost } from "../../../platform/base/retry.ts";
@@ -7,13 +7,13 @@ import type { StreamItem } from "../../stream/stream-reader.ts";
 import type { EffectsStore } from "../store/port.ts";
 import type { Commit } from "../types.ts";
 
-/** All of a commit except its position among the others. */
+/** Everything in a commit except its number and predecessor. */
 export type Changes = Omit<Commit, "after" | "number" | "isPart">;
 
-/** Numbers are drawn below it, which is the most that randomInt takes. */
+/** Numbers are drawn below this limit, the maximum of randomInt. */
 const numberEnd = 2 ** 48 - 1;
 
-/** The commits of one writer, each of which states which one it follows. */
+/** The commits of one writer, each of which names its predecessor. */
 export class CommitChain {
   readonly #store: Pick<EffectsStore, "commit">;
   #last = 0;
@@ -23,13 +23,13 @@ export class CommitChain {
     this.#store = store;
   }
 
-  /** Goes on behind that commit of the store; 0: there is none. */
+  /** Continues after that commit of the store; 0: there is none. */
   begin(last: number): void {
     this.#last = last;
     this.#next = newNumber();
   }
 
-  /** `isPart`: the commit is not over with that. Rejects as the store does. */
+  /** `isPart`: the commit is not complete with that. Rejects as the store does. */
   async write(changes: Changes, isPart: boolean): Promise<void> {
     const number = this.#next;
     await this.#store.commit({ after: this.#last, number, isPart, ...changes });
@@ -37,12 +37,15 @@ export class CommitChain {
   }
 }
 
-/** One that no other commit has, but by a chance of one in 10^14. Never 0, which is no commit. */
+/**
+ * A number that no other commit has, except with a probability of 10^-14. Never 0, which means no
+ * commit.
+ */
 function newNumber(): number {
   return randomInt(1, numberEnd);
 }
 
-/** Whether a transaction is being written, in one piece or more. */
+/** Whether a transaction is being written, in one piece or several. */
 export class OpenTransaction {
   #end: PromiseWithResolvers<void> | undefined;
 
@@ -50,13 +53,16 @@ export class OpenTransaction {
     this.#end ??= Promise.withResolvers();
   }
 
-  /** It is committed or undone. */
+  /** The transaction is committed or rolled back. */
   end(): void {
     this.#end?.resolve();
     this.#end = undefined;
   }
 
-  /** Fulfilled when none is open: what is asked of the store at once then comes before the next. */
+  /**
+   * Fulfilled when none is open: a call to the store right afterwards comes before the next
+   * transaction.
+   */
   async ended(): Promise<void> {
     while (this.#end !== undefined) await this.#end.promise;
   }
@@ -65,8 +71,8 @@ export class OpenTransaction {
 type Outbox = Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
 
 /**
- * The store's outbox, from which rows go only while no transaction is open: what is removed within
- * one that is undone would come back, and be published again.
+ * The store's outbox, from which rows are removed only while no transaction is open: a removal
+ * within a transaction that is rolled back would return the row, and it would be published again.
  */
 export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   return {
@@ -82,16 +88,16 @@ export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   };
 }
 
-/** How long a batch goes on with waiting for what a stream is known to have. */
+/** Maximum time for which a batch waits for frames that a stream is known to have. */
 const batchMsMax = 1_000;
-/** After so much work it ends: beside large rows each event may take milliseconds. */
+/** A batch ends after this much work: with large rows each event may take milliseconds. */
 const workMsMax = 3_000;
-/** By how much it may grow while the one before is being committed. */
+/** Factor by which a batch may grow while the previous one is being committed. */
 const batchGrowth = 2;
 
 /**
- * How far a batch has come, and when it has had enough. Results do not depend on where it ends, so it
- * may ask a clock.
+ * The progress of a batch, and when it is full. Results do not depend on where it ends, so it may
+ * use a clock.
  */
 export class Batch {
   events = 0;
@@ -107,15 +113,15 @@ export class Batch {
   }
 
   /**
-   * Many events of one person make one row, so a batch goes by what it changes. One that has begun
-   * to write ends with the step that did, or all projects would wait for what one of them changes.
+   * Many events of one person change one row, so a batch is limited by its changes. A batch with
+   * written parts ends with the current step, because other projects would wait for the rest.
    */
   hasRoom(eventsMax: number, isOtherInFlight: boolean): boolean {
     if (this.hasParts || this.#workMs >= workMsMax) return false;
     return this.events < (isOtherInFlight ? batchGrowth : 1) * eventsMax;
   }
 
-  /** These are applied with it. */
+  /** Adds items that are applied in the batch. */
   add(items: readonly StreamItem[]): void {
     for (const item of items) {
       if (item.kind !== "frame") continue;
@@ -129,12 +135,12 @@ export class Batch {
     this.#storedAtMs.clear();
   }
 
-  /** When the oldest of the stream's frames that it holds uncommitted was stored. */
+  /** When the oldest uncommitted frame of the stream in this batch was stored. */
   storedAtMs(stream: string): number | undefined {
     return this.#storedAtMs.get(stream);
   }
 
-  /** Counts the time that a step of it takes. */
+  /** Adds the duration of a step. */
   async timed(step: () => Promise<void>): Promise<void> {
     const sinceMonotonicMs = performance.now();
     await step();
@@ -143,20 +149,20 @@ export class Batch {
 }
 
 const everyMsDefault = 50;
-/** How long a batch waits for what a stream is known to have. */
+/** How long a batch waits for frames that a stream is known to have. */
 const moreMsMax = 100;
 
 /**
- * How soon a commit may follow the last one where little comes. A commit costs about as much for one
- * event as for a hundred, and many a second are most of what effects cost beside single events. So
- * what comes within some hundredths of a second is committed together, unless somebody waits for it.
+ * The interval between commits when few events arrive. A commit costs about as much for one event
+ * as for a hundred, and many per second are most of the cost of the effects at low rates. So events
+ * within some hundredths of a second are committed together, unless a client waits for them.
  */
 export class CommitPace {
   readonly #everyMs: number;
   #begunMonotonicMs = Number.NEGATIVE_INFINITY;
   #rest: AbortController | undefined;
 
-  /** From the beginning of a commit to that of the next one, at least. */
+  /** Minimum time from the start of a commit to that of the next one. */
   constructor(everyMs: number = everyMsDefault) {
     this.#everyMs = everyMs;
   }
@@ -166,7 +172,7 @@ export class CommitPace {
     this.#begunMonotonicMs = performance.now();
   }
 
-  /** Fulfilled when the next commit may begin, when `more` is, or when somebody is in a hurry. */
+  /** Fulfilled when the next commit may begin, when `more` is, or when a client waits. */
   async rest(more: Promise<void>): Promise<void> {
     const ms = this.#begunMonotonicMs + this.#everyMs - performance.now();
     if (ms <= 0) return;
@@ -179,7 +185,7 @@ export class CommitPace {
   }
 }
 
-/** Fulfilled when more that a stream is known to have is there, or is a long time coming. */
+/** Fulfilled when the next known frames have arrived, or after a timeout. */
 export async function knownMore(more: Promise<void>): Promise<void> {
   await atMost(moreMsMax, more);
 }

@@ -1,7 +1,7 @@
-// Whether a database says what the streams say: builds another one from the streams, as far as the
-// first one has applied them, and compares both line by line. Which of two links that exclude each
-// other is refused depends on the order in which the streams took turns, and an erasure removes
-// events that usage has counted: differences that these explain are listed apart.
+// Compares a database with the streams: builds another one from the streams, up to the position of
+// the first one, and compares both line by line. Which of two conflicting links is refused depends
+// on the order in which the streams were interleaved, and an erasure removes events that usage has
+// counted: differences with these causes are listed separately.
 
 import type { AppliedStream, EffectsReader } from "../store/port.ts";
 import {
@@ -15,28 +15,28 @@ import {
 
 interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
   readonly reader: EffectsReader;
-  /** The projects of which people were erased. */
+  /** The projects in which people were erased. */
   readonly erasedProjects?: ReadonlySet<string>;
-  /** Characters of what the comparison holds in memory. Default: 64 Mi. */
+  /** Maximum number of characters that the comparison holds in memory. Default: 64 Mi. */
   readonly comparedMax?: number;
 }
 
 export interface Verified extends Rebuilt {
   /** The first lines that only one of both has: `-` before those of the database, `+` otherwise. */
   readonly differences: readonly string[];
-  /** Sentences on what differs for a reason. */
+  /** Sentences about differences with a known cause. */
   readonly explained: readonly string[];
 }
 
 const differencesMax = 20;
 const comparedMaxDefault = 67_108_864;
-/** What a text in memory counts beside its characters. */
+/** Fixed cost of a text in memory, in characters. */
 const textCost = 100;
 const tries = 20;
 
 /**
  * `into` is an open and empty database for the comparison. Rejects with a RebuildError when events
- * are applied continuously, when the streams do not hold enough, when there is no progress, or when
+ * are applied continuously, when the streams do not have enough, when there is no progress, or when
  * the signal aborts.
  */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
@@ -75,7 +75,7 @@ interface Snapshot {
   readonly lines: AsyncIterator<string>;
 }
 
-/** What was applied and what came of it, of one moment: nothing was applied in between. */
+/** The positions and the dump of one moment: nothing was applied in between. */
 async function snapshotOf(reader: EffectsReader): Promise<Snapshot> {
   for (let nth = 0; nth < tries; nth++) {
     const before = await reader.applied();
@@ -87,7 +87,7 @@ async function snapshotOf(reader: EffectsReader): Promise<Snapshot> {
     await dump.return?.();
   }
   throw new RebuildError(
-    "events are being applied continuously. Stop the effects process, or try again when fewer events arrive",
+    "events are being applied continuously. Stop the effects process, or retry when fewer events arrive",
   );
 }
 
@@ -114,7 +114,7 @@ async function* again<T>(
 
 type Sign = "-" | "+";
 
-/** A line of the dump, as far as it explains a difference. */
+/** The parts of a line of the dump that can explain a difference. */
 interface DumpLine {
   readonly table: string;
   readonly project_id: string;
@@ -124,16 +124,16 @@ interface DumpLine {
 }
 
 const refusedBegin = '{"table":"refused_links"';
-/** What counts events, of those too that were erased. */
+/** Tables that count events, including erased ones. */
 const countingTables: ReadonlySet<string> = new Set(["usage_daily", "active_ids", "spikes"]);
 
-/** Both dumps have their lines in one order, so what differs comes at about the same place. */
+/** Both dumps have the same order, so lines that differ arrive at about the same time. */
 class Comparison {
   readonly #erasedProjects: ReadonlySet<string>;
   readonly #apart = new Map<string, Sign>();
   /** Ids with a link that was refused because of others, in either database. */
   readonly #refused = new Set<string>();
-  /** Characters that both may still take. */
+  /** Number of characters that both may still use. */
   #room: number;
   #isOver = false;
 
@@ -169,7 +169,7 @@ class Comparison {
     return true;
   }
 
-  /** All lines but those that name refused links, whose ids are remembered. */
+  /** All lines except those that name refused links, whose ids are stored. */
   async *#compared(lines: AsyncIterator<string>): AsyncGenerator<string> {
     for (let next = await lines.next(); next.done !== true; next = await lines.next()) {
       if (!next.value.startsWith(refusedBegin)) {
@@ -196,11 +196,11 @@ class Comparison {
     const explained: string[] = [];
     if (ofLinks > 0)
       explained.push(
-        `${ofLinks} lines differ by links that exclude each other: which of them is refused depends on the order in which the streams took turns`,
+        `${ofLinks} lines differ by conflicting links: which of them is refused depends on the order in which the streams were read`,
       );
     if (ofErasures > 0)
       explained.push(
-        `${ofErasures} lines of usage, active people and spikes differ by an erasure: what was erased had been counted`,
+        `${ofErasures} lines of usage, active people and spikes differ by an erasure: the erased events had been counted`,
       );
     return { differences, explained };
   }

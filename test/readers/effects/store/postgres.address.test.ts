@@ -39,7 +39,7 @@ test("what keeps the store from opening is said with where and what to do", asyn
   expect(await faultOf(url.replace(/postgres$/, "nowhere"))).toContain("there is no such database");
   await asked(url, "CREATE ROLE poor LOGIN PASSWORD 'pw'");
   expect(await faultOf(`postgres://poor:pw@127.0.0.1:${port}/postgres`)).toContain(
-    "the user may not do this: let it own the database",
+    "the user lacks a privilege: let it own the database",
   );
   expect(await faultOf(url.replace(`:${port}/`, ":1/"))).toMatch(
     /^open in PostgreSQL at 127\.0\.0\.1:1\/postgres: no server listens there/,
@@ -48,8 +48,8 @@ test("what keeps the store from opening is said with where and what to do", asyn
 
 test("a reader of a database without tables says who makes them", async () => {
   const reader = new PostgresReader({ url: await newDatabase(server) });
-  await expect(reader.totals()).rejects.toThrow("`penstock effects` makes them when it starts");
-  await expect(all(reader.dump())).rejects.toThrow("the tables are not there");
+  await expect(reader.totals()).rejects.toThrow("`penstock effects` creates them when it starts");
+  await expect(all(reader.dump())).rejects.toThrow("the tables do not exist");
   await reader.close();
 });
 
@@ -137,5 +137,5 @@ test("a database of a newer release is left alone", async () => {
   const url = await newDatabase(server);
   expect(await faultOf(url)).toBeUndefined();
   await asked(url, "UPDATE penstock_effects.schema_version SET version = 99");
-  expect(await faultOf(url)).toContain("its tables are of version 99");
+  expect(await faultOf(url)).toContain("its tables have version 99");
 });

@@ -75,7 +75,7 @@ test("another process may read beside the writer, and after it", async () => {
 test("another process may not write beside the writer, and is told so", async () => {
   const file = newFile();
   const store = await newStore(file);
-  const refused = `StoreError: open ${file}: another \`penstock effects\` writes to it: end that one, or name another PENSTOCK_EFFECTS_URL`;
+  const refused = `StoreError: open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`;
   expect(inProcess("open", file)).toEqual([refused]);
   await store.close();
   expect(inProcess("open", file)).toEqual(["opened"]);
@@ -116,7 +116,7 @@ test("a commit that there is no room for leaves nothing, and the next one works"
   const command = `ulimit -f 2048; exec "$0" "$@"`;
   const args = ["-c", command, process.execPath, child, "writeTooMuch", file];
   const [fault, totals] = execFileSync("bash", args, { encoding: "utf8" }).split("\n");
-  expect(fault).toContain(`StoreError: write to ${file}: the disk fails to read or write`);
+  expect(fault).toContain(`StoreError: write to ${file}: the disk cannot be read or written`);
   expect(JSON.parse(totals ?? "")).toMatchObject({ persons: 1 });
 });
 
@@ -167,7 +167,7 @@ test("a reader of a file that is not there is told who makes it", async () => {
   const reader = new SqliteReader({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => reader.close());
   await expect(reader.totals()).rejects.toThrow(
-    "read /nowhere/effects.sqlite: there is no such file: `penstock effects` makes it",
+    "read /nowhere/effects.sqlite: there is no such file: `penstock effects` creates it",
   );
 });
 
@@ -175,13 +175,13 @@ test("a folder that is not there, and a file that is no database, are named", as
   const missing = new SqliteStore({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => missing.close());
   await expect(missing.open()).rejects.toThrow(
-    "open /nowhere/effects.sqlite: the file cannot be opened: look for the folder",
+    "open /nowhere/effects.sqlite: the file cannot be opened: check that the folder exists",
   );
   const file = newFile();
   writeFileSync(file, "name,age\n".repeat(1_000));
   const text = new SqliteStore({ file });
   onTestFinished(() => text.close());
-  await expect(text.open()).rejects.toThrow(`open ${file}: the file is no SQLite database`);
+  await expect(text.open()).rejects.toThrow(`open ${file}: the file is not an SQLite database`);
   expect(readFileSync(file, "utf8")).toBe("name,age\n".repeat(1_000));
 });
 
@@ -194,7 +194,7 @@ test("a damaged file is called damaged", async () => {
   truncateSync(file, 40_960);
   const reader = new SqliteReader({ file });
   onTestFinished(() => reader.close());
-  await expect(all(reader.dump())).rejects.toThrow("the file is damaged: put a copy of it back");
+  await expect(all(reader.dump())).rejects.toThrow("the file is damaged: restore a copy of it");
 });
 
 test("a database from before large properties were counted has them counted", async () => {
@@ -225,9 +225,9 @@ test("tables of a newer release are left alone", async () => {
   const store = new SqliteStore({ file });
   onTestFinished(() => store.close());
   await expect(store.open()).rejects.toThrow(
-    "its tables are of version 99, and this release knows",
+    "its tables have version 99, and this release supports",
   );
-  await expect(store.reader.totals()).rejects.toThrow("run a newer release");
+  await expect(store.reader.totals()).rejects.toThrow("use a newer release");
 });
 
 test("the views show whose an id and a uuid are, and times as text", async () => {

@@ -1,5 +1,5 @@
-// Writes one commit: all of it in one transaction, which begins by putting its number in the place
-// of the last one's. A writer that has not made or read that one writes nothing.
+// Writes one commit in one transaction, which begins by replacing the number of the last one. A
+// writer that does not know that number writes nothing.
 
 import type { ClientBase } from "pg";
 import { pick, type Table, type Value } from "../../../../platform/base/table.ts";
@@ -18,15 +18,15 @@ import * as tables from "../rows/tables.ts";
 
 interface Part {
   readonly shown: string;
-  /** It begins the transaction. */
+  /** This part begins the transaction. */
   readonly isFirst: boolean;
-  /** It commits the transaction. */
+  /** This part commits the transaction. */
   readonly isLast: boolean;
 }
 
 /**
- * Rejects with a FencedError when `after` is not the last commit. Another error after which the
- * connection is lost leaves it open whether the commit is there.
+ * Rejects with a FencedError when `after` is not the last commit. After another error that closes
+ * the connection, it is unknown whether the commit is stored.
  */
 export async function writeCommit(
   client: ClientBase,
@@ -39,7 +39,7 @@ export async function writeCommit(
     await writeRows(client, commit);
     if (isLast) await client.query("COMMIT");
   } catch (error) {
-    // Where the connection is lost, the server does this by itself.
+    // If the connection is lost, the server rolls back by itself.
     await client.query("ROLLBACK").catch(() => {});
     throw error;
   }
@@ -85,8 +85,8 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
 }
 
 /**
- * The rows of a statement. It may not write a row twice, so rows of the same key whose values are
- * merged become one before.
+ * The rows of a statement. A statement may not write a row twice, so rows of the same key whose
+ * values are merged are combined first.
  */
 function sourceOf(table: Table): string {
   const { key, columns, types } = table;
@@ -105,7 +105,7 @@ async function each(
   for (const arrays of chunksOf(values, table.columns.length)) await client.query(sql, arrays);
 }
 
-/** Those who were there all the same become what they would be if they were new. */
+/** Resets persons that existed unexpectedly to the state of new ones. */
 async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.barePersons;
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
@@ -121,8 +121,8 @@ async function writeBarePersons(client: ClientBase, values: readonly Value[]): P
 }
 
 /**
- * Persons are counted as they come and go, because counting them all takes a scan. Nobody has
- * locked a row that is new, so its xmax is 0. A merged row never becomes a person again.
+ * Persons are counted incrementally, because counting all of them takes a scan. A new row is locked
+ * by no transaction, so its xmax is 0. A merged row never becomes a person again.
  */
 async function writePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.members;
@@ -133,7 +133,7 @@ async function writePersons(client: ClientBase, values: readonly Value[]): Promi
   await each(client, { table, values, sql });
 }
 
-/** Each old row is looked up by itself: as a join, it may be one with the whole table. */
+/** Each old row is looked up individually: a join may scan the whole table. */
 async function writeMerged(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.mergedMembers;
   const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
@@ -175,7 +175,7 @@ async function writeRejected(client: ClientBase, values: readonly Value[]): Prom
   );
   for (const [projectId, total] of totals) {
     if (!isTrimDue(total as number, added.get(projectId as string) ?? 0)) continue;
-    // By what is there: an operator may have deleted some, so that the total says nothing of it.
+    // By the existing rows: an operator may have deleted some, so the total is no measure.
     await client.query(
       `DELETE FROM rejected WHERE project_id = $1 AND id <= (
          SELECT id FROM rejected WHERE project_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`,
@@ -192,7 +192,7 @@ async function append(client: ClientBase, table: Table, values: readonly Value[]
   ]);
 }
 
-/** In the order given, which their ids then have. */
+/** In the given order, in which their ids then are. */
 async function insert(
   client: ClientBase,
   table: Table,
@@ -205,7 +205,7 @@ async function insert(
   await each(client, { table, values, sql });
 }
 
-/** Takes what was published out of the outbox. */
+/** Removes published rows from the outbox. */
 export async function removePublished(
   client: ClientBase,
   messageIds: readonly string[],

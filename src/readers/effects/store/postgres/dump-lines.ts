@@ -1,4 +1,4 @@
-// The dump out of PostgreSQL: all of one moment, read batch by batch.
+// The dump of PostgreSQL: all of one moment, read in batches.
 
 import type { ClientBase } from "pg";
 import type { Value } from "../../../../platform/base/table.ts";
@@ -54,7 +54,7 @@ async function personLines(rows: Value[][], client: ClientBase): Promise<string[
   return persons.map((person) => personLine(person, ids.get(person.uuid)));
 }
 
-/** By the uuid of the person's row, which has the project in it. */
+/** Ordered by the uuid of the person's row, which includes the project. */
 async function idsOf(
   client: ClientBase,
   persons: readonly DumpedPerson[],

@@ -1,5 +1,5 @@
-// Removes persons from the schema of the effects, beside a writer or without one, on a connection
-// of its own. Needs no writer's lock: the number of its commit tells the writer.
+// Removes persons from the schema of the effects, with or without a running writer, on a separate
+// connection. Needs no writer's lock: the number of its commit informs the writer.
 
 import type { Client } from "pg";
 import { type PostgresAddress, readAddress } from "../../../../platform/postgres/address.ts";
@@ -16,14 +16,14 @@ import {
 import { hints } from "./hints.ts";
 import { requireVersion, schemaName } from "./migrate.ts";
 
-/** It may wait for a writer's transaction, and look through all group members of the project. */
+/** It may wait for a writer's transaction, and scan all group members of the project. */
 const statementMsMax = 600_000;
 const name = "penstock erase";
 
 export class PostgresErasure implements PeopleErasure {
   readonly #address: PostgresAddress;
 
-  /** Throws a StoreError where the URL is none. */
+  /** Throws a StoreError if the URL is invalid. */
   constructor({ url }: { readonly url: string }) {
     this.#address = readAddress(url);
   }
@@ -53,7 +53,7 @@ export class PostgresErasure implements PeopleErasure {
     } catch (error) {
       throw storeErrorOf(error, { doing, shown, hints });
     } finally {
-      // What was begun and is not committed is undone with the connection.
+      // Closing the connection rolls back an open transaction.
       await client?.end().catch(() => {});
     }
   }

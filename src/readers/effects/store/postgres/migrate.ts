@@ -1,15 +1,17 @@
-// Brings the tables up to date, for the one writer, and tells a reader whether they are what this
-// release reads. All of it or nothing.
+// Upgrades the tables, for the one writer, and tells a reader whether this release can read them.
+// All or nothing.
 
 import type { ClientBase } from "pg";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { postgres, schemaFrom, schemaVersion } from "../rows/schema.ts";
 
 export const schemaName = "penstock_effects";
-/** Where a rebuild builds the tables that take the place of the others. */
+/** The schema in which a rebuild creates the new tables. */
 export const rebuiltSchemaName = "penstock_effects_rebuilt";
 
-/** Only with the writer's lock. Rejects with a StoreError where a newer release was here. */
+/**
+ * Only with the writer's lock. Rejects with a StoreError if the tables are from a newer release.
+ */
 export async function bringUpToDate(
   client: ClientBase,
   shown: string,
@@ -20,7 +22,7 @@ export async function bringUpToDate(
   if (version > schemaVersion) throw new StoreError(otherVersion(version, shown));
   await client.query("BEGIN");
   try {
-    // Where the schema is there, nobody needs the right to make it.
+    // If the schema exists, the user does not need the privilege to create one.
     if (!(await hasSchema(client, schema))) await client.query(`CREATE SCHEMA ${schema}`);
     await client.query("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)");
     for (const sql of schemaFrom(version, postgres)) await client.query(sql);
@@ -33,7 +35,7 @@ export async function bringUpToDate(
   }
 }
 
-/** Rejects with a StoreError where the tables are not those that this release reads. */
+/** Rejects with a StoreError if this release cannot read the tables. */
 export async function requireVersion(client: ClientBase, shown: string): Promise<void> {
   const version = await versionOf(client);
   if (version !== schemaVersion) throw new StoreError(otherVersion(version, shown));
@@ -66,8 +68,8 @@ export async function hasSchema(client: ClientBase, schema: string): Promise<boo
 function otherVersion(version: number, shown: string): string {
   const at = `read PostgreSQL at ${shown}`;
   if (version === 0)
-    return `${at}: the tables are not there: \`penstock effects\` makes them when it starts`;
+    return `${at}: the tables do not exist: \`penstock effects\` creates them when it starts`;
   return version > schemaVersion
-    ? `${at}: its tables are of version ${version}, and this release knows ${schemaVersion}: run a newer release`
-    : `${at}: its tables are of version ${version}, and this release reads ${schemaVersion}: run \`penstock effects\` of this release first`;
+    ? `${at}: its tables have version ${version}, and this release supports ${schemaVersion}: use a newer release`
+    : `${at}: its tables have version ${version}, and this release needs ${schemaVersion}: run \`penstock effects\` of this release first`;
 }

@@ -1,5 +1,5 @@
-// Pages of rows with properties: found by the last key, never by counting rows, and cut where their
-// properties come to too much.
+// Pages of rows with properties, found by the last key, never by counting rows, and cut off when
+// their properties are too large.
 
 import type { ClientBase } from "pg";
 import type { Table, Value } from "../../../../platform/base/table.ts";
@@ -16,14 +16,14 @@ interface PageQuery {
   readonly values: readonly Value[];
 }
 
-/** The rows that are measured first; to measure one, all of its properties are read. */
+/** Number of rows that are measured first; to measure one, all of its properties are read. */
 const firstRows = 16;
 
 /**
- * Rows from `after` on, in the order of their key, up to one more than the limit, and no more than
- * twice as many as before at a time: where properties are large, few of them fill the page. Where
- * they come to more than `bytesMax` characters, only the first behind that is sent. `cutPage` has
- * the last word.
+ * Rows from `after` on, in the order of their key, up to one more than the limit. Each query reads
+ * at most twice as many rows as the previous one, because a few large ones fill the page. If they
+ * exceed `bytesMax` characters, only the first row after that is sent. `cutPage` decides in the
+ * end.
  */
 export async function* pageRows(
   client: ClientBase,

@@ -1,6 +1,6 @@
-// Questions about people, within a transaction of the caller's. A person is the row at the end of
-// the pointers; whose ids are his is found the other way round. The pointers make a tree of a few
-// steps, whatever the number of ids.
+// Queries about people, within a transaction of the caller. A person is the row at the end of the
+// pointers; its ids are found by following them backwards. The pointers form a tree of small depth,
+// whatever the number of ids.
 
 import type { ClientBase } from "pg";
 import { isUuid } from "../../../../platform/base/forms.ts";
@@ -30,7 +30,7 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     JOIN members AS m ON m.project_id = $1 AND m.uuid = tree.uuid
   )`;
 
-// A circle, which only somebody else can have made, comes to its end: UNION has each row once.
+// UNION returns each row once, so a cycle, which only another program can have created, ends.
 const personRowSql = `WITH RECURSIVE up (uuid, merged_into) AS (
     SELECT uuid, merged_into FROM members WHERE project_id = $1 AND uuid = $2::uuid
     UNION
@@ -89,13 +89,13 @@ export async function linksOf(
   return rows.map(shownLinkOf);
 }
 
-/** The row of the person that this uuid answers for. */
+/** The row of the person that this uuid belongs to. */
 async function personRow(
   client: ClientBase,
   projectId: string,
   uuid: string,
 ): Promise<Row | undefined> {
-  // PostgreSQL takes other forms for a uuid too, which were never shown.
+  // PostgreSQL also accepts other spellings of a uuid, which were never shown.
   if (!isUuid(uuid)) return undefined;
   return (await selectRows(client, personRowSql, [projectId, uuid]))[0];
 }

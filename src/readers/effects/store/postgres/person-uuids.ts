@@ -1,5 +1,5 @@
-// Whose many ids are, and whether streams are applied as far as whoever asks needs them to be:
-// within a transaction of the caller's.
+// The persons of many ids, and whether streams are applied as far as the caller needs, within a
+// transaction of the caller.
 
 import type { ClientBase } from "pg";
 import { arrayOf } from "../../../../platform/postgres/arrays.ts";
@@ -12,7 +12,7 @@ const reachedSql = `SELECT p.stream, p.epoch, p.created, p.sequence, t.message_i
   JOIN positions AS p ON p.stream = wanted.stream
   LEFT JOIN position_trail AS t ON t.stream = wanted.stream AND t.sequence = wanted.sequence`;
 
-/** Each row by itself: joined as a whole, it may become a way through all rows of the table. */
+/** Each row individually: as one join, it may scan the whole table. */
 const stepsSql = `SELECT wanted.at - 1, found.first_uuid, found.merged_into
   FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS wanted (project_id, uuid, at)
   CROSS JOIN LATERAL (

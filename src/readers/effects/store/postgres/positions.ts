@@ -1,4 +1,4 @@
-// How far the streams are applied, with the trails of message ids.
+// The positions of the streams, with their trails of message ids.
 
 import type { ClientBase } from "pg";
 import { selectSql } from "../../../../platform/postgres/arrays.ts";
@@ -7,7 +7,7 @@ import type { Position } from "../../types.ts";
 import { positionsOf } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
 
-/** The answer is of one moment where the transaction is, and where nobody else writes. */
+/** Consistent only within a transaction that sees one moment, or without other writers. */
 export async function readPositions(client: ClientBase): Promise<Position[]> {
   const { positions, trail } = tables;
   return positionsOf({

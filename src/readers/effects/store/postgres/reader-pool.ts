@@ -1,5 +1,5 @@
-// The readers' connections: a few, made when they are needed and ended when nobody has asked for a
-// while. Each answer comes out of one transaction that only reads, so it is of one moment.
+// The readers' connections: a few, opened on demand and closed when idle. Each answer is read in
+// one read-only transaction, so it is of one moment.
 
 import { type Client, type ClientBase, Pool } from "pg";
 import { pauseUntilAborted } from "../../../../platform/base/retry.ts";
@@ -21,7 +21,7 @@ import { requireVersion, schemaName } from "./migrate.ts";
 const connectionsMax = 4;
 const idleMs = 30_000;
 const statementMsMax = 30_000;
-/** The dump's first rows take a sort of all persons. */
+/** The first rows of the dump take a sort of all persons. */
 const longStatementMsDefault = 600_000;
 const [name, schema] = ["penstock effects reader", schemaName];
 const shortReads = { name, schema, statementMsMax };
@@ -29,7 +29,7 @@ const beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 interface BatchQuery<Item> {
   readonly sql: string;
-  /** So many rows make a batch. */
+  /** Number of rows per batch. */
   readonly rowsMax: number;
   readonly itemsOf: (rows: Value[][], client: ClientBase) => Promise<readonly Item[]>;
 }
@@ -45,7 +45,7 @@ export class ReaderPool {
     this.#longStatementMsMax = longStatementMsMax;
   }
 
-  /** Does `work` in a transaction. Rejects with a StoreError. */
+  /** Runs `work` in a transaction. Rejects with a StoreError. */
   async read<Result>(work: (client: ClientBase) => Promise<Result>): Promise<Result> {
     try {
       const client = await (await this.#made()).connect();
@@ -64,8 +64,8 @@ export class ReaderPool {
   }
 
   /**
-   * The rows of one query after another, batch by batch: on a connection of their own, and all in
-   * one transaction. Whoever asks may take its time: `verify` makes a database meanwhile.
+   * The rows of several queries, batch by batch, on a separate connection and in one transaction.
+   * The caller may take its time: `verify` builds a database meanwhile.
    */
   async *batches<Item>(queries: readonly BatchQuery<Item>[]): AsyncGenerator<Item> {
     let client: Client | undefined;
@@ -102,18 +102,19 @@ export class ReaderPool {
       ...(await triedConfig(this.#address, shortReads)),
       max: connectionsMax,
       idleTimeoutMillis: idleMs,
-      // A command that has its answer ends.
+      // Lets a command exit when it has its answer.
       allowExitOnIdle: true,
       async onConnect(client) {
         await prepare(client, shortReads);
         await requireVersion(client, shown);
       },
     });
-    // A connection that is lost while nobody uses it is made anew when it is needed.
+    // An idle connection that is lost is replaced on demand.
     pool.on("error", () => {});
     pool.on("connect", (client) => {
       this.#clients.add(client);
-      // One that is lost while it is in use fails what is asked; unheard it would end the process.
+      // A connection lost during a query rejects the query; without a listener the error would end
+      // the process.
       client.on("error", () => {});
     });
     pool.on("remove", (client) => void this.#clients.delete(client));
@@ -135,7 +136,7 @@ export class ReaderPool {
     }
   }
 
-  /** Waits for reads under way, but not for a server that does not answer. */
+  /** Waits for running reads, but not for a server that does not answer. */
   async close(): Promise<void> {
     const pool = this.#pool;
     this.#pool = undefined;
@@ -155,7 +156,7 @@ async function inSnapshot<Result>(
   try {
     return await work(client);
   } finally {
-    // Where the connection is lost, there is nothing left to end.
+    // A lost connection has no transaction to end.
     await client.query("ROLLBACK").catch(() => {});
   }
 }

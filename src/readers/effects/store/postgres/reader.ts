@@ -1,5 +1,5 @@
-// The port's reader on PostgreSQL. Also for a process beside the writer's, such as a command: it
-// takes no lock, and makes no tables.
+// The reader for PostgreSQL. Also for a process without the writer, such as a command: it takes no
+// lock, and creates no tables.
 
 import type { ClientBase } from "pg";
 import type { Row, Value } from "../../../../platform/base/table.ts";
@@ -60,8 +60,8 @@ export class PostgresReader implements EffectsReader {
   readonly #pool: ReaderPool;
 
   /**
-   * `longStatementMsMax`: how long the server works for each part of a dump. Throws a StoreError
-   * where the URL is none. Connects with the first question.
+   * `longStatementMsMax`: maximum time of the server for each part of a dump. Throws a StoreError
+   * if the URL is invalid. Connects at the first query.
    */
   constructor({ url, longStatementMsMax }: { url: string; longStatementMsMax?: number }) {
     this.#pool = new ReaderPool(readAddress(url), longStatementMsMax);

@@ -1,6 +1,6 @@
-// The writer's one connection: it holds the writer's lock, and is made anew when it is lost. What
-// is asked at the same time is done one after another, each alone. A lock that an earlier
-// connection of this very session left behind is taken from it; another writer's is not.
+// The writer's one connection: it holds the writer's lock, and is reopened when it is lost.
+// Concurrent calls run one after another. The lock of a previous connection of this session is
+// taken over; another writer's is not.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,7 +16,7 @@ import { FencedError } from "../port.ts";
 import { hints } from "./hints.ts";
 import { bringUpToDate, schemaName } from "./migrate.ts";
 
-/** Advisory locks belong to a database, and go with the connection. Two numbers, freely chosen. */
+/** Advisory locks belong to a database and end with the connection. Two arbitrary numbers. */
 const [lockClass, lockObject] = [1_885_695_603, 1];
 const lockNumbers = `${lockClass}, ${lockObject}`;
 export const holdersSql = `SELECT pid, application_name, host(client_addr) FROM pg_locks
@@ -26,28 +26,33 @@ export const holdersSql = `SELECT pid, application_name, host(client_addr) FROM 
 export const holdsLockSql = `SELECT EXISTS (SELECT FROM pg_locks WHERE granted
   AND pid = pg_backend_pid() AND locktype = 'advisory'
   AND classid = ${lockClass} AND objid = ${lockObject})`;
-/** The server takes a moment to see that a writer was killed, whose successor starts at once. */
+/**
+ * The server takes a moment to notice that a writer was killed, and its successor may start at
+ * once.
+ */
 const graceMs = 1_000;
 const pauseMs = 20;
-/** The server asks so often whether the client of a long statement is there: it can from 14 on. */
+/**
+ * Interval at which the server checks the client of a long statement: possible from version 14 on.
+ */
 const checkSql = `SELECT set_config(name, '250', false) FROM pg_settings
   WHERE name = 'client_connection_check_interval'`;
-/** A batch of a full cache; also how long an answer is waited for. */
+/** A batch of a full cache; also how long the client waits for a response. */
 const statementMsMax = 120_000;
 
 export class WriterSession {
   readonly #address: PostgresAddress;
   readonly #schema: string;
   #isNew: boolean;
-  /** By this name an earlier connection is told from another writer's. */
+  /** Distinguishes an earlier connection of this session from another writer's. */
   readonly #name = `penstock effects ${randomUUID().slice(0, 8)}`;
   #client: Client | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
-  /** A connection that is there only now is of no use any more. */
+  /** Closing has given up: a connection that opens now is useless. */
   #isGivenUp = false;
 
-  /** `isNew`: what an earlier session has left in the schema is dropped first. */
+  /** `isNew`: drops what an earlier session has left in the schema first. */
   constructor(address: PostgresAddress, { schema = schemaName, isNew = false } = {}) {
     this.#address = address;
     this.#schema = schema;
@@ -55,8 +60,8 @@ export class WriterSession {
   }
 
   /**
-   * Does `work` alone on the connection. Rejects with a StoreError, or a FencedError of `work`.
-   * After a fault of the connection the next call makes a new one.
+   * Runs `work` alone on the connection. Rejects with a StoreError, or a FencedError of `work`.
+   * After a connection error the next call reconnects.
    */
   run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     const result = this.#last.then(() => this.#runAlone(doing, work));
@@ -65,8 +70,8 @@ export class WriterSession {
   }
 
   /**
-   * Waits for what is under way, and gives the lock back. Of a server that does not answer it lets
-   * go: the server then sees that the connection is gone, and with it the lock.
+   * Waits for running calls and releases the lock. Closes the connection to a server that does not
+   * answer: the server then notices that, and releases the lock.
    */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -81,8 +86,8 @@ export class WriterSession {
     await this.#last;
     const client = this.#client;
     if (client === undefined) return;
-    // The server ends the connection a moment later than the client. One that is away has let go of
-    // the lock already.
+    // The server ends the connection a moment later than the client. An unreachable server has
+    // released the lock already.
     await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
     await client.end().catch(() => {});
   }
@@ -138,15 +143,16 @@ export class WriterSession {
       const holder = await this.#otherHolder(client);
       if (holder !== undefined && performance.now() > deadline)
         throw new StoreError(
-          `open PostgreSQL at ${this.#address.shown}: another \`penstock effects\` writes to it (${holder}): end that one, or name another PENSTOCK_EFFECTS_URL`,
+          `open PostgreSQL at ${this.#address.shown}: another \`penstock effects\` writes to it (${holder}): end that process, or use another PENSTOCK_EFFECTS_URL`,
         );
       await delay(pauseMs);
     }
   }
 
   /**
-   * Who has the lock, if it is not this session: the server may not have seen yet that its earlier
-   * connection is gone, and may still commit what was sent on it. That connection is ended.
+   * The holder of the lock, if it is not this session. The server may not have noticed yet that the
+   * session's earlier connection is gone, and may still commit what was sent on it, so that
+   * connection is ended.
    */
   async #otherHolder(client: Client): Promise<string | undefined> {
     const rows = await selectRows(client, holdersSql);

@@ -1,7 +1,7 @@
-// The port on PostgreSQL: a server of the operator's. One connection writes, and holds the writer's
-// lock; readers have a few of their own. After a commit that was rejected with anything but a
-// FencedError nobody knows whether it is there: the caller forgets what it has in memory and asks
-// for the last commit.
+// The store for PostgreSQL, on a server of the operator. One connection writes and holds the
+// writer's lock; readers have a few of their own. After a commit that was rejected with anything
+// except a FencedError, it is unknown whether it is stored: the caller drops its memory and reads
+// the last commit.
 
 import type { ClientBase } from "pg";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -42,26 +42,27 @@ import { readPositions } from "./positions.ts";
 import { PostgresReader } from "./reader.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
-/** Rows of a kind that one statement has: those of some milliseconds. */
+/** Maximum number of rows of a kind in one statement: some milliseconds. */
 const pieceRowsMax = 2_000;
 const remedyOfDamage =
-  "put a backup of it back; without one, drop the schema penstock_effects and start again: what the streams still hold is applied anew, and what older events did is lost";
+  "restore a backup of it; without one, drop the schema penstock_effects and start again: the events that the streams still have are applied again, and the effects of older events are lost";
 const tooLarge = "look up rows: their properties are too large";
 
 export class PostgresStore implements EffectsStore {
   readonly reader: PostgresReader;
   readonly #address: PostgresAddress;
   readonly #session: WriterSession;
-  /** The commit of which parts are written, and the connection whose transaction that is. */
+  /** The unfinished commit of which parts are written, and the connection of its transaction. */
   #begun: { readonly of: ClientBase; readonly number: number } | undefined;
-  /** The trails as they are stored, as far as this connection has read or written them. */
+  /** The stored trails, if this connection has read or written them. */
   #trails:
     | { readonly of: ClientBase; readonly byStream: Map<string, Position["trail"]> }
     | undefined;
 
   /**
-   * `url`: `postgres://…`. Throws a StoreError where it is none. Connects with the first call.
-   * `isRebuilt`: in a new schema of its own, until `takePlace`. The lock is that of the database.
+   * `url`: `postgres://…`. Throws a StoreError if it is invalid. Connects at the first call.
+   * `isRebuilt`: writes into a new schema of its own, until `takePlace`. The lock is that of the
+   * database.
    */
   constructor({ url, isRebuilt = false }: { readonly url: string; readonly isRebuilt?: boolean }) {
     this.#address = readAddress(url);
@@ -71,8 +72,8 @@ export class PostgresStore implements EffectsStore {
   }
 
   /**
-   * Gives the rebuilt tables the name of the others, all or nothing, and returns the name that those
-   * have from then on.
+   * Renames the rebuilt schema to the name of the current one, all or nothing, and returns the new
+   * name of the replaced one.
    */
   takePlace(): Promise<string> {
     return this.#session.run("replace the schema", async (client) => {
@@ -92,7 +93,7 @@ export class PostgresStore implements EffectsStore {
     });
   }
 
-  /** Drops what was rebuilt and does not take the place. */
+  /** Drops a rebuilt schema that does not replace the current one. */
   dropRebuilt(): Promise<void> {
     return this.#session.run("drop the rebuilt schema", async (client) => {
       await client.query(`DROP SCHEMA IF EXISTS ${rebuiltSchemaName} CASCADE`);
@@ -107,9 +108,9 @@ export class PostgresStore implements EffectsStore {
     await Promise.all([this.reader.close(), this.#session.close()]);
   }
 
-  /** Whoever is connected has it; where it cannot be had, the call is rejected. */
+  /** A connected session has the lock; if it cannot be taken, the call is rejected. */
   holdsLock(): Promise<boolean> {
-    return this.#session.run("look for the writer's lock", async (client) => {
+    return this.#session.run("check the writer's lock", async (client) => {
       const [row] = await selectRows(client, holdsLockSql);
       return row?.[0] === 1;
     });
@@ -138,7 +139,7 @@ export class PostgresStore implements EffectsStore {
   }
 
   async members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]> {
-    // Each row by itself: `uuid = ANY` may become a way through all rows of the project.
+    // Each row individually: `uuid = ANY` may scan all rows of the project.
     const sql = `SELECT ${boundedSql(tables.members, "found.")}
       FROM unnest($2::uuid[]) AS wanted (uuid) CROSS JOIN LATERAL (
         ${selectSql(tables.members)}
@@ -214,14 +215,14 @@ export class PostgresStore implements EffectsStore {
     return this.#session.run("commit", async (client) => {
       const known = this.#trails?.of === client ? this.#trails : undefined;
       const byStream = known?.byStream ?? trailsOf(await readPositions(client));
-      // Where the commit fails in a way that leaves its outcome open, they are read again.
+      // If the commit fails with an unknown outcome, they are read again.
       this.#trails = undefined;
       const { shown } = this.#address;
       const { number, isPart = false } = commit;
       let isFirst = this.#begun?.number !== number;
       if (isFirst) await this.#undo(client);
       else if (this.#begun?.of !== client)
-        throw new StoreError(`commit in PostgreSQL at ${shown}: its first part is undone`);
+        throw new StoreError(`commit in PostgreSQL at ${shown}: its first part was rolled back`);
       this.#begun = undefined;
       for (const piece of piecesOf(commit, pieceRowsMax)) {
         const part = { shown, isFirst, isLast: piece.isPart !== true };
@@ -234,7 +235,7 @@ export class PostgresStore implements EffectsStore {
     });
   }
 
-  /** Undoes a commit of which only parts are written. */
+  /** Rolls back a commit of which only parts are written. */
   async #undo(client: ClientBase): Promise<void> {
     if (this.#begun?.of === client) await client.query("ROLLBACK");
     this.#begun = undefined;
@@ -249,13 +250,13 @@ export class PostgresStore implements EffectsStore {
   }
 
   trimOutbox(rowsMax: number): Promise<number> {
-    return this.#session.run("make room in the outbox", async (client) => {
+    return this.#session.run("trim the outbox", async (client) => {
       return (await client.query(trimOutboxSql("$1"), [rowsMax])).rowCount ?? 0;
     });
   }
 
   published(messageIds: readonly string[]): Promise<void> {
-    return this.#session.run("note what was published", (client) =>
+    return this.#session.run("remove published messages", (client) =>
       removePublished(client, messageIds),
     );
   }
@@ -282,7 +283,7 @@ function trailsOf(positions: readonly Position[]): Map<string, Position["trail"]
   return new Map(positions.map(({ stream, trail }) => [stream, trail]));
 }
 
-/** Properties are not even read where they are too much together; the last column says how much. */
+/** Properties are not read if they are too large together; the last column is their size. */
 function boundedSql({ columns }: Table, prefix = ""): string {
   if (!columns.includes("property_bytes")) return `${columnsSql(columns, prefix)}, 0 AS all_bytes`;
   const sum = `sum(${prefix}property_bytes) OVER ()`;

@@ -1,6 +1,7 @@
 // A commit as the databases take it: per table one flat array of values, row after row in the order
-// of tables.ts. To send that to the thread of SQLite takes a fraction of what rows as objects take.
-// Rows of people and links are written by hand, because there may be very many in a commit.
+// of tables.ts. Sending that to the thread of SQLite takes a fraction of the time of rows as
+// objects. The code for people and links is written by hand, because a commit may have very many of
+// them.
 
 import { rowWriter, type Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
@@ -16,19 +17,19 @@ import type {
 import { trailChanges } from "../trail-changes.ts";
 import * as tables from "./tables.ts";
 
-/** More rows than a commit has; times 2^32 it is a whole number still. */
+/** More rows than a commit has; times 2^32 it is still a safe integer. */
 const rowsMax = 2 ** 20;
 
 export interface FlatCommit {
   readonly after: number;
   readonly number: number;
   readonly positions: Value[];
-  /** Entries of trails that go (stream, sequence), and that come. */
+  /** Trail entries to remove (stream, sequence), and to add. */
   readonly trailRemoved: Value[];
   readonly trailAdded: Value[];
-  /** Persons who are written for the first time, and of whom nothing is known but when. */
+  /** New persons with default values except for their times. */
   readonly barePersons: Value[];
-  /** Other persons who are written for the first time, so hardly one is in the store already. */
+  /** Other new persons; hardly any is in the store already. */
   readonly newPersons: Value[];
   readonly members: Value[];
   readonly mergedMembers: Value[];
@@ -60,7 +61,7 @@ const writeSpike = rowWriter(tables.spikes);
 const writeTrail = rowWriter(tables.trail);
 const writeUsage = rowWriter(tables.usage);
 
-/** `before`: the trails as they are stored, by stream. Members are best in order of their uuids. */
+/** `before`: the stored trails, by stream. Members should be in the order of their uuids. */
 export function flatCommit(
   commit: Commit,
   before: ReadonlyMap<string, Position["trail"]>,
@@ -131,18 +132,18 @@ function flatMembers(rows: readonly MemberRow[]): FlatMembers {
 }
 
 /**
- * The rows in the order of their uuids, by the first 32 bits: that of the index, so that neighbours
- * are written to one page, one after another. As numbers, because comparing so many texts takes
- * longer than writing them.
+ * The rows in the order of their uuids, by the first 32 bits: the order of the index, so that
+ * neighbours are written to the same page one after another. Sorted as numbers, because comparing
+ * that many texts takes longer than writing them.
  */
 export function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   const keys = new Float64Array(rows.length);
-  // Reads the digits before the first hyphen.
+  // Parses the digits before the first hyphen.
   for (const [at, { uuid }] of rows.entries()) keys[at] = Number.parseInt(uuid, 16) * rowsMax + at;
   return Array.from(keys.sort(), (key) => rows[key % rowsMax]!);
 }
 
-/** Whether all there is to say about the person is in the columns of `barePersons`. */
+/** Whether the columns of `barePersons` contain everything about the person. */
 function isBarePerson(row: MemberRow): row is MemberRow & { person: PersonState } {
   const { distinctId, first, mergedInto, person } = row;
   return (

@@ -1,10 +1,10 @@
-// A commit in pieces, each of which is handed over in one turn of the event loop: all of it at once
-// would leave the process deaf for so long. The database writes them in one transaction.
+// Splits a commit into pieces, each of which is handed over in one turn of the event loop: the
+// whole commit would block the loop for too long. The database writes them in one transaction.
 
 import type { Commit } from "../../types.ts";
 import { inOrderOfUuids } from "./flat-commit.ts";
 
-/** Characters of the properties in a piece that has more than one row. */
+/** Maximum number of characters of properties in a piece with more than one row. */
 const pieceCharsMax = 2_097_152;
 
 export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
@@ -28,12 +28,12 @@ export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
   ...{ incidents: [], outbox: [] },
 };
 
-/** Lists of which each may have as many rows as events have brought. */
+/** Lists whose number of rows is unlimited. */
 const longLists = ["members", "groups", "links", "groupMembers", "rejected"] as const;
 
 /**
- * The pieces in the order in which they are to be written, with so many rows of one kind at most.
- * Each but the last `isPart`; the last is what the commit is.
+ * The pieces in the order in which they must be written, with at most `rowsMax` rows of one kind.
+ * All but the last have `isPart`; the last one completes the commit.
  */
 export function* piecesOf(commit: Commit, rowsMax: number): Generator<Commit> {
   const { after, number } = commit;
@@ -50,7 +50,7 @@ export function* piecesOf(commit: Commit, rowsMax: number): Generator<Commit> {
   yield last;
 }
 
-/** How many of the rows fit into a piece: all there are, or one at least. */
+/** Number of rows that fit into a piece, at least one if there are any. */
 function rowsOfPiece(rows: Commit[(typeof longLists)[number]], rowsMax: number): number {
   let chars = 0;
   let count = 0;

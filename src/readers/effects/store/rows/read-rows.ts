@@ -1,6 +1,5 @@
-// Rows as they come from either database, made into what the port promises. Rows of which there may
-// be very many at once, those of people, are read by hand; what reads the others follows from their
-// tables.
+// Converts rows of either database to the types of the interface. Rows of people are converted by
+// hand, because there may be very many; the other converters are generated from the tables.
 
 import { indicesOf, type Row, rowReader } from "../../../../platform/base/table.ts";
 import type { TrailEntry } from "../../../stream/trail.ts";
@@ -17,7 +16,7 @@ import type {
 import type { Group, Link, Person } from "../port.ts";
 import * as tables from "./tables.ts";
 
-/** Where a value of a row of `members` is. */
+/** Indices of the values in a row of `members`. */
 export const memberAt = indicesOf(tables.members);
 
 export const activeIdsOf = rowReader(tables.activeIds);
@@ -38,7 +37,7 @@ const readRejected = rowReader(tables.rejected);
 const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
-/** `merged_into` has to be the distinct id here, not the uuid. */
+/** `merged_into` must be the distinct id here, not the uuid. */
 export function memberRowOf(row: Row): MemberRow {
   const first = {
     timeMs: row[memberAt.first_ms] as number,
@@ -85,17 +84,17 @@ export function firstIdOf(row: Row): string {
   return (row[memberAt.first_id] ?? row[memberAt.distinct_id]) as string;
 }
 
-/** How many ids a person has, by the person's row. */
+/** The number of ids of a person, from the person's row. */
 export function idsTotalOf(row: Row): number {
   return row[memberAt.ids_total] as number;
 }
 
-/** Ids, and uuids of `mergedFrom`, that a person is shown with. */
+/** Number of ids, and of uuids in `mergedFrom`, shown for a person. */
 export const shownIdsMax = 100;
 
 /**
- * What a reader is shown of a person. `ids`: the first one and those first seen after it, one more
- * than are shown; of a person of one id none need be given.
+ * The person as readers see it. `ids`: the first one and those first seen after it, one more than
+ * are shown; optional for a person with one id.
  */
 export function personOf(
   row: Row,

@@ -1,6 +1,6 @@
-// The stored schema of both databases, generated from the tables. It is an interface that people
-// query. A released version is never changed: a change is one more upgrade. Times are milliseconds
-// since the epoch, with a readable column next to each in the tables of which few rows are written;
+// The stored schema of both databases, generated from the tables. People query it, so it is an
+// interface. A released version is never changed: a change is an additional upgrade. Times are
+// milliseconds since the epoch, with a readable column next to each in the tables with few rows;
 // the views have readable times too. Texts sort by their bytes.
 
 import type { ColumnType, Table } from "../../../../platform/base/table.ts";
@@ -11,12 +11,12 @@ interface Dialect {
   readonly types: Readonly<Record<ColumnType, string>>;
   /** A column that is computed from an expression. */
   computed(name: string, of: string): string;
-  /** A readable time of milliseconds. */
+  /** A readable time from milliseconds. */
   time(ms: string): string;
-  /** A uuid as people write it. */
+  /** A uuid in its usual spelling. */
   uuid(column: string): string;
   json(text: string): string;
-  /** Tables of one row: the number of the last commit, and counts that would take a scan. */
+  /** Tables with one row: the number of the last commit, and counts that would take a scan. */
   readonly single: string;
 }
 
@@ -24,28 +24,27 @@ interface Stored {
   readonly table: Table;
   /** Columns `<name>_ms` with a readable column `<name>` next to them. */
   readonly times?: readonly string[];
-  /** Such columns in PostgreSQL only: in SQLite the rows are too many for what it takes. */
+  /** The same for PostgreSQL only: in SQLite these tables have too many rows for its cost. */
   readonly timesOfPostgres?: readonly string[];
   /** The type of a column that numbers the rows. Without it the key is the primary key. */
   readonly id?: Partial<Readonly<Record<Dialect["name"], string>>>;
   /** Rows are only appended, so the key is not unique. */
   readonly isAppended?: boolean;
-  /** In SQLite, the rows are apart from the index of the primary key. */
+  /** In SQLite, the rows are separate from the index of the primary key. */
   readonly hasRowid?: boolean;
   readonly fillfactor?: number;
   readonly indexes?: readonly string[];
 }
 
 const identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY";
-/** The id of a row that was deleted is not used again. */
+/** The id of a deleted row is not reused. */
 const lastingId = { sqlite: "INTEGER PRIMARY KEY AUTOINCREMENT", postgres: identity };
 
 const stored: readonly Stored[] = [
   {
-    // One row for each distinct id that was ever seen. It is found by its own uuid, which is
-    // computed from the id, so that one index finds a row by either. In SQLite rows are in the
-    // order in which they were added: an index of little more than uuids is all that new ids, which
-    // come in no order, are spread over.
+    // One row for each distinct id ever seen. Its own uuid is computed from the id, so one index
+    // finds a row by either. In SQLite the rows are in insertion order: new ids, which arrive in
+    // random order, are spread only over an index of little more than uuids.
     table: tables.members,
     id: { sqlite: "INTEGER PRIMARY KEY" },
     fillfactor: 85,
@@ -83,7 +82,7 @@ const stored: readonly Stored[] = [
     isAppended: true,
     indexes: ["INDEX rejected_project ON rejected (project_id, id)"],
   },
-  // Of each project the newest rejections are retained. This is how many there ever were.
+  // Only the newest rejections of each project are retained. This is the total ever.
   { table: tables.rejectedTotals, hasRowid: true },
   { table: tables.positions, times: ["watermark_ms"] },
   { table: tables.trail },
@@ -102,7 +101,7 @@ export const sqlite: Dialect = {
     ...{ text: "TEXT", uuid: "BLOB", integer: "INTEGER", int32: "INTEGER", real: "REAL" },
     ...{ boolean: "INTEGER", json: "TEXT", bytes: "BLOB" },
   },
-  /** Writing a row computes it, in 3 µs; it takes no room. */
+  /** Computed when a row is written, in 3 µs; not stored. */
   computed: (name, of) => `${name} TEXT AS (${of})`,
   /** `2026-11-22T10:00:00.000Z` */
   time: (ms) => {
@@ -145,14 +144,16 @@ export const postgres: Dialect = {
 
 export const schemaVersion = 5;
 
-/** The statements that bring a database from a version to `schemaVersion`. 0: it has no tables. */
+/**
+ * The statements that upgrade a database from a version to `schemaVersion`. 0: it has no tables.
+ */
 export function schemaFrom(version: number, dialect: Dialect): readonly string[] {
   return version === 0 ? [everything(dialect)] : upgrades(dialect).slice(version - 1);
 }
 
 /**
- * Entry n brings a database from version n + 1 to the next. Nothing of it is made from the tables:
- * what these become later is the work of later entries.
+ * Entry n upgrades a database from version n + 1 to the next. It must not use the tables of this
+ * file, which later entries change.
  */
 function upgrades({ name }: Dialect): readonly string[] {
   const isSqlite = name === "sqlite";
@@ -180,7 +181,7 @@ function everything(dialect: Dialect): string {
   return [...each, views(dialect), dialect.single, installation(dialect)].join("\n");
 }
 
-/** Whose streams they are. One row, once a writer has started. */
+/** The owner of the database. One row, once a writer has started. */
 function installation({ name, types }: Dialect): string {
   const end = name === "sqlite" ? " STRICT" : "";
   return `CREATE TABLE installation (subject_prefix ${types.text} NOT NULL)${end};`;

@@ -1,6 +1,7 @@
 // The tables of both databases: their columns, in the order in which the values of a row are
-// written and read. Rows go as one flat array of values, because copying many small objects from
-// thread to thread takes longer than writing them. The schema of both databases is generated from it.
+// written and read. Rows are passed as one flat array of values, because copying many small objects
+// between threads takes longer than writing them. The schema of both databases is generated from
+// it.
 
 import type { Lane } from "../../../../platform/base/lane.ts";
 import { type Column, pick, table } from "../../../../platform/base/table.ts";
@@ -18,7 +19,7 @@ const bytes: Column<Uint8Array> = { type: "bytes" };
 const json: Column<string> = { type: "json" };
 const boolean: Column<number> = { type: "boolean" };
 
-/** A text that is one of a closed set. */
+/** A text from a closed set. */
 function word<Word extends string>(): Column<Word> {
   return { type: "text" };
 }
@@ -35,7 +36,7 @@ const place = {
   line: int32,
 } as const;
 
-/** What a row has of where its line stands. */
+/** The columns of a line's place. */
 export const placeColumns: readonly string[] = Object.keys(place);
 
 export const members = table(
@@ -46,8 +47,8 @@ export const members = table(
     first_ms: integer,
     first_rank: text,
     merged_into: orNull(uuid),
-    // A row that is merged into another has nothing of what follows; that of a person has no
-    // `first_…` where these are its own, and no `main_id` where that is the first one.
+    // A row that is merged into another has null in all following columns. A person's row has null
+    // in `first_…` if these are its own values, and in `main_id` if that is the first id.
     first_id: orNull(text),
     first_uuid: orNull(uuid),
     first_id_ms: orNull(integer),
@@ -67,8 +68,8 @@ export const members = table(
 );
 
 /**
- * Rows of `members` that are most of those that come: persons of one id who are written for the
- * first time, and of whom nothing else is known. Few values, because each takes time.
+ * The most frequent rows of `members`: new persons with one id and default values. Few columns,
+ * because each takes time.
  */
 export const barePersons = pick(members, [
   "project_id",
@@ -79,7 +80,7 @@ export const barePersons = pick(members, [
   "created_at_ms",
   "last_seen_at_ms",
 ]);
-/** What `barePersons` leaves out, where it is not null. */
+/** The non-null columns that `barePersons` omits. */
 export const constantsOfBarePersons = {
   known: 0,
   ids_total: 1,
@@ -87,7 +88,7 @@ export const constantsOfBarePersons = {
   version: 1,
 } as const;
 
-/** Rows of `members` that are merged into another: all that such a row has. */
+/** The columns of a row of `members` that is merged into another. */
 export const mergedMembers = pick(members, [
   "project_id",
   "uuid",
@@ -97,7 +98,7 @@ export const mergedMembers = pick(members, [
   "merged_into",
 ]);
 
-/** What the dump takes of a person. */
+/** The columns of a person in the dump. */
 export const dumpedPersons = pick(members, [
   "project_id",
   "uuid",
@@ -124,7 +125,7 @@ export const groups = table(
     property_state: text,
   },
 );
-/** What a reader is shown of a group. */
+/** The columns of a group for readers. */
 export const shownGroups = pick(groups, [
   "type",
   "key",
@@ -146,7 +147,7 @@ export const links = table(
     outcome: word<LinkOutcome>(),
   },
 );
-/** What a reader is shown of a link. */
+/** The columns of a link for readers. */
 export const shownLinks = pick(links, ["a", "b", "kind", "at_ms", "event_uuid", "outcome"]);
 
 export const groupTypes = table("group_types", { project_id: text, type: text }, {});
@@ -156,7 +157,7 @@ export const groupMembers = table(
   { first_seen_at_ms: oldest },
 );
 
-/** What all large properties of a project come to. */
+/** The total size of all large properties of a project. */
 export const largeProperties = table("large_properties", { project_id: text }, { bytes: integer });
 
 export const usage = table(
@@ -218,7 +219,7 @@ export const outbox = table("outbox", { message_id: text }, { subject: text, jso
 
 export const rejectedTotals = table("rejected_totals", { project_id: text }, { total: integer });
 
-/** Rows of these two are appended, so their keys are none. */
+/** Rows of these two are appended, so their keys are not unique. */
 export const rejected = table(
   "rejected",
   { project_id: text },

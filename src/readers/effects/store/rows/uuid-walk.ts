@@ -1,5 +1,5 @@
-// Finds the uuids by which the persons of many ids are shown, round by round: each id's own row
-// says it, or which row to look at next. Asks nothing of a database: whoever has one brings rows.
+// Finds the uuids by which the persons of many ids are shown, round by round: each id's own row has
+// the uuid, or the next row to read. Queries nothing: the caller provides the rows.
 
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { personUuid } from "../../people/person-uuid.ts";
@@ -7,17 +7,17 @@ import type { ProjectIds } from "../port.ts";
 
 interface Step {
   readonly projectId: string;
-  /** That of the row to look at. */
+  /** The uuid of the row to read. */
   readonly uuid: string;
-  /** Which of the ids it is for. */
+  /** The index of the id that it is for. */
   readonly at: number;
 }
 
-/** What a row says of the step of that index: `first_uuid` and `merged_into`. */
+/** The row of the step of that index: `first_uuid` and `merged_into`. */
 export type StepRow = readonly [step: number, firstUuid: string | null, mergedInto: string | null];
 
 export class UuidWalk {
-  /** In the order of the ids; null: nobody has the id, or it is not known yet. */
+  /** In the order of the ids; null: the id has no person, or it is not known yet. */
   readonly shown: (string | null)[] = [];
   #steps: Step[] = [];
   #isFirst = true;
@@ -32,12 +32,14 @@ export class UuidWalk {
     }
   }
 
-  /** The rows to look at now; none: it is done. */
+  /** The rows to read now; empty: done. */
   get steps(): readonly Step[] {
     return this.#steps;
   }
 
-  /** Takes the rows that there are. Throws a StoreError where one is missing that another names. */
+  /**
+   * Takes the existing rows. Throws a StoreError if a row is missing that another one points to.
+   */
   take(rows: Iterable<StepRow>): void {
     const next: Step[] = [];
     let found = 0;
@@ -48,7 +50,7 @@ export class UuidWalk {
       else next.push({ ...step, uuid: mergedInto });
     }
     if (!this.#isFirst && found < this.#steps.length)
-      throw new StoreError("look up people: the database is damaged: a row names one that is gone");
+      throw new StoreError("look up people: the database is damaged: a row points to one that does not exist");
     this.#isFirst = false;
     this.#steps = next;
   }

@@ -1,6 +1,6 @@
-// A connection to the database's file: how it is opened, and what its faults are called. It knows
-// no tables but that of the schema's version. Runs in threads of its own only, because node:sqlite
-// answers when it is done.
+// A connection to the database's file: how it is opened, and the texts of its errors. The only
+// table it uses is that of the schema's version. Runs only in separate threads, because node:sqlite
+// is synchronous.
 
 import path from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
@@ -14,21 +14,21 @@ const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;
 const readerCacheKiB = 16 * 1024;
 /**
- * The log is written into the file when it has so many pages of 4 KiB: 128 MiB. Many commits touch
- * the same pages, so that later means less to write.
+ * The number of pages of 4 KiB at which the log is written into the file: 128 MiB. Many commits
+ * change the same pages, so a later checkpoint writes less.
  */
 const checkpointPages = 32_768;
 const logBytesMax = 256 * 1024 * 1024;
 
 export interface Statement {
-  /** Rows that were changed. */
+  /** Returns the number of changed rows. */
   run(...values: readonly Value[]): number;
   get(...values: readonly Value[]): Value[] | undefined;
   all(...values: readonly Value[]): Value[][];
   iterate(...values: readonly Value[]): IterableIterator<Value[]>;
 }
 
-/** Which part of a transaction it is. */
+/** The position of a part in its transaction. */
 export interface Part {
   readonly isFirst: boolean;
   readonly isLast: boolean;
@@ -44,15 +44,15 @@ export class Database {
     this.#db = db;
   }
 
-  /** Makes the file where there is none, and brings its tables up to date. */
+  /** Creates the file if it does not exist, and upgrades its tables. */
   static forWriting(file: string): Database {
     return faults(`open ${file}`, () => {
-      // It will hold what is known of people. SQLite gives its log and its index its mode.
+      // It will hold personal data. SQLite gives its log and its index the same mode.
       makeOwnFile(file);
       const db = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
         spillBeside(file, db);
-        // Loss of power can take the last commits, never a part of one: what they applied is read
+        // A power failure can lose the last commits, never a part of one: their events are read
         // from the stream again.
         db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;
           PRAGMA cache_size = -${writerCacheKiB}; PRAGMA wal_autocheckpoint = ${checkpointPages};
@@ -66,7 +66,7 @@ export class Database {
     });
   }
 
-  /** Writes nothing, and works beside a writer of another process. */
+  /** Read only; works next to a writer of another process. */
   static forReading(file: string, cacheKiB = readerCacheKiB): Database {
     mustBeReadable(file);
     return faults(`read ${file}`, () => {
@@ -84,7 +84,7 @@ export class Database {
     });
   }
 
-  /** The same statement for the same text: for those that are asked again and again. */
+  /** Caches the statement of a text, for repeated queries. */
   prepared(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
@@ -105,8 +105,8 @@ export class Database {
   }
 
   /**
-   * All of `work` or nothing of it. Faults of the database come out as StoreErrors. While a
-   * transaction is being written in parts, it is done within that one.
+   * Runs `work` completely or not at all. Errors of the database become StoreErrors. While a
+   * transaction is being written in parts, `work` runs within it.
    */
   transaction<Result>(kind: "read" | "write", work: () => Result): Result {
     const what = `${kind === "read" ? "read" : "write to"} ${this.file}`;
@@ -118,8 +118,8 @@ export class Database {
   }
 
   /**
-   * Writes a part of a transaction, whose first part begins it and whose last part commits it.
-   * Where one of them fails, nothing is written, and the later ones fail as well.
+   * Writes a part of a transaction. The first part begins it and the last part commits it. If one
+   * of them fails, everything is rolled back, and later parts fail too.
    */
   part({ isFirst, isLast }: Part, work: () => void): void {
     faults(`write to ${this.file}`, () => {
@@ -127,14 +127,14 @@ export class Database {
         this.undo();
         this.#db.exec("BEGIN IMMEDIATE");
       } else if (!this.#db.isTransaction)
-        throw new StoreError(`write to ${this.file}: the transaction's first part is undone`);
+        throw new StoreError(`write to ${this.file}: the transaction's first part was rolled back`);
       this.#finish(isLast, work);
     });
   }
 
-  /** Undoes the parts of a transaction that will not come to its end. */
+  /** Rolls back the parts of a transaction that will not be completed. */
   undo(): void {
-    // Some faults have ended the transaction already.
+    // Some errors have ended the transaction already.
     if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
   }
 
@@ -158,7 +158,7 @@ export class Database {
   }
 }
 
-/** node:sqlite's statement, with the types of rows that are arrays. */
+/** node:sqlite's statement, typed for rows as arrays. */
 class Prepared implements Statement {
   readonly #statement: StatementSync;
 
@@ -184,16 +184,16 @@ class Prepared implements Statement {
 }
 
 /**
- * What a statement has to undo, above 64 KiB, and what a sort does not hold in memory go to a file
- * without a name in the database's folder: a container may have no other folder to write to, and
- * there is no bound on a sort that would be in memory. It is for all connections of the process.
+ * Makes SQLite create temporary files in the database's folder: for the rollback of a statement
+ * above 64 KiB, and for sorts that exceed memory. A container may have no other writable folder,
+ * and a sort in memory has no limit. Applies to all connections of the process.
  */
 function spillBeside(file: string, db: DatabaseSync): void {
   const folder = path.dirname(path.resolve(file)).replaceAll("'", "''");
   try {
     db.exec(`PRAGMA temp_store_directory = '${folder}'`);
   } catch {
-    // A folder that may only be read, as a backup's: SQLite looks for another one itself.
+    // In a read-only folder, such as that of a backup, SQLite looks for another one itself.
   }
 }
 
@@ -220,27 +220,27 @@ function versionOf(db: DatabaseSync): number {
 
 function otherVersion(file: string, version: number): string {
   return version > schemaVersion
-    ? `open ${file}: its tables are of version ${version}, and this release knows ${schemaVersion}: run a newer release`
-    : `read ${file}: its tables are of version ${version}, and this release reads ${schemaVersion}: run \`penstock effects\` of this release first`;
+    ? `open ${file}: its tables have version ${version}, and this release supports ${schemaVersion}: use a newer release`
+    : `read ${file}: its tables have version ${version}, and this release needs ${schemaVersion}: run \`penstock effects\` of this release first`;
 }
 
-/** `penstock effects rebuild` is of no help: it asks the database what was applied. */
+/** `penstock effects rebuild` does not help: it reads from the database what was applied. */
 export const remedyOfDamage =
-  "put a copy of it back; without one, delete it and its -wal and start again: what the streams still hold is applied anew, and what older events did is lost";
+  "restore a copy of it; without one, delete it and its -wal and start again: the events that the streams still have are applied again, and the effects of older events are lost";
 
-/** Result codes of SQLite, without what the extended codes add. */
+/** SQLite's result codes, without the bits of extended codes. */
 const remedies: Readonly<Record<number, string>> = {
   5: "another process keeps it locked: end that process",
   6: "another process keeps it locked: end that process",
-  8: "the file or its folder may only be read: allow this user to write to both",
-  10: "the disk fails to read or write: look into the system's log, and for space on the disk",
+  8: "the file or its folder is read-only: allow this user to write to both",
+  10: "the disk cannot be read or written: check the system's log, and the space on the disk",
   11: `the file is damaged: ${remedyOfDamage}`,
-  13: "the disk is full: make room on it",
-  14: "the file cannot be opened: look for the folder, and whether this user may use it",
-  26: "the file is no SQLite database: name another one, or delete it",
+  13: "the disk is full: free some space",
+  14: "the file cannot be opened: check that the folder exists and that this user may use it",
+  26: "the file is not an SQLite database: use another one, or delete it",
 };
 
-/** Throws what `work` throws, and a fault of SQLite as a StoreError. */
+/** Runs `work`, and converts an error of SQLite to a StoreError. */
 export function faults<Result>(what: string, work: () => Result): Result {
   try {
     return work();

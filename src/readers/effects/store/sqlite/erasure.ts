@@ -1,5 +1,5 @@
-// Removes persons from the file, beside a writer or without one. What is deleted is overwritten,
-// and the log is written into the file and emptied where nobody reads from it at the moment.
+// Removes persons from the file, with or without a running writer. Deleted data is overwritten, and
+// the log is written into the file and truncated if there are no readers at the moment.
 
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -63,7 +63,7 @@ export class SqliteErasure implements PeopleErasure {
       if (isBusy === 0) return [older];
       await delay(againMs);
     }
-    return [older, `older versions of these rows in ${file}-wal, until it is written over`];
+    return [older, `older versions of these rows in ${file}-wal, until it is overwritten`];
   }
 }
 

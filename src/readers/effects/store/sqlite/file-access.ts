@@ -1,13 +1,13 @@
-// Whether a database's file is there, and who may read it.
+// Checks whether a database's file exists and is readable.
 
 import { accessSync, constants, statSync } from "node:fs";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 
-/** Throws a StoreError that says what is to be done. */
+/** Throws a StoreError that states what to do. */
 export function mustBeReadable(file: string): void {
   if (isAbsent(file))
     throw new StoreError(
-      `read ${file}: there is no such file: \`penstock effects\` makes it when it first runs, and PENSTOCK_EFFECTS_URL (--effects-url) names another`,
+      `read ${file}: there is no such file: \`penstock effects\` creates it when it first runs; PENSTOCK_EFFECTS_URL (--effects-url) sets another`,
     );
   try {
     accessSync(file, constants.R_OK);
@@ -19,7 +19,7 @@ export function mustBeReadable(file: string): void {
   }
 }
 
-/** Whether there is surely no such file; false where this user may not even look. */
+/** Whether the file certainly does not exist; false if this user may not check. */
 export function isAbsent(file: string): boolean {
   try {
     statSync(file);

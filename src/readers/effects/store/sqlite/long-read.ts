@@ -1,5 +1,5 @@
-// The read that takes long, the dump: in a thread and a transaction of its own, given out batch by
-// batch. While one is under way, the database's log cannot be cut short.
+// The one long read, the dump: in a thread and a transaction of its own, returned in batches. While
+// it runs, the database's log cannot be truncated.
 
 import {
   type DumpKind,
@@ -31,7 +31,7 @@ export class SqliteLongRead {
     this.#database.close();
   }
 
-  /** The next lines of the dump; none at its end. */
+  /** The next lines of the dump; empty at its end. */
   dump(kind: DumpKind): string[] {
     this.#lines ??= dumpLines(this.#database, kind);
     return batchOf(this.#lines, (line) => line.length);
@@ -59,7 +59,7 @@ function* dumpLines(database: Database, kind: DumpKind): Generator<string> {
 }
 
 function* personLines(database: Database): Generator<string> {
-  // Properties are many times as long as what is sorted, and sorting writes all it has to a file.
+  // Properties are many times as long as the sort keys, and sorting writes all columns to a file.
   const sorted = database.prepare(`
     SELECT id FROM members WHERE merged_into IS NULL
     ORDER BY project_id, coalesce(first_uuid, uuid)`);

@@ -1,6 +1,6 @@
-// Finds the rows that applying needs, in a thread of its own: the next batch's rows are looked up
-// while the last one's are written, and are then as old as the commit before. Whoever asks has the
-// newer ones in memory until they are committed.
+// Looks up the rows that applying needs, in a thread of its own: the next batch's rows are read
+// while the previous one is written, so they may be one commit old. The caller has the newer ones
+// in memory until they are committed.
 
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
 import { indicesOf, type Row, type Value } from "../../../../platform/base/table.ts";
@@ -19,7 +19,10 @@ const withUuidTexts = uuidTextsOf(tables.members);
 const groupAt = indicesOf(tables.groups);
 
 export class SqliteLookups extends ReadingSide {
-  /** `database`: one whose transaction it is to see; else it opens the file when it is asked. */
+  /**
+   * `database`: an open one whose transaction it reads in; otherwise it opens the file at the first
+   * query.
+   */
   constructor(file: string, database?: Database) {
     super(file, cacheKiB, database);
   }
@@ -30,7 +33,7 @@ export class SqliteLookups extends ReadingSide {
       const found = new Map<Value, Value[]>();
       let bytes = 0;
       let uuids = distinctIds.map((id) => personUuid(projectId, id));
-      // All rows of one distance at a time; the database looks for them in the order of its index.
+      // All rows of one distance per query; the database reads them in the order of its index.
       const sql = `${selectSql(tables.members)} WHERE project_id = ?
         AND uuid IN (SELECT unhex(value, '-') FROM json_each(?))`;
       while (uuids.length > 0) {

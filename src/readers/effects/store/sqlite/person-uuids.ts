@@ -1,5 +1,5 @@
-// Whose many ids are, and whether streams are applied as far as whoever asks needs them to be:
-// within a transaction of the caller's.
+// The persons of many ids, and whether streams are applied as far as the caller needs, within a
+// transaction of the caller.
 
 import type { Value } from "../../../../platform/base/table.ts";
 import type { ProjectIds, ReachedStream, StreamMessage } from "../port.ts";

@@ -1,6 +1,6 @@
-// The reader's side of the database, in a thread of its own: answers what the port's reader is
-// asked. Each answer comes out of one transaction, so it never shows half a commit. Pages are found
-// by their last key, never by counting rows.
+// The reader's side of the database, in a thread of its own: runs the queries of the reader. Each
+// answer is read in one transaction, so it never shows half a commit. Pages are found by their last
+// key, never by counting rows.
 
 import { statSync } from "node:fs";
 import type { Row, Value } from "../../../../platform/base/table.ts";
@@ -152,7 +152,7 @@ export class SqliteQueries extends ReadingSide {
     return this.#all(sql, projectId, from, to).map(activeDayOf);
   }
 
-  /** One more than the page has, if there are more. */
+  /** One row more than the page has, if there are more. */
   spikes(projectId: string, fromMs: number, page: Page): Value[][] {
     const sql = `${selectSql(tables.spikes)}
       WHERE project_id = ? AND (started_at_ms, subject) > (?, ?)
@@ -220,7 +220,9 @@ export class SqliteQueries extends ReadingSide {
     };
   }
 
-  /** The row of the person that this uuid answers for. A circle, as of an edit, has none. */
+  /**
+   * The row of the person that this uuid belongs to; none if manual changes have created a cycle.
+   */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
     const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);
@@ -245,7 +247,10 @@ export class SqliteQueries extends ReadingSide {
     return rows.map(([id, uuid]) => ({ id: id as string, uuid: uuidText(uuid as Uint8Array) }));
   }
 
-  /** Whoever asks for long must not keep the file open, or it could never be replaced. */
+  /**
+   * Opens and closes the file per call: a frequent reader must not keep it open, or it could never
+   * be replaced.
+   */
   #once<Answer>(work: () => Answer): Versioned<Answer> {
     this.close();
     try {

@@ -1,5 +1,5 @@
-// The port's reader on SQLite. Also for a process beside the writer's, such as a command: it opens
-// the file read-only, so it neither takes the writer's lock nor waits for it.
+// The reader for SQLite. Also for a process without the writer, such as a command: it opens the
+// file read-only, so it neither takes the writer's lock nor waits for it.
 
 import type { IncidentRow, OutboxRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
@@ -34,13 +34,13 @@ export class SqliteReader implements EffectsReader {
   readonly #file: string;
   readonly #thread: ThreadLink<SqliteQueries>;
 
-  /** Opens the file with the first question; a file that is not there rejects that question. */
+  /** Opens the file at the first query; that query rejects if the file does not exist. */
   constructor({ file }: { readonly file: string }) {
     this.#file = file;
     this.#thread = new ThreadLink({ role: "reader", file });
   }
 
-  /** Ends the thread. Without it the process goes on. */
+  /** Ends the thread, which otherwise keeps the process alive. */
   close(): Promise<void> {
     return this.#thread.close();
   }
@@ -146,7 +146,7 @@ export class SqliteReader implements EffectsReader {
       for (;;) {
         const items = await batch;
         if (items.length === 0) return;
-        // The thread reads on while these are taken.
+        // The thread reads on while these lines are processed.
         batch = next(thread);
         batch.catch(() => undefined);
         yield* items;

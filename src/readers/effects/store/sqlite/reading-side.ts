@@ -1,5 +1,5 @@
-// What both sides that only read have in common: the file is opened with the first question, and
-// each answer is of one moment.
+// The common part of the read-only sides: the file is opened at the first query, and each answer is
+// of one moment.
 
 import { Database, type Statement } from "./database.ts";
 
@@ -8,7 +8,7 @@ export class ReadingSide {
   readonly #cacheKiB: number | undefined;
   #database: Database | undefined;
 
-  /** `database`: one that is open, whose transaction it is to see. */
+  /** `database`: an open one whose transaction it reads in. */
   constructor(file: string, cacheKiB?: number, database?: Database) {
     this.file = file;
     this.#cacheKiB = cacheKiB;
@@ -20,13 +20,13 @@ export class ReadingSide {
     this.#database = undefined;
   }
 
-  /** Does `work` in a transaction. */
+  /** Runs `work` in a transaction. */
   protected read<Result>(work: () => Result): Result {
     this.#database ??= Database.forReading(this.file, this.#cacheKiB);
     return this.#database.transaction("read", work);
   }
 
-  /** Within `read`. */
+  /** Call it within `read`. */
   protected prepared(sql: string): Statement {
     return this.#database!.prepared(sql);
   }

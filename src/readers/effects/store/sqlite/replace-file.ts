@@ -1,5 +1,5 @@
-// Puts a database that was rebuilt in the place of the one there is, so that whenever the process
-// ends, one of both has the name, in whole. Whoever calls has the writer's lock on that name.
+// Replaces a database by a rebuilt one, so that at any moment one of both has the name, completely.
+// The caller must hold the writer's lock on that name.
 
 import {
   closeSync,
@@ -30,21 +30,21 @@ interface Replacing {
 }
 
 const files = ["", "-wal", "-shm"] as const;
-/** What reads now and then, such as a sink that asks for people, is done within that time. */
+/** Time within which occasional readers, such as a sink that queries people, are done. */
 const readersMsMax = 3_000;
 const againMs = 20;
 const busy = 5;
 
-/** `keepLock`: whoever calls has it. */
+/** `keepLock`: the caller holds the lock. */
 export function removeDatabase(file: string, { keepLock = false } = {}): void {
   for (const end of files) rmSync(`${file}${end}`, { force: true });
   if (!keepLock) rmSync(`${file}.writer-lock`, { force: true });
 }
 
 /**
- * Makes an empty file for the new database, with owner and mode of the one it will replace: whoever
- * makes it may be root, and whoever opens it afterwards is not. Throws a StoreError where this user
- * may not do so.
+ * Creates an empty file for the new database, with owner and mode of the one it will replace: the
+ * process that creates it may be root, and the one that opens it later is not. Throws a StoreError
+ * if this user may not do so.
  */
 export function makeBeside({ file, anew }: Replacing): void {
   removeDatabase(anew);
@@ -57,8 +57,8 @@ export function makeBeside({ file, anew }: Replacing): void {
     } finally {
       closeSync(descriptor);
     }
-    // Where the lock's file was not there, whoever makes the new database made it. To open it and
-    // close it again would let go of the lock.
+    // If the lock's file did not exist, the process that builds the new database created it.
+    // Opening and closing it again would release the lock.
     const lock = `${file}.writer-lock`;
     mustBeSingle(lock);
     if (isOfAnother(lstatSync(lock), { uid, gid })) lchownSync(lock, uid, gid);
@@ -66,7 +66,7 @@ export function makeBeside({ file, anew }: Replacing): void {
     removeDatabase(anew);
     const reason = (error as Error).message;
     throw new StoreError(
-      `make ${anew}: it cannot have the owner of ${file} (${reason}): run this as the user that \`penstock effects\` runs as`,
+      `create ${anew}: it cannot get the owner of ${file} (${reason}): run this as the user that \`penstock effects\` runs as`,
     );
   }
 }
@@ -78,13 +78,13 @@ function isOfAnother(file: Owner, { uid, gid }: Owner): boolean {
 }
 
 /**
- * Both are in one folder. Gives the name that the old one has afterwards, which nothing had before.
- * Throws a StoreError when something reads one of them.
+ * Both files are in one folder. Returns the new name of the old one, which was unused before.
+ * Throws a StoreError while a process reads one of them.
  */
 export function replaceDatabase({ file, anew }: Replacing): string {
   for (const one of [anew, file]) intoOneFile(one);
   const kept = keep(file);
-  // Before the name says something else: a log that came back would be taken for the new one's.
+  // Synced before the rename: a log that reappeared would be taken for the new database's.
   syncFolder(file);
   renameSync(anew, file);
   syncFolder(file);
@@ -92,23 +92,26 @@ export function replaceDatabase({ file, anew }: Replacing): string {
   return kept;
 }
 
-/** Writes the log into the file and removes it: the next one with that name would read it. */
+/**
+ * Writes the log into the file and removes it: otherwise the next database of that name would read
+ * it.
+ */
 function intoOneFile(file: string): void {
-  if (!existsSync(file)) throw new StoreError(`open ${file}: there is no such file any more`);
+  if (!existsSync(file)) throw new StoreError(`open ${file}: the file no longer exists`);
   faults(`write to ${file}`, () => {
     const database = new DatabaseSync(file);
     try {
-      // Takes the lock that no other connection shares; whoever opens it to write undoes this.
+      // Takes the exclusive lock; the next writer switches back to WAL.
       whenNobodyReads(() => database.exec("PRAGMA journal_mode = DELETE"));
     } finally {
       database.close();
     }
   });
   if (existsSync(`${file}-wal`))
-    throw new StoreError(`write to ${file}: its log is still there: end what reads it`);
+    throw new StoreError(`write to ${file}: its log still exists: end the processes that read it`);
 }
 
-/** SQLite waits for no reader by itself here. */
+/** Retries, because SQLite does not wait for readers here. */
 function whenNobodyReads(work: () => void): void {
   const sinceMonotonicMs = performance.now();
   for (;;) {
@@ -123,13 +126,14 @@ function whenNobodyReads(work: () => void): void {
   }
 }
 
-/** Gives the database one more name, or makes a copy of that name. */
+/** Gives the database a second name, or copies it to that name. */
 function keep(file: string): string {
   const kept = keptName(file);
   try {
     linkSync(file, kept);
   } catch {
-    // A file system without links. It takes its time, and the name stays where it is.
+    // A file system without links: copies to a temporary name first, so that a complete copy has
+    // the name.
     const part = `${file}.before-rebuild.part`;
     rmSync(part, { force: true });
     copyFileSync(file, part, constants.COPYFILE_EXCL);
@@ -139,8 +143,9 @@ function keep(file: string): string {
 }
 
 /**
- * The first name that is free: what was kept once may be all there is of events that have left the
- * streams. A name of the database itself is left of a process that ended before it was replaced.
+ * The first unused name: an earlier backup may be the only data about events that have left the
+ * streams. A name that already links to the database is left from a process that ended before the
+ * replacement.
  */
 function keptName(file: string): string {
   const inode = statSync(file).ino;

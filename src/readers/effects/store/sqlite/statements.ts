@@ -1,10 +1,10 @@
-// The texts of SQLite's statements, as they follow from the columns of a table. Values are taken in
-// the order of the columns. Sends nothing.
+// The texts of SQLite's statements, generated from the columns of a table. Values are in the order
+// of the columns. Executes nothing.
 
 import type { Table } from "../../../../platform/base/table.ts";
 import { barePersons, constantsOfBarePersons, members } from "../rows/tables.ts";
 
-/** `constants`: columns that are set beside them. */
+/** `constants`: additional columns with fixed values. */
 export function insertSql(
   table: Table,
   count = 1,
@@ -17,7 +17,7 @@ export function insertSql(
   return `INSERT INTO ${name} (${names}) VALUES ${rows}`;
 }
 
-/** Replaces the rows of the same key, or merges their values, as the columns say. */
+/** Replaces the rows of the same key, or merges their values, as the columns state. */
 export function upsertSql(table: Table, count = 1): string {
   const { key, columns, types } = table;
   const rest = columns.filter((column) => !key.includes(column));
@@ -31,7 +31,7 @@ export function upsertSql(table: Table, count = 1): string {
   return `${insertSql(table, count)} ON CONFLICT (${table.key.join(", ")}) ${change}`;
 }
 
-/** Takes the parameters that the insert takes. `constants`: columns that are set beside them. */
+/** Takes the parameters of the insert. `constants`: additional columns with fixed values. */
 export function updateSql(
   table: Table,
   constants: Readonly<Record<string, number | null>> = {},
@@ -46,12 +46,12 @@ export function updateSql(
   return `UPDATE ${name} SET ${set.join(", ")} WHERE ${key.map(equal).join(" AND ")}`;
 }
 
-/** Inserts so many members, and leaves alone the rows that are there. `table`: one of the three. */
+/** Inserts `count` members; existing rows stay unchanged. `table`: one of the three. */
 export function insertMembersSql(table: Table, count: number): string {
   return `${insertSql(table, count, constantsOf(table))} ON CONFLICT DO NOTHING`;
 }
 
-/** Makes the row that is there what it would be if it had been inserted. */
+/** Resets an existing row to the state of a newly inserted one. */
 export function resetMemberSql(table: Table): string {
   const left = members.columns.filter((column) => !table.columns.includes(column));
   const absent = Object.fromEntries(left.map((column) => [column, null]));

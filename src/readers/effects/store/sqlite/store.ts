@@ -1,6 +1,6 @@
-// The port on SQLite: one file, no server. Turns rows into flat arrays and back here, and leaves
+// The store for SQLite: one file, no server. Converts rows to flat arrays and back here, and leaves
 // the database to three threads: one writes, one looks up the rows that the next batch needs, and
-// one answers readers. So applying waits for a commit only where it has to, and HTTP never does.
+// one answers readers. So applying seldom waits for a commit, and HTTP never does.
 
 import type {
   ActiveIdsRow,
@@ -30,7 +30,7 @@ import { SqliteReader } from "./reader.ts";
 import { ThreadLink } from "./thread-link.ts";
 import type { SqliteWriter } from "./writer.ts";
 
-/** Rows of a kind that are handed over in one turn: some milliseconds. */
+/** Number of rows of a kind handed over in one turn: some milliseconds. */
 const pieceRowsMax = 1_000;
 
 type RowLookups = Pick<SqliteLookups, "members" | "groups" | "groupTypes">;
@@ -39,14 +39,14 @@ export class SqliteStore implements EffectsStore {
   readonly reader: SqliteReader;
   readonly #thread: ThreadLink<SqliteWriter>;
   readonly #lookups: ThreadLink<SqliteLookups>;
-  /** The commit of which parts are written. */
+  /** The unfinished commit of which parts are written. */
   #begun: number | undefined;
-  /** Fulfilled once what was asked for of a commit in parts is written, or all of it undone. */
+  /** Fulfilled once all requested parts of a commit are written, or rolled back. */
   #partsWritten: Promise<unknown> = Promise.resolve();
-  /** The trails as they are stored; undefined: not known. */
+  /** The stored trails; undefined: unknown. */
   #trails: Map<string, Position["trail"]> | undefined;
 
-  /** `file`: a path. Its folder has to be there. */
+  /** `file`: a path. Its folder must exist. */
   constructor({ file }: { readonly file: string }) {
     this.#thread = new ThreadLink({ role: "writer", file });
     this.#lookups = new ThreadLink({ role: "lookups", file });
@@ -120,14 +120,14 @@ export class SqliteStore implements EffectsStore {
   async #write(commit: Commit): Promise<void> {
     if (this.#trails === undefined) await this.positions();
     const before = this.#trails ?? new Map<string, Position["trail"]>();
-    // Where the commit fails in a way that leaves its outcome open, they are read again.
+    // If the commit fails with an unknown outcome, they are read again.
     this.#trails = undefined;
     const { number, isPart = false } = commit;
     let isFirst = this.#begun !== number;
     this.#begun = undefined;
     let written: Promise<void> | undefined;
     for (const piece of piecesOf(commit, pieceRowsMax)) {
-      // The next piece is made ready while the thread writes the one before.
+      // Prepares the next piece while the thread writes the previous one.
       const rows = flatCommit(piece, before);
       await written;
       written = this.#thread.call("commit", rows, { isFirst, isLast: piece.isPart !== true });
@@ -140,9 +140,10 @@ export class SqliteStore implements EffectsStore {
   }
 
   /**
-   * A thread of its own, which does not see the parts of a commit: the writer's does. Whoever asks
-   * has no longer in memory what is in them, so its rows have to be those behind them; and between
-   * two pieces some rows may point to others that are not written yet.
+   * The thread for look-ups. A separate thread does not see the parts of an unfinished commit, but
+   * the writer's thread does. During such a commit the caller no longer has the written rows in
+   * memory, so it must read the new ones; and between two pieces some rows may point to others that
+   * are not written yet.
    */
   async #rows(): Promise<ThreadLink<RowLookups>> {
     await this.#partsWritten;

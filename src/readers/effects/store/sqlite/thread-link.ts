@@ -1,5 +1,5 @@
-// Our end of a thread of the database: calls go out as messages and come back as promises, in
-// order. Errors that the port knows come back as what they are.
+// The main thread's end of a database thread: calls are sent as messages and return promises, in
+// order. Known errors keep their class.
 
 import { Worker } from "node:worker_threads";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -34,10 +34,10 @@ type MethodOf<Side> = {
   string;
 type Method<Side, Name extends keyof Side> = Extract<Side[Name], (...args: never[]) => unknown>;
 
-/** Tests run the source, and what is built is JavaScript. */
+/** Tests run the TypeScript source; a build is JavaScript. */
 const threadFile = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
 
-/** `Side`: the class whose methods the thread has. */
+/** `Side`: the class whose methods run in the thread. */
 export class ThreadLink<Side> {
   readonly #data: ThreadData;
   readonly #pending = new Map<number, Pending>();
@@ -48,7 +48,7 @@ export class ThreadLink<Side> {
     this.#data = data;
   }
 
-  /** Starts the thread with the first call, and again with the next one after it has failed. */
+  /** Starts the thread at the first call, and again at the next call after it has failed. */
   call<Name extends MethodOf<Side>>(
     method: Name,
     ...args: Parameters<Method<Side, Name>>
@@ -61,7 +61,7 @@ export class ThreadLink<Side> {
     return promise;
   }
 
-  /** Lets the thread finish what it was asked for, close its connection, and end. */
+  /** Lets the thread finish the requested calls, close its connection, and end. */
   async close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
@@ -76,7 +76,7 @@ export class ThreadLink<Side> {
   #start(): Worker {
     const worker = new Worker(new URL(threadFile, import.meta.url), {
       workerData: this.#data,
-      // node:sqlite says on each start that it is experimental; the release of Node is pinned.
+      // node:sqlite warns at each start that it is experimental; the release of Node is pinned.
       execArgv: ["--disable-warning=ExperimentalWarning"],
       name: `effects-${this.#data.role}`,
     });
@@ -90,7 +90,7 @@ export class ThreadLink<Side> {
     worker.on("error", (error) => {
       fault = error;
     });
-    // Not before it has ended: until then it may have the writer's lock.
+    // Only after it has ended: until then it may hold the writer's lock.
     worker.on("exit", (code) => {
       if (this.#worker === worker) this.#worker = undefined;
       const { role, file } = this.#data;

@@ -1,5 +1,5 @@
-// What a thread of the database does: makes the side it is asked for and answers calls, one after
-// another. The other end is thread-link.ts.
+// The code of a database thread: creates the requested side and answers calls in order. The other
+// end is thread-link.ts.
 
 import { parentPort, workerData } from "node:worker_threads";
 import { SqliteLongRead } from "./long-read.ts";

@@ -1,9 +1,9 @@
-// Uuids as they are stored in SQLite, which has no type for them: 16 bytes.
+// Uuids as SQLite stores them, which has no type for them: 16 bytes.
 
 import { Buffer } from "node:buffer";
 import type { Table, Value } from "../../../../platform/base/table.ts";
 
-/** A uuid as it is stored. What is no uuid becomes bytes that no row has. */
+/** The stored form of a uuid. Any other text becomes bytes that no row has. */
 export function uuidBytes(uuid: string): Uint8Array {
   return Buffer.from(uuid.replaceAll("-", ""), "hex");
 }
@@ -14,7 +14,7 @@ export function uuidText(bytes: Uint8Array): string {
   return `${a}-${b}-${c}-${d}-${hex.slice(20)}`;
 }
 
-/** Makes the uuids in a row of the table the texts that rows have. Changes the row it is given. */
+/** Converts the uuids in a row of the table to text. Changes the row in place. */
 export function uuidTextsOf({ columns, types }: Table): (row: Value[]) => Value[] {
   const isUuid = columns.map((column) => types[column]?.type === "uuid");
   const indices = [...isUuid.keys()].filter((index) => isUuid[index]);

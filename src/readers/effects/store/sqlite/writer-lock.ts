@@ -1,5 +1,5 @@
-// Keeps a database to one writer, by a lock of SQLite's on an empty file beside it. It goes by the
-// database's name: whatever file has that name meanwhile, the lock is on it.
+// Limits a database to one writer, with an SQLite lock on an empty file next to it. The lock
+// belongs to the name of the database, whichever file has that name.
 
 import { DatabaseSync } from "node:sqlite";
 import { type FileLock, takeFileLock } from "../../../../platform/base/file-lock.ts";
@@ -11,8 +11,8 @@ import { isAbsent } from "./file-access.ts";
 const busy = 5;
 
 /**
- * Throws a StoreError when another has it, without waiting. The kernel lets go of it when the
- * process ends, however it ends.
+ * Throws a StoreError, without waiting, when another process has it. The kernel releases it when
+ * the process ends, however it ends.
  */
 export function takeWriterLock(file: string): FileLock {
   return faults(`open ${file}`, () => {
@@ -20,13 +20,13 @@ export function takeWriterLock(file: string): FileLock {
     const lock = takeFileLock(name);
     if (lock === "busy")
       throw new StoreError(
-        `open ${file}: another \`penstock effects\` writes to it: end that one, or name another PENSTOCK_EFFECTS_URL`,
+        `open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`,
       );
     return lock;
   });
 }
 
-/** Takes nothing: a writer may come meanwhile. Throws a StoreError where it cannot be told. */
+/** Takes no lock: a writer may start meanwhile. Throws a StoreError if the state is unknown. */
 export function isWriterLocked(file: string): boolean {
   const name = `${file}.writer-lock`;
   if (isAbsent(name)) return false;

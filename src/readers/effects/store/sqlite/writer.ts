@@ -1,6 +1,6 @@
 // The writer's side of the database, in its thread: takes the lock, writes commits, and reads what
-// has to be as new as the last of them. Everything it writes is in one transaction with the
-// commit's number.
+// must be as new as the last commit. Everything it writes is in one transaction with the commit's
+// number.
 
 import type { FileLock } from "../../../../platform/base/file-lock.ts";
 import type { Table, Value } from "../../../../platform/base/table.ts";
@@ -21,7 +21,7 @@ import {
 } from "./statements.ts";
 import { takeWriterLock } from "./writer-lock.ts";
 
-/** With each call several rows, because a call takes about as long as the row. */
+/** Several rows per call, because a call takes about as long as a row. */
 const rowsACall = 16;
 
 export class SqliteWriter {
@@ -33,7 +33,7 @@ export class SqliteWriter {
     this.#file = file;
   }
 
-  /** Any other method opens as well: a thread that has taken the place of one that failed. */
+  /** Other methods open too, for a thread that has replaced a failed one. */
   open(): void {
     this.#open();
   }
@@ -45,12 +45,12 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /** Not when somebody removed the file that is locked: another one may be locked in its place. */
+  /** False if the locked file was removed: another process may have locked a new one. */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
 
-  /** Undoes a commit of which only parts are written. */
+  /** Rolls back a commit of which only parts are written. */
   lastCommit(): number {
     const database = this.#open();
     database.undo();
@@ -83,7 +83,7 @@ export class SqliteWriter {
     });
   }
 
-  // These look up rows as they are with the parts of a commit that are written.
+  // These look up rows including the written parts of an unfinished commit.
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.#lookups().members(projectId, distinctIds);
   }
@@ -166,7 +166,7 @@ export class SqliteWriter {
     if (persons !== 0) this.#prepared("UPDATE totals SET persons = persons + ?").run(persons);
   }
 
-  /** How many were not there before. `replaces` hears of rows that may be about to be replaced. */
+  /** Returns how many were new. `replaces` is called before rows may be replaced. */
   #insertMembers(
     table: Table,
     values: readonly Value[],
@@ -182,7 +182,8 @@ export class SqliteWriter {
       const rows = values.slice(at, at + width * count);
       const inserted = (count === 1 ? one : many).run(...rows);
       added += inserted;
-      // Some were there already. Which ones is not said; a reset changes nothing in the others.
+      // Some existed already. SQLite does not report which ones; a reset does not change the
+      // others.
       for (let from = 0; inserted < count && from < rows.length; from += width) {
         const row = rows.slice(from, from + width);
         replaces(row);
@@ -198,7 +199,7 @@ export class SqliteWriter {
     if (groups !== 0) this.#prepared("UPDATE totals SET groups = groups + ?").run(groups);
   }
 
-  /** How many rows were not there before. */
+  /** Returns how many rows were new. */
   #put(table: Table, values: readonly Value[]): number {
     const update = this.#prepared(updateSql(table));
     const insert = this.#prepared(insertSql(table));
@@ -219,7 +220,7 @@ export class SqliteWriter {
       `INSERT INTO rejected_totals VALUES (?, ?)
        ON CONFLICT DO UPDATE SET total = total + excluded.total RETURNING total`,
     );
-    // By what is there: an operator may have deleted some, so that the total says nothing of it.
+    // By the existing rows: an operator may have deleted some, so the total is no measure.
     const oldest = this.#prepared(
       `DELETE FROM rejected WHERE project_id = ?1 AND id <= (
          SELECT id FROM rejected WHERE project_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,
