@@ -1,7 +1,7 @@
-// Turns an id as clients send it (any JSON value) into the text that is stored: at most 400
-// characters, no NUL. A longer id is shortened to its beginning and a hash of all of it, so two ids
-// never become one. It parses no object, array or number, and of a long value only the beginning,
-// so nothing that a scanner has accepted makes it throw.
+// Converts an id as clients send it (any JSON value) to the stored text: at most 400 characters, no
+// NUL. A longer id is shortened to its beginning and a hash of the whole id, so that two ids never
+// become the same. It parses no object, array or number, and only the beginning of a long value, so
+// it never throws for a scanned value.
 
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
@@ -10,22 +10,22 @@ import { isString } from "./item-view.ts";
 import type { TokenType } from "./table.ts";
 import { sequenceBytes, stringBeginning } from "./token-beginning.ts";
 
-/** Counted in code points. PostHog's columns of ids and group keys hold as many. */
+/** Counted in code points. The columns of PostHog for ids and group keys have this length. */
 export const distinctIdCharactersMax = 400;
 
 /** Characters of a SHA-256 in base64url, after a tilde. */
 const hashCharacters = 43;
-/** Characters of a longer id that are kept before its hash. */
+/** Characters of a longer id that are stored before its hash. */
 export const idBeginningCharacters = distinctIdCharactersMax - hashCharacters - 1;
 
 /**
- * Bytes parsed of an id. One of 400 characters takes up to 4,802, each character written as two
- * escapes.
+ * Number of bytes parsed of an id. An id of 400 characters takes up to 4,802, with each character
+ * written as two escapes.
  */
 const idTokenBytesRead = 8_192;
 
 interface DistinctIdText {
-  /** "" where the id is nothing but white space. */
+  /** "" if the id is only white space. */
   readonly text: string;
   /** The id was too long, and the text is its beginning and a hash. */
   readonly cut: boolean;
@@ -33,8 +33,8 @@ interface DistinctIdText {
 
 /**
  * The stored text of the token body[start, end) of the given type (not Absent, Null or
- * EmptyString). It is for tokens that the record writer cannot copy: escaped or long strings, and
- * values that are no strings, which become their compact JSON text.
+ * EmptyString). For tokens that the record writer cannot copy: escaped or long strings, and other
+ * values, which become their compact JSON text.
  */
 export function distinctIdText(
   body: Buffer,
@@ -56,7 +56,7 @@ export function distinctIdText(
   return { text: withHash(cleanText(text), all), cut: true };
 }
 
-/** How a text is stored as an id. */
+/** The stored form of a text that is an id. */
 export function storedIdText(text: string): string {
   return shortened(cleanText(text));
 }
@@ -72,7 +72,7 @@ function shortened(text: string): string {
     : withHash(text, Buffer.from(text));
 }
 
-/** `all`: the whole id, of which the text is the beginning at least. */
+/** `all`: the whole id, which begins with the text. */
 function withHash(text: string, all: Buffer): string {
   return `${firstCharacters(text, idBeginningCharacters)}~${hash("sha256", all, "base64url")}`;
 }
@@ -96,7 +96,7 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
 }
 
-/** The length without the last character, where not all of its bytes were read. */
+/** The length without the last character, if not all of its bytes were read. */
 function wholeCharactersEnd(bytes: Buffer, length: number): number {
   let lead = length - 1;
   while (lead > 0 && (bytes[lead]! & 0xc0) === 0x80) lead--;

@@ -1,6 +1,6 @@
-// Names a stored event by what its client sent, so that the event is recognized when it is sent a
-// second time. Excluded is what the gateway adds: a uuid where the client sent none, the times of
-// receipt and of sending, the address, and the time that is corrected by the client's clock.
+// Identifies a stored event by what its client sent, so that a repeated event is recognised. Values
+// that the gateway adds are excluded: a generated uuid, the times of receipt and of sending, the
+// address, and the time corrected by the client's clock.
 
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
@@ -14,17 +14,19 @@ const beforeReceivedAt = Buffer.from('","received_at":"');
 const beforeTimestampSent = Buffer.from('","timestamp_sent":"');
 const beforeKind = Buffer.from('"kind":"');
 const uuidEnd = uuidAt + uuidBytes;
-/** Longer records get memory of their own. One hash of copied parts takes a third of several. */
+/**
+ * Longer records get a new buffer. One hash of copied parts takes a third of the time of several.
+ */
 const parts = Buffer.allocUnsafe(16_384);
 
 /**
- * The identity of the event in the record `bytes`. Another sending of the event has the same one.
- * Exception: an event that has neither a uuid nor a timestamp, but an `offset`. `sentWith` is known
- * from the rules: a record does not show whether the gateway added the uuid or the time. An event
- * with a uuid is compared without its time.
+ * The identity of the event in the record `bytes`, the same each time the event is sent. Exception:
+ * an event with an `offset` and neither uuid nor timestamp. `sentWith` comes from the rules: a
+ * record does not show whether the gateway added the uuid or the time. For an event with a uuid,
+ * the time is ignored.
  */
 export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
-  // No text that a client sent holds these: its quotes are escaped, or end it.
+  // No text of a client contains these bytes, because quotes in it are escaped.
   const timestampAt = bytes.indexOf(beforeTimestamp, uuidEnd);
   const timeFrom = timestampAt + beforeTimestamp.length;
   const timeTo = timeFrom + storedTimestampBytes;

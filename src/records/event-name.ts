@@ -1,5 +1,5 @@
-// Tells what kind of event a name stands for. Special names are recognised by their bytes, without
-// making a string; any other name is not read to its end.
+// Finds the kind of an event by its name. Special names are compared as bytes, without creating a
+// string; other names are not read to their end.
 
 import type { Buffer } from "node:buffer";
 import { type ItemView, isString, typeAt } from "./item-view.ts";
@@ -8,8 +8,8 @@ import { stringBeginning } from "./token-beginning.ts";
 import { Kind } from "./verdict.ts";
 
 /**
- * Why an event has no kind. `Nameless`: it has no name. `Performance`: it is what old browser SDKs
- * sent for each request of a page.
+ * Why an event has no kind. `Nameless`: it has no name. `Performance`: old browser SDKs sent it for
+ * each request of a page.
  */
 export const NoKind = { Nameless: -1, Performance: -2 } as const;
 export type NoKind = (typeof NoKind)[keyof typeof NoKind];

@@ -1,7 +1,7 @@
-// Decides when an event happened. Its `offset` counts first. Next comes its `timestamp`, less the
+// Decides when an event happened. Its `offset` takes precedence. Next is its `timestamp`, minus the
 // time by which the client's clock is ahead of ours, and last the time of receipt. The clock's
-// error is the time at which the client says it sent the request (`sent_at`) less the time of
-// receipt, so the time that the request took on its way is a part of that error.
+// error is the time at which the client claims to have sent the request (`sent_at`) minus the time
+// of receipt, so it includes the transmission time.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -21,14 +21,14 @@ import { storedMsMin } from "./timestamp.ts";
 import { keepReplaced, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
 /**
- * An event may be this far ahead of our clock. A time further ahead means that the client's clock
- * was never set.
+ * Maximum time by which an event may be ahead of our clock. A later time means that the client's
+ * clock was never set.
  */
 export const aheadMsMax = 23 * 3_600_000;
 
 /**
- * An offset of at most this many digits is added up digit by digit. One with more digits, or with a
- * fraction, is read by `Number`.
+ * Maximum number of digits of an offset that are added up digit by digit. Longer numbers and
+ * fractions are parsed by `Number`.
  */
 const plainDigitsMax = 15;
 const DIGIT_0 = 0x30;
@@ -38,7 +38,7 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   const { receivedAtMs } = request;
   const isAbsent = isNothing(typeAt(table[row + Row.FieldTypes]!, FieldShift.Timestamp));
   if (isAbsent && !hasExtra(table, row)) {
-    // The event does not say when it happened.
+    // The event has no time of its own.
     verdict.timestampSentMs = Number.NaN;
     verdict.timestampMs = receivedAtMs;
     if (request.needsTimestamp) verdict.warnings |= warningBit.missing_timestamp;
@@ -86,8 +86,8 @@ function offsetToken({ body, table, row }: ItemView): Buffer {
 }
 
 /**
- * The `offset`: milliseconds that passed on the client between event and request. An infinity for a
- * number that is too large for a double.
+ * The `offset`: milliseconds between the event and the request on the client's clock. Infinity for
+ * a number that is too large for a double.
  */
 function readOffset({ body, table, row }: ItemView): number {
   const extra = extraOf(table, row);
@@ -98,8 +98,8 @@ function readOffset({ body, table, row }: ItemView): number {
 }
 
 /**
- * The value of an integer, read without making a string, because posthog-js sends an offset with
- * every event; NaN for any other number.
+ * The value of an integer, parsed without creating a string, because posthog-js sends an offset
+ * with every event; NaN for any other number.
  */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;

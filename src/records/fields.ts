@@ -1,5 +1,5 @@
-// The fields of a stored record, one row each, in the order in which they are written. The reference
-// page, the columns of the sinks and the test of the consumer's types go by this table.
+// The fields of a stored record, in the order in which they are written. The reference page, the
+// columns of the sinks and the test of the consumer's types are derived from this table.
 
 import { distinctIdCharactersMax } from "./distinct-id.ts";
 import { mergedBytesMax, namesBytesMax } from "./person-fields.ts";
@@ -7,14 +7,14 @@ import { uuidBytes } from "./uuid.ts";
 import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
 
 /**
- * `id`: a project's id. `object` and `names`: JSON, an object and an array of strings. A `time` is
- * UTC with milliseconds, such as 2026-01-02T03:04:05.678Z.
+ * `id`: a project's id. `object` and `names`: JSON, an object and an array of strings. `time`: UTC
+ * with milliseconds, such as 2026-01-02T03:04:05.678Z.
  */
 export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
 
 /**
- * The values of a record whose places the addon tells, by their index: those of some fields, and
- * members of the properties.
+ * The parts of a record whose offsets the addon returns, by index: some fields, and members of the
+ * properties.
  */
 export const Part = {
   Uuid: 0,
@@ -28,11 +28,11 @@ export const Part = {
   SetOnce: 8,
   Unset: 9,
   Replaced: 10,
-  /** These are members of the properties. */
+  /** From here on members of the properties. */
   NestedSet: 11,
   NestedSetOnce: 12,
   NestedUnset: 13,
-  /** Only its type is told. */
+  /** The addon returns only its type. */
   Groups: 14,
   Count: 15,
 } as const;
@@ -40,17 +40,19 @@ export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
 
 export interface RecordField {
   readonly type: FieldType;
-  /** Absent: the addon tells the value itself, or a flag. */
+  /** Absent: the addon returns the value itself, or a flag. */
   readonly part?: Part;
-  /** A record may lack it. */
+  /** A record may omit it. */
   readonly isOptional?: boolean;
-  /** Where the gateway reads it in an event, in Markdown. */
+  /** Where the gateway finds it in an event, in Markdown. */
   readonly from: string;
-  /** The most that is stored, in words. */
+  /** The maximum that is stored, as text. */
   readonly most: string;
-  /** Its column in PostgreSQL, ClickHouse and Parquet files; absent: it has none of its own. */
+  /**
+   * Its column in PostgreSQL, ClickHouse and Parquet files; absent: it has no column of its own.
+   */
   readonly column?: string;
-  /** What it says, in one sentence of Markdown. */
+  /** Its meaning, in one sentence of Markdown. */
   readonly description: string;
 }
 

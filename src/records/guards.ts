@@ -1,8 +1,8 @@
-// The rules for one event, which docs/reference/event-fields.md tells field by field: first what
-// leaves it out, then what is an error, then warnings. All items go by the same rules. One that was
-// not plain comes here normalised and scanned again, unless it is too large for that and only its
-// distinct id made it not plain. Reads types and bytes from the scan table, and builds no object
-// for the event. Writes nothing but wrong members of `properties`, which it repairs in place.
+// The rules for one event, which docs/reference/event-fields.md describes field by field: first
+// reasons to drop it, then errors, then warnings. All items follow the same rules. An item that was
+// not plain is normalised and scanned again first, except if it is too large for that and only its
+// distinct id is not plain. Reads types and bytes from the scan table, and creates no object for
+// the event. Writes nothing except repairs of wrong members of `properties`, in place.
 
 import { Buffer } from "node:buffer";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
@@ -39,14 +39,13 @@ import {
 
 const identify = "$identify";
 
-/** Masks of the types of what must be an object if it is sent: fields of the item, and properties. */
+/** Masks of the types of fields and properties that must be objects if they are sent. */
 const objectFields =
   (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const objectProperties =
   (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
 /**
- * What `objectFields` masks in most events: `properties` is an object, `$set` and `$set_once` are
- * absent.
+ * The masked types of most events: `properties` is an object, `$set` and `$set_once` are absent.
  */
 const propertiesAlone = TokenType.Object << FieldShift.Properties;
 
@@ -94,8 +93,8 @@ function isObject({ table, row }: ItemView): boolean {
 }
 
 /**
- * Whether the item is an object without a name. The second check is needed because the row of an
- * item that is no object has no types either.
+ * Whether the item is an object without a name. The second check is needed because the row of a
+ * non-object has no types either.
  */
 function isNamelessObject(item: ItemView, fields: number): boolean {
   return isNothing(typeAt(fields, FieldShift.Event)) && isObject(item);
@@ -119,7 +118,7 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   verdict.distinctIdText = undefined;
   verdict.distinctIdCut = false;
   // A string of at most 400 bytes has at most 400 characters, so it need not be shortened. A plain
-  // one that begins with a visible character need not be cleaned either.
+  // one with a visible first character need not be cleaned either.
   const short = end - start - 2 <= distinctIdCharactersMax;
   if (type === TokenType.PlainString && short && isVisible(body[start + 1]!)) return;
   const { text, cut } = distinctIdText(body, start, end, type);
@@ -133,8 +132,8 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
 }
 
 /**
- * Judges what must be an object. Wrong members of `properties` are repaired in place, and wrong
- * fields of the item are not stored, so only `properties` itself can make the event an error.
+ * Checks the values that must be objects. Wrong members of `properties` are repaired in place, and
+ * wrong fields of the item are not stored, so only `properties` itself can make the event an error.
  */
 function judgeObjects(item: ItemView, verdict: Verdict): void {
   const { body, table, row } = item;
@@ -170,7 +169,7 @@ function judgeObjects(item: ItemView, verdict: Verdict): void {
   }
 }
 
-/** Judges a field of the item that is stored only if it is an object. */
+/** Checks a field of the item that is stored only if it is an object. */
 function judgeField(
   { body, table, row }: ItemView,
   name: "$set" | "$set_once",
@@ -190,7 +189,10 @@ function isListOrNothing(type: TokenType): boolean {
   return type === TokenType.Array || isObjectOrNothing(type);
 }
 
-/** Notes what an event lacks that its name calls for. It is stored, and has no effect without it. */
+/**
+ * Adds a warning if an event lacks a value that its name requires. It is stored, and has no effect
+ * without it.
+ */
 function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict): void {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -250,7 +252,7 @@ function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict
   }
 }
 
-/** Whether the text, a name in quotes, is anywhere in the item's `properties`. */
+/** Whether the text, a name in quotes, occurs anywhere in the item's `properties`. */
 function isInProperties({ body, table, row }: ItemView, name: Buffer): boolean {
   const [start, end] = [table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!];
   return body.subarray(start, end).includes(name);

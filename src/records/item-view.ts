@@ -1,5 +1,5 @@
-// One item of a body as the rules and the record writer see it: where it is in the scan table, and
-// what its tokens are.
+// An item of a body as the rules and the record writer see it: its place in the scan table, and its
+// tokens.
 
 import type { Buffer } from "node:buffer";
 import { Extra, extraOf, FieldShift, hasExtra, MoreShift, Row, TokenType } from "./table.ts";
@@ -10,7 +10,7 @@ export interface ItemRow {
   readonly row: number;
 }
 
-/** An item: its row, and the body that the table is of. */
+/** An item: its row, and the body that was scanned. */
 export interface ItemView extends ItemRow {
   readonly body: Buffer;
 }
@@ -18,24 +18,24 @@ export interface ItemView extends ItemRow {
 type StringToken = typeof TokenType.PlainString | typeof TokenType.EscapedString;
 
 export function typeAt(word: number, shift: number): TokenType {
-  // The scanner wrote these four bits, and it writes only numbers of TokenType there.
+  // The scanner wrote these four bits, and it only writes numbers of TokenType there.
   return ((word >>> shift) & 0xf) as TokenType;
 }
 
 /**
- * The TokenTypes of the fields that few items have, see ExtraShift; 0, which is Absent for each of
- * them, where the item has no extra.
+ * The TokenTypes of the fields that few items have, see ExtraShift; 0, which means Absent for each
+ * of them, if the item has no extra.
  */
 export function extraTypes({ table, row }: ItemRow): number {
   return hasExtra(table, row) ? table[extraOf(table, row) + Extra.Types]! : 0;
 }
 
-/** Whether the token is a string that is not empty. */
+/** Whether the token is a non-empty string. */
 export function isString(type: TokenType): type is StringToken {
   return type === TokenType.PlainString || type === TokenType.EscapedString;
 }
 
-/** Whether the field counts as absent: clients write null for "none". */
+/** Whether the field counts as absent: clients send null for "none". */
 export function isNothing(
   type: TokenType,
 ): type is typeof TokenType.Absent | typeof TokenType.Null {
@@ -47,28 +47,28 @@ export function isObjectOrNothing(type: TokenType): boolean {
   return type === TokenType.Object || isNothing(type);
 }
 
-/** Whether the value can name something: it is a string that is not empty, or a number. */
+/** Whether the value can be an id: a non-empty string, or a number. */
 export function isName(type: TokenType): boolean {
   return isString(type) || type === TokenType.Number;
 }
 
 /**
- * The one bit that the types Object and Array have and no other type has. The mask holds it for
- * both places of a distinct id.
+ * The one bit that only the types Object and Array have. The mask has it for both places of a
+ * distinct id.
  */
 const containerBit = TokenType.Object & TokenType.Array;
 const containerDistinctIds =
   (containerBit << FieldShift.DistinctId) | (containerBit << FieldShift.PropertiesDistinctId);
 
-/** The ItemFlag bits of the item; 0 where nothing needs more than the table says. */
+/** The ItemFlag bits of the item; 0: the table has everything that is needed. */
 export function itemFlags({ table, row }: ItemRow): number {
   return table[row + Row.MoreTypes]! >>> MoreShift.Flags;
 }
 
 /**
- * Whether the item can be judged as the table has it. A distinct id that is an object or array
- * makes an item not plain: it is stored as compact text, which is to be the same however its
- * strings were written. In an item that is too large to be normalised it is as the client wrote it.
+ * Whether the item can be judged from the table as it is. A distinct id that is an object or array
+ * makes an item not plain: it is stored as compact text, which must not depend on how its strings
+ * were written. In an item that is too large to be normalised it stays as the client wrote it.
  */
 export function isPlain(item: ItemRow): boolean {
   return (

@@ -1,22 +1,22 @@
-// Walks the members of a JSON object, or the elements of an array, by their bytes: where each name
-// and value stands, and what is odd about it. Goes over the text once and never calls itself, so
-// neither length nor depth hurts. The text is valid JSON and UTF-8, as a scanner has accepted it.
+// Iterates over the members of a JSON object, or the elements of an array, by their bytes: the
+// offsets of each name and value, and oddities of the value. One pass without recursion, so neither
+// length nor depth is a problem. The text must be valid JSON and UTF-8, as scanned.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
 
-/** What is odd about a value, as bits. */
+/** Oddities of a value, as bits. */
 export const ValueOddity = {
   /** It has escapes, or white space between its tokens. */
   NotPlain: 1,
   /** Objects and arrays are nested more than `depthMax` deep. */
   TooDeep: 2,
-  /** It has a number of too many digits, or one that is too large or too small to be stored. */
+  /** It has a number with too many digits, or one that is too large or too small to be stored. */
   Number: 4,
 } as const;
 
-/** PostgreSQL's `numeric` has 131,072 digits before the point and 16,383 behind it. */
+/** PostgreSQL's `numeric` has 131,072 digits before the decimal point and 16,383 after it. */
 const exponentMax = 10_000;
 
 const DIGIT_0 = 0x30;
@@ -31,11 +31,14 @@ const firstLetters: Readonly<Record<string, TokenType>> = {
   t: TokenType.True,
   f: TokenType.False,
 };
-/** The type of a value by its first byte; whatever else begins one is a number. */
+/** The type of a value by its first byte; any other byte begins a number. */
 const typeOfFirst = new Uint8Array(256).fill(TokenType.Number);
 for (const [letter, type] of Object.entries(firstLetters)) typeOfFirst[letter.charCodeAt(0)] = type;
 
-/** One object walks many texts, one at a time: `begin`, then `next` until it says false. */
+/**
+ * One object iterates over many texts, one at a time: call `begin`, then `next` until it returns
+ * false.
+ */
 export class JsonMembers {
   #body: Buffer;
   #at = 0;
@@ -43,7 +46,7 @@ export class JsonMembers {
   #hasNames = true;
   #oddities = 0;
   #hasEscape = false;
-  /** The name without its quotes: [nameStart, nameEnd). Nothing in an array. */
+  /** The name without its quotes: [nameStart, nameEnd). Empty in an array. */
   nameStart = 0;
   nameEnd = 0;
   nameHasEscape = false;
@@ -66,7 +69,7 @@ export class JsonMembers {
     this.#hasNames = body[start] === Ascii.OpenBrace;
   }
 
-  /** Goes to the next member or element; false where there is none. */
+  /** Moves to the next member or element; false if there is none. */
   next(): boolean {
     let at = this.#toToken(this.#at);
     if (at >= this.#end) return false;
@@ -77,7 +80,7 @@ export class JsonMembers {
       this.nameStart = at + 1;
       this.nameEnd = end - 1;
       this.nameHasEscape = this.#hasEscape;
-      // Behind the name there is white space and a colon.
+      // After the name there is white space and a colon.
       at = this.#toToken(this.#toToken(end) + 1);
     }
     this.#value(at);
@@ -113,7 +116,7 @@ export class JsonMembers {
     return next;
   }
 
-  /** Where the string ends that begins at `at`. */
+  /** The end of the string that begins at `at`. */
   #string(at: number): number {
     const body = this.#body;
     const end = this.#end;
@@ -172,7 +175,7 @@ export class JsonMembers {
     return at;
   }
 
-  /** `digitsBefore`: how many the number has before its exponent. */
+  /** `digitsBefore`: number of digits before the exponent. */
   #exponent(start: number, digitsBefore: number): number {
     const body = this.#body;
     let digits = digitsBefore;

@@ -1,6 +1,5 @@
-// The layout of what the addon reads of stored lines, and the functions that do it. The C++ side
-// (addon/stored_lines.h) states the same numbers, and loading
-// the addon compares them.
+// The layout of the results for stored lines, and the addon's functions for them. The C++ side
+// (addon/stored_lines.h) states the same numbers, and loading the addon compares them.
 
 import { Part } from "./fields.ts";
 
@@ -8,44 +7,44 @@ import { Part } from "./fields.ts";
 export const Line = {
   /** LineFlag bits, and the kind at LineShift.Kind. */
   Flags: 0,
-  /** The TokenType of each part: four bits each, eight parts a word. */
+  /** The TokenType of each part: four bits each, eight parts per word. */
   Types: 1,
-  /** A double of two words: milliseconds since the epoch; NaN where the record has no such time. */
+  /** A double of two words: milliseconds since the epoch; NaN if the record has no such time. */
   ReceivedAt: 4,
   Timestamp: 6,
   TimestampSent: 8,
   SentAt: 10,
-  /** A hash over project, uuid, event and distinct id, under the key that the caller gives. */
+  /** A hash over project, uuid, event and distinct id, with the key of the caller. */
   UuidHigh: 12,
   UuidLow: 13,
-  /** A hash over the distinct id, where it is plain. */
+  /** A hash over the distinct id, if it is plain. */
   IdHigh: 14,
   IdLow: 15,
-  /** The token of each part, quotes or brackets included: where it begins and where it ends. */
+  /** The token of each part, quotes or brackets included: its start and its end. */
   Parts: 16,
   Words: 16 + 2 * Part.Count,
 } as const;
 
 export const LineFlag = {
-  /** The line is in every byte as the gateway writes it. Else no other word means anything. */
+  /** Every byte of the line is as the gateway writes it. Otherwise no other word has a meaning. */
   Written: 1,
-  /** The line's project is that of the written line before it, in the same call. */
+  /** The line's project is that of the previous written line, in the same call. */
   SameProject: 2,
   PersonProfile: 4,
-  /** There is something in its person fields, those of its properties, or `$groups`. */
+  /** Its person fields, those of its properties, or `$groups` are non-empty. */
   HasWrites: 8,
   /** The distinct id is short ASCII without escapes, and does not begin with white space. */
   PlainId: 16,
   Historical: 32,
-  /** The name of the event has escapes: whether it is one of the next two is not known. */
+  /** The name of the event has escapes: it is unknown whether it is one of the next two. */
   EscapedEvent: 64,
   /** The event is `$merge_dangerously`. */
   Merge: 128,
   /** The event is `$exception` or `$$heatmap`. */
   Automatic: 256,
   /**
-   * All between timestamp and properties is that of a written line before it, in the same call: the
-   * times except the event's own, `ip`, `kind`, `person_profile` and `historical`.
+   * Everything between timestamp and properties equals that of an earlier written line, in the same
+   * call: the times except the event's own, `ip`, `kind`, `person_profile` and `historical`.
    */
   SameOrigin: 512,
 } as const;
@@ -53,18 +52,18 @@ export const LineFlag = {
 /** Bit positions in Line.Flags, above the flags. */
 export const LineShift = { Kind: 12 } as const;
 
-/** What the addon does with stored lines. Wrong arguments throw. */
+/** The addon's functions for stored lines. Wrong arguments throw. */
 export interface LineFunctions {
   /**
-   * Makes the lines of text[start, end) items of an array: line feeds become commas. Writes where
-   * each line ends, as far as `ends` has room, and returns how many lines there are.
+   * Turns the lines of text[start, end) into items of an array: line feeds become commas. Writes
+   * the end of each line while `ends` has room, and returns the number of lines.
    */
   readonly joinLines: (text: Buffer, start: number, end: number, ends: Uint32Array) => number;
   /**
-   * Reads the lines of the rows in a scan's table. `place` has five words: how many lines there
-   * are, the line of the first row, where that line begins, and the two words of the key for the
-   * hashes of events. Writes Line.Words words for each row that has a line, and returns how many
-   * these are.
+   * Reads the lines of the rows in a scan's table. `place` has five words: the number of lines, the
+   * line of the first row, the offset of that line, and the two words of the key for the hashes of
+   * events. Writes Line.Words words for each row that has a line, and returns the number of these
+   * rows.
    */
   readonly readLines: (
     text: Buffer,

@@ -1,6 +1,5 @@
-// Reads a record member by member, in whatever order and spelling its members come: the slow way,
-// for the records of other programs. Writes the same words as the addon does of a record that is as
-// the gateway writes it.
+// Reads a record member by member, in any order and spelling: the slow way, for the records of
+// other programs. Writes the same words that the addon writes for a record of the gateway.
 
 import { Buffer } from "node:buffer";
 import { isProjectId } from "../platform/base/forms.ts";
@@ -13,7 +12,7 @@ import { TokenType } from "./table.ts";
 import { timestampTokenMs } from "./timestamp.ts";
 import { kinds } from "./verdict.ts";
 
-/** No name that counts has more characters; each may be escaped as \uXXXX. */
+/** Maximum length of a relevant name; each character may be escaped as \uXXXX. */
 const nameBytesMax = 6 * 16;
 /** The longest token that can be a project id or a kind. */
 const wordBytesMax = 6 * 64 + 2;
@@ -73,7 +72,7 @@ export class MemberWords {
     this.#walk(record, { ...properties, parts: nestedParts }, () => {});
   }
 
-  /** Notes the members that are parts; `other` hears of the rest. */
+  /** Records the members that are parts; `other` is called for the rest. */
   #walk(
     { body, words, at }: RecordView,
     object: { start: number; end: number; parts: ReadonlyMap<string, Part> },

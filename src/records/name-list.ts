@@ -1,28 +1,27 @@
-// Turns lists of names as `$unset` has them (an array of strings, or an object whose keys are the
-// names) into one array in which each name stands once. To that end the names first become the keys
-// of one object, of which the addon keeps one of each. The texts are valid JSON, as a scanner has
-// accepted them.
+// Turns lists of names as in `$unset` (an array of strings, or an object whose keys are the names)
+// into one array with each name once. The names first become the keys of one object, in which the
+// addon removes duplicates. The texts must be valid JSON, as scanned.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 
 const DIGIT_0 = 0x30;
-/** Bytes of the `:0` behind a name. */
+/** Length of the `:0` after a name. */
 const valueBytes = 2;
 
 /**
- * The most bytes of an object of names that is made of lists of `listBytes` bytes together: `"",`
- * becomes `"":0,`.
+ * Maximum size of an object of names from lists of `listBytes` bytes in total: `"",` becomes
+ * `"":0,`.
  */
 export function nameObjectBytesMax(listBytes: number): number {
   return 2 * listBytes + 2;
 }
 
-/** Writes `{"name":0,"other":0}` into memory that has room for it. */
+/** Writes `{"name":0,"other":0}` into memory with enough room. */
 export class NameObject {
   readonly #target: Buffer;
   #end = 1;
-  /** Whether a list held something that is no name, which was left out. */
+  /** Whether a list had a value that is not a name, which was skipped. */
   leftOut = false;
 
   constructor(target: Buffer) {
@@ -53,7 +52,7 @@ export class NameObject {
     }
   }
 
-  /** Closes the object; returns where it ends. */
+  /** Closes the object; returns its end. */
   close(): number {
     this.#target[this.#end++] = Ascii.CloseBrace;
     return this.#end;
@@ -70,7 +69,7 @@ export class NameObject {
 
 /**
  * Turns the object of names object[start, end), which must be in plain form, into the array of its
- * names, in the same place. Returns where the array ends.
+ * names, in place. Returns the end of the array.
  */
 export function namesToArray(object: Buffer, start: number, end: number): number {
   object[start] = Ascii.OpenBracket;
@@ -85,7 +84,7 @@ export function namesToArray(object: Buffer, start: number, end: number): number
   return at;
 }
 
-/** Where the closing quote is of the string that begins at `at`. */
+/** The closing quote of the string that begins at `at`. */
 function stringLast(text: Buffer, at: number): number {
   let last = at + 1;
   while (text[last] !== Ascii.Quote) last += text[last] === Ascii.Backslash ? 2 : 1;

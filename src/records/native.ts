@@ -1,5 +1,5 @@
-// Loads the addon and makes scanners with it. Holds no pointers and no JSON. Works from src/records
-// and from dist/records; the addon itself is built in src/records/addon.
+// Loads the addon and creates scanners with it. Runs from src/records and from dist/records; the
+// addon itself is built in src/records/addon.
 
 import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
@@ -15,7 +15,7 @@ interface NativeScanner {
   scanAtOnce(body: Buffer): ScanStatus;
   scanMore(body: Buffer): void;
   /**
-   * This method and the next throw, instead of rejecting, what is found wrong before they start.
+   * This method and the next one throw, instead of rejecting, for errors found before they start.
    */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
@@ -24,12 +24,14 @@ interface NativeScanner {
 }
 
 /**
- * What the addon exports. `layout` holds the numbers of table.ts as the C++ side has them, as
+ * The exports of the addon. `layout` has the numbers of table.ts as the C++ side has them, as
  * "Group.Name": number.
  */
 interface Addon extends LineFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
-  /** Inflates bodies with the zlib of Node: see QuickInflater in gateway/body/quick-inflation.ts. */
+  /**
+   * Inflates bodies with the zlib of Node: see QuickInflater in gateway/body/quick-inflation.ts.
+   */
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
   };
@@ -44,13 +46,13 @@ interface Addon extends LineFunctions {
     progress: Uint32Array,
   ) => void;
   /**
-   * Makes the whole process give blocks of memory of 4 MiB and more back to the system as soon as
-   * they are freed.
+   * Makes the whole process return blocks of memory of 4 MiB and more to the system as soon as they
+   * are freed.
    */
   readonly returnLargeBlocks: () => void;
   /**
-   * Milliseconds for which the calling thread has had a processor, since an unspecified moment. A
-   * call takes a third of a microsecond.
+   * Returns the CPU time of the calling thread in milliseconds, from an unspecified origin. A call
+   * takes a third of a microsecond.
    */
   readonly threadCpuMs: () => number;
 }
@@ -63,8 +65,8 @@ const addonPlaces = [
 let loaded: Addon | undefined;
 
 /**
- * Throws, with the cause, if the addon is not built or does not load, or if it is of another version
- * of the source than this program.
+ * Throws, with the cause, if the addon is not built or does not load, or if it was built from
+ * another version of the source.
  */
 export function loadAddon(): Addon {
   loaded ??= ofThisVersion(loadNativeModule("scanner", addonPlaces) as Addon);
@@ -83,10 +85,11 @@ function ofThisVersion(addon: Addon): Addon {
 }
 
 /**
- * A scanner on the addon. It belongs to one JavaScript thread: make one for each thread, and one
- * for each body scanned at the same time. The thread pool is that of libuv: four threads unless
- * UV_THREADPOOL_SIZE says otherwise, shared with zlib and the file system.
- * @param rows Rows that the table holds. `scanMore` brings the events of a body past that number.
+ * Creates a scanner with the addon. It belongs to one JavaScript thread: create one per thread, and
+ * one per body scanned concurrently. Background scans use libuv's thread pool: four threads unless
+ * UV_THREADPOOL_SIZE changes it, shared with zlib and the file system.
+ *
+ * @param rows Number of rows in the table. `scanMore` returns further events of a body.
  */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   const { EventScanner, normalise, repair } = loadAddon();

@@ -1,14 +1,14 @@
-// Reads client times in other forms than the usual one of ISO 8601: those that mean one moment to
-// every reader. Not among them: a time without a date, a date without a year, and forms in which
-// some read the day first and others the month (`05.06.2026`). Applies only if timestamp.ts found
-// no time: a few patterns over a short text. Must not consult the clock or the machine's zone.
+// Parses times of clients in other formats than the usual one of ISO 8601, if they mean the same
+// moment to every reader. Excluded are a time without a date, a date without a year, and formats in
+// which the order of day and month is ambiguous (`05.06.2026`). Used only if timestamp.ts finds no
+// time: a few patterns over a short text. Must not use the clock or the machine's time zone.
 
 import { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampMs, timestampTokenMs } from "./timestamp.ts";
 
 /**
- * No form has more characters: the longest ends in the name of a zone in words or in brackets. Each
- * character may be escaped as \uXXXX.
+ * Maximum length of a time; the longest format ends in the name of a zone in words or brackets.
+ * Each character may be escaped as \uXXXX.
  */
 const charsMax = 128;
 const tokenBytesMax = 6 * charsMax + 2;
@@ -26,8 +26,8 @@ const weekdayNames = [
 ];
 
 /**
- * The zones that RFC 2822 (4.3) defines, in hours from UTC. Other names of zones are not read: most
- * mean more than one zone, as IST does, and CST outside of mail.
+ * The zones that RFC 2822 (4.3) defines, in hours from UTC. Other names of zones are not accepted:
+ * most mean more than one zone, for example IST, and CST outside of mail.
  */
 const zoneHours: ReadonlyMap<string, number> = new Map([
   ...["z", "ut", "utc", "gmt"].map((name) => [name, 0] as const),
@@ -53,7 +53,7 @@ const zone = String.raw`(?:\s*(?<zone>[a-z]{1,3}|[+-]\d\d(?::?\d\d)?))?`;
 const time = String.raw`(?<hour>\d{1,2}):(?<minute>\d\d)(?::(?<second>\d\d)(?:[.,](?<fraction>\d{1,12}))?)?(?:\s*(?<half>[ap]m))?${zone}`;
 const timeOfDay = String.raw`(?:,?\s+(?:at\s+)?${time})?`;
 
-/** The forms, told apart by how the text begins: no text matches two of them. */
+/** The formats, distinguished by how the text begins: no text matches two of them. */
 const forms: readonly RegExp[] = [
   // 2026-11-22 07:00:00 UTC, 2026/11/22 07:00, 2026.11.22
   String.raw`${year}(?<mark>[-/.])${number}\k<mark>${day}${timeOfDay}`,
@@ -75,10 +75,10 @@ const forms: readonly RegExp[] = [
   String.raw`${year}年${number}月${day}日(?:(?<hour>\d\d)时(?<minute>\d\d)分(?<second>\d\d)秒)?`,
 ].map((form) => new RegExp(`^${form}$`, "i"));
 
-/** Texts that name their zone twice, and what of them names the moment. */
+/** Texts that name their zone twice, and the part that states the moment. */
 const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
-  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. A zone without an offset before
-  // it says nothing that is exact without a table of zones, except UTC.
+  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. A zone without an offset
+  // before it is not exact without a table of zones, except UTC.
   [/^([^[]+[t ][^[]*(?:[a-z](?<![ap]m)|[+-]\d\d(?::?\d\d)?))(?:\[!?[\w./+=-]+\])+$/i, "$1"],
   [
     /^([^[]+)(?=\[)(?:\[!?(?:z|(?:etc\/)?(?:utc|gmt|uct|zulu|universal))\])?(?:\[!?[\w-]+=[\w-]+\])*$/i,
@@ -92,24 +92,24 @@ const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
   [/^(.+ [+-]\d{4}) \((?:[^()]|\([^()]*\))+\)$/, "$1"],
 ];
 
-/** .NET's JSON: milliseconds since 1970, and perhaps the zone in which the moment is to be shown. */
+/** .NET's JSON: milliseconds since 1970, and optionally the zone for displaying the moment. */
 const dateCall = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/;
-/** A year as Date.toISOString writes those past 9999, but with four digits that count. */
+/** A year in the form that Date.toISOString uses past 9999, but with four significant digits. */
 const sixDigitYear = /^\+00(?=\d{4}-\d\d)/;
 
 /** Digits of the integer part of a number since 1970: the milliseconds are in its first 13. */
 const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
 
 /**
- * The moment that a client's JSON token body[start, end) names, in milliseconds since 1970; NaN if
- * it names no moment in the years 0 to 9999.
+ * The moment of a client's JSON token body[start, end), in milliseconds since 1970; NaN if it is
+ * not a moment in the years 0 to 9999.
  */
 export function clientTimeMs(body: Buffer, start: number, end: number): number {
   const ms = timestampTokenMs(body, start, end);
   return Number.isNaN(ms) ? otherFormMs(body, start, end) : ms;
 }
 
-/** As `clientTimeMs`, for a token that is no time in the usual form. */
+/** As `clientTimeMs`, for a token that is not in the usual format. */
 function otherFormMs(body: Buffer, start: number, end: number): number {
   if (end - start > tokenBytesMax) return Number.NaN;
   const value: unknown = JSON.parse(body.toString("utf8", start, end));
@@ -121,11 +121,11 @@ function textMs(sent: string): number {
   return readTimeText(sent).ms;
 }
 
-/** The kinds of text that name a time. */
+/** The kinds of text that state a time. */
 export const TimeForm = {
   /** Digits of a number since 1970. */
   Epoch: "epoch",
-  /** A date, with or without a time of day, that names no zone. */
+  /** A date without a zone, with or without a time of day. */
   Local: "local",
   /** A time with its zone. */
   Zoned: "zoned",
@@ -133,12 +133,12 @@ export const TimeForm = {
 export type TimeForm = (typeof TimeForm)[keyof typeof TimeForm];
 
 export interface TimeText {
-  /** Milliseconds since 1970, in UTC if the text names no zone; NaN if the text is not a time. */
+  /** Milliseconds since 1970, in UTC if the text has no zone; NaN if the text is not a time. */
   readonly ms: number;
   readonly form: TimeForm;
 }
 
-/** Reads a client's time that is text, in any of the forms that the gateway reads. */
+/** Parses a client's time that is text, in any format that the gateway accepts. */
 export function readTimeText(sent: string): TimeText {
   const { Epoch, Local, Zoned } = TimeForm;
   if (sent.length > charsMax) return { ms: Number.NaN, form: Local };
@@ -148,7 +148,7 @@ export function readTimeText(sent: string): TimeText {
   if (called !== undefined) return { ms: storableMs(Number(called)), form: Zoned };
   const bytes = Buffer.from(text);
   const ms = timestampMs(bytes, 0, bytes.length);
-  // After the date, this form has a letter Z or a sign only in its zone.
+  // After the date, this format has a letter Z or a sign only in its zone.
   if (!Number.isNaN(ms)) return { ms, form: /[z+-]/i.test(text.slice(10)) ? Zoned : Local };
   for (const form of forms) {
     const parts = form.exec(text)?.groups;
@@ -158,7 +158,7 @@ export function readTimeText(sent: string): TimeText {
   return { ms: Number.NaN, form: Local };
 }
 
-/** The text without a second name of the zone, which the offset before it makes superfluous. */
+/** The text without a second name of the zone, which the offset before it makes redundant. */
 function withoutZoneName(text: string): string {
   for (const [ending, moment] of zoneEndings)
     if (ending.test(text)) return text.replace(ending, moment);
@@ -182,9 +182,9 @@ function withoutExponent(number: string): string {
   return /e/i.test(number) ? String(Number(number)) : number;
 }
 
-/** The beginning of year 1, Go's and .NET's zero time. */
+/** The beginning of year 1, the zero time of Go and .NET. */
 const year1Ms = -62_135_596_800_000;
-/** That time in seconds, milliseconds and microseconds, and as Go counts its nanoseconds. */
+/** That time in seconds, milliseconds and microseconds, and in Go's nanoseconds. */
 const zeroTimes: ReadonlySet<string> = new Set([
   ...["-62135596800", "-62135596800000", "-62135596800000000", "-6795364578871345152"],
 ]);
@@ -192,8 +192,8 @@ const zeroTimes: ReadonlySet<string> = new Set([
 const year2Ms = -62_104_060_800_000;
 
 /**
- * Whether a time is what a program writes for a time that was never set: one in year 0 or 1, as
- * Go's and .NET's zero values are, or the epoch itself.
+ * Whether a program writes this time for a time that was never set: a time in year 0 or 1, such as
+ * the zero values of Go and .NET, or the epoch itself.
  */
 export function isZeroTime(ms: number): boolean {
   return ms < year2Ms || ms === 0;
@@ -216,8 +216,8 @@ function dateMs(parts: Parts): number {
   const month = monthOf(parts["month"] ?? "");
   const date = new Date(0);
   date.setUTCFullYear(yearOf(parts["year"] ?? ""), month, Number(parts["day"]));
-  // Where the month has no such day, Date goes on into the next month. A month that is NaN makes
-  // the date invalid, and its parts equal nothing.
+  // If the month has no such day, Date continues into the next month. A month that is NaN makes the
+  // date invalid, and its parts equal nothing.
   if (date.getUTCMonth() !== month || date.getUTCDate() !== Number(parts["day"])) return Number.NaN;
   const weekday = parts["weekday"]?.toLowerCase();
   if (weekday === undefined) return date.getTime();
@@ -226,8 +226,8 @@ function dateMs(parts: Parts): number {
 }
 
 /**
- * A year of two digits is read only where all readers take it for the same year: for 50 to 69, mail
- * (RFC 2822, 4.3) means the last century and others mean this one, so these give NaN.
+ * Parses a year. Two digits are accepted only if all readers take them for the same year: for 50 to
+ * 69, mail (RFC 2822, 4.3) means the last century and others mean this one, so these give NaN.
  */
 function yearOf(text: string): number {
   const year = Number(text);

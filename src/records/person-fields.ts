@@ -1,8 +1,7 @@
-// Gathers what an event says of its person: `$set`, `$set_once` and `$unset`, from the top level,
-// from `properties`, or from both. Each becomes one text that is stored at the top level. Where
-// only one place has an object, its bytes are copied. Where both have, the members of both are
-// joined into one object and the addon keeps the last of each name, so numbers keep their digits.
-// Takes plain items only.
+// Merges an event's person fields `$set`, `$set_once` and `$unset` from the top level and from
+// `properties`. Each becomes one text that is stored at the top level. If only one place has an
+// object, its bytes are copied. If both have one, their members are joined into one object and the
+// addon keeps the last of each name, so numbers keep their digits. Accepts plain items only.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -12,11 +11,11 @@ import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "./table.
 import { keepReplaced, type Slice, type Verdict, warningBit } from "./verdict.ts";
 
 /**
- * Objects to be merged may take this many bytes together: as many as PostHog keeps of a person.
- * Merging them takes some 7 ms at the worst.
+ * Maximum total size of objects to be merged: as much as PostHog stores for a person. Merging takes
+ * about 7 ms at worst.
  */
 export const mergedBytesMax = 524_288;
-/** Lists of names may take this many bytes together. Merging them takes 2 ms at the worst. */
+/** Maximum total size of lists of names. Merging takes 2 ms at worst. */
 export const namesBytesMax = 65_536;
 /** The two braces and the comma that joining two objects adds. */
 const punctuationBytes = 3;
@@ -31,13 +30,13 @@ export interface JsonText {
 
 /**
  * Writes the plain form of the value to the target, as `normalise` of a scanner does, and returns
- * how many bytes it wrote; throws where the value has no plain form.
+ * the number of bytes written; throws if the value has no plain form.
  */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
 /**
- * For a field, the words of the table where the spans of its two places are; 0 where a place does
- * not have the field.
+ * For a field, the words of the table with the spans of its two places; 0 for a place that does not
+ * have the field.
  */
 interface Places {
   readonly top: number;
@@ -48,13 +47,13 @@ const topFields = (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const nestedSets = (0xf << ExtraShift.PropertiesSet) | (0xf << ExtraShift.PropertiesSetOnce);
 const nameLists = (0xf << ExtraShift.PropertiesUnset) | (0xf << ExtraShift.Unset);
 
-/** Whether an item has person fields, of whatever type. */
+/** Whether an item has person fields, of any type. */
 export function hasPersonFields(item: ItemRow): boolean {
   return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
 }
 
 /**
- * Whether the person fields of an item may have to be merged, which takes longer than to copy them.
+ * Whether the person fields of an item may have to be merged, which is slower than copying them.
  */
 export function mayNeedMerging(item: ItemRow): boolean {
   const extras = extraTypes(item);
@@ -67,8 +66,8 @@ function hasTopFields({ table, row }: ItemRow): boolean {
 
 export class PersonFields {
   readonly #writePlainForm: WritePlainForm;
-  // Memory that is used again for the next event: `#joined` holds the members of both places,
-  // `#merged` the plain form of what was joined.
+  // Buffers that are reused for the next event: `#joined` has the members of both places, `#merged`
+  // the plain form of what was joined.
   #joined = Buffer.alloc(0);
   #joinedEnd = 0;
   #merged = Buffer.alloc(0);
@@ -79,8 +78,8 @@ export class PersonFields {
   }
 
   /**
-   * Fills the verdict's three slices, which are valid until the next call. Returns false where
-   * there is too much to merge.
+   * Fills the verdict's three slices, which are valid until the next call. Returns false if there
+   * is too much to merge.
    */
   merge(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
@@ -142,7 +141,7 @@ export class PersonFields {
     return true;
   }
 
-  /** Appends the inside of the object body[start, end) to what is joined, unless it is blank. */
+  /** Appends the inside of the object body[start, end) to the joined text, unless it is blank. */
   #appendMembers(body: Buffer, start: number, end: number): void {
     let first = start + 1;
     while (body[first]! <= Ascii.Space) first++;
@@ -151,7 +150,7 @@ export class PersonFields {
     this.#joinedEnd += body.copy(this.#joined, this.#joinedEnd, first, end - 1);
   }
 
-  /** Makes the names in `$unset` of both places into one array, each name once. */
+  /** Turns the names in `$unset` of both places into one array, with each name once. */
   #takeNames({ body, table }: ItemView, { top, nested }: Places, verdict: Verdict): boolean {
     const slice = verdict.unset;
     slice.end = 0;
@@ -168,7 +167,7 @@ export class PersonFields {
     return true;
   }
 
-  /** Makes the slice the plain form of the first `joinedEnd` bytes of what is joined. */
+  /** Makes the slice the plain form of the first `joinedEnd` bytes of the joined text. */
   #mergeInto(slice: Slice, joinedEnd: number): void {
     slice.bytes = this.#merged;
     slice.start = this.#mergedEnd;
@@ -178,8 +177,8 @@ export class PersonFields {
   }
 
   /**
-   * Makes room for `bytes` more to be joined and merged. Slices of the event that are already in
-   * memory that is now too small stay there.
+   * Makes room for `bytes` more to join and merge. Earlier slices of the event stay in the buffers
+   * that are replaced.
    */
   #makeRoom(bytes: number): void {
     if (this.#joined.length < bytes)
@@ -190,14 +189,16 @@ export class PersonFields {
   }
 }
 
-/** The span of a list of names, or 0 where there is none. Anything else but null gets a warning. */
+/**
+ * The span of a list of names, or 0 if there is none. Any other value except null gets a warning.
+ */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
   return 0;
 }
 
-/** The span, or 0 where the value there is no object. */
+/** The span, or 0 if the value there is not an object. */
 function objectAt(type: TokenType, span: number): number {
   return type === TokenType.Object ? span : 0;
 }

@@ -1,8 +1,8 @@
-// Reads the members of `properties` that mean something to the gateway, for the few events where
-// their types in the scan table are not enough: a member has a wrong type, or the event links
-// people or describes a group. A wrong member is ignored and the event is stored: an empty list in
-// place of an object becomes `{}`, and any other wrong member is overwritten with spaces. The record
-// has its value in `replaced`.
+// Checks the members of `properties` that the gateway uses, for the few events for which their
+// types in the scan table are not enough: a member has a wrong type, or the event links people or
+// describes a group. A wrong member is ignored and the event is stored: an empty list in place of
+// an object becomes `{}`, and any other wrong member is overwritten with spaces. Its value is
+// stored in `replaced`.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -29,7 +29,7 @@ const groups = new JsonMembers(Buffer.alloc(0));
 const groupsName = Buffer.from('"$groups"');
 
 /**
- * Repairs the members of a plain item's `properties` in place, and notes their warnings. Returns
+ * Repairs the members of a plain item's `properties` in place, and adds their warnings. Returns
  * which of the ids are present and not blank.
  */
 export function repairProperties(
@@ -66,7 +66,9 @@ export function repairProperties(
   return found;
 }
 
-/** Whether the token names something. Notes an id that is too long to be kept whole. */
+/**
+ * Whether the token is an id. Adds a warning for an id that is too long to be stored completely.
+ */
 function hasIdText(
   body: Buffer,
   start: number,
@@ -91,8 +93,8 @@ function checkGroups(body: Buffer, start: number, end: number, verdict: Verdict)
 }
 
 /**
- * Whether an id in `$groups`, which the item has as an object, may be too long. Where the name
- * stands twice, only a walk of all members tells which is meant.
+ * Whether an id in `$groups`, which is an object in the item, may be too long. If the name is
+ * repeated, only an iteration over all members finds the right one.
  */
 export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
   const propertiesEnd = table[row + Row.PropertiesEnd]!;
@@ -122,7 +124,7 @@ export function isEmptyArray(body: Buffer, start: number, end: number): boolean 
   return at === end - 1;
 }
 
-/** Overwrites the member body[start, end) of an object, and one comma beside it, with spaces. */
+/** Overwrites the member body[start, end) of an object, and one adjacent comma, with spaces. */
 function removeMember(body: Buffer, start: number, end: number): void {
   let after = end;
   while (body[after]! <= Ascii.Space) after++;

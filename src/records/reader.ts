@@ -1,7 +1,7 @@
-// Reads the stored records of a frame, one line after another, by the offsets that the addon gives.
-// All lines are scanned in one call, as the items of one batch. Where that fails, or where an item
-// is not all that is on its line, the lines are scanned one by one, so that a line that is not JSON
-// costs no other. What a record must have is its reader's own rule: here a record is any JSON object.
+// Reads the stored records of a frame line by line, by the offsets that the addon returns. All
+// lines are scanned in one call, as the items of one batch. If that fails, or if a line has more
+// than one item, the lines are scanned one by one, so that a line that is not JSON affects no
+// other. Callers define what a record must have: here any JSON object is a record.
 
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -14,23 +14,23 @@ import { createNativeScanner, loadAddon } from "./native.ts";
 import { RecordView } from "./record-view.ts";
 import { Header, MoreShift, Row, type Scanner, ScanStatus, TokenType, tableRows } from "./table.ts";
 
-/** Rows of the table of a scanner for frames: more lines than most frames have. */
+/** Rows in the table of a scanner for frames: more lines than most frames have. */
 export const frameRows = 1_024;
 
-/** The reading pauses after a line whose index has all these bits. */
+/** Reading pauses after a line whose index has all these bits. */
 const pauseMask = 63;
-/** Lines from one pause to the next. */
+/** Number of lines between two pauses. */
 export const linesToPause = pauseMask + 1;
 
 const beforeLines = Buffer.from('{"batch":[');
 const behindLines = Buffer.from("]}");
 const wrapBytes = beforeLines.length + behindLines.length;
-/** Memory for a frame that is kept for the next one: as much as most frames need. */
+/** Maximum size of the buffer that is kept for the next frame: enough for most frames. */
 const keptBytesMax = 2_097_152;
-/** Memory for a frame begins with this. */
+/** Initial size of the buffer. */
 const roomMin = 65_536;
 
-/** What is wrong with a line that is not a record. */
+/** Why a line is not a record. */
 interface LineFault {
   readonly reason: "not_json" | "not_a_record";
   readonly detail: string;
@@ -42,7 +42,7 @@ interface RecordVisitor {
   unreadable(fault: LineFault, line: number, start: number, end: number): void;
 }
 
-/** A text that was scanned, as a place of lines. */
+/** A scanned text with its lines. */
 interface ScannedText {
   readonly body: Buffer;
   readonly view: DataView;
@@ -50,7 +50,7 @@ interface ScannedText {
 }
 
 export class RecordReader {
-  /** The key of the hashes of events. Only those of one reader can be compared. */
+  /** The key of the hashes of events. Only hashes of one reader are comparable. */
   readonly uuidKey = randomFillSync(new Uint32Array(2));
   readonly #scanner: Scanner;
   readonly #joinLines = loadAddon().joinLines;
@@ -61,12 +61,12 @@ export class RecordReader {
   /** The frame's lines as one batch. */
   #text: ScannedText = scannedText(Buffer.alloc(0), 0);
   #textEnd = 0;
-  /** Where each line ends in the text. */
+  /** The end of each line in the text. */
   #ends = new Uint32Array(frameRows);
   #lines = 0;
   #projectId = "";
 
-  /** `scanner`: belongs to the reader alone, from now on. */
+  /** `scanner`: used by this reader alone from now on. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#scanner = scanner;
     this.#record = new RecordView(tableRows(scanner.table));
@@ -74,8 +74,10 @@ export class RecordReader {
   }
 
   /**
-   * Tells the visitor of every line, in order. Blank lines count as lines and are told to nobody.
-   * Pauses after every 64 lines, where others may do something; but no other frame is begun.
+   * Calls the visitor for every line that is not blank, in order. Blank lines count in line
+   * numbers. Pauses after every 64 lines, so that the caller can do other work; but no other frame
+   * may be begun.
+   *
    * @throws Error: the scanner has no memory.
    */
   *read(data: Uint8Array, visitor: RecordVisitor): Generator<void, void> {
@@ -88,7 +90,7 @@ export class RecordReader {
     if (this.#text.body.length > keptBytesMax) this.#setText(Buffer.alloc(0));
   }
 
-  /** Makes the frame one batch: its line feeds become commas. */
+  /** Turns the frame into one batch: its line feeds become commas. */
   #takeText(data: Uint8Array): void {
     const { length } = data;
     this.#makeRoom(length + wrapBytes);
@@ -143,7 +145,9 @@ export class RecordReader {
     }
   }
 
-  /** Has the addon write the words of the rows in the table. Returns how many rows have a line. */
+  /**
+   * Makes the addon write the words of the rows in the table. Returns how many rows have a line.
+   */
   #readWords(
     { body, view, shift }: ScannedText,
     { ends, lines, line }: { ends: Uint32Array; lines: number; line: number },
@@ -159,12 +163,12 @@ export class RecordReader {
     return this.#readLines(body, this.#scanner.table, ends, place, record.words);
   }
 
-  /** Reads a line as a batch of its own, in the place where it is in the text. */
+  /** Scans a line as a batch of its own, in place. */
   #readAlone(visitor: RecordVisitor, line: number): void {
     const { body } = this.#text;
     const [start, end] = [this.#startOf(line), this.#ends[line]!];
     const next = body.readUInt16LE(end);
-    // The lines before this one are done with.
+    // The earlier lines are no longer needed, so the bytes before this one may be overwritten.
     const from = start - beforeLines.length;
     beforeLines.copy(body, from);
     behindLines.copy(body, end);
@@ -182,7 +186,7 @@ export class RecordReader {
     body.writeUInt16LE(next, end);
   }
 
-  /** What is wrong with a line that is not an item; undefined where it is blank. */
+  /** Why a line is not an item; undefined if it is blank. */
   #faultOf(line: Buffer): LineFault | undefined {
     const status = this.#scanner.scan(line);
     if (status === ScanStatus.Empty) return undefined;
@@ -191,7 +195,7 @@ export class RecordReader {
     return { reason: "not_json", detail: `it is not ${what} from byte ${at} on` };
   }
 
-  /** False: the item of the row is not all that is on the line. */
+  /** False: the line has more than the item of the row. */
   #readRow(visitor: RecordVisitor, { text, index, line, start, end }: RowPlace): boolean {
     const record = this.#record;
     const { table } = this.#scanner;
@@ -221,7 +225,7 @@ export class RecordReader {
     const { body } = this.#record;
     const [start, end] = [this.#record.startOf(Part.ProjectId), this.#record.endOf(Part.ProjectId)];
     const text = body.toString("latin1", start + 1, end - 1);
-    // Who compares it with the one before is faster where it is the same string.
+    // Reuses the string object: comparing the same object is faster.
     if (text !== this.#projectId) this.#projectId = text;
   }
 }
@@ -232,7 +236,7 @@ interface RowPlace {
   readonly index: number;
   /** Index of the line in the frame. */
   readonly line: number;
-  /** Where it is in the text. */
+  /** Offset of the line in the text. */
   readonly start: number;
   readonly end: number;
 }
@@ -253,7 +257,7 @@ interface ItemPlace {
   readonly itemEnd: number;
 }
 
-/** Whether the item is all that is on the line [start, end), except for white space. */
+/** Whether the line [start, end) has only the item and white space. */
 function isWhole(body: Buffer, { itemStart, itemEnd, ...line }: ItemPlace): boolean {
   let { start, end } = line;
   if (itemStart < start || itemEnd > end) return false;

@@ -1,5 +1,5 @@
-// The constant text of the records of one request, as bytes that are copied into each record: V8
-// takes four times as long to write a string into a frame as to copy the bytes. Text that requests
+// The constant text of the records of one request, as bytes that are copied into each record:
+// writing a string into a frame takes V8 four times as long as copying bytes. Text that requests
 // have in common is kept for the next request. All of it is ASCII.
 
 import { Buffer } from "node:buffer";
@@ -8,14 +8,14 @@ import { storedTimestampBytes } from "./timestamp.ts";
 import { uuidBytes } from "./uuid.ts";
 import { kinds, type Verdict } from "./verdict.ts";
 
-/** What all records of a request share. */
+/** The common values of all records of a request. */
 export interface RecordContext {
   readonly projectId: string;
   readonly lane: Lane;
   readonly receivedAtMs: number;
-  /** NaN leaves `sent_at` out of the records. */
+  /** NaN omits `sent_at` from the records. */
   readonly sentAtMs: number;
-  /** "" leaves `ip` out of the records. */
+  /** "" omits `ip` from the records. */
   readonly clientAddress: string;
 }
 
@@ -25,7 +25,7 @@ const beforeReceivedAt = '","received_at":"';
 export const uuidAt = opening.length;
 /** The offset of the time of receipt in `#received`, the text that follows the timestamp. */
 const receivedAtStart = beforeReceivedAt.length;
-/** Heads kept, one a project: as many as projects send at about the same time. */
+/** Number of cached heads, one per project: as many as projects send at about the same time. */
 const headsMax = 1_024;
 
 /** The texts before the properties, two for each kind: without a person profile, and with one. */
@@ -43,23 +43,23 @@ function tailsOf(historical: boolean): readonly Buffer[] {
 const liveTails = tailsOf(false);
 const historicalTails = tailsOf(true);
 
-/** One object for each request. */
+/** One object per request. */
 export class RecordTemplate {
-  /** A record from its beginning to its event, with blanks at `uuidAt` where the id will be. */
+  /** A record from its beginning to its event, with spaces at `uuidAt` in place of the id. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
   /**
-   * Whether the request says when it was sent: then the stored timestamps may differ from those the
-   * client sent.
+   * Whether the request states when it was sent: then the stored timestamps may differ from those
+   * the client sent.
    */
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
-  /** The members `sent_at` and `ip`, where they are known. */
+  /** The members `sent_at` and `ip`, if they are known. */
   readonly #origin: string;
   readonly #tails: readonly Buffer[];
   /**
-   * For each tail, the whole text from behind the timestamp to the properties. Made for each tail
-   * that a record after the first needs.
+   * For each tail, the complete text from after the timestamp to the properties. Created for each
+   * tail that a record after the first needs.
    */
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
@@ -76,7 +76,7 @@ export class RecordTemplate {
     this.#tails = context.lane === "historical" ? historicalTails : liveTails;
   }
 
-  /** Bytes of the text from behind the timestamp to before the properties. */
+  /** Size of the text from after the timestamp to before the properties. */
   endBytes(verdict: Verdict): number {
     return this.#received.length + this.#origin.length + this.#tails[tailIndex(verdict)]!.length;
   }
@@ -84,8 +84,8 @@ export class RecordTemplate {
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
     const index = tailIndex(verdict);
     if (!this.#isFirst) return at + this.#endAt(index).copy(target, at);
-    // Most requests have one record, so the first record copies the pieces one by one. They are put
-    // together only for the records after it.
+    // Most requests have one record, so the first record copies the pieces one by one. They are
+    // joined only for the records after it.
     this.#isFirst = false;
     let end = at + this.#received.copy(target, at);
     if (this.#origin !== "") end += target.write(this.#origin, end, "latin1");
@@ -117,11 +117,11 @@ function tailIndex({ kind, personProfile }: Verdict): number {
   return personProfile ? 2 * kind + 1 : 2 * kind;
 }
 
-/** Makes the template of each request. */
+/** Creates the template of each request. */
 export class RecordTemplates {
   readonly #heads = new Map<string, Buffer>();
-  // The texts of the last request are kept: many requests come in the same millisecond, and those
-  // of one project come one after another.
+  // The texts of the last request are cached: many requests arrive in the same millisecond, and
+  // requests of one project often follow each other.
   #lastProjectId: string | undefined = undefined;
   #lastHead: Buffer = Buffer.alloc(0);
   #receivedAtMs = Number.NaN;

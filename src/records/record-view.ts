@@ -1,4 +1,4 @@
-// The record on one line of a frame, as its readers see it. Values are read when they are asked for.
+// The record on one line of a frame, as its readers see it. Values are parsed on access.
 
 import { Buffer } from "node:buffer";
 import type { Part } from "./fields.ts";
@@ -6,37 +6,37 @@ import { typeAt } from "./item-view.ts";
 import { Line, LineFlag, LineShift } from "./lines.ts";
 import { TokenType } from "./table.ts";
 
-/** One object for all lines of a reader: nothing may keep it. */
+/** One object for all lines of a reader: do not store it. */
 export class RecordView {
-  /** The bytes that the parts are places in. */
+  /** The bytes that the offsets refer to. */
   body: Buffer = Buffer.alloc(0);
   /** The same bytes. */
   view: DataView = new DataView(new ArrayBuffer(0));
   /** Index of the line in the frame. */
   line = 0;
-  /** Where the line is in the frame's data, without its line feed. */
+  /** Offset of the line in the frame's data, without its line feed. */
   start = 0;
   end = 0;
-  /** Added to a place in `body`, it is the place of the same byte in the frame's data. */
+  /** Added to an offset in `body`, it gives the offset of the same byte in the frame's data. */
   shift = 0;
-  /** "": the record names no project that there can be. */
+  /** "": the record has no valid project id. */
   projectId = "";
   /** The type of `person_profile`. */
   profileType: TokenType = TokenType.True;
-  /** The words of the lines, and where those of this one begin. */
+  /** The words of the lines, and the index at which those of this line begin. */
   readonly words: Uint32Array;
   readonly signed: Int32Array;
   readonly #doubles: Float64Array;
   at = 0;
 
-  /** `lines`: how many have their words at a time. */
+  /** `lines`: number of lines whose words are stored at a time. */
   constructor(lines: number) {
     this.words = new Uint32Array(lines * Line.Words);
     this.signed = new Int32Array(this.words.buffer);
     this.#doubles = new Float64Array(this.words.buffer);
   }
 
-  /** Whether the line is in every byte as the gateway writes it. */
+  /** Whether every byte of the line is as the gateway writes it. */
   get isWritten(): boolean {
     return this.has(LineFlag.Written);
   }
@@ -46,7 +46,7 @@ export class RecordView {
     return (this.words[this.at]! & flag) !== 0;
   }
 
-  /** Its index in `kinds`; as many as these are where its kind is none of them. */
+  /** Its index in `kinds`; the length of `kinds` for an unknown kind. */
   get kind(): number {
     return this.words[this.at]! >>> LineShift.Kind;
   }

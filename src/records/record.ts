@@ -1,6 +1,6 @@
-// Writes the stored form of an event: one line of NDJSON, put together from byte slices of the body
+// Writes the stored form of an event: one line of NDJSON, assembled from byte slices of the body
 // and constant text. Only this file and record-template.ts know the fields of a record and their
-// order. Must not decide anything: the verdict already has.
+// order. Decides nothing: the verdict does.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -28,21 +28,21 @@ const emptyProperties = ascii("{}");
 const closingBytes = 2;
 
 /**
- * The fewest bytes that an item takes in a body if it is stored: {"distinct_id":1} and a comma, for
- * an item that needs no name.
+ * Minimum size of a stored item in a body: {"distinct_id":1} and a comma, for an item that needs no
+ * name.
  */
 const storedItemBytesMin = 18;
 /**
- * The most bytes that a record takes beyond its item's: constant text, project id, address,
- * generated id, times, and a distinct id that had to be escaped.
+ * Maximum size that a record has beyond its item's: constant text, project id, address, generated
+ * id, times, and a distinct id that had to be escaped.
  */
 export const recordOverheadBytesMax = 1_024;
 
 /**
- * The bytes that frames are planned for: far more than the records of a body commonly take, but no
- * bound, since `$set` and its like inside `properties` are not counted where a record holds them a
- * second time. The number depends on the body alone, because it decides how a request is placed in
- * frames, and a retry must be placed in the same way.
+ * The size for which frames are planned: far more than the records of a body usually take, but not
+ * a limit, because `$set` and the like inside `properties` are not counted twice where a record has
+ * them twice. The number depends only on the body, because it decides how a request is split into
+ * frames, and a retry must be split in the same way.
  */
 export function recordsBytesPlanned(bodyBytes: number, itemCount: number): number {
   return (
@@ -52,18 +52,18 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
 }
 
 /**
- * History for which more is planned gets frames of its own, and ids by which these are known again,
- * also where PENSTOCK_FRAME_BYTES_MAX is higher: an import makes bodies that every gateway knows.
+ * History with a larger planned size gets frames of its own, with ids that identify them, even if
+ * PENSTOCK_FRAME_BYTES_MAX is higher: an import creates bodies that every gateway recognises.
  */
 export const sharedHistoryBytesMax = 524_288;
 
 /**
- * The bytes that constant text, project id, address, id and times of a record commonly take, less
- * the punctuation of its item.
+ * Usual size of constant text, project id, address, id and times of a record, minus the punctuation
+ * of its item.
  */
 const recordOverheadBytes = 256;
 
-/** An estimate of the bytes that the records of a body take if all its items are stored. */
+/** An estimate of the size of a body's records if all its items are stored. */
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytes
@@ -73,12 +73,12 @@ export function recordsBytesLikely(bodyBytes: number, itemCount: number): number
 export interface RecordWriter {
   begin(context: RecordContext): RecordTemplate;
   /**
-   * The most bytes that the line of the item takes. The number is the same when the request is sent
-   * again, although the client's clock then seems to be wrong by another amount, so a retry makes
-   * the same frames.
+   * Maximum size of the item's line. The number is the same when the request is sent again,
+   * although the client's clock then has another apparent error, so that a retry creates the same
+   * frames.
    */
   measure(item: ItemView, verdict: Verdict, template: RecordTemplate): number;
-  /** Appends the item's line to the sink, which has room for what `measure` said. */
+  /** Appends the item's line to the sink, which must have the room that `measure` returned. */
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void;
 }
 
@@ -169,7 +169,7 @@ export class JsonRecordWriter implements RecordWriter {
 
 /**
  * Writes when the event happened. Most times are stored as the client sent them or are the time of
- * receipt. Those are copied, which takes a third of the time of writing the digits.
+ * receipt. Those are copied, which takes a third of the time of formatting them.
  */
 function writeMoment(
   item: ItemView,
@@ -196,7 +196,7 @@ function writeUuid(item: ItemView, verdict: Verdict, target: Buffer, at: number)
   }
 }
 
-/** Whether the client sent a timestamp that can be read. */
+/** Whether the client sent a valid timestamp. */
 function hasSentTimestamp({ timestampSentMs }: Verdict): boolean {
   return !Number.isNaN(timestampSentMs);
 }

@@ -1,9 +1,8 @@
 // The layout of the scan table, which both scanners write and the rules for events read. The C++
-// side (addon/event_scan.h) states the same numbers, and loading
-// the addon compares them.
+// side (addon/event_scan.h) states the same numbers, and loading the addon compares them.
 //
 // A span is two words, the byte offsets [start, end) of one raw JSON token in the body, quotes
-// included. Where its type is Absent it holds zeros. Where a key stands twice, the last counts.
+// included. If its type is Absent, it is zero. If a key is repeated, the last one counts.
 
 /** The type of a token, which takes four bits. */
 export const TokenType = {
@@ -24,47 +23,49 @@ export type TokenType = (typeof TokenType)[keyof typeof TokenType];
 
 export const ScanStatus = {
   Ok: 0,
-  /** The body is nothing but white space. */
+  /** The body is only white space. */
   Empty: 1,
-  /** Header.ErrorOffset: the first byte that no JSON text has there, or its length. */
+  /**
+   * Header.ErrorOffset: the first byte at which no JSON text continues like this, or the length.
+   */
   InvalidJson: 2,
   /** Header.ErrorOffset is the first byte of the first malformed UTF-8 sequence. */
   InvalidUtf8: 3,
-  /** The scanner could not get the memory for its index. */
+  /** The scanner could not allocate the memory for its index. */
   OutOfMemory: 4,
-  /** From `scanAtOnce` alone: not Ok, and `scan` says why. */
+  /** Only from `scanAtOnce`: not Ok, and `scan` returns the reason. */
   Unexplained: 5,
 } as const;
 export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
 
-/** `scanAtOnce` says what is wrong with bodies of up to this many bytes. */
+/** `scanAtOnce` returns the reason for bodies of up to this size. */
 export const ScanLimit = { ExplainedAtOnceBytes: 8_192 } as const;
 
 /** The words of the table before the first row. */
 export const Header = {
   ErrorOffset: 0,
   /**
-   * TokenType of the whole body. For an Array, its items are the rows. For anything but Object and
-   * Array, no other word is set.
+   * TokenType of the whole body. For an Array, its items are the rows. For anything except Object
+   * and Array, no other word is set.
    */
   RootType: 1,
   /**
-   * TokenType of the envelope's `batch`. Where it is Absent in an object, the body is one event, in
+   * TokenType of the envelope's `batch`. If it is Absent in an object, the body is one event, in
    * row 0.
    */
   BatchType: 2,
   /**
-   * Items in `batch` or in the array, or 1 for one event. Items for which the table has no rows
-   * count too.
+   * Number of items in `batch` or in the array, or 1 for one event, including items for which the
+   * table has no rows.
    */
   ItemCount: 3,
   /** Rows written by the last `scan` or `scanMore`. */
   RowCount: 4,
   /**
-   * The key that the body is sent with: of the places where a key may stand, the first that holds
-   * anything but null or "". In an envelope these are `api_key`, then `token`. In an event they are
-   * also `$token`, then `properties.token`. For an array it is the key of the first item that has
-   * one. Names written with escapes are recognised too.
+   * The key that the body is sent with: the first value other than null or "" among the possible
+   * places. In an envelope these are `api_key`, then `token`. In an event they are also `$token`,
+   * then `properties.token`. For an array it is the key of the first item that has one. Names
+   * written with escapes are recognised too.
    */
   KeyType: 5,
   KeyStart: 6,
@@ -73,26 +74,27 @@ export const Header = {
   CreatedAtStart: 9,
   CreatedAtEnd: 10,
   HistoricalType: 11,
-  /** `sent_at`; but `sentAt` where `sentAt` is there and `sent_at` is absent, null or "". */
+  /** `sent_at`; or `sentAt` if that is present and `sent_at` is absent, null or "". */
   SentAtType: 12,
   SentAtStart: 13,
   SentAtEnd: 14,
   /** Index in the batch of the item in row 0. */
   FirstItem: 15,
   /**
-   * The number of places that a repair notes for malformed UTF-8: `Repair.malformed`. This word and
-   * `NonFinite` are 0 unless `RepairedBytes` is set.
+   * The number of positions that a repair records for malformed UTF-8: `Repair.malformed`. This
+   * word and `NonFinite` are 0 unless `RepairedBytes` is set.
    */
   Malformed: 16,
   /**
-   * Bytes of the repaired body. Set with InvalidUtf8 if the body may be an object or an array, and
-   * with InvalidJson if it is one except for words for numbers that JSON does not have; else 0.
+   * Size of the repaired body. Set with InvalidUtf8 if the body may be an object or an array, and
+   * with InvalidJson if it is one except for words for numbers that JSON does not have; otherwise
+   * 0.
    */
   RepairedBytes: 17,
   /**
-   * In an array, the index of the first item that has another key than that at KeyType; 0 if there
-   * is none. Two keys are the same if their bytes are. They are also the same if their texts
-   * without white space around are, where these are ASCII and written in `keyTokenBytesMax` bytes.
+   * In an array, the index of the first item whose key differs from that at KeyType; 0 if there is
+   * none. Two keys are equal if their bytes are. They are also equal if their trimmed texts are,
+   * provided that these are ASCII and written in `keyTokenBytesMax` bytes.
    */
   OtherKeyItem: 18,
   /** As `Malformed`, for `NaN`, `Infinity` and `-Infinity`: `Repair.nonFinite`. */
@@ -100,7 +102,7 @@ export const Header = {
   Words: 20,
 } as const;
 
-/** A longer token is nobody's key, however much of it is escapes or white space. */
+/** A longer token is not a valid key, even if it is mostly escapes or white space. */
 export const keyTokenBytesMax = 4_096;
 
 /** The words of a row. Each item has one row. All rows come before all extras. */
@@ -109,12 +111,12 @@ export const Row = {
   ItemEnd: 1,
   EventStart: 2,
   EventEnd: 3,
-  /** `distinct_id`; but `$distinct_id` where it is there and `distinct_id` is absent or null. */
+  /** `distinct_id`; or `$distinct_id` if that is present and `distinct_id` is absent or null. */
   DistinctIdStart: 4,
   DistinctIdEnd: 5,
   TimestampStart: 6,
   TimestampEnd: 7,
-  /** The member `uuid`, found also if its name has escapes. No other member of an item is. */
+  /** The member `uuid`, which is found even if its name has escapes, unlike all other members. */
   UuidStart: 8,
   UuidEnd: 9,
   PropertiesStart: 10,
@@ -139,9 +141,9 @@ export const Row = {
 } as const;
 
 /**
- * The words of an extra, which holds the fields that few items have. Every row has room for an
- * extra at a place of its own (`extraOf`). What is there means nothing unless the row has the bit
- * at MoreShift.HasExtra.
+ * The words of an extra, which has the fields that few items have. Every row has room for an extra
+ * at a fixed place (`extraOf`). Its content has a meaning only if the row has the bit at
+ * MoreShift.HasExtra.
  */
 export const Extra = {
   /** properties.$set, as in PropertyTypes. */
@@ -179,7 +181,7 @@ export const FieldShift = {
   PropertiesDistinctId: 28,
 } as const;
 
-/** Bit positions in Row.PropertyTypes, which is of reserved keys directly inside `properties`. */
+/** Bit positions in Row.PropertyTypes, for reserved keys directly inside `properties`. */
 export const PropertyShift = {
   Alias: 0,
   GroupType: 4,
@@ -198,13 +200,13 @@ export const MoreShift = {
   /** properties.$screen_name */
   ScreenName: 4,
   /**
-   * The item itself. If it is anything but Object, all spans and types of the row are zero but
-   * those of the item.
+   * The item itself. If it is anything except an Object, all spans and types of the row are zero
+   * except those of the item.
    */
   Item: 8,
   /** properties.$ignore_sent_at */
   IgnoreSentAt: 12,
-  /** One bit: at least one field of Extra is there. */
+  /** One bit: at least one field of Extra is present. */
   HasExtra: 16,
   /** ItemFlag bits. */
   Flags: 20,
@@ -223,47 +225,46 @@ export const ExtraShift = {
 } as const;
 
 /**
- * Why an item is not plain. EscapedKey, DuplicateKey, EscapedInnerKey and ReplacedCharacter send it
- * the slow way, to be normalised; TooDeep and LongNumber make it an error. Bits at MoreShift.Flags.
+ * Why an item is not plain. EscapedKey, DuplicateKey, EscapedInnerKey and ReplacedCharacter cause
+ * the slow path, normalisation; TooDeep and LongNumber make it an error. Bits at MoreShift.Flags.
  */
 export const ItemFlag = {
   /** A key of the item or of its `properties` is written with an escape. */
   EscapedKey: 1,
   /**
-   * A key that is written without escapes stands twice in one object: in `properties`, or further
-   * in. Of the item's own keys each field of the table is the last, so those do not count.
+   * An unescaped key is repeated in one object: in `properties`, or further inside. Repeated keys
+   * of the item itself do not count, because the table has the last one of each.
    */
   DuplicateKey: 2,
-  /**
-   * A string anywhere in the item, key or value, holds \u0000 or an escaped surrogate without its
-   * partner.
-   */
+  /** A string anywhere in the item, key or value, has \u0000 or an escaped lone surrogate. */
   ReplacedCharacter: 4,
-  /** Objects and arrays are nested more than `depthMax` deep, the item counted. */
+  /** Objects and arrays are nested more than `depthMax` deep, including the item. */
   TooDeep: 8,
   /** A number has more than `numberDigitsMax` digits. */
   LongNumber: 16,
-  /** A key of an object further in than `properties` is written with an escape. */
+  /** A key of an object further inside than `properties` is written with an escape. */
   EscapedInnerKey: 32,
 } as const;
 
 /**
- * Many readers of JSON have a limit: ClickHouse and simdjson stop at about 1,000 levels, others at
+ * Many JSON readers have a limit: ClickHouse and simdjson stop at about 1,000 levels, others at
  * 128.
  */
 export const depthMax = 100;
 /**
- * Python reads no integer of more than 4,300 digits, and no double has more than 309 before its
- * point.
+ * Python reads no integer with more than 4,300 digits, and no double has more than 309 before its
+ * decimal point.
  */
 export const numberDigitsMax = 400;
 
-/** Places of either kind that a repair notes. Later ones are replaced all the same. */
+/**
+ * Maximum number of recorded positions of either kind in a repair. Later ones are replaced anyway.
+ */
 export const repairPlacesMax = 1_048_576;
 
 /**
- * Once a repaired text is this much longer than what was read, "?" replaces malformed UTF-8, so that
- * no text grows to three times its length.
+ * Once a repaired text is this much longer than the input so far, "?" replaces malformed UTF-8, so
+ * that no text grows to three times its length.
  */
 export const growthBytesMax = 2_097_152;
 
@@ -273,19 +274,19 @@ export interface Repair {
   readonly text: Buffer;
   /**
    * Where in the text malformed UTF-8 is replaced for the first time after each `{`, ascending:
-   * Header.Malformed offsets. They tell which events have a replacement.
+   * Header.Malformed offsets. They identify the events with a replacement.
    */
   readonly malformed: Uint32Array;
-  /** The same of `null` for a number: Header.NonFinite offsets. */
+  /** The same for `null` in place of a number: Header.NonFinite offsets. */
   readonly nonFinite: Uint32Array;
   /**
    * Five words: bytes read, bytes written, offsets in `malformed` and in `nonFinite`, and the state
-   * of the scanner. Zeros at first.
+   * of the scanner. Initially zeros.
    */
   readonly progress: Uint32Array;
 }
 
-/** What `normalise` returns where it wrote nothing of use. */
+/** The result of `normalise` if it failed. */
 export const NotNormal = { NotJson: -1, OutOfMemory: -2 } as const;
 
 /** The words of a table with room for `rows` rows. */
@@ -293,7 +294,7 @@ export function tableWords(rows: number): number {
   return Header.Words + rows * (Row.Words + Extra.Words);
 }
 
-/** Rows that a table has room for. */
+/** Number of rows for which a table has room. */
 export function tableRows(table: Uint32Array): number {
   return ((table.length - Header.Words) / (Row.Words + Extra.Words)) | 0;
 }
@@ -312,65 +313,66 @@ export function hasExtra(table: Uint32Array, row: number): boolean {
   return ((table[row + Row.MoreTypes]! >>> MoreShift.HasExtra) & 1) !== 0;
 }
 
-/** The most rows that one scan fills; `scanMore` brings the rest of a longer batch. */
+/** Maximum number of rows that one scan fills; `scanMore` returns the rest of a longer batch. */
 export const rowsMax = 65_536;
 
 /**
  * A scanner and the table it fills. One body at a time: the table is valid until the next `scan` or
- * `scanMore`, of either kind; `normalise` and `repair` leave it as it is. `scanMore` takes the body
+ * `scanMore`, of either kind; `normalise` and `repair` do not change it. `scanMore` takes the body
  * of the last `scan`, unchanged since.
  *
- * A body that scans Ok is valid JSON in every byte (what JSON.parse accepts, no more and no less,
- * given valid UTF-8). Raw line breaks between its tokens have been overwritten with spaces, so that
- * any slice of it fits one NDJSON line. A body that does not scan Ok is unchanged.
+ * A body that scans Ok is valid JSON in every byte (exactly what JSON.parse accepts, given valid
+ * UTF-8). Raw line breaks between its tokens have been overwritten with spaces, so that any slice
+ * of it fits one NDJSON line. A body that does not scan Ok is unchanged.
  */
 export interface Scanner {
   readonly table: Uint32Array;
   scan(body: Buffer): ScanStatus;
   /** As `scan` of body.subarray(start, end), without that view: offsets count from `start`. */
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
-  /** As `scan`, but does not look for a long body's fault, which takes longer than the scan. */
+  /** As `scan`, but does not locate the error in a long body, which takes longer than the scan. */
   scanAtOnce(body: Buffer): ScanStatus;
   /**
    * Fills the table with the next rows, and sets Header.FirstItem and Header.RowCount. RowCount is
-   * 0 where no rows are left.
+   * 0 if no rows are left.
    */
   scanMore(body: Buffer): void;
   /**
    * Writes the plain form of the JSON value body[start, end) to the target from `at` on, where
-   * there must be room for as many bytes as the value has; returns how many it wrote. In the plain
-   * form each string is written in one way only, with U+FFFD for U+0000 and lone surrogates; of
-   * members of one name only the last is kept; numbers are as they were; and there is no white
-   * space. A negative result is one of NotNormal; NotJson also stands for a value deeper than
-   * `depthMax`. The target must not be part of the body.
+   * there must be room for as many bytes as the value has; returns the number of bytes written. In
+   * plain form each string has one spelling, with U+FFFD for U+0000 and lone surrogates; only the
+   * last member of each name is kept; numbers are unchanged; and there is no white space. A
+   * negative result is one of NotNormal; NotJson also means a value deeper than `depthMax`. The
+   * target must not be part of the body.
    */
   normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number;
   /**
    * Continues the repair of a body for which a scan has set Header.RepairedBytes, until `until`
-   * bytes of it are read, or a few more. U+FFFD replaces each malformed sequence, as in the WHATWG's
-   * decoder, and "?" after `growthBytesMax`; a surrogate pair written as two sequences (CESU-8)
-   * becomes its character; `null` replaces `NaN`, `Infinity` and `-Infinity` outside of strings.
+   * bytes of it are read, or a few more. U+FFFD replaces each malformed sequence, as in the
+   * WHATWG's decoder, and "?" after `growthBytesMax`; a surrogate pair written as two sequences
+   * (CESU-8) becomes its character; `null` replaces `NaN`, `Infinity` and `-Infinity` outside of
+   * strings.
    */
   repair(body: Buffer, until: number, repair: Repair): void;
 }
 
 /**
- * A scanner that can also work in the thread pool, so that a large body does not hold up the event
+ * A scanner that can also work in the thread pool, so that a large body does not block the event
  * loop. The results are those of `scan` and `scanMore`, overwritten line breaks included. Only one
  * call of either kind may run at a time: until a promise settles, every other call throws or
  * rejects.
  *
- * Until a promise settles, neither the body nor the table may be touched: not written, not read,
+ * Until a promise settles, neither the body nor the table may be accessed: not written, not read,
  * and above all not transferred, detached or resized. The scan runs on memory that Node-API cannot
- * hold in place. If that memory is taken away, the scan notices, and rejects, only afterwards.
+ * pin. If that memory is taken away, the scan detects it, and rejects, only afterwards.
  */
 export interface BackgroundScanner extends Scanner {
   /** Rejects only for misuse: Error (busy) or TypeError (wrong arguments, memory taken away). */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   /** `scanMore` in the thread pool. Rejects only for misuse. */
   scanMoreInBackground(body: Buffer): Promise<void>;
-  /** Ends the scan of a body whose rows are not all asked for: frees an index that is large. */
+  /** Ends the scan of a body before all rows were requested: frees a large index. */
   finish(): void;
-  /** Finishes, and frees what is kept for the next scan. Both throw only for misuse. */
+  /** Calls `finish`, and frees what is kept for the next scan. Both throw only for misuse. */
   release(): void;
 }

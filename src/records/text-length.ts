@@ -1,5 +1,5 @@
-// Refuses events whose distinct id or name is too long, for clients that are told of each event.
-// For other clients longer distinct ids are shortened, and longer names are stored as they are.
+// Rejects events whose distinct id or name is too long, for protocols that answer each event. For
+// other clients longer distinct ids are shortened, and longer names are stored as they are.
 
 import { distinctIdCharactersMax } from "./distinct-id.ts";
 import { type ItemView, typeAt } from "./item-view.ts";

@@ -1,7 +1,7 @@
-// Reads timestamps as clients write them (ISO 8601, RFC 3339 and close relatives) to milliseconds,
-// and writes them in the one stored form, `2026-01-31T23:59:59.999Z`: UTC, milliseconds, 24 bytes.
-// Works on bytes, by the arithmetic of the calendar: an event has up to two timestamps, and a Date
-// or a string for each would take as long as the rest of its record. Must not consult the clock.
+// Parses timestamps of clients (ISO 8601, RFC 3339 and close relatives) to milliseconds, and writes
+// them in the one stored form, `2026-01-31T23:59:59.999Z`: UTC, milliseconds, 24 bytes. Works on
+// bytes with calendar arithmetic: an event has up to two timestamps, and a Date or a string for
+// each would take as long as the rest of its record. Must not use the clock.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -10,7 +10,7 @@ import { dayMs } from "../platform/base/day.ts";
 /** Bytes of the stored form, without quotes. */
 export const storedTimestampBytes = 24;
 
-/** The first and the last millisecond that the stored form can name: years 0 to 9999. */
+/** The first and the last millisecond in the stored form: years 0 to 9999. */
 export const storedMsMin = -62_167_219_200_000;
 export const storedMsMax = 253_402_300_799_999;
 
@@ -18,19 +18,20 @@ const LETTER_T = 0x54;
 const LETTER_Z = 0x5a;
 const toLower = 0x20;
 const DIGIT_0 = 0x30;
-/** A timestamp has at most this many digits of a fraction of a second. */
+/** Maximum number of digits of a fraction of a second. */
 const fractionDigitsMax = 12;
 /**
- * No form of a timestamp has 48 characters. Each may be written \uXXXX, and there are two quotes.
+ * No form of a timestamp has 48 characters. Each may be written as \uXXXX, and there are two
+ * quotes.
  */
 const tokenBytesMax = 6 * 48 + 2;
 
 /**
- * The moment that body[start, end), quotes not included, names, in milliseconds since 1970; NaN
- * when it names none from year 0 to 9999. The text is a date, optionally followed by T or a space
- * and a time, optionally followed by a zone: Z, +03:00, +0300 or +03. A zone needs a time before
- * it, and no zone means UTC. Digits past the millisecond are cut. Second 60 (a leap second) is the
- * first second of the next minute.
+ * The moment of body[start, end), quotes not included, in milliseconds since 1970; NaN if it is not
+ * one in the years 0 to 9999. The text is a date, optionally followed by T or a space and a time,
+ * optionally followed by a zone: Z, +03:00, +0300 or +03. A zone needs a time before it, and no
+ * zone means UTC. Digits past the millisecond are cut off. Second 60 (a leap second) is the first
+ * second of the next minute.
  */
 export function timestampMs(body: Buffer, start: number, end: number): number {
   // Almost all SDKs send the stored form.
@@ -49,8 +50,8 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
 }
 
 /**
- * Whether a text has the stored form, if it is a timestamp at all: then it can be copied as it is.
- * A text with second 60 has not, because it stands for the next minute.
+ * Whether a text has the stored form, if it is a timestamp at all: then it can be copied. A text
+ * with second 60 does not have it, because it means the next minute.
  */
 export function isStoredForm(body: Buffer, start: number, end: number): boolean {
   return (
@@ -88,7 +89,7 @@ function storedFormMs(body: Buffer, start: number): number {
   return daysBefore(year, month, day) * dayMs + ofDay;
 }
 
-/** As `timestampMs`, for a whole JSON token body[start, end); NaN also where it is no string. */
+/** As `timestampMs`, for a whole JSON token body[start, end); NaN also if it is not a string. */
 export function timestampTokenMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
   const ms = timestampMs(body, start + 1, end - 1);
@@ -99,7 +100,7 @@ export function timestampTokenMs(body: Buffer, start: number, end: number): numb
 
 /**
  * The milliseconds that the time of day and the zone in body[at, end) add to the start of the day;
- * NaN where they cannot be read.
+ * NaN if they are invalid.
  */
 function timeMs(body: Buffer, at: number, end: number): number {
   const separator = body[at]!;
@@ -129,7 +130,7 @@ function timeMs(body: Buffer, at: number, end: number): number {
   return next === end ? sinceMidnight : sinceMidnight - zoneMinutes(body, next, end) * 60_000;
 }
 
-/** The minutes by which the zone in body[at, end) is ahead of UTC; NaN where it is no zone. */
+/** The minutes by which the zone in body[at, end) is ahead of UTC; NaN if it is not a zone. */
 function zoneMinutes(body: Buffer, at: number, end: number): number {
   const signAt = body[at] === Ascii.Space ? at + 1 : at;
   const length = end - signAt;
@@ -144,8 +145,8 @@ function zoneMinutes(body: Buffer, at: number, end: number): number {
   return (hours * 60 + minutes) * (sign === Ascii.Minus ? -1 : 1);
 }
 
-// The value of two digits. A byte that is no digit makes the result so negative that no sum of
-// parts can hide it.
+// The value of two digits. A byte that is not a digit makes the result so negative that the sum of
+// all parts stays negative.
 function twoDigits(body: Buffer, at: number): number {
   const tens = body[at]! - DIGIT_0;
   const ones = body[at + 1]! - DIGIT_0;
@@ -165,7 +166,7 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-// The arithmetic below counts years from March, so that a leap day is a year's last, and from 400
+// Years start in March here, so that a leap day is the last day of a year, and are counted from 400
 // years (one cycle of the calendar) before year 0, so that nothing is negative.
 const cycleYears = 400;
 const cycleDays = 146_097;
@@ -179,10 +180,7 @@ function daysBefore(year: number, month: number, day: number): number {
   return fromMarch * 365 + leapDays + dayOfYear - cycleDaysBefore1970;
 }
 
-/**
- * Writes the stored form of a moment from storedMsMin to storedMsMax at `at`; returns where it
- * ends.
- */
+/** Writes the stored form of a moment from storedMsMin to storedMsMax at `at`; returns its end. */
 export function writeTimestamp(target: Buffer, at: number, ms: number): number {
   // The day and the time of day become integers first: dividing doubles takes three times as long.
   const days = Math.floor(ms / dayMs) | 0;

@@ -1,17 +1,19 @@
 // Reads the beginning of a JSON token as text. A token may be as long as its body. The rules for
-// events need only its first 4 KiB, so no client decides how long a string this process makes.
+// events need only its first 4 KiB, so no client controls the length of the strings created here.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 
-/** Bytes read of a string, or of a value that stands for one: twenty times what any rule needs. */
+/**
+ * Number of bytes read of a string, or of a value used as one: twenty times what any rule needs.
+ */
 export const tokenBytesRead = 4_096;
 
 const LETTER_U = 0x75;
 
 /**
- * The text of the string token body[start, end), quotes included. Of a token longer than
- * `bytesMax`, the text of the whole characters in that many bytes.
+ * The text of the string token body[start, end), quotes included. For a token longer than
+ * `bytesMax`, the text of the complete characters in that many bytes.
  */
 export function stringBeginning(
   body: Buffer,
@@ -25,8 +27,8 @@ export function stringBeginning(
 }
 
 /**
- * Where the last character or escape ends that is whole before `limit`. Of a surrogate pair
- * written as two escapes, the second half may be cut off.
+ * The end of the last complete character or escape before `limit`. The second half of a surrogate
+ * pair written as two escapes may be cut off.
  */
 function wholeEscapesEnd(body: Buffer, start: number, limit: number): number {
   let at = start;
@@ -40,7 +42,7 @@ function stepAt(body: Buffer, at: number): number {
   return sequenceBytes(byte);
 }
 
-/** Bytes of the well-formed UTF-8 sequence that begins with this one. */
+/** Length of the well-formed UTF-8 sequence that begins with this byte. */
 export function sequenceBytes(lead: number): number {
   return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }

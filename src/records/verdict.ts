@@ -1,5 +1,5 @@
 // The verdict of the rules on one event, for the record writer and for the answer. Only the rules
-// write it, and the code that calls them.
+// and their caller write it.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -7,7 +7,7 @@ import type { ItemErrorCode } from "../platform/base/errors.ts";
 import { type DropCode, type WarningCode, warningCodes } from "../platform/base/warnings.ts";
 import { stringBeginning } from "./token-beginning.ts";
 
-/** The kinds of events, as records name them. */
+/** The kinds of events in records. */
 export const kinds = [
   "custom",
   "pageview",
@@ -18,7 +18,7 @@ export const kinds = [
   "survey",
   "set",
 ] as const;
-/** What an event is, by its name: index in `kinds`. */
+/** The kind of an event, which depends on its name: index in `kinds`. */
 export const Kind = {
   Custom: 0,
   Pageview: 1,
@@ -36,49 +36,46 @@ export const warningBit = Object.fromEntries(
   warningCodes.map((code, bit) => [code, 1 << bit]),
 ) as Record<WarningCode, number>;
 
-/** What the rules must know of the request that an event came in. */
+/** The facts of a request that the rules need. */
 export interface RequestFacts {
   /**
-   * An event without a timestamp gets a warning: on the historical lane, and in the newer protocol
-   * (v1).
+   * Whether an event without a timestamp gets a warning: on the historical lane, and in the newer
+   * protocol (v1).
    */
   readonly needsTimestamp: boolean;
-  /** An event that is an object without a name counts as a `$identify`. */
+  /** Whether an object without a name counts as a `$identify`. */
   readonly isEngage: boolean;
   /** The time of receipt by the wall clock, in milliseconds since 1970. */
   readonly receivedAtMs: number;
-  /** Milliseconds by which the client's clock is ahead of ours; 0 where the client did not say. */
+  /** Milliseconds by which the client's clock is ahead of ours; 0 if unknown. */
   readonly skewMs: number;
 }
 
-/** A part of some buffer that is stored as it is. */
+/** A part of a buffer that is stored unchanged. */
 export class Slice {
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
-  /** 0 where there is nothing to store. */
+  /** 0 if there is nothing to store. */
   end = 0;
 }
 
 /**
- * The verdict on one item. One object is reused for every item. Where a `…Text` is undefined, the
+ * The verdict on one item. One object is reused for every item. If a `…Text` is undefined, the
  * record copies the token from the body; otherwise the text is stored instead.
  */
 export class Verdict {
-  /**
-   * `removed`: the event is of no use to anybody. Only a client that is told of each event hears of
-   * it.
-   */
+  /** `removed`: the event is useless. Only protocols that answer each event report it. */
   drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
-  /** What was wrong, for the client. Set only with `error`. */
+  /** The error, as a text for the client. Set only with `error`. */
   detail = "";
   warnings = 0;
   kind: Kind = Kind.Custom;
-  /** The name under which an event is stored that has none of its own. */
+  /** The name for an event without one. */
   eventText: string | undefined = undefined;
   personProfile = true;
   /**
-   * The span of the token that is the distinct id, quotes included. Not used when there is a
+   * The span of the token of the distinct id, quotes included. Unused if there is a
    * `distinctIdText`.
    */
   distinctIdStart = 0;
@@ -86,26 +83,23 @@ export class Verdict {
   distinctIdText: string | undefined = undefined;
   distinctIdCut = false;
   /**
-   * `new`: no valid uuid came, and one is made. `sent`: the token is stored. `converted`:
+   * `new`: there was no valid uuid, and one is generated. `sent`: the token is stored. `converted`:
    * `uuidText` is stored instead of the token.
    */
   uuid: "sent" | "converted" | "new" = "sent";
   uuidText = "";
-  /** When the event happened, as it is stored: milliseconds since 1970, in the years 0 to 9999. */
+  /** The stored time of the event: milliseconds since 1970, in the years 0 to 9999. */
   timestampMs = 0;
-  /**
-   * When the event happened by the client's timestamp; NaN where none came, or none that can be
-   * read.
-   */
+  /** The time of the event by the client's timestamp; NaN if there was none, or an invalid one. */
   timestampSentMs = Number.NaN;
   /**
-   * Whether some of $set, $set_once and $unset came, in one place or the other: then the three
-   * slices are to be filled.
+   * Whether any of $set, $set_once and $unset was sent, in either place: then the three slices must
+   * be filled.
    */
   hasPersonFields = false;
   /**
-   * The JSON members of `replaced`, which has the values as they were sent that the record cannot
-   * have; "" if there are none. Set by `keepReplaced` alone.
+   * The JSON members of `replaced`, the sent values that the record cannot have; "" if there are
+   * none. Only set by `keepReplaced`.
    */
   replaced = "";
   readonly set = new Slice();
@@ -113,19 +107,19 @@ export class Verdict {
   readonly unset = new Slice();
 }
 
-/** Whether the event is neither left out nor in error, as far as it is judged. */
+/** Whether the event is neither dropped nor in error so far. */
 export function isStorable({ drop, error }: Verdict): boolean {
   return drop === undefined && error === undefined;
 }
 
-/** A value of at most this many bytes is kept as it was sent. */
+/** A value of at most this size is stored as it was sent. */
 export const replacedBytesMax = 512;
-/** Of a longer value, this many characters of its text are kept. */
+/** Of a longer value, this many characters of its text are stored. */
 export const replacedCharactersMax = 256;
 
 /**
- * Keeps in the record what was sent as `name`: the record has another value, or none, for it. Of two
- * of one name, from the event and from its `properties`, the first is kept.
+ * Stores the value that was sent as `name`, because the record has another value, or none, for it.
+ * If both the event and its `properties` have one, the first is stored.
  */
 export function keepReplaced(
   verdict: Pick<Verdict, "replaced">,
@@ -150,7 +144,7 @@ function keptToken(token: Buffer): string {
 /** The escapes of a JSON text, a surrogate pair as one. */
 const escapes = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g;
 
-/** No record holds U+0000 or half a surrogate pair: databases refuse both. */
+/** No record has U+0000 or a lone surrogate: databases reject both. */
 function cleanEscape(text: string): string {
   const isUnfit = text.length === 6 && /^\\u(?:0000|[dD][89a-fA-F])/.test(text);
   return isUnfit ? "\\ufffd" : text;

@@ -1,10 +1,11 @@
-// Binds the scanner's core to Node: the class, its methods, the module. It knows nothing of JSON.
+// Binds the scanner's core to Node: the class, its methods, the module. Contains no JSON code.
 //
 // class EventScanner: new EventScanner(table: Uint32Array), scan(body: Uint8Array): status,
-// scanPart(body, start, end): status, scanAtOnce(body): status, scanMore(body): undefined, scan
-// and scanMore also in the background, with promises; finish() and release().
-// Wrong arguments, and any call while a background scan is under way, throw. The object keeps its
-// table alive; a table detached or shrunk since then is refused.
+// scanPart(body, start, end): status, scanAtOnce(body): status, scanMore(body): undefined; scan and
+// scanMore also in the background, with promises; finish() and release().
+//
+// Wrong arguments, and any call during a background scan, throw. The object keeps its table alive;
+// a table that was detached or shrunk is rejected.
 
 #include <node_api.h>
 
@@ -94,9 +95,9 @@ napi_value end_scan(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-// Bodies lie in blocks of up to 20 MB. As such blocks are freed, glibc by itself raises its
-// thresholds to their size, takes the next ones from the heap, and keeps up to twice as much at the
-// heap's end for good. Fixed thresholds end that.
+// Bodies are blocks of up to 20 MB. When such blocks are freed, glibc raises its thresholds to
+// their size, allocates later ones from the heap, and retains up to twice as much at the end of the
+// heap for good. Fixed thresholds prevent that.
 napi_value return_large_blocks(napi_env, napi_callback_info) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 4 << 20);

@@ -1,4 +1,4 @@
-// Keys of other bytes may still be the same one: written with escapes, or with white space around.
+// Keys with different bytes can be equal: one may have escapes, or white space around it.
 
 #include "array_keys.h"
 
@@ -7,10 +7,10 @@
 namespace penstock {
 namespace {
 
-// What String.prototype.trim takes off, of ASCII.
+// The ASCII characters that String.prototype.trim removes.
 bool is_trimmed(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// The text of a key without white space around it: its start in `room`, its length.
+// The text of a key without surrounding white space: its start in `room`, and its length.
 const uint8_t* key_text(const uint8_t* text, const Token& key, uint8_t (&room)[kKeyTokenBytesMax],
                         size_t& length) {
   length = kNoAsciiText;
@@ -26,7 +26,7 @@ const uint8_t* key_text(const uint8_t* text, const Token& key, uint8_t (&room)[k
 
 }  // namespace
 
-// The first one is read once: it may be long, and the others many.
+// The first key is read once: it may be long, and there may be many others.
 bool ArrayKeys::has_text_of_first(const Token& key) noexcept {
   if (!first_is_read_) {
     const uint8_t* const start = key_text(text_, first_, first_text_, first_length_);

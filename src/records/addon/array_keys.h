@@ -1,5 +1,5 @@
-// Whose an array is: the key that its items name, and whether they agree. It must not know who has
-// which key.
+// Finds the key that the items of an array name, and whether all items agree. Does not authenticate
+// keys.
 
 #pragma once
 
@@ -12,8 +12,8 @@ class ArrayKeys {
   explicit ArrayKeys(const uint8_t* text) noexcept : text_(text) {}
 
   /**
-   * The key that the item of this number names, of type Absent if it names none. To be called in
-   * the order of the items.
+   * Records the key of the item with this number, of type Absent if it has none. Call it in the
+   * order of the items.
    */
   PENSTOCK_INLINE void note(const Token& key, uint32_t item) noexcept {
     if (key.type == kAbsent || other_item_ != 0) return;
@@ -21,9 +21,9 @@ class ArrayKeys {
     else if (!has_bytes_of_first(key) && !has_text_of_first(key)) other_item_ = item;
   }
 
-  /** The first key that an item names; of type Absent if none does. */
+  /** The first key of an item; of type Absent if no item has one. */
   const Token& first() const noexcept { return first_; }
-  /** The number of the first item that names another; 0 if all agree. */
+  /** The number of the first item with a different key; 0 if all agree. */
   uint32_t other_item() const noexcept { return other_item_; }
 
  private:

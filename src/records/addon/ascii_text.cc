@@ -1,4 +1,4 @@
-// One character after another: what is read here is short, or refused.
+// One character after another: valid input is short, and longer input is rejected.
 
 #include "ascii_text.h"
 

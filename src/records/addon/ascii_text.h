@@ -1,5 +1,4 @@
-// The text of a JSON string that holds nothing but ASCII, as names and keys do: without its
-// escapes. It must not know what it is for.
+// The text of a JSON string that contains only ASCII, such as a name or key, without its escapes.
 
 #pragma once
 
@@ -11,9 +10,8 @@ namespace penstock {
 inline constexpr size_t kNoAsciiText = SIZE_MAX;
 
 /**
- * Writes what stands between the quotes of a string, valid as JSON, to `to`, where there is room
- * for so many bytes, and answers how many they are. kNoAsciiText: there are more, or there is
- * something else than ASCII.
+ * Writes the text of a string, given without its quotes and valid as JSON, to `to`, which has room
+ * for `room` bytes, and returns its length. kNoAsciiText: the text is longer, or is not ASCII.
  */
 size_t ascii_text(const uint8_t* from, size_t length, uint8_t* to, size_t room) noexcept;
 

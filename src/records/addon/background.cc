@@ -1,9 +1,9 @@
-// Runs one call of the core in libuv's thread pool. `execute` is the only code here that runs on
-// another thread, and it touches no napi value; everything else runs on the scanner's own thread.
+// Runs one call of the core in libuv's thread pool. `execute` is the only code that runs on another
+// thread, and it uses no napi value; everything else runs on the scanner's own thread.
 //
-// An environment that goes down first waits for the work it has queued, then calls `complete`, and
-// only then finalizes its objects. So `complete` finds everything in place, but it can no longer
-// settle the promise.
+// An environment that shuts down first waits for its queued work, then calls `complete`, and only
+// then finalizes its objects. So `complete` finds everything in place, but it can no longer settle
+// the promise.
 
 #include "background.h"
 
@@ -34,8 +34,7 @@ void execute(napi_env, void* data) {
   background->status = background->job.run();
 }
 
-// Node-API cannot hold an ArrayBuffer's memory in place. That it went away can be seen only
-// afterwards.
+// Node-API cannot pin an ArrayBuffer's memory. Its removal can be detected only afterwards.
 bool memory_is_in_place(napi_env env, const Background& background) {
   const Job& job = background.job;
   napi_value value = nullptr;

@@ -1,4 +1,4 @@
-// Runs one call of the core in libuv's thread pool. It knows nothing of JSON.
+// Runs one call of the core in libuv's thread pool.
 
 #pragma once
 
@@ -7,10 +7,10 @@
 namespace penstock {
 
 /**
- * Answers a promise: of the status for a scan, of undefined for scanMore. The scanner is busy until
- * it settles, and the scanner, its table and the body are kept from the garbage collector. It
- * rejects (TypeError) if body or table were detached or resized meanwhile. Throws and answers null
- * if the work could not be started.
+ * Returns a promise: of the status for a scan, of undefined for scanMore. Until it settles, the
+ * scanner is busy, and the scanner, its table and the body are protected from garbage collection.
+ * It rejects with a TypeError if body or table were detached or resized meanwhile. Throws and
+ * returns null if the work could not be started.
  */
 napi_value start_in_background(napi_env env, const Call& call);
 

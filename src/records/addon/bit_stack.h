@@ -1,8 +1,8 @@
-// A stack of bits that grows: which containers are open, objects or arrays. It must not limit the
-// depth.
+// A growing stack of bits that records whether each open container is an object or an array. Does
+// not limit the depth.
 //
-// Memory: none up to 64 levels, then an eighth of a byte a level. `push` answers false when there
-// is no more.
+// Memory: none up to 64 levels, then an eighth of a byte per level. `push` returns false when there
+// is none.
 
 #pragma once
 

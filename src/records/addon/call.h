@@ -1,5 +1,5 @@
-// What the methods of the binding have in common: the scanner object and the checked arguments of
-// one call. It knows nothing of JSON.
+// The common parts of the binding's methods: the scanner object and the checked arguments of one
+// call.
 
 #pragma once
 
@@ -9,14 +9,14 @@
 
 namespace penstock {
 
-/** What a JavaScript scanner wraps. */
+/** The object that a JavaScript scanner wraps. */
 struct Binding {
   EventScanner scanner;
   /** Strong: the table lives as long as the scanner. */
   napi_ref table = nullptr;
   /**
-   * From the start of a background scan until it settles: scanner, table and body are the thread
-   * pool's.
+   * True from the start of a background scan until it settles: the thread pool uses the scanner,
+   * its table and the body.
    */
   bool busy = false;
 };
@@ -31,11 +31,11 @@ struct Body {
   size_t length;
 };
 
-/** Of kScanPart, the job is that of kScan, and its body is the part. */
+/** For kScanPart, the job is that of kScan, and its body is the part. */
 enum class Task { kScan, kScanPart, kScanAtOnce, kScanMore };
 
 /**
- * One call of the core, in plain pointers: good on any thread while the memory behind them stays.
+ * One call of the core, in plain pointers: valid on any thread while the memory behind them stays.
  */
 struct Job {
   Task task;
@@ -52,19 +52,19 @@ struct Call {
   napi_value body;
 };
 
-/** False: not a Uint32Array. One that was detached is empty. */
+/** False: not a Uint32Array. A detached one is empty. */
 bool get_words(napi_env env, napi_value value, Table& words);
 
-/** False: not a Uint32Array with room for a row (any more). */
+/** False: not a Uint32Array, or one without room for a row. */
 bool get_table(napi_env env, napi_value value, Table& table);
 
-/** False: not a Uint8Array. One that was detached is empty. */
+/** False: not a Uint8Array. A detached one is empty. */
 bool get_body(napi_env env, napi_value value, Body& body);
 
-/** Throws and returns null if the object is no scanner, or busy. */
+/** Throws and returns null if the object is not a scanner, or is busy. */
 Binding* get_idle_binding(napi_env env, napi_value scanner);
 
-/** Fills everything the task needs. Throws and answers false if something is not as it must be. */
+/** Fills everything the task needs. Throws and returns false if an argument is invalid. */
 bool get_call(napi_env env, napi_callback_info info, Task task, Call& call);
 
 }  // namespace penstock

@@ -1,5 +1,4 @@
-// The names that the table knows, of members as they are written in a body, and what they stand
-// for. It must not read values.
+// The member names that the table recognises, and their meanings. Does not read values.
 
 #pragma once
 
@@ -8,32 +7,30 @@
 
 namespace penstock {
 
-/** Where a key may stand, the first that counts first. */
+/** The places in which a key may be; lower values take precedence. */
 enum KeyPlace : uint32_t {
   kApiKey = 0,
   kToken = 1,
   kDollarToken = 2,
   kPropertiesToken = 3,
 };
-/** The places in an envelope, and in an event. */
+/** The number of places in an envelope, and in an event. */
 inline constexpr uint32_t kEnvelopeKeyPlaces = 2;
 inline constexpr uint32_t kEventKeyPlaces = 4;
 
-/** What the name of an event's member stands for: a Field, or one of these. */
+/** The meaning of the name of an event's member: a Field, or one of these. */
 inline constexpr uint32_t kOtherDistinctId = 8;
-/** And an ExtraPart. */
+/** Plus an ExtraPart. */
 inline constexpr uint32_t kFirstExtraName = 16;
-/** And a KeyPlace. */
+/** Plus a KeyPlace. */
 inline constexpr uint32_t kFirstKeyName = 32;
 
-/** Beside the numbers of Property. */
+/** In addition to the numbers of Property. */
 inline constexpr uint32_t kPropertyToken = 16;
 
-/**
- * What a name of the envelope stands for: a word of the header, that of a type, or one of these.
- */
+/** The meaning of a name in the envelope: a word of the header, of a type, or one of these. */
 inline constexpr uint32_t kOtherSentAt = kHeaderWords;
-/** And a KeyPlace. */
+/** Plus a KeyPlace. */
 inline constexpr uint32_t kFirstEnvelopeKey = kHeaderWords + 1;
 
 inline constexpr uint32_t kNoName = UINT32_MAX;
@@ -96,12 +93,10 @@ PENSTOCK_INLINE uint32_t property_of(const Key& key) {
   }
 }
 
-/** "historical_migration", the longest name that counts also where it is written with escapes. */
+/** Length of "historical_migration", the longest name that is recognised with escapes. */
 inline constexpr uint32_t kEscapedNameBytesMax = 20;
 
-/**
- * The name without its escapes, in `room`; an empty one if it is longer than that, or not ASCII.
- */
+/** The name without its escapes, in `room`; empty if it is longer, or not ASCII. */
 inline Key unescaped(const Key& key, uint8_t (&room)[kEscapedNameBytesMax]) {
   const size_t length = ascii_text(key.name, key.length, room, sizeof room);
   return {room, length == kNoAsciiText ? 0 : static_cast<uint32_t>(length), false};

@@ -1,5 +1,5 @@
-// The scanner's core: stage 1 of simdjson, one walk that fills the table, and the exact judge where
-// one of them refused. It knows nothing of Node.
+// The scanner's core: stage 1 of simdjson, one walk that fills the table, and an exact check of
+// texts that one of them rejects.
 
 #include "event_scan.h"
 
@@ -91,7 +91,7 @@ struct EventScanner::State {
     names.begin();
   }
 
-  // Simdjson's portable version reads a few bytes past the end of a text that ends within a UTF-8
+  // simdjson's portable version reads a few bytes past the end of a text that ends within a UTF-8
   // sequence.
   static bool safe_to_index(const uint8_t* text, size_t length) noexcept {
     return processor_code().required_instruction_sets() != 0 ||
@@ -101,7 +101,7 @@ struct EventScanner::State {
   ScanStatus walk(uint8_t* text, size_t length, uint32_t* header, Batch& batch) noexcept;
 };
 
-// kInvalidJson here means only that something is wrong.
+// kInvalidJson here means only that there is some error.
 ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* header,
                                      Batch& batch) noexcept {
   if (length == 0) return ScanStatus::kEmpty;
@@ -127,7 +127,7 @@ ScanStatus EventScanner::State::walk(uint8_t* text, size_t length, uint32_t* hea
   return ScanStatus::kOk;
 }
 
-// Asking anything of the implementation that stands in before the choice makes it.
+// The first query of the implementation selects it.
 void choose_processor_code() noexcept {
   static_cast<void>(processor_code().required_instruction_sets());
 }

@@ -1,20 +1,20 @@
-// The scanner's core: one validating pass over a JSON body that notes where the parts of its events
-// lie. It knows nothing of Node; addon.cc binds it. table.ts explains the layout and a test
-// compares the two.
+// The scanner's core: one validating pass over a JSON body that records the offsets of its events'
+// parts. Independent of Node; addon.cc binds it. table.ts explains the layout, and a test compares
+// both.
 //
-// Lifetime: `text` is read (and its line breaks overwritten) during a call only; nothing points at
-// it afterwards.
+// Lifetime: `text` is read (and its line breaks overwritten) during a call only; no pointer to it
+// is stored.
 //
-// Padding: none needed; no byte outside [text, text + length) is read.
+// Padding: not needed; no byte outside [text, text + length) is read.
 //
-// Capacity: the table has kHeaderWords + row_capacity * (kRowWords + kExtraWords) words,
+// Capacity: the table has kHeaderWords + row_capacity * (kRowWords + kExtraWords) words, with
 // row_capacity at least 1: the header, all rows, all extras. Lengths are below 4 GiB.
 //
-// Threads: no state outside the objects but simdjson's choice of code, see choose_processor_code.
-// One EventScanner is one thread's at a time; several may run at once. No other thread may write to
-// the text during a call.
+// Threads: there is no state outside the objects, except simdjson's choice of code, see
+// choose_processor_code. An EventScanner is used by one thread at a time; several may run
+// concurrently. No other thread may write to the text during a call.
 //
-// Memory: an index of at most 17 MiB, however dense the text is, kept for the next call
+// Memory: an index of at most 17 MiB, however dense the text is, which is kept for the next call
 // (token_index.h).
 
 #pragma once
@@ -100,7 +100,7 @@ enum Field : uint32_t {
 };
 
 /**
- * A row's further parts, which few items have; kHasExtra in the row says whether its extra was
+ * Further parts of a row, which few items have; kHasExtra in the row states whether its extra was
  * written.
  */
 enum ExtraWord : uint32_t {
@@ -108,7 +108,7 @@ enum ExtraWord : uint32_t {
   kExtraWords = 17,
 };
 
-/** Of an extra: span at 2 * part, type at bit 4 * part of kExtraTypes. */
+/** In an extra: span at 2 * part, type at bit 4 * part of kExtraTypes. */
 #define PENSTOCK_EXTRA_PARTS(X) \
   X(PropertiesSet)              \
   X(PropertiesSetOnce)          \
@@ -127,8 +127,8 @@ enum ExtraPart : uint32_t {
 };
 
 /**
- * The keys looked for inside `properties`: type at bit 4 * property of 64 bits. The first eight are
- * kPropertyTypes; of the others some are in kMoreTypes, and some in the row's spans or its extra.
+ * The keys that are recognised inside `properties`: type at bit 4 * property of 64 bits. The first
+ * eight are kPropertyTypes; the others are in kMoreTypes, in the row's spans or in its extra.
  */
 enum Property : uint32_t {
   kAlias = 0,
@@ -162,7 +162,7 @@ enum ItemFlag : uint32_t {
   kItemEscapedInnerKey = 32,
 };
 
-// The fuzz target makes these small, so that short texts go past them.
+// The fuzz target makes these small, so that short texts exceed them.
 #if !defined(PENSTOCK_DEPTH_MAX)
 #define PENSTOCK_DEPTH_MAX 100
 #endif
@@ -173,12 +173,12 @@ enum ItemFlag : uint32_t {
 #define PENSTOCK_KEY_TOKEN_BYTES_MAX 4096
 #endif
 
-/** Objects and arrays in one another, the item among them, past which it is flagged as too deep. */
+/** Maximum number of nested objects and arrays, including the item; a deeper item is flagged. */
 inline constexpr uint32_t kDepthMax = PENSTOCK_DEPTH_MAX;
-/** Digits of one number past which its item is flagged. */
+/** Maximum number of digits of a number; an item with a longer one is flagged. */
 inline constexpr uint32_t kNumberDigitsMax = PENSTOCK_NUMBER_DIGITS_MAX;
 
-/** A longer token is nobody's key, and the same as another only if all its bytes are. */
+/** A longer token is not a valid key, and equals another one only if all bytes are equal. */
 inline constexpr size_t kKeyTokenBytesMax = PENSTOCK_KEY_TOKEN_BYTES_MAX;
 
 /** See scan_at_once. */
@@ -187,9 +187,9 @@ inline constexpr size_t kExplainedAtOnceBytes = size_t{8} << 10;
 inline constexpr size_t kNoScan = SIZE_MAX;
 
 /**
- * Makes simdjson choose its code for this processor. Its first use would do so too, but with
- * getenv, which must not run beside a setenv on another thread. So: once, before another thread
- * scans.
+ * Makes simdjson choose its code for this processor. Its first use would do so too, but through
+ * getenv, which must not run concurrently with a setenv on another thread. Call it once, before
+ * another thread scans.
  */
 void choose_processor_code() noexcept;
 
@@ -202,35 +202,35 @@ class EventScanner {
 
   /**
    * Validates the whole text and fills the header, the first rows and their extras. Ok: line breaks
-   * between tokens are spaces now. Otherwise the text is unchanged and the header is zero but for
-   * kErrorOffset and, if the text can be repaired, kMalformed, kNonFinite and kRepairedBytes.
+   * between tokens were replaced with spaces. Otherwise the text is unchanged and the header is
+   * zero except for kErrorOffset and, if the text can be repaired, kMalformed, kNonFinite and
+   * kRepairedBytes.
    */
   ScanStatus scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept;
 
   /**
-   * As scan, but of a text of more than kExplainedAtOnceBytes it only says that it does not scan
-   * Ok: kUnexplained, and a header of zeros. Looking for the fault takes up to ten times as long
-   * as noticing that there is one.
+   * As scan, but for an invalid text of more than kExplainedAtOnceBytes it only returns
+   * kUnexplained and a header of zeros. Locating the error takes up to ten times as long as
+   * detecting it.
    */
   ScanStatus scan_at_once(uint8_t* text, size_t length, uint32_t* table,
                           size_t row_capacity) noexcept;
 
   /**
-   * The next rows of the text last scanned, which must be the same, unchanged. None left: kRowCount
-   * 0.
+   * Fills the next rows of the text last scanned, which must be unchanged. No rows left: kRowCount
+   * is 0.
    */
   void scan_more(const uint8_t* text, uint32_t* table, size_t row_capacity) noexcept;
 
   /**
-   * Ends the scan of a text whose rows were not all asked for, as if its last row had been
-   * delivered.
+   * Ends the scan of a text before all rows were requested, as if its last row had been delivered.
    */
   void finish() noexcept;
 
-  /** Finishes, and gives back all memory that is kept for the next scan. */
+  /** Calls finish, and frees all memory that is kept for the next scan. */
   void release() noexcept;
 
-  /** Length of the text last scanned, kNoScan before the first. */
+  /** Length of the text last scanned; kNoScan before the first. */
   size_t last_length() const noexcept { return last_length_; }
 
  private:

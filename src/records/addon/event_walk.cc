@@ -1,4 +1,4 @@
-// Envelope, array and items: which of them a body is, and the order in which they are read.
+// Envelope, array and items: detects which of them a body is, and reads them in order.
 
 #include "event_walk.h"
 
@@ -12,7 +12,7 @@ RowPlace place_of(const Batch& batch, uint32_t index) {
   return {batch.rows + size_t{kRowWords} * index, batch.extras + size_t{kExtraWords} * index};
 }
 
-// `keys`: null where the items' keys do not count.
+// `keys`: null if the items' keys do not count.
 Cursor walk_item(Walk& walk, Cursor cursor, RowPlace place, ArrayKeys* keys, uint32_t number) {
   walk.flags = 0;
   ItemReader item(walk, place, keys != nullptr);
@@ -127,7 +127,7 @@ void walk_rest_of_items(Walk& walk, Batch& batch) noexcept {
     if (cursor != nullptr) cursor = walk.held(cursor);
     if (cursor != nullptr)
       cursor = walk_item(walk, cursor, place_of(batch, batch.row_count), nullptr, 0);
-    // Of a text that has changed since it was scanned.
+    // The text has changed since it was scanned.
     if (cursor == nullptr) break;
     batch.row_count++;
     batch.resume = walk.at(cursor) == ',' ? cursor[1] : 0;

@@ -1,4 +1,4 @@
-// The walk over an event, an envelope or an array of events. It must not judge what the parts mean.
+// The walk over an event, an envelope or an array of events. Does not interpret the parts.
 
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-/** The rows of one call. An item past the capacity is walked and counted like the others. */
+/** The rows of one call. An item beyond the capacity is checked and counted like the others. */
 struct Batch {
   uint32_t* rows;
   uint32_t* extras;
@@ -18,15 +18,18 @@ struct Batch {
 };
 
 /**
- * Walks the root object, the envelope of a batch or an event: which of the two, is known at its
- * end. Fills the rows and the words of the (zeroed) header that hold parts of the envelope.
+ * Walks the root object, which is the envelope of a batch or an event; which one is known only at
+ * its end. Fills the rows and the words of the (zeroed) header that hold parts of the envelope.
  */
 Cursor walk_object(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) noexcept;
 
-/** Walks a root that is an array: its items are rows, and the header says whose they are. */
+/** Walks a root that is an array: its items are rows, and the header has their key. */
 Cursor walk_array(Walk& walk, Cursor cursor, uint32_t* header, Batch& batch) noexcept;
 
-/** Of items already validated: fills rows from `batch.resume` on, and moves it to what is left. */
+/**
+ * Fills rows of validated items from `batch.resume` on, and moves it to the first item without a
+ * row.
+ */
 void walk_rest_of_items(Walk& walk, Batch& batch) noexcept;
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
-// In a build with AddressSanitizer, makes a read of the index past its last entry a fault; in any
-// other, does nothing. The walk makes no bounds checks (json_walk.h says why none is needed): this
-// is where that is held.
+// In a build with AddressSanitizer, makes a read of the index past its last entry an error; in any
+// other build, does nothing. The walk makes no bounds checks (json_walk.h explains why it needs
+// none), so this verifies it.
 
 #pragma once
 
@@ -19,9 +19,7 @@
 
 namespace penstock {
 
-/**
- * From `close` to `open`, the entries from `end` on, a few hundred of them, must not be touched.
- */
+/** From `close` to `open`, a few hundred entries from `end` on must not be accessed. */
 class IndexFence {
  public:
 #if defined(__SANITIZE_ADDRESS__)

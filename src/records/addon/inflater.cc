@@ -1,4 +1,4 @@
-// One call of zlib inflates a whole body: there is no other input, and no room beyond the output.
+// One call of zlib inflates a whole body: there is no further input, and no further output space.
 
 #include "inflater.h"
 
@@ -18,14 +18,14 @@ ptrdiff_t Inflater::inflate(const uint8_t* body, size_t length, uint8_t* output,
       ready_ ? inflateReset2(&stream_, window_bits) : inflateInit2(&stream_, window_bits);
   if (reset != Z_OK) return -1;
   ready_ = true;
-  // zlib reads through this pointer and writes nothing: its own type lacks the const.
+  // zlib only reads through this pointer, but its type lacks the const.
   stream_.next_in = const_cast<uint8_t*>(body);
   stream_.avail_in = static_cast<uInt>(length);
   stream_.next_out = output;
   stream_.avail_out = static_cast<uInt>(capacity);
   const bool ended = ::inflate(&stream_, Z_FINISH) == Z_STREAM_END && stream_.avail_in == 0;
   const auto written = static_cast<ptrdiff_t>(capacity - stream_.avail_out);
-  // The memory is the caller's, and may be gone at the next call.
+  // The caller owns the memory, which may be freed before the next call.
   stream_.next_in = nullptr;
   stream_.next_out = nullptr;
   stream_.avail_in = 0;

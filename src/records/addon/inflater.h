@@ -1,5 +1,5 @@
-// Inflates one body after another with one decoder, whose window and tables stay. It uses the zlib
-// that Node exports to addons, the same that node:zlib uses. It knows nothing of Node itself.
+// Inflates bodies with one reused decoder, which keeps its window and tables. Uses the zlib that
+// Node exports to addons, the same as node:zlib. Independent of Node itself.
 
 #pragma once
 
@@ -18,10 +18,10 @@ class Inflater {
   ~Inflater();
 
   /**
-   * Inflates all of body[0, length) to output[0, capacity). `window_bits` as of inflateInit2: which
-   * of gzip, zlib and raw deflate the body is. Returns the bytes written; -1 where the body is
-   * faulty, does not end with its stream or before it, or comes to more than there is room for, or
-   * where there is no memory. Then what is in the output means nothing.
+   * Inflates body[0, length) to output[0, capacity). `window_bits` selects gzip, zlib or raw
+   * deflate, as for inflateInit2. Returns the number of bytes written; -1 if the body is invalid,
+   * is incomplete, has trailing bytes, needs more room, or if there is no memory. Then the output
+   * is meaningless.
    */
   ptrdiff_t inflate(const uint8_t* body, size_t length, uint8_t* output, size_t capacity,
                     int window_bits) noexcept;

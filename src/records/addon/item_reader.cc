@@ -1,12 +1,12 @@
-// What an item holds, put where the table has it. Of a member that is told again the last counts,
-// in all there is to it.
+// Writes the contents of an item into the table. If a member is repeated, the last one counts in
+// every respect.
 
 #include "item_reader.h"
 
 namespace penstock {
 namespace {
 
-// Of the properties that have an extra: their types, where the extra has them.
+// The types of the properties that are in the extra, in its bit positions.
 uint32_t extra_types_of(uint64_t property_types) {
   const auto type = [&](uint32_t property, uint32_t part) {
     return static_cast<uint32_t>(type_in(property_types, property)) << 4 * part;
@@ -49,7 +49,8 @@ Cursor ItemReader::other_value(uint32_t name, Cursor value) {
 }
 
 Cursor ItemReader::properties_value(Cursor cursor) {
-  // In registers: what is written may, for all the compiler knows, lie in this object.
+  // A local copy in registers: the compiler must assume that written memory may overlap this
+  // object.
   Walk& walk = walk_;
   uint64_t types = 0;
   uint32_t flags = 0;
@@ -91,9 +92,8 @@ void ItemReader::keep_property(uint32_t property, const Token& token) {
   }
 }
 
-// An item with such a member is written anew before it is stored, and its row read again then. But
-// whose it is, and its uuid, must be known now: a request of the newer protocol is answered uuid by
-// uuid.
+// An item with such a member is normalised before it is stored, and its row is then read again. But
+// its key and its uuid are needed now: the answer to a request of the newer protocol lists uuids.
 Cursor ItemReader::escaped_member(const Key& key, Cursor value) {
   uint8_t room[kEscapedNameBytesMax];
   const uint32_t name = item_name_of(unescaped(key, room));

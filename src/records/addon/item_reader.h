@@ -1,5 +1,5 @@
-// One item on its way into its row: member by member, as they come. The root of a single event is
-// read by the same code.
+// Fills the row of one item, member by member, in their order. Also reads the root of a single
+// event.
 
 #pragma once
 
@@ -30,13 +30,16 @@ struct RowPlace {
 
 class ItemReader {
  public:
-  /** `reads_key`: where the item may say whose it is. */
+  /** `reads_key`: whether the item may name a key. */
   ItemReader(Walk& walk, RowPlace place, bool reads_key)
       : walk_(walk), row_(place.row), extra_(place.extra), reads_key_(reads_key) {
     std::memset(row_, 0, kRowWords * sizeof *row_);
   }
 
-  /** `walk`: that of the item, once more; the compiler would load it anew for each member else. */
+  /**
+   * `walk`: the walk of the item, passed again so that the compiler does not reload it for each
+   * member.
+   */
   PENSTOCK_INLINE Cursor member(Walk& walk, const Key& key, Cursor value) {
     if (PENSTOCK_UNLIKELY(key.escaped)) {
       note_escaped_key();
@@ -49,9 +52,9 @@ class ItemReader {
 
   void note_escaped_key() { flags_ |= kItemEscapedKey; }
 
-  /** The value of a member that may be the key; of one that is told again the last counts. */
+  /** Stores the value of a member that may be the key; if it is repeated, the last one counts. */
   Cursor key_value(uint32_t place, Cursor value);
-  /** The first of so many places of the key that holds something; of type Absent if none does. */
+  /** The first of that many places of the key with a value; of type Absent if there is none. */
   Token key(uint32_t places) const;
 
   PENSTOCK_INLINE void finish(const Token& item) {
@@ -119,7 +122,7 @@ class ItemReader {
   TokenType other_distinct_id_type_ = kAbsent;
   uint32_t properties_flags_ = 0;
   uint64_t property_types_ = 0;
-  // Spans are of use where the types say so.
+  // Spans are valid only if the types say so.
   Token other_distinct_id_;
   Token property_distinct_ids_[2];
   Token keys_[kEventKeyPlaces];

@@ -1,5 +1,5 @@
-// Finds where a text stops being JSON. One byte after another, no table, no index: it must stay
-// easy to believe.
+// Finds where a text stops being JSON. Byte by byte, without table or index: this code must stay
+// easy to verify.
 
 #include "json_fault.h"
 
@@ -16,7 +16,7 @@ bool is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 bool is_hex(uint8_t c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool is_continuation(uint8_t c) { return (c & 0xC0) == 0x80; }
 
-// Bytes of the well-formed sequence at `text` (Unicode 15, table 3-7), or 0.
+// Length of the well-formed sequence at `text` (Unicode 15, table 3-7), or 0.
 size_t utf8_sequence_length(const uint8_t* text, size_t left) {
   const uint8_t lead = text[0];
   if (lead < 0x80) return 1;
@@ -42,7 +42,7 @@ struct Reader {
   Words words;
 
   bool ended() const { return at >= length; }
-  // 0 stands for the end: no JSON token holds a NUL.
+  // 0 represents the end: no JSON token contains a NUL.
   uint8_t peek() const { return ended() ? uint8_t{0} : text[at]; }
   void skip_space() {
     while (!ended() && is_space(text[at])) at++;
@@ -142,7 +142,7 @@ size_t find_json_fault(const uint8_t* text, size_t length, Words words) noexcept
   Reader in{text, length, 0, words};
   BitStack is_object;
   for (;;) {
-    // A value is due.
+    // Expects a value.
     in.skip_space();
     const uint8_t c = in.peek();
     if (c == '{' || c == '[') {
@@ -156,7 +156,7 @@ size_t find_json_fault(const uint8_t* text, size_t length, Words words) noexcept
     } else if (!in.scalar()) {
       return in.at;
     }
-    // A value is done.
+    // After a value.
     for (;;) {
       in.skip_space();
       if (is_object.empty()) return in.ended() ? kNoFault : in.at;

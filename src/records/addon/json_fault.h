@@ -1,8 +1,8 @@
-// Finds where a text stops being JSON: the slow, exact judge, called only for a text that failed.
-// It must not be used to fill the table.
+// Finds where a text stops being JSON: the slow, exact check, called only for a text that failed.
+// Not used to fill the table.
 //
-// Both read `length` bytes at `text` and no more, write nothing, keep nothing, and are safe on any
-// thread.
+// Both functions read only `length` bytes at `text`, write nothing, keep no state, and are safe on
+// any thread.
 
 #pragma once
 
@@ -18,8 +18,8 @@ inline constexpr size_t kFaultOutOfMemory = SIZE_MAX - 1;
 size_t find_utf8_fault(const uint8_t* text, size_t length) noexcept;
 
 /**
- * Offset of the first byte that no valid JSON text has there; `length` if the text just ends too
- * early; kNoFault if the text is valid; kFaultOutOfMemory if the depth stack could not grow.
+ * Offset of the first byte at which no valid JSON text continues like this; `length` if the text
+ * ends too early; kNoFault if it is valid; kFaultOutOfMemory if the depth stack could not grow.
  * Expects valid UTF-8. With Words::kNonFiniteToo, `NaN`, `Infinity` and `-Infinity` count as
  * values.
  */

@@ -1,4 +1,4 @@
-// The parts of the walk that need not be inlined: values nobody looks into, and escapes.
+// The parts of the walk that need no inlining: skipped values, and escapes.
 
 #include "json_walk.h"
 
@@ -12,8 +12,8 @@ namespace {
 #define PENSTOCK_WINDOW_BYTES (32 << 10)
 #endif
 
-// Text looked over for backslashes and line breaks at a time: small enough to be in the cache when
-// the walk comes.
+// Number of bytes that are searched for backslashes and line breaks at a time: small enough to be
+// still in the cache when the walk gets there.
 constexpr uint32_t kWindowBytes = PENSTOCK_WINDOW_BYTES;
 
 uint32_t hex_digit(uint8_t c) {

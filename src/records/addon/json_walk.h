@@ -1,24 +1,23 @@
-// The validating walk over the index of simdjson's stage 1: the JSON grammar, and no knowledge of
+// The validating walk over the index of simdjson's stage 1: the JSON grammar, independent of
 // events.
 //
-// What stage 1 has settled when a Walk begins: the text is UTF-8, its strings are closed and hold
-// no raw control character. Its index holds the offsets of [ ] { } : , of opening quotes and of the
-// first byte of any other run, so between two entries stands the rest of one token and then white
-// space only. What is left to settle is settled here: the order of tokens, numbers, literals,
-// escapes.
+// Stage 1 has already checked that the text is UTF-8, and that its strings are closed and have no
+// raw control character. Its index has the offsets of [ ] { } : , of opening quotes and of the
+// first byte of any other run, so between two entries there is only the rest of one token and then
+// white space. The rest is checked here: the order of tokens, numbers, literals, escapes.
 //
-// Needs: the text begins with { or [ and its last token is the matching kind of closer, and the
-// index has one more entry, the offset of the first token. So a value is never the last entry, and
-// running off the end meets an opening bracket where only a comma or closer may stand: no bounds
-// check is needed anywhere else.
+// Requires: the text begins with { or [ and its last token is the matching closer, and the index
+// has one more entry, the offset of the first token. So a value is never the last entry, and a walk
+// past the end meets an opening bracket where only a comma or closer is valid: no other bounds
+// check is needed.
 //
-// The index may hold a part of the text's tokens only. So whatever goes on to another member, value
-// or container calls `held` first: the cursor is in the index still, and as many entries behind it
-// as are looked at until the next call.
+// The index may hold only a part of the text's tokens. So code that moves on to another member,
+// value or container calls `held` first: it ensures that the cursor is in the index, and as many
+// entries after it as are read until the next call.
 //
 // A cursor points into the index. A function that takes one at the start of a value returns the one
-// after it, or null. The one that it took is good for nothing then; of the one that it returns, the
-// entry before is there, too.
+// after it, or null. The cursor that was passed is then invalid; the entry before the returned one
+// is still in the index.
 
 #pragma once
 
@@ -48,7 +47,7 @@ struct Key {
 constexpr uint32_t kNotHex = 0x10000;
 
 /**
- * The number in four hex digits, or kNotHex. Stops at the first byte that is none, so it never
+ * The value of four hex digits, or kNotHex. Stops at the first byte that is not one, so it never
  * passes a closing quote.
  */
 uint32_t four_hex_digits(const uint8_t* p) noexcept;
@@ -70,11 +69,11 @@ class Walk {
   }
 
   /**
-   * ItemFlag bits of what was passed: U+0000 and lone surrogates in escapes, long numbers, depth,
-   * doubled names. The caller clears them.
+   * ItemFlag bits of the passed values: U+0000 and lone surrogates in escapes, long numbers, depth,
+   * repeated names. The caller clears them.
    */
   uint32_t flags = 0;
-  /** Containers of the item around the value that is read or skipped next. Set by the caller. */
+  /** Number of the item's containers around the next value. Set by the caller. */
   uint32_t depth = 0;
   /**
    * Where to begin replacing line breaks; the length if there are none. Final after look_to_end.
@@ -89,12 +88,14 @@ class Walk {
   const uint8_t* text() const noexcept { return text_; }
   PENSTOCK_INLINE uint8_t at(Cursor cursor) const noexcept { return text_[*cursor]; }
 
-  /** The cursor, where it is now, with what comes next behind it. Null if that is no JSON. */
+  /**
+   * The current position of the cursor, with the next entries after it. Null if they are invalid.
+   */
   PENSTOCK_INLINE Cursor held(Cursor cursor) noexcept {
     return PENSTOCK_UNLIKELY(cursor >= mark_) ? next_part(cursor) : cursor;
   }
 
-  /** Goes back to the token at this offset. Null if the text has changed. */
+  /** Returns to the token at this offset. Null if the text has changed. */
   Cursor seek(uint32_t offset) noexcept {
     const Cursor cursor = index_.seek(text_, offset);
     mark_ = index_.mark();
@@ -141,7 +142,7 @@ class Walk {
     }
   }
 
-  /** Type of the value, without having looked beyond its first byte. A string counts as plain. */
+  /** Type of the value by its first byte only. A string counts as plain. */
   PENSTOCK_INLINE TokenType type_at(Cursor cursor) const noexcept {
     switch (at(cursor)) {
       case '"': return kPlainString;
@@ -178,7 +179,7 @@ class Walk {
 
   Cursor skip_container(Cursor cursor) noexcept;
 
-  /** Around the members of an object of which each name without escapes is noted. */
+  /** Call it before the members of an object whose unescaped names are checked for repetition. */
   PENSTOCK_INLINE void open_names() noexcept { names_.open(); }
   PENSTOCK_INLINE void close_names() noexcept { names_.close(); }
   PENSTOCK_INLINE void note_name(const uint8_t* name, uint32_t length) noexcept {
@@ -213,7 +214,8 @@ class Walk {
     return ends_at(end, cursor) ? end : 0;
   }
 
-  // End of a number or literal, 0 if it is neither. 0 is no end: an opening bracket stands before.
+  // End of a number or literal; 0 if it is neither. 0 is not a valid end, because an opening
+  // bracket is before it.
   PENSTOCK_INLINE uint32_t scalar_end(Cursor cursor) noexcept {
     switch (at(cursor)) {
       case 't': return literal_end(cursor, "true", 4);
@@ -223,7 +225,7 @@ class Walk {
     }
   }
 
-  // No digit stands at the next entry, so no run of digits passes it.
+  // The next entry is not a digit, so no run of digits passes it.
   PENSTOCK_INLINE uint32_t number_end(Cursor cursor) noexcept {
     const uint8_t* p = text_ + *cursor;
     if (*p == '-') p++;
@@ -264,7 +266,7 @@ class Walk {
   Cursor mark_;
   const uint8_t* const text_;
   const uint32_t length_;
-  // No backslash not yet passed stands before clear_. It is the offset of a backslash, or equals
+  // There is no unread backslash before clear_, which is the offset of a backslash or equals
   // window_end_.
   uint32_t clear_;
   uint32_t window_end_;

@@ -1,5 +1,4 @@
-// The core's numbers under the names that table.ts has for them. It must hold every number both
-// sides use.
+// The core's numbers under the names of table.ts. Must include every number that both sides use.
 
 #include "layout.h"
 

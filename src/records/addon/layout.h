@@ -1,5 +1,5 @@
-// The core's numbers for JavaScript: every one that both sides must agree on. JavaScript compares
-// them with its own when it loads the addon.
+// Exports the core's numbers that both sides must agree on. JavaScript compares them with its own
+// when it loads the addon.
 
 #pragma once
 
@@ -7,9 +7,7 @@
 
 namespace penstock {
 
-/**
- * Sets `exports.layout` to an object of "Group.Name": number, the names being those of table.ts.
- */
+/** Sets `exports.layout` to an object of "Group.Name": number, with the names of table.ts. */
 bool set_layout(napi_env env, napi_value exports);
 
 }  // namespace penstock

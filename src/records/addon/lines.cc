@@ -1,10 +1,10 @@
-// joinLines(text: Uint8Array, start, end, ends: Uint32Array): number. Answers how many lines there
-// are, which may be more than the ends that were written.
+// joinLines(text: Uint8Array, start, end, ends: Uint32Array): number. Returns the number of lines,
+// which may exceed the number of ends that were written.
 //
 // readLines(text: Uint8Array, table: Uint32Array, ends: Uint32Array, place: Uint32Array, lines:
-// Uint32Array): number. `place`: how many lines there are, the line of the table's first row, where
-// that begins, and the two words of the key for the hashes of events. `lines` has room for all
-// rows. Answers how many lines it read.
+// Uint32Array): number. `place`: the number of lines, the line of the table's first row, the offset
+// of that line, and the two words of the key for the hashes of events. `lines` has room for all
+// rows. Returns the number of lines that it read.
 
 #include "lines.h"
 

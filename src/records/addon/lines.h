@@ -1,5 +1,5 @@
-// The binding of what reads stored lines: functions of the module, without a scanner. They check
-// their arguments and throw TypeErrors; they know nothing of JSON.
+// The binding of the reader of stored lines: functions of the module, without a scanner. They check
+// their arguments and throw TypeErrors.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The table is twice as large as the names at least, and is searched place after place.
+// Open addressing: the table has at least twice as many slots as names.
 
 #include "name_set.h"
 
@@ -16,7 +16,7 @@ struct HashKey {
   uint64_t high;
 };
 
-// Where the system has no such file: harder to know than nothing, at least.
+// If the system has no source of random bytes: harder to guess than a constant.
 HashKey guess_key() noexcept {
   static const char place = 0;
   const auto now = std::chrono::high_resolution_clock::now().time_since_epoch().count();
@@ -104,7 +104,7 @@ bool NameSet::add(size_t number) noexcept {
     for (size_t i = 0; i < seen_.size(); i++) {
       if (is_same(names_[seen_.data()[i]], name)) return false;
     }
-    // A few fit in any list.
+    // A few names need no hash table.
     return seen_.push(static_cast<uint32_t>(number));
   }
   uint32_t* const table = seen_.data();

@@ -1,5 +1,5 @@
-// Which names of an object have been seen. A hash table under a key that nobody outside the process
-// knows (SipHash-1-3), so that no choice of names makes it slow; a few names are simply compared.
+// The set of an object's names. A hash table with a secret random key (SipHash-1-3), so that no
+// choice of names makes it slow; a few names are compared directly.
 
 #pragma once
 
@@ -18,9 +18,9 @@ struct Name {
 
 class NameSet {
  public:
-  /** Empties the set; from now on it is about these names of this text. False: no memory. */
+  /** Clears the set for these names of this text. False: no memory. */
   bool begin(const uint8_t* text, const Name* names, size_t count) noexcept;
-  /** Adds the name of this number. False: its like is there already. */
+  /** Adds the name with this number. False: an equal name is in the set already. */
   bool add(size_t number) noexcept;
 
  private:
@@ -31,13 +31,13 @@ class NameSet {
   bool hashes_ = false;
   size_t mask_ = 0;
   /**
-   * Numbers of names: a list of a few, or a table in which 0 is free and the others are one too
-   * high.
+   * Numbers of names: a list of a few, or a table in which 0 is free and the numbers are
+   * incremented by one.
    */
   Scratch<uint32_t> seen_;
 };
 
-/** Chooses the key. Once, before another thread uses a set. */
+/** Draws the key. Call it once, before another thread uses a set. */
 void choose_name_key() noexcept;
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
-// One pass that copies, and notes where the members of each object begin. When an object closes,
-// members that are said again further on are marked as dead in what was written; a second pass
-// takes the dead out, if there are any.
+// One pass copies the text and records where the members of each object begin. When an object
+// closes, members whose name is repeated later are marked as dead in the output; a second pass
+// removes the dead ones, if there are any.
 
 #include "normalise.h"
 
@@ -14,8 +14,8 @@
 namespace penstock {
 namespace {
 
-// A dead member is kDead and the four bytes of its length; the shortest there is, `"":1,`, has just
-// that room. No such byte is written otherwise.
+// A dead member is kDead and the four bytes of its length; the shortest possible member, `"":1,`,
+// has just enough room. This byte is never written otherwise.
 constexpr uint8_t kDead = 1;
 
 bool is_space(uint8_t c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -27,9 +27,9 @@ bool is_scalar_byte(uint8_t c) {
 
 bool is_surrogate(uint32_t code) { return code >= 0xD800 && code <= 0xDFFF; }
 
-// How far the pass has come. It is handed from function to function by value, so that it stays in
-// registers: a byte that is written may, for all the compiler knows, lie in any object. `in` is
-// null once the text turns out to be no JSON.
+// The state of the pass. It is passed between functions by value, so that it stays in registers:
+// the compiler must assume that a written byte may be in any object. `in` is null once the text
+// turns out not to be JSON.
 struct At {
   const uint8_t* in;
   uint8_t* out;
@@ -74,7 +74,7 @@ At put_character(At at, uint32_t code) {
   return at;
 }
 
-// At a backslash. No escape is written longer than it was.
+// Called at a backslash. No escape gets longer.
 At copy_escape(At at, const uint8_t* end) {
   const auto left = static_cast<size_t>(end - at.in);
   if (left < 2) return kNoJson;
@@ -111,7 +111,7 @@ PENSTOCK_INLINE bool ends_run(uint64_t eight) {
   return (found & ones * 0x80) != 0;
 }
 
-// At an opening quote.
+// Called at an opening quote.
 At copy_string(At at, const uint8_t* end) {
   *at.out++ = *at.in++;
   for (;;) {
@@ -146,7 +146,7 @@ PENSTOCK_INLINE At skip_space(At at, const uint8_t* end) {
   return at;
 }
 
-// Copies the byte that comes next, if it is this one.
+// Copies the next byte if it equals `c`.
 PENSTOCK_INLINE bool take(At& at, const uint8_t* end, uint8_t c) {
   at = skip_space(at, end);
   if (at.in == end || *at.in != c) return false;
@@ -192,7 +192,7 @@ class Normaliser {
 
 At Normaliser::value(At at, const uint8_t* end) noexcept {
   for (;;) {
-    // A value is due.
+    // Expects a value.
     at = skip_space(at, end);
     if (at.in == end) return kNoJson;
     const uint8_t c = *at.in;
@@ -211,7 +211,7 @@ At Normaliser::value(At at, const uint8_t* end) noexcept {
       at = c == '"' ? copy_string(at, end) : copy_scalar(at, end);
       if (at.in == nullptr) return at;
     }
-    // A value is done.
+    // After a value.
     for (;;) {
       if (depth_ == 0) return at;
       const bool is_object = levels_[depth_ - 1].is_object;
@@ -246,7 +246,7 @@ bool Normaliser::close() noexcept {
   return done;
 }
 
-// From the last member to the first, so that what is in the set already is what stays.
+// From the last member to the first, so that a name already in the set is the one that stays.
 bool Normaliser::drop_doubles(size_t first) noexcept {
   const Name* const names = members_.data() + first;
   const size_t count = members_.size() - first;
@@ -260,7 +260,8 @@ bool Normaliser::drop_doubles(size_t first) noexcept {
   return true;
 }
 
-// The last member is never dead: another always follows, and where it begins the dead one ends.
+// The last member is never dead: a later one always exists, and a dead member ends where the next
+// one begins.
 void Normaliser::kill(const Name* names, size_t member) noexcept {
   const uint32_t length = names[member + 1].start - names[member].start;
   uint8_t* const dead = target_ + names[member].start;
@@ -280,7 +281,7 @@ uint8_t* Normaliser::bury(uint8_t* end) noexcept {
     to += live;
     if (dead == nullptr) return to;
     from = dead;
-    // Dead members often stand side by side.
+    // Dead members are often adjacent.
     while (from != end && *from == kDead) {
       uint32_t length;
       std::memcpy(&length, from + 1, sizeof length);

@@ -1,5 +1,5 @@
-// Memory for a list that grows and shrinks at its end: some of it in place, so that what is short
-// takes none from the heap. `push` answers false when there is no more. For plain values only.
+// Memory for a list that grows and shrinks at its end. A short list is stored in place, without
+// heap memory. `push` returns false when there is no memory. For plain values only.
 
 #pragma once
 
@@ -32,7 +32,7 @@ class Scratch {
     return true;
   }
 
-  /** Makes room for so many values; those in the list stay. */
+  /** Makes room for `capacity` values; those in the list stay. */
   bool reserve(size_t capacity) noexcept {
     if (capacity <= capacity_) return true;
     void* const grown = std::realloc(data_ == in_place_ ? nullptr : data_, capacity * sizeof(T));

@@ -1,7 +1,7 @@
-// Finds repeated names in an object. The walk asks for each name, with all objects open at a time.
-// A new name may be reported as repeated only if very many names are open, or if names were chosen
-// to share slots in both tables: a fixed number of slots is probed. The caller then takes a slower
-// exact path.
+// Finds repeated names in an object. The walk queries it for each name, with all objects open at
+// that time. A new name may be reported as repeated only if very many names are open, or if names
+// were chosen to share slots in both tables: a fixed number of slots is probed. The caller then
+// takes a slower exact path.
 //
 // A slot is free once its object is closed, so nothing is cleared. Most texts need only the small
 // table.
@@ -24,7 +24,7 @@ class SeenNames {
     for (uint32_t& object : objects_) object = kNone;
   }
 
-  /** Forgets what is open, for the next text, and frees the many slots. */
+  /** Resets the state for the next text, and frees the large table. */
   void begin() noexcept {
     while (depth_ != 0) close();
     many_.reset();
@@ -47,7 +47,7 @@ class SeenNames {
     depth_--;
   }
 
-  /** Adds the name text[start, start + length), which has no escapes, to the innermost object. */
+  /** Adds the unescaped name text[start, start + length) to the innermost object. */
   PENSTOCK_INLINE bool is_second(const uint8_t* text, uint32_t start, uint32_t length) noexcept {
     if (depth_ >= kDepths) return false;
     const uint32_t object = objects_[depth_];
@@ -61,7 +61,7 @@ class SeenNames {
 
  private:
   struct Slot {
-    /** 0, or the number of an object: how many there were before, and how deep it is. */
+    /** 0, or the object's identity: its number in the text, and its depth. */
     uint32_t object;
     uint32_t start;
   };
@@ -72,12 +72,12 @@ class SeenNames {
   static constexpr uint32_t kCounts = uint32_t{1} << (32 - kDepthBits);
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr int kFewBits = 11;
-  /** A mebibyte of slots, for tens of thousands of names. */
+  /** One MiB of slots, for tens of thousands of names. */
   static constexpr int kManyBits = 17;
   static constexpr uint64_t kProbes = 16;
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
 
-  // Where the row of slots begins that may have the name. Each multiplication takes 8 bytes of it.
+  // The first slot to probe for the name. Each multiplication handles 8 bytes of it.
   PENSTOCK_INLINE uint64_t first_place(const uint8_t* name, uint32_t length,
                                        uint32_t object) const noexcept {
     uint64_t hash = uint64_t{object} << 32 | length;
@@ -111,7 +111,7 @@ class SeenNames {
     return word;
   }
 
-  // The slot that has the name, else the first free one of those where it may be.
+  // The slot of the name, or else the first free one of its slots.
   Slot* place_of(const uint8_t* text, uint32_t start, uint32_t length, uint32_t object) noexcept {
     const uint64_t place = first_place(text + start, length, object);
     for (uint64_t probe = 0; probe < kProbes; probe++) {
@@ -129,8 +129,8 @@ class SeenNames {
     return objects_[slot.object & (kDepths - 1)] != slot.object;
   }
 
-  // Moves the names that are open to the many slots. False where there is no memory for them, they
-  // are in use already, or names do not fit: then an open object counts as having one twice.
+  // Moves the open names to the large table. False if there is no memory, if it is in use already,
+  // or if names do not fit: then an open object counts as having a repeated name.
   bool take_many(const uint8_t* text) noexcept {
     if (many_ != nullptr) return false;
     many_.reset(new (std::nothrow) Slot[size_t{1} << kManyBits]());
@@ -148,7 +148,7 @@ class SeenNames {
     return true;
   }
 
-  // The one that came first ends before the other begins.
+  // The earlier name ends before the later one begins.
   static bool is_same(const uint8_t* text, uint32_t first, uint32_t start,
                       uint32_t length) noexcept {
     return text[first + length] == '"' && std::memcmp(text + first, text + start, length) == 0;
@@ -158,7 +158,7 @@ class SeenNames {
   std::unique_ptr<Slot[]> many_;
   Slot* slots_ = few_;
   int slot_bits_ = kFewBits;
-  /** By depth, the objects that are open. */
+  /** The open objects, by depth. */
   uint32_t objects_[kDepths];
   size_t depth_ = 0;
   uint32_t count_ = 0;

@@ -1,5 +1,5 @@
-// Reads records field by field, in the order in which they are written. What most lines of a frame
-// have in common with the line before is compared as a whole.
+// Reads records field by field, in the order in which they are written. Parts that most lines of a
+// frame share with the previous line are compared as a whole.
 
 #include "stored_lines.h"
 
@@ -15,9 +15,9 @@ namespace {
 constexpr size_t kUuidBytes = 36;
 constexpr size_t kProjectBytesMax = 64;
 constexpr std::string_view kBeforeProject = "\",\"project_id\":\"";
-/** An address has fewer characters, with its zone too. */
+/** An address is shorter, including its zone. */
 constexpr size_t kAddressBytesMax = 64;
-/** A distinct id of so many bytes has at most as many characters, and is stored whole. */
+/** A distinct id of this many bytes has at most as many characters, and is stored completely. */
 constexpr size_t kIdBytesMax = 400;
 /** In the order of their numbers. */
 constexpr std::string_view kKinds[] = {"custom", "pageview",       "screen", "identify",
@@ -58,7 +58,7 @@ bool is_hex(uint8_t c) {
   return (digit <= 9) | (letter <= 5);
 }
 
-/** Looks at all 36 in any case: nearly all are good, and no branch is quicker than 32. */
+/** Always checks all 36 characters: nearly all are valid, and no branch is faster than 32. */
 bool is_uuid(const uint8_t* text) {
   constexpr size_t kHexDigits[][2] = {{0, 8}, {9, 13}, {14, 18}, {19, 23}, {24, kUuidBytes}};
   bool good = text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-';
@@ -76,13 +76,13 @@ bool is_same(const Part& part, const uint8_t* text, size_t length) {
   return part.length == length && length > 0 && std::memcmp(part.at, text, length) == 0;
 }
 
-/** Whether a value that stands for writes says nothing: absent, null, or an empty container. */
+/** Whether a value with property writes is empty: absent, null, or an empty container. */
 bool is_nothing_to_write(uint32_t type, uint32_t start, uint32_t end) {
   if (type == kObject || type == kArray) return end - start == 2;
   return type == kAbsent || type == kNull;
 }
 
-/** A way through one text, which never goes past its end. */
+/** A position in a text, which never passes its end. */
 class Reader {
  public:
   Reader(const uint8_t* text, size_t at, size_t end) : text_(text), at_(at), end_(end) {}
@@ -98,14 +98,14 @@ class Reader {
     return true;
   }
 
-  /** Goes on behind a token that begins here and ends there. */
+  /** Moves past a token with this start and end. */
   bool pass(size_t start, size_t end) {
     if (start != at_ || end < start || end > end_) return false;
     at_ = end;
     return true;
   }
 
-  /** Takes a time in the stored form, and the quote behind it. */
+  /** Reads a time in the stored form and the closing quote. */
   bool take_time(double& ms) {
     if (left() <= kStoredTimeBytes || here()[kStoredTimeBytes] != '"') return false;
     if (!read_stored_time(here(), ms)) return false;
@@ -113,7 +113,7 @@ class Reader {
     return true;
   }
 
-  /** Takes an object of a text that is JSON. */
+  /** Reads an object of a text that is valid JSON. */
   bool take_object() {
     if (left() == 0 || *here() != '{') return false;
     size_t depth = 0;
@@ -135,7 +135,7 @@ class Reader {
     return false;
   }
 
-  /** Takes a short text without escapes, with the quotes around it. */
+  /** Reads a short text without escapes, including its quotes. */
   bool take_address() {
     if (!take("\"")) return false;
     const size_t most = left() < kAddressBytesMax ? left() : kAddressBytesMax;
@@ -158,7 +158,7 @@ class LineReader {
  public:
   LineReader(const uint8_t* text, const LineRows& rows) : text_(text), rows_(rows) {}
 
-  /** The line [start, end), which is in the text, from its row. */
+  /** Reads the line [start, end) of the text, from its row. */
   void read(size_t index, size_t start, size_t end, uint32_t* line) {
     const uint32_t* row = rows_.table + kHeaderWords + index * kRowWords;
     line[kLineFlags] = 0;
@@ -243,7 +243,7 @@ class LineReader {
     return true;
   }
 
-  /** `event`: a string's token. */
+  /** `event`: the token of a string. */
   static uint32_t event_flags(uint32_t type, const uint8_t* event, size_t length) {
     if (type == kEscapedString) return kLineEscapedEvent;
     const std::string_view name(reinterpret_cast<const char*>(event), length);
@@ -287,7 +287,7 @@ class LineReader {
     return reader.pass(start, end);
   }
 
-  /** `start`: where the text begins, from which the places in it are counted. */
+  /** `start`: the offset of the part, from which its offsets are counted. */
   bool read_origin_anew(Reader& text, size_t start) {
     timestamp_sent_ = kNoTime;
     sent_at_ = kNoTime;
@@ -322,7 +322,7 @@ class LineReader {
     return text.take(kind) && text.take("\"");
   }
 
-  /** The person fields, and whether anything is in them or in those of the properties. */
+  /** The person fields, and whether they or those of the properties are non-empty. */
   bool read_writes(Reader& reader, size_t index, const uint32_t* row, uint32_t* line,
                    uint32_t& flags) {
     const uint32_t groups = row[kPropertyTypes] >> (4 * kGroups) & 15;
@@ -351,7 +351,7 @@ class LineReader {
     return true;
   }
 
-  /** What was sent of values that the record does not have. */
+  /** The values that were sent but not stored in their own fields. */
   static bool read_replaced(Reader& reader, uint32_t* line) {
     if (!reader.take(",\"replaced\":")) return true;
     const size_t start = reader.at();
@@ -390,19 +390,19 @@ class LineReader {
 
   const uint8_t* text_;
   const LineRows& rows_;
-  /** The text between uuid and event of the line before, and what was read of it. */
+  /** The text between uuid and event of the previous line, and its values. */
   Part head_;
   size_t project_length_ = 0;
   HashWords project_key_{};
-  /** Of the line that is read. */
+  /** Of the current line. */
   const uint8_t* uuid_ = nullptr;
-  /** The text between timestamp and properties of a line before, and what was read of it. */
+  /** The text between timestamp and properties of a previous line, and its values. */
   Part origin_;
   uint32_t origin_flags_ = 0;
   double received_at_ = kNoTime;
   double timestamp_sent_ = kNoTime;
   double sent_at_ = kNoTime;
-  /** Counted from the beginning of that text; the address ends at 0 where there is none. */
+  /** Relative to the beginning of that text; the end of the address is 0 if there is none. */
   size_t ip_start_ = 0;
   size_t ip_end_ = 0;
   size_t kind_start_ = 0;

@@ -1,8 +1,8 @@
 // Reads stored records that are exactly as Penstock writes them (src/records/record.ts), from the
-// rows of a scan: the rows say where the tokens are, and every byte between them is compared with
-// what belongs there. A record that deviates in one byte is not read here, and its flags are 0.
+// rows of a scan: the rows have the offsets of the tokens, and every byte between them is compared
+// with the expected one. A record that differs in one byte is not read here, and its flags are 0.
 //
-// Reads [text, text + length) and the table, whatever offsets that has; keeps nothing, and is safe
+// Reads [text, text + length) and the table, whatever offsets that has; keeps no state, and is safe
 // on any thread.
 
 #pragma once
@@ -16,8 +16,8 @@
 namespace penstock {
 
 /**
- * The values of a record whose places are told, in the order of their words. The nested ones are
- * members of the properties; of the groups only the type is told.
+ * The parts of a record whose offsets are returned, in the order of their words. The nested ones
+ * are members of the properties; for the groups only the type is returned.
  */
 #define PENSTOCK_LINE_PARTS(X) \
   X(Uuid)                      \
@@ -46,9 +46,9 @@ enum LinePart : uint32_t {
 /** The words of a line that was read. Each time takes two words: a double. */
 enum LineWord : uint32_t {
   kLineFlags = 0,
-  /** The types of the parts, four bits each, eight parts a word. */
+  /** The types of the parts, four bits each, eight parts per word. */
   kLineTypes = 1,
-  /** Milliseconds since 1970, also before; NaN where the record has none. */
+  /** Milliseconds since 1970, possibly negative; NaN if the record has none. */
   kLineReceivedAt = 4,
   kLineTimestamp = 6,
   kLineTimestampSent = 8,
@@ -56,7 +56,7 @@ enum LineWord : uint32_t {
   /** A hash over project, uuid, event and distinct id. */
   kLineUuidHigh = 12,
   kLineUuidLow = 13,
-  /** A hash over the distinct id, where it is plain. */
+  /** A hash over the distinct id, if it is plain. */
   kLineIdHigh = 14,
   kLineIdLow = 15,
   /** The token of each part: where it begins and where it ends. */
@@ -64,30 +64,30 @@ enum LineWord : uint32_t {
   kLineWords = kLineParts + 2 * kPartCount,
 };
 
-/** Above them is the kind, from kLineKindShift on. */
+/** The kind is in the bits above them, from kLineKindShift on. */
 enum LineFlag : uint32_t {
-  /** The record is as Penstock writes it; else nothing else is set. */
+  /** The record is as Penstock writes it; otherwise no other flag is set. */
   kLineWritten = 1,
-  /** Its project is that of the line that was read before it. */
+  /** Its project is that of the line read before it. */
   kLineSameProject = 2,
   kLinePersonProfile = 4,
-  /** It has person fields or $groups that are not empty. */
+  /** It has non-empty person fields or $groups. */
   kLineHasWrites = 8,
-  /** The distinct id is ASCII without escapes, and needs nothing to be a text. */
+  /** The distinct id is ASCII without escapes, and needs no normalisation. */
   kLinePlainId = 16,
   kLineHistorical = 32,
-  /** The name of the event has escapes, so it is not known whether it is a special one. */
+  /** The name of the event has escapes, so it is unknown whether it is a special one. */
   kLineEscapedEvent = 64,
   /** The event is $merge_dangerously. */
   kLineMerge = 128,
   /** The event is $exception or $$heatmap. */
   kLineAutomatic = 256,
-  /** All between timestamp and properties is that of a line that was read before it. */
+  /** Everything between timestamp and properties equals that of a line read before it. */
   kLineSameOrigin = 512,
 };
 inline constexpr uint32_t kLineKindShift = 12;
 
-/** A scan's table, and the lines that its rows should be: line n begins behind the end of n - 1. */
+/** A scan's table, and the lines of its rows: line n begins after the end of line n - 1. */
 struct LineRows {
   const uint32_t* table;
   size_t row_capacity;
@@ -97,17 +97,17 @@ struct LineRows {
   /** The line of the first row, and where it begins. */
   size_t first_line;
   size_t first_start;
-  /** Of the hashes of events. */
+  /** The key of the hashes of events. */
   HashWords uuid_key;
 };
 
-/** Writes kLineWords for each row that has a line; returns for how many. */
+/** Writes kLineWords for each row that has a line; returns the number of these rows. */
 size_t read_stored_lines(const uint8_t* text, size_t length, const LineRows& rows,
                          uint32_t* lines) noexcept;
 
 /**
- * Makes the lines of [text + start, text + end) items of an array: each line feed becomes a comma.
- * Writes where each line ends, as far as there is room, and returns how many lines there are.
+ * Turns the lines of [text + start, text + end) into items of an array: each line feed becomes a
+ * comma. Writes the end of each line while there is room, and returns the number of lines.
  */
 size_t join_lines(uint8_t* text, size_t start, size_t end, uint32_t* ends,
                   size_t end_count) noexcept;

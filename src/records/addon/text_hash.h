@@ -1,6 +1,6 @@
-// The hashes by which events and distinct ids are known again, in 32-bit arithmetic: the same as
-// src/readers/effects/lines/event-hash.ts and id-hash.ts make. Databases hold what the one of ids
-// says, so it may never change. The one of events has a key that its caller draws.
+// The hashes that identify events and distinct ids, in 32-bit arithmetic: the same as in
+// src/readers/effects/lines/event-hash.ts and id-hash.ts. Databases store results of the hash of
+// ids, so it must never change. The hash of events has a key that its caller draws.
 
 #pragma once
 
@@ -18,15 +18,14 @@ inline uint32_t rotate_left(uint32_t word, uint32_t bits) {
   return word << bits | word >> (32 - bits);
 }
 
-/** Lets every bit have an effect on every other: the finaliser of MurmurHash3. */
+/** Makes every bit affect every other bit: the finaliser of MurmurHash3. */
 inline uint32_t spread(uint32_t hash) {
   hash = (hash ^ hash >> 16) * 0x85ebca6bu;
   hash = (hash ^ hash >> 13) * 0xc2b2ae35u;
   return hash ^ hash >> 16;
 }
 
-/** HalfSipHash-1-3 with 64 bits, of words: src/platform/base/half-sip-hash.ts says what it is for.
- */
+/** HalfSipHash-1-3 with 64 bits over words; src/platform/base/half-sip-hash.ts explains its use. */
 class HalfSipHash {
  public:
   explicit HalfSipHash(HashWords key)
@@ -41,7 +40,7 @@ class HalfSipHash {
     v0_ ^= word;
   }
 
-  /** `count`: of the words that were added. Nothing may be added after it. */
+  /** `count`: the number of words that were added. Nothing may be added afterwards. */
   HashWords end(size_t count) {
     add(static_cast<uint32_t>(count) << 26);
     v2_ ^= 0xee;
@@ -79,7 +78,7 @@ inline HashWords project_key(HashWords key, const uint8_t* id, size_t length) {
   return hash.end(length);
 }
 
-/** Part of a text. */
+/** A part of a text. */
 struct TextPart {
   const uint8_t* start;
   size_t length;
@@ -89,7 +88,7 @@ inline uint32_t four_bytes(const uint8_t* four) {
   return uint32_t{four[0]} << 24 | uint32_t{four[1]} << 16 | uint32_t{four[2]} << 8 | four[3];
 }
 
-/** Adds a text, four bytes a word, and its length. Returns the number of words. */
+/** Adds a text, four bytes per word, and its length. Returns the number of words. */
 inline size_t add_text(HalfSipHash& hash, TextPart text) {
   size_t words = 1;
   size_t at = 0;
@@ -105,12 +104,12 @@ inline size_t add_text(HalfSipHash& hash, TextPart text) {
 }
 
 /**
- * Of the 36 characters of a uuid, in whatever case, and of the event's name and distinct id as they
- * are in the line, with their quotes.
+ * Hashes the 36 characters of a uuid, in any case, and the event's name and distinct id as they are
+ * in the line, with their quotes.
  */
 inline HashWords event_hash(HashWords project_key, const uint8_t* uuid, TextPart event,
                             TextPart id) {
-  // Where its eight words begin, hyphens left out.
+  // The offsets of its eight words, without the hyphens.
   constexpr size_t kWordPlaces[] = {0, 4, 9, 14, 19, 24, 28, 32};
   HalfSipHash hash(project_key);
   for (const size_t place : kWordPlaces) hash.add(four_bytes(uuid + place) | 0x20202020u);
@@ -118,7 +117,7 @@ inline HashWords event_hash(HashWords project_key, const uint8_t* uuid, TextPart
   return hash.end(8 + words);
 }
 
-/** Of a distinct id in ASCII. */
+/** The hash of an ASCII distinct id. */
 inline HashWords id_hash(const uint8_t* id, size_t length) {
   uint32_t high = 0x9e3779b9u;
   uint32_t low = 0x41c6ce57u;

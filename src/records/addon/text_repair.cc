@@ -10,8 +10,8 @@ constexpr size_t kNullBytes = 4;
 constexpr size_t kSurrogatePairBytes = 6;
 constexpr size_t kJoinedBytes = 4;
 
-// Bits of RepairProgress::state. A `{` outside of strings clears all of them: one place for each
-// object is enough to tell which events have a replacement.
+// Bits of RepairProgress::state. A `{` outside of strings clears all of them: one position per
+// object is enough to identify the events with a replacement.
 constexpr uint32_t kInString = 1;
 constexpr uint32_t kMalformedNoted = 2;
 constexpr uint32_t kNonFiniteNoted = 4;
@@ -35,12 +35,13 @@ struct Piece {
 
 bool is_continuation(uint8_t c) { return (c & 0xC0) == 0x80; }
 
-// A surrogate of the half whose second bytes begin at `first`: 0xA0 for high ones, 0xB0 for low.
+// A surrogate of the half whose second bytes begin at `first`: 0xA0 for high ones, 0xB0 for low
+// ones.
 bool is_surrogate(const uint8_t* text, uint8_t first) {
   return text[0] == 0xED && (text[1] & 0xF0) == first && is_continuation(text[2]);
 }
 
-// Unicode 15, table 3-7. A sequence that breaks off ends before the byte that cannot belong to it.
+// Unicode 15, table 3-7. An incomplete sequence ends before the byte that cannot belong to it.
 Piece sequence_at(const uint8_t* text, size_t left) {
   const uint8_t lead = text[0];
   if (lead < 0xC2 || lead > 0xF4) return {1, Kind::kMalformed};
@@ -57,7 +58,7 @@ Piece sequence_at(const uint8_t* text, size_t left) {
   return {length, Kind::kCopied};
 }
 
-// `ahead` <= `left`: bytes after which a run of ASCII may end, so that a repair can go in steps.
+// `ahead` <= `left`: the number of bytes after which a run of ASCII may end, for repairs in steps.
 Piece piece_at(const uint8_t* text, size_t ahead, size_t left, uint32_t& state) {
   size_t run = 0;
   for (; run < ahead && text[run] < 0x80; run++) {
@@ -91,7 +92,7 @@ void join(const uint8_t* pair, uint8_t* target) {
   target[3] = static_cast<uint8_t>(0x80 | (point & 0x3F));
 }
 
-// Whether a replacement is to be noted: the first of its kind in an object.
+// Whether the position of a replacement is recorded: the first of its kind in an object.
 bool is_noted(Kind kind, uint32_t count, uint32_t& state) {
   const uint32_t bit = kind == Kind::kMalformed ? kMalformedNoted : kNonFiniteNoted;
   if ((state & bit) != 0 || count == kPlacesMax) return false;

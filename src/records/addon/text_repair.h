@@ -1,9 +1,9 @@
-// Repairs a refused text: U+FFFD replaces malformed UTF-8, as in the WHATWG's decoder (the longest
-// beginning of a sequence that broke off counts as one, any other byte by itself). A surrogate pair
-// written as two sequences of three bytes (CESU-8) becomes the character that it stands for. `NaN`,
-// `Infinity` and `-Infinity` outside of strings become `null`: Python's json module writes them.
+// Repairs a rejected text. U+FFFD replaces malformed UTF-8, as in the WHATWG's decoder: one for the
+// longest beginning of an incomplete sequence, and one for any other byte. A surrogate pair written
+// as two sequences of three bytes (CESU-8) becomes its character. `NaN`, `Infinity` and `-Infinity`
+// outside of strings become `null`: Python's json module writes them.
 //
-// Reads [text, text + length), keeps nothing, and is safe on any thread.
+// Reads [text, text + length), keeps no state, and is safe on any thread.
 
 #pragma once
 
@@ -13,15 +13,15 @@
 namespace penstock {
 
 /**
- * Once the repaired text is this much longer than what was read, '?' replaces malformed UTF-8, so
- * that no text grows to three times its length.
+ * Once the repaired text is this much longer than the input so far, '?' replaces malformed UTF-8,
+ * so that no text grows to three times its length.
  */
 inline constexpr size_t kGrowthMax = 2u << 20;
 
-/** Places of either kind that are noted. Later ones are replaced all the same. */
+/** Maximum number of recorded positions of either kind. Later ones are replaced anyway. */
 inline constexpr uint32_t kPlacesMax = 1u << 20;
 
-/** The places that a repair notes, and the length of the repaired text. */
+/** The number of recorded positions, and the length of the repaired text. */
 struct RepairCounts {
   uint32_t malformed;
   uint32_t non_finite;
@@ -30,10 +30,10 @@ struct RepairCounts {
 
 RepairCounts count_repairs(const uint8_t* text, size_t length) noexcept;
 
-/** Bytes of the `NaN`, `Infinity` or `-Infinity` that `text` begins with, or 0. */
+/** Length of the `NaN`, `Infinity` or `-Infinity` at the start of `text`, or 0. */
 size_t non_finite_length(const uint8_t* text, size_t left) noexcept;
 
-/** How far a repair has come: zeros before the first step. `state`: bits of text_repair.cc. */
+/** The progress of a repair: zeros before the first step. `state`: bits of text_repair.cc. */
 struct RepairProgress {
   size_t read;
   size_t written;
@@ -50,8 +50,8 @@ struct Places {
 
 /**
  * Continues a repair until at least `until` bytes are read. `target` has room for the repaired
- * length, `malformed` and `non_finite` for the counted places: where in the target the first
- * replacement of that kind after each `{` begins. Returns false if there is no room.
+ * length, `malformed` and `non_finite` for the counted positions: the offsets in the target of the
+ * first replacement of that kind after each `{`. Returns false if there is no room.
  */
 bool repair_text(const uint8_t* text, size_t length, size_t until, RepairProgress& progress,
                  uint8_t* target, size_t target_length, Places malformed,

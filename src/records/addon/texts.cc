@@ -1,7 +1,6 @@
 // normalise(body: Uint8Array, start, end, target: Uint8Array, at): number. Writes the plain form of
 // body[start, end) to the target from `at` on, which has room for as many bytes as are read.
-// Answers the bytes written; -1: no JSON, or too deep; -2: no memory.
-
+// Returns the number of bytes written; -1: not JSON, or too deep; -2: no memory.
 //
 // repair(body: Uint8Array, until, text: Uint8Array, malformed: Uint32Array, nonFinite: Uint32Array,
 // progress: Uint32Array): undefined. See Scanner.repair in table.ts.

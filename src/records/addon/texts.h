@@ -1,5 +1,5 @@
-// The binding of what writes one text from another: functions of the module, without a scanner.
-// They check their arguments and throw TypeErrors; they know nothing of JSON.
+// The binding of the text conversions: functions of the module, without a scanner. They check their
+// arguments and throw TypeErrors.
 
 #pragma once
 

@@ -1,9 +1,8 @@
-// Where the tokens of a text begin: simdjson's stage 1, run over one window of the text after
-// another. It must not judge their order.
+// The offsets of the tokens of a text: simdjson's stage 1, run over one window of the text after
+// another. Does not check their order.
 //
-// Memory: of a text that has more tokens than there is room for only a part is held; `more` drops
-// what the walk has passed and goes on behind. So a text of nothing but brackets takes no more
-// memory than one of events.
+// Memory: if a text has more tokens than fit, only a part is held; `more` drops the passed ones and
+// indexes further. So a text of only brackets takes no more memory than one of events.
 
 #pragma once
 
@@ -26,34 +25,34 @@ class TokenIndex {
   ~TokenIndex() { release(); }
 
   /**
-   * Indexes the text from its start, as far as there is room. False: stage 1 refuses a part of it;
-   * it has no token; its last one does not close what the first one opens; or there is no memory.
+   * Indexes the text from its start, as far as there is room. False: stage 1 rejects a part of it;
+   * it has no token; its last token does not close the first one; or there is no memory.
    */
   bool begin(const uint8_t* text, size_t length) noexcept;
 
   /**
-   * Goes to the token that begins at this offset of the text of `begin`, which is unchanged and was
-   * indexed to its end. Needs no memory that it has not.
+   * Moves to the token that begins at this offset of the text of `begin`, which must be unchanged
+   * and completely indexed. Allocates no memory.
    */
   Cursor seek(const uint8_t* text, uint32_t offset) noexcept;
 
   /**
-   * For a cursor at `mark` or past it: drops what stands more than one entry before it, and indexes
-   * more. Answers the cursor's new place, or null for the reasons of `begin`. Other cursors are
-   * invalid then.
+   * For a cursor at `mark` or past it: drops the entries before it except one, and indexes more.
+   * Returns the cursor's new position, or null for the reasons of `begin`. Other cursors are then
+   * invalid.
    */
   Cursor more(Cursor cursor) noexcept;
 
   Cursor first() const noexcept { return entries_.get(); }
-  /** Behind the last token that is held; there stands once more the first token of the text. */
+  /** After the last token in the list; the entry there repeats the first token of the text. */
   Cursor end() const noexcept { return first() + size_; }
-  /** From here on `more` is due. Behind what a walk reaches if the text's last token is held. */
+  /** From here on call `more`. Unreachable for a walk if the text's last token is in the list. */
   Cursor mark() const noexcept { return next_ == length_ ? end() + 1 : end() - kAhead; }
   bool out_of_memory() const noexcept { return out_of_memory_; }
 
   void release() noexcept;
 
-  /** Entries that a walk may pass or look at between two looks at the mark. */
+  /** Number of entries that a walk may pass or read between two checks of the mark. */
   static constexpr size_t kAhead = 16;
 
  private:
