@@ -11,12 +11,12 @@ import { managerOf } from "../../platform/nats/api.ts";
 import { subjectOf } from "../../platform/nats/names.ts";
 import { erasuresBucketOf } from "../../platform/nats/rewritten.ts";
 import type { PeopleErasure } from "../../readers/effects/store/erase-rows.ts";
-import { erasureAt } from "../../readers/effects/store/erasure.ts";
 import {
   OtherInstallationError,
   requireInstallation,
 } from "../../readers/effects/store/installation.ts";
 import {
+  erasureAt,
   readerAt,
   type StorePlace,
   shownPlace,

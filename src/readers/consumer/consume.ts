@@ -12,7 +12,6 @@ import { findStreams, type StreamName } from "../stream/stored-stream.ts";
 import { checkedOptions } from "./checked-options.ts";
 import { DeferredAcks } from "./deferred-acks.ts";
 import { frameEvents } from "./frame-events.ts";
-import { noticeText } from "./notice-text.ts";
 import { StreamConsumer, type TakenFrame } from "./stream-consumer.ts";
 import type { ConsumeOptions, EventConsumer, Frame, Notice } from "./types.ts";
 import { UuidWindow } from "./uuid-window.ts";
@@ -294,4 +293,32 @@ async function leave(connection: NatsConnection | undefined): Promise<void> {
   const flushed = connection.flush().catch(() => {});
   await Promise.race([flushed, pauseUntilAborted(reconnectMs, AbortSignal.timeout(reconnectMs))]);
   await connection.close();
+}
+
+/** The text of a notice, for a program without `onNotice`. */
+function noticeText(notice: Notice): string {
+  switch (notice.type) {
+    case "connected":
+      return `connected to ${notice.server}`;
+    case "disconnected":
+      return `NATS is unreachable, retrying: ${notice.reason}`;
+    case "consumer_created":
+      return `${notice.stream} has no consumer of this name yet: reading starts at message ${notice.sequence}`;
+    case "consumer_recreated":
+      return `the consumer of ${notice.stream} was deleted and is created again: reading continues at message ${notice.sequence}`;
+    case "stream_missing":
+      return `${notice.stream} does not exist; waiting for it`;
+    case "stream_recreated":
+      return `${notice.stream} was recreated: it had been read up to message ${notice.lastRead}; reading continues at ${notice.sequence}`;
+    case "stream_truncated":
+      return `${notice.stream} has lost messages that were read: it had been read up to message ${notice.lastRead}; reading continues at ${notice.from}`;
+    case "messages_expired":
+      return `messages ${notice.from} to ${notice.to} have left ${notice.stream} before all of them were read`;
+    case "unreadable_line":
+      return `line ${notice.line} of message ${notice.sequence} of ${notice.stream} is not an event: ${notice.reason}${notice.lines > 1 ? ` (and ${notice.lines - 1} more lines of this message)` : ""}`;
+    case "processing_timed_out":
+      return `message ${notice.sequence} of ${notice.stream} was not acknowledged in time and is delivered again`;
+    case "trouble":
+      return `${notice.stream ?? "NATS"}: ${notice.reason}; retrying`;
+  }
 }

@@ -20,7 +20,6 @@ import {
 import { type Members, routeOf } from "./routes.ts";
 import { asOfJson } from "./shapes.ts";
 import { type ProcessStatus, statusMembers } from "./status.ts";
-import { Turns } from "./turns.ts";
 import { Waits, type Written, wantedFrom } from "./waits.ts";
 
 export interface EffectsHttpOptions {
@@ -284,4 +283,26 @@ function json(status: number, value: object): Answer {
 
 function jsonAnswer(status: number, body: string): Answer {
   return { status, contentType: "application/json", body };
+}
+
+/** Limits the number of concurrent tasks; the others wait in order. The callers limit the queue. */
+class Turns {
+  readonly #line: (() => void)[] = [];
+  #free: number;
+
+  constructor(atOnceMax: number) {
+    this.#free = atOnceMax;
+  }
+
+  async take<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#line.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#line.shift();
+      if (next === undefined) this.#free += 1;
+      else next();
+    }
+  }
 }

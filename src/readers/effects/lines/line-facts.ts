@@ -14,8 +14,8 @@ import { Kind, kinds } from "../../../records/verdict.ts";
 import { type EventFacts, type Span, SpecialEvent, specialEventOf } from "../rules/event-facts.ts";
 import { idText } from "../rules/id-text.ts";
 import { cookielessId } from "../rules/illegal-ids.ts";
+import { isText } from "../rules/recent-texts.ts";
 import type { Rejection, UsageClass } from "../types.ts";
-import { RecentIds } from "./recent-ids.ts";
 
 /**
  * A `received_at` that is this much later than the storage of the frame is wrong: no clock is so
@@ -145,4 +145,37 @@ export function usageClassOf({ kind, personProfile, distinctId }: EventFacts): U
   if (kind === Kind.Identify) return "identify";
   if (kind === Kind.Alias) return "alias";
   return kind === Kind.Survey ? "survey" : "identified";
+}
+
+/** Two strings per set: some megabytes of recent ids. */
+const recentIdSets = 32_768;
+/** A longer id is created each time. */
+const recentIdBytesMax = 64;
+
+/**
+ * Distinct ids as strings: a recent id is returned as the same string object, which takes no memory
+ * and is not hashed again in a Map. Looked up by the addon's hash, and compared by bytes, because
+ * ids can be made to collide.
+ */
+class RecentIds {
+  readonly #texts = new Array<string>(2 * recentIdSets).fill("");
+
+  /** The distinct id of the record, which must be plain. */
+  textOf(record: RecordView): string {
+    const { body } = record;
+    const start = record.startOf(Part.DistinctId) + 1;
+    const end = record.endOf(Part.DistinctId) - 1;
+    const length = end - start;
+    if (length > recentIdBytesMax) return body.toString("latin1", start, end);
+    const texts = this.#texts;
+    const place = 2 * (record.hashWord(Line.IdLow) & (recentIdSets - 1));
+    const first = texts[place]!;
+    if (isText(first, body, start, length)) return first;
+    const second = texts[place + 1]!;
+    if (isText(second, body, start, length)) return second;
+    const text = body.toString("latin1", start, end);
+    texts[place + 1] = first;
+    texts[place] = text;
+    return text;
+  }
 }

@@ -5,9 +5,15 @@
 import type { StoredLine } from "../lines/line.ts";
 import { isIllegalId } from "../rules/illegal-ids.ts";
 import { compareStamps, stampOfOtherId } from "../stamp.ts";
-import type { EventEffect, LinkOutcome, MemberRow, PropertyWrites, Stamp } from "../types.ts";
+import type {
+  EventEffect,
+  LinkKind,
+  LinkOutcome,
+  MemberRow,
+  PropertyWrites,
+  Stamp,
+} from "../types.ts";
 import type { LargeProperties } from "./large-properties.ts";
-import { type LinkSide, outcomeOfTwo } from "./link-check.ts";
 import { hourMs, hourOf, type Member, memberFrom, newMember, type Person } from "./member.ts";
 import type { Seen } from "./plain-ids.ts";
 import type { PropertiesDropped, PropertyRoom, Refused } from "./property-bag.ts";
@@ -301,4 +307,26 @@ function joinProperties(theirs: Person, ours: Person, room: PropertyRoom): void 
       : [theirs.properties, ours.properties];
   large.join(small, room);
   ours.properties = large;
+}
+
+/** One of two persons to merge; an id without a row counts as a person with one id. */
+interface LinkSide {
+  readonly known: boolean;
+  readonly idsTotal: number;
+}
+
+/**
+ * The outcome of a link between two persons with legal ids. The target of an identify counts as
+ * known already. The order of the checks is part of the contract: the first matching reason is
+ * returned.
+ */
+function outcomeOfTwo(
+  kind: LinkKind,
+  sides: { from: LinkSide; to: LinkSide },
+  idsMax: number,
+): LinkOutcome {
+  const { from, to } = sides;
+  const isTargetKnown = kind === "identify" || to.known;
+  if (kind !== "merge" && from.known && isTargetKnown) return "refused_both_known";
+  return from.idsTotal + to.idsTotal > idsMax ? "refused_cap" : "merged";
 }

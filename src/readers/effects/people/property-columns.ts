@@ -3,8 +3,8 @@
 // columns must be returned unchanged (in PostgreSQL `json`, not `jsonb`).
 
 import { nameToken } from "../property-name.ts";
+import { compareStamps } from "../stamp.ts";
 import type { Properties, PropertyColumns, PropertyState, Stamp } from "../types.ts";
-import { shownJson } from "./property-value.ts";
 
 /** The parsed text of `state`: four flat arrays. An index is that of a stamp, or -1 for none. */
 type State = [
@@ -22,6 +22,15 @@ type State = [
 ];
 
 export const noColumns: PropertyColumns = { json: "{}", state: "" };
+
+/** The visible value of a property, as JSON text; undefined: it is unset. */
+export function shownJson(property: PropertyState): string | undefined {
+  const { write, once } = property;
+  if (write === undefined) return once?.json;
+  if (write.json !== null) return write.json;
+  if (once !== undefined && compareStamps(once.stamp, write.stamp) > 0) return once.json;
+  return undefined;
+}
 
 /** Names are sorted by code unit. */
 export function toColumns(properties: Properties): PropertyColumns {

@@ -274,3 +274,21 @@ function historyText(history: History | undefined): string {
   const { since, next, minutes, hours } = history.numbers();
   return JSON.stringify([since, next, minutes, hours]).slice(1, -1);
 }
+
+/** The index of the hot spikes in the stored text; the open minutes follow. */
+const hotSpikesAt = 5;
+
+type Named = readonly [id: string, ...rest: unknown[]];
+
+/** Removes distinct ids from the stored text of a ProjectActivity. */
+export function activityWithout(text: string, ids: ReadonlySet<string>): string {
+  const parts = JSON.parse(text) as unknown[];
+  const others = (some: readonly Named[]) => some.filter(([id]) => !ids.has(id));
+  const [hotSpikes, open] = parts.slice(hotSpikesAt, hotSpikesAt + 2) as [
+    readonly Named[],
+    readonly (readonly [minute: number, count: number, hot: readonly Named[] | null])[],
+  ];
+  parts[hotSpikesAt] = others(hotSpikes);
+  parts[hotSpikesAt + 1] = open.map(([minute, count, hot]) => [minute, count, hot && others(hot)]);
+  return JSON.stringify(parts);
+}

@@ -6,8 +6,7 @@ import { randomInt } from "node:crypto";
 import type { Value } from "../../../platform/base/table.ts";
 import { largeBytesMin } from "../people/large-properties.ts";
 import { personUuid } from "../people/person-uuid.ts";
-import { activityWithout } from "../spikes/activity-without.ts";
-import { hotIdSubject } from "../spikes/project-activity.ts";
+import { activityWithout, hotIdSubject } from "../spikes/project-activity.ts";
 
 /** A separate connection to a database. Parameters are `$1` and so on. */
 export interface ErasingSql {

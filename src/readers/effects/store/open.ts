@@ -1,8 +1,9 @@
-// Opens the store or the reader of the configured database. Loads only that database's client.
+// Opens the store, the reader or the erasure of the configured database. Loads only that database's client.
 // Connects at the first call.
 
+import { lstatSync, readlinkSync, realpathSync } from "node:fs";
 import path from "node:path";
-import { linkedFile } from "./linked-file.ts";
+import type { PeopleErasure } from "./erase-rows.ts";
 import type { EffectsReader, EffectsStore } from "./port.ts";
 
 export type StorePlace =
@@ -50,4 +51,40 @@ export async function readerAt(place: StorePlace): Promise<OpenReader> {
   }
   const { SqliteReader } = await import("./sqlite/reader.ts");
   return new SqliteReader({ file: place.file });
+}
+
+/** Removes persons, with or without a running writer. Connects at the first call. */
+export async function erasureAt(place: StorePlace): Promise<PeopleErasure> {
+  if (place.kind === "postgres") {
+    const { PostgresErasure } = await import("./postgres/erasure.ts");
+    return new PostgresErasure({ url: place.url });
+  }
+  const { SqliteErasure } = await import("./sqlite/erasure.ts");
+  return new SqliteErasure({ file: place.file });
+}
+
+/** The number of links that Linux follows. */
+const linksMax = 40;
+
+/**
+ * Resolves a database's name that is a symbolic link: files next to the database (the writer's
+ * lock, a rebuild's backup) must be next to the linked file. The file may not exist yet. Returns
+ * the name itself if links form a cycle.
+ */
+function linkedFile(name: string): string {
+  let file = name;
+  for (let links = 0; links <= linksMax; links++) {
+    if (!isLink(file)) return file;
+    file = path.resolve(realpathSync(path.dirname(file)), readlinkSync(file));
+  }
+  return name;
+}
+
+function isLink(file: string): boolean {
+  try {
+    return lstatSync(file).isSymbolicLink();
+  } catch {
+    // Opening the file fails with the same error, and reports it.
+    return false;
+  }
 }

@@ -7,7 +7,6 @@ import type { Log } from "../../../platform/base/log.ts";
 import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
 import { mustBeNext } from "../sink-target.ts";
 import { commitSegment, type Manifest, recover, scratchOf } from "./commit.ts";
-import { fileFault } from "./file-fault.ts";
 import { ParquetFolder } from "./parquet-folder.ts";
 import { duckdb } from "./parquet-maker.ts";
 import { rowsOf } from "./rows.ts";
@@ -107,7 +106,7 @@ export class ParquetTarget implements SinkTarget {
 
   #doing<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
     const result = this.#last.then(work).catch((error: unknown) => {
-      throw fileFault(error, `${what} ${this.#folder.folder}`);
+      throw fileError(error, `${what} ${this.#folder.folder}`);
     });
     this.#last = result.catch(() => {});
     return result;
@@ -123,7 +122,7 @@ export class ParquetTarget implements SinkTarget {
       this.#segment = await segment.next();
       this.#fault = undefined;
     } catch (error) {
-      const { message: reason } = fileFault(error, `create Parquet files in ${this.#folder.folder}`);
+      const { message: reason } = fileError(error, `create Parquet files in ${this.#folder.folder}`);
       this.#options.log.warn({ reason, segment: number }, "creating Parquet files failed");
       this.#fault = reason;
       this.#commitIn(againMs, segment);
@@ -155,3 +154,23 @@ export class ParquetTarget implements SinkTarget {
     await segment?.close();
   }
 }
+
+/** Explains an error of the file system; returns any other error unchanged. */
+function fileError(error: unknown, doing: string): Error {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (!(error instanceof Error) || code === undefined || !/^E[A-Z]+$/.test(code))
+    return error as Error;
+  const what = fileErrors[code as keyof typeof fileErrors] ?? message;
+  return new Error(`${doing}: ${what} (${code})`, { cause: error });
+}
+
+const fileErrors = {
+  ENOSPC: "the disk is full",
+  EDQUOT: "the quota of this user is used up",
+  EROFS: "the file system is read-only",
+  EACCES: "this user may not write there",
+  EPERM: "this user may not write there",
+  ENOENT: "the folder, or a file in it, does not exist",
+  ENOTDIR: "it is not a folder",
+  EIO: "the disk cannot be read or written",
+} as const;

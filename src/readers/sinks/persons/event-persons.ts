@@ -11,7 +11,6 @@ import type { SinkRecord } from "../sink-records.ts";
 import type { SinkBatch } from "../sink-target.ts";
 import { type NeededMessage, neededOf, notApplied } from "./applied-check.ts";
 import type { PersonSource, ProjectIds } from "./person-source.ts";
-import { UuidsById } from "./uuids-by-id.ts";
 
 interface EventPersonsOptions {
   readonly source: PersonSource;
@@ -204,4 +203,29 @@ function* questionsOf(
     }
   }
   if (question.length > 0) yield question;
+}
+
+/** The uuids of persons by project and distinct id; "": the id has no person. */
+class UuidsById {
+  readonly #projects = new Map<string, Map<string, string>>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get(projectId: string, distinctId: string): string | undefined {
+    return this.#projects.get(projectId)?.get(distinctId);
+  }
+
+  set(projectId: string, distinctId: string, uuid: string): void {
+    let ids = this.#projects.get(projectId);
+    if (ids === undefined) {
+      ids = new Map();
+      this.#projects.set(projectId, ids);
+    }
+    const before = ids.size;
+    ids.set(distinctId, uuid);
+    this.#size += ids.size - before;
+  }
 }

@@ -3,6 +3,7 @@
 // straight into their table. If the server rejects a value, events are inserted one by one: failing
 // ones are rejected, and the rest is written.
 
+import { hash } from "node:crypto";
 import type { Client } from "pg";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -10,7 +11,6 @@ import { type PostgresAddress, readAddress } from "../../../platform/postgres/ad
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { requireUtf8 } from "../../../platform/postgres/encoding.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
-import { eventKey } from "../event-key.ts";
 import { nextCopies, singleEvents } from "../single-events.ts";
 import {
   eventColumns,
@@ -309,4 +309,20 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
 /** Replaces the character that PostgreSQL texts cannot have. A subject may contain it, too. */
 function storable(text: string): string {
   return text.replaceAll("\0", "\ufffd");
+}
+
+/**
+ * The key of an event in event_keys: a text in the form of a uuid, derived from uuid, name and
+ * distinct id. As in PostHog, two events with the same uuid are different if their names or
+ * distinct ids differ. Its first half is that of the uuid, so that neighbours in an index stay
+ * neighbours. Databases store it: it must never change.
+ */
+function eventKey({
+  uuid,
+  event,
+  distinctId,
+}: Pick<SinkRecord, "uuid" | "event" | "distinctId">): string {
+  const names = JSON.stringify([uuid, event, distinctId]);
+  const digest = hash("sha256", names, "hex");
+  return `${uuid.slice(0, 19)}${digest.slice(0, 4)}-${digest.slice(4, 16)}`;
 }

@@ -1,8 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
-import { fromColumns, toColumns } from "../../../../src/readers/effects/people/property-columns.ts";
-import { shownJson } from "../../../../src/readers/effects/people/property-value.ts";
+import {
+  fromColumns,
+  shownJson,
+  toColumns,
+} from "../../../../src/readers/effects/people/property-columns.ts";
 import { compareStamps, rankOf } from "../../../../src/readers/effects/stamp.ts";
 import type { LinePlace, PropertyState } from "../../../../src/readers/effects/types.ts";
 

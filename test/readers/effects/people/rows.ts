@@ -6,8 +6,7 @@ import type {
   People,
   PeopleChanges,
 } from "../../../../src/readers/effects/people/people.ts";
-import { fromColumns } from "../../../../src/readers/effects/people/property-columns.ts";
-import { shownJson } from "../../../../src/readers/effects/people/property-value.ts";
+import { fromColumns, shownJson } from "../../../../src/readers/effects/people/property-columns.ts";
 import type { Missing } from "../../../../src/readers/effects/people/wanted.ts";
 import { rankOf } from "../../../../src/readers/effects/stamp.ts";
 import type {

@@ -3,7 +3,7 @@
 
 import { afterAll, describe, expect, test } from "vitest";
 import { ProjectActivity } from "../../../../src/readers/effects/spikes/project-activity.ts";
-import { erasureAt } from "../../../../src/readers/effects/store/erasure.ts";
+import { erasureAt } from "../../../../src/readers/effects/store/open.ts";
 import { FencedError } from "../../../../src/readers/effects/store/port.ts";
 import type { SpikeRow } from "../../../../src/readers/effects/types.ts";
 import { openedStore, startDatabases } from "../../../kit/effects-databases.ts";
