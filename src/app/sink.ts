@@ -75,7 +75,7 @@ export async function runSink(
     const { sinkHost, sinkPort } = config;
     const port = await server.listen(sinkHost, sinkPort);
     log.info({ sinkHost, sinkPort: port }, "shows metrics and health");
-    const counts = new SinkCounts((commit) => metrics.hear(commit));
+    const counts = new SinkCounts((commit) => metrics.record(commit));
     while (!signal.aborted) {
       const linked = await sinkLink(config, { host, log, signal, named: toLookUp, waits });
       link = linked.link;

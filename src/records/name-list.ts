@@ -22,7 +22,7 @@ export class NameObject {
   readonly #target: Buffer;
   #end = 1;
   /** Whether a list had a value that is not a name, which was skipped. */
-  leftOut = false;
+  hasInvalid = false;
 
   constructor(target: Buffer) {
     this.#target = target;
@@ -44,7 +44,7 @@ export class NameObject {
         if (depth === 0) isNameNext = true;
         continue;
       } else {
-        if (isNameNext) this.leftOut = true;
+        if (isNameNext) this.hasInvalid = true;
         if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
         else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) depth--;
       }

@@ -161,7 +161,7 @@ export class PersonFields {
     const names = new NameObject(this.#joined);
     if (top !== 0) names.append(body, table[top]!, table[top + 1]!);
     if (nested !== 0) names.append(body, table[nested]!, table[nested + 1]!);
-    if (names.leftOut) verdict.warnings |= warningBit.invalid_unset;
+    if (names.hasInvalid) verdict.warnings |= warningBit.invalid_unset;
     this.#mergeInto(slice, names.close());
     slice.end = namesToArray(slice.bytes, slice.start, slice.end);
     return true;

@@ -23,15 +23,15 @@ const pauseMask = 63;
 export const linesToPause = pauseMask + 1;
 
 const beforeLines = Buffer.from('{"batch":[');
-const behindLines = Buffer.from("]}");
-const wrapBytes = beforeLines.length + behindLines.length;
+const afterLines = Buffer.from("]}");
+const wrapBytes = beforeLines.length + afterLines.length;
 /** Maximum size of the buffer that is kept for the next frame: enough for most frames. */
-const keptBytesMax = 2_097_152;
+const retainedBytesMax = 2_097_152;
 /** Initial size of the buffer. */
 const roomMin = 65_536;
 
 /** Why a line is not a record. */
-interface LineFault {
+interface LineError {
   readonly reason: "not_json" | "not_a_record";
   readonly detail: string;
 }
@@ -39,7 +39,7 @@ interface LineFault {
 interface RecordVisitor {
   record(record: RecordView): void;
   /** [start, end): the line in the frame's data, without its line feed. */
-  unreadable(fault: LineFault, line: number, start: number, end: number): void;
+  unreadable(fault: LineError, line: number, start: number, end: number): void;
 }
 
 /** A scanned text with its lines. */
@@ -87,7 +87,7 @@ export class RecordReader {
       this.#readAlone(visitor, line);
       if ((line & pauseMask) === pauseMask) yield;
     }
-    if (this.#text.body.length > keptBytesMax) this.#setText(Buffer.alloc(0));
+    if (this.#text.body.length > retainedBytesMax) this.#setText(Buffer.alloc(0));
   }
 
   /** Turns the frame into one batch: its line feeds become commas. */
@@ -99,13 +99,13 @@ export class RecordReader {
     body.set(data, start);
     const isClosed = length > 0 && data[length - 1] === Ascii.LineFeed;
     const end = start + (isClosed ? length - 1 : length);
-    behindLines.copy(body, end);
-    this.#textEnd = end + behindLines.length;
+    afterLines.copy(body, end);
+    this.#textEnd = end + afterLines.length;
     this.#lines = length === 0 ? 0 : this.#joinLines(body, start, end, this.#ends);
     if (this.#lines <= this.#ends.length) return;
     this.#ends = new Uint32Array(2 * this.#lines);
     body.set(data, start);
-    behindLines.copy(body, end);
+    afterLines.copy(body, end);
     this.#joinLines(body, start, end, this.#ends);
   }
 
@@ -171,8 +171,8 @@ export class RecordReader {
     // The earlier lines are no longer needed, so the bytes before this one may be overwritten.
     const from = start - beforeLines.length;
     beforeLines.copy(body, from);
-    behindLines.copy(body, end);
-    const batch = body.subarray(from, end + behindLines.length);
+    afterLines.copy(body, end);
+    const batch = body.subarray(from, end + afterLines.length);
     const text = scannedText(batch, from - beforeLines.length);
     const place = { text, index: 0, line, start: beforeLines.length, end: end - from };
     const isOne =
@@ -187,7 +187,7 @@ export class RecordReader {
   }
 
   /** Why a line is not an item; undefined if it is blank. */
-  #faultOf(line: Buffer): LineFault | undefined {
+  #faultOf(line: Buffer): LineError | undefined {
     const status = this.#scanner.scan(line);
     if (status === ScanStatus.Empty) return undefined;
     const what = status === ScanStatus.InvalidUtf8 ? "UTF-8" : "JSON";

@@ -128,10 +128,10 @@ export function keepReplaced(
 ): void {
   if (verdict.replaced !== "" && Object.hasOwn(JSON.parse(`{${verdict.replaced}}`), name)) return;
   const comma = verdict.replaced === "" ? "" : ",";
-  verdict.replaced += `${comma}"${name}":${keptToken(token)}`;
+  verdict.replaced += `${comma}"${name}":${storedToken(token)}`;
 }
 
-function keptToken(token: Buffer): string {
+function storedToken(token: Buffer): string {
   if (token.length <= replacedBytesMax) return token.toString().replaceAll(escapes, cleanEscape);
   const text =
     token[0] === Ascii.Quote

@@ -37,7 +37,7 @@ function targetAt(text: string): SinkTarget {
     ...{ url: place.origin, folder: place.searchParams.get("state") ?? "" },
     pid: process.pid,
     ...{ keyOf: async (project: string) => project, acceptRefused: false, log },
-    limits: { pauses: { msMin: 5, msMax: 50, stoppedMs: 50, asideMs: 30_000 } },
+    limits: { pauses: { msMin: 5, msMax: 50, stoppedMs: 50, rejectAfterMs: 30_000 } },
   });
 }
 

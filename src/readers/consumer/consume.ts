@@ -141,7 +141,7 @@ class Consumption implements EventConsumer {
     const [projects, window] = [this.#projects, this.#window];
     const found = frameEvents(message.data, { projects, window, frame: id, isWhole });
     for (const lines of found.unreadable)
-      this.#tell({ type: "unreadable_line", stream, sequence, ...lines });
+      this.#notify({ type: "unreadable_line", stream, sequence, ...lines });
     const { events, lines, duplicates, duplicatesOf } = found;
     this.#deferred.deliver(id, duplicatesOf);
     return {
@@ -157,7 +157,7 @@ class Consumption implements EventConsumer {
       try {
         await this.#connected();
       } catch (error) {
-        this.#tellOnce({ type: "disconnected", reason: (error as Error).message });
+        this.#notifyOnce({ type: "disconnected", reason: (error as Error).message });
       }
       if (!signal.aborted) await pauseUntilAborted(reconnectMs, signal);
     }
@@ -172,15 +172,15 @@ class Consumption implements EventConsumer {
     const connection = await connect({ ...own, ...given, reconnect: false });
     if (this.#ended.signal.aborted) return await leave(connection);
     this.#connection = connection;
-    this.#tellOnce({ type: "connected", server: connection.getServer() });
-    const keeping = setInterval(() => this.#keep(), ackWaitMs / 3);
+    this.#notifyOnce({ type: "connected", server: connection.getServer() });
+    const keeping = setInterval(() => this.#reportWorking(), ackWaitMs / 3);
     try {
       const closed = connection.closed();
       await Promise.race([closed, this.#lookForEver(connection)]);
       const error = await closed;
       if (!this.#ended.signal.aborted) {
         const reason = error instanceof Error ? error.message : "the connection was closed";
-        this.#tellOnce({ type: "disconnected", reason });
+        this.#notifyOnce({ type: "disconnected", reason });
       }
     } finally {
       clearInterval(keeping);
@@ -204,8 +204,8 @@ class Consumption implements EventConsumer {
     }
   }
 
-  #keep(): void {
-    for (const reader of this.#readers.values()) reader.keep();
+  #reportWorking(): void {
+    for (const reader of this.#readers.values()) reader.reportWorking();
   }
 
   /** Rejects when the connection is lost; never fulfilled before. */
@@ -223,7 +223,7 @@ class Consumption implements EventConsumer {
       } catch (error) {
         if (!connection.isClosed()) {
           const reason = `cannot list the streams: ${(error as Error).message}`;
-          this.#tellOnce({ type: "trouble", stream: undefined, reason });
+          this.#notifyOnce({ type: "trouble", stream: undefined, reason });
         }
       }
       for (const reader of this.#readers.values()) {
@@ -243,26 +243,26 @@ class Consumption implements EventConsumer {
       bytesMax: () => maxBytes / this.#readers.size,
       deferred: this.#deferred,
       isAwaited: () => this.#waiting.length > 0,
-      tell: (notice) => this.#tell(notice),
+      notify: (notice) => this.#notify(notice),
       fail: (error) => this.#fail(error),
       onReady: () => this.#wake(),
     });
   }
 
   /** Skips a notice that equals the previous one of its kind. */
-  #tellOnce(notice: Notice): void {
+  #notifyOnce(notice: Notice): void {
     const words = noticeText(notice);
     if (words === this.#said) return;
     this.#said = words;
-    this.#tell(notice);
+    this.#notify(notice);
   }
 
-  #tell(notice: Notice): void {
-    const { onNotice = tellOnConsole } = this.#options;
+  #notify(notice: Notice): void {
+    const { onNotice = printNotice } = this.#options;
     try {
-      const told: unknown = onNotice(notice);
+      const result: unknown = onNotice(notice);
       // An async function is allowed, too. Unhandled, its rejection would end the whole process.
-      if (told instanceof Promise) told.catch((error: unknown) => this.#fail(error));
+      if (result instanceof Promise) result.catch((error: unknown) => this.#fail(error));
     } catch (error) {
       this.#fail(error);
     }
@@ -280,7 +280,7 @@ class Consumption implements EventConsumer {
   }
 }
 
-function tellOnConsole(notice: Notice): void {
+function printNotice(notice: Notice): void {
   if (notice.type !== "connected") console.warn(`penstock/consumer: ${noticeText(notice)}`);
 }
 

@@ -29,7 +29,7 @@ export interface HeldFrame {
 let lastId = 0;
 
 /** Frames received before a truncation or a new stream come first. */
-export function byPlace(a: HeldFrame, b: HeldFrame): number {
+export function byPosition(a: HeldFrame, b: HeldFrame): number {
   return a.generation - b.generation || a.sequence - b.sequence;
 }
 
@@ -57,7 +57,7 @@ export class HeldFrames {
 
   /** All frames, orphans included, in the order in which they were stored. */
   get allInOrder(): HeldFrame[] {
-    return [...this.#orphans, ...this.all].sort(byPlace);
+    return [...this.#orphans, ...this.all].sort(byPosition);
   }
 
   get isComplete(): boolean {

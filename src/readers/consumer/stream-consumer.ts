@@ -12,10 +12,10 @@ import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { unknownSchema } from "../stream/frame.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
 import { ConsumeError } from "./consume-error.ts";
+import { ChangedError, ConsumerPosition, type Link } from "./consumer-position.ts";
 import type { DeferredAcks } from "./deferred-acks.ts";
 import { type Ack, acks, answerSubject, type DurableOptions, durableInfo } from "./durable.ts";
-import { byPlace, type HeldFrame, HeldFrames } from "./held-frames.ts";
-import { ChangedError, type Link, StreamPlace } from "./stream-place.ts";
+import { byPosition, type HeldFrame, HeldFrames } from "./held-frames.ts";
 import type { Notice } from "./types.ts";
 
 interface StreamConsumerOptions extends DurableOptions {
@@ -26,7 +26,7 @@ interface StreamConsumerOptions extends DurableOptions {
   readonly deferred: DeferredAcks;
   /** Whether the program waits for a frame of any stream. */
   readonly isAwaited: () => boolean;
-  readonly tell: (notice: Notice) => void;
+  readonly notify: (notice: Notice) => void;
   readonly fail: (error: unknown) => void;
   /** Called when there is a frame to take. */
   readonly onReady: () => void;
@@ -53,16 +53,16 @@ const completeAgainMs = 250;
 const frameBytesLikely = 65_536;
 
 /** Number of consecutive failures, without a message in between, before they are reported. */
-const failuresTold = 3;
+const failuresReported = 3;
 
 export class StreamConsumer {
   readonly name: StreamName;
   readonly #options: StreamConsumerOptions;
   readonly #ended = new AbortController();
-  readonly #place: StreamPlace;
+  readonly #position: ConsumerPosition;
   #link: Link | undefined;
   readonly #hand = new HeldFrames();
-  /** In the order of `byPlace`. */
+  /** In the order of `byPosition`. */
   #ready: HeldFrame[] = [];
   /** Ends the current reading. */
   #interrupt: (error: Error) => void = () => {};
@@ -74,7 +74,7 @@ export class StreamConsumer {
   constructor(options: StreamConsumerOptions) {
     this.#options = options;
     this.name = options.name;
-    this.#place = new StreamPlace(options);
+    this.#position = new ConsumerPosition(options);
   }
 
   /** Number of delivered frames whose acknowledgement would reach the server. */
@@ -95,14 +95,14 @@ export class StreamConsumer {
     const js = jetstream(link.connection);
     let pauseMs = pauseMsMin;
     while (!this.#ended.signal.aborted && !link.connection.isClosed()) {
-      const before = this.#place.sequence;
+      const before = this.#position.sequence;
       try {
         await this.#read(link, js);
       } catch (error) {
         if (error instanceof ConsumeError) this.#options.fail(error);
         else if (!(error instanceof ChangedError)) this.#failed(error as Error);
       }
-      pauseMs = this.#place.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
+      pauseMs = this.#position.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
       await pauseUntilAborted(pauseMs, this.#ended.signal);
     }
   }
@@ -117,7 +117,7 @@ export class StreamConsumer {
     held.deliveries++;
     return {
       held,
-      isRepeat: this.#place.hasRead(held.message),
+      isRepeat: this.#position.hasRead(held.message),
       ack: () => this.#ack(held),
       nak: () => this.#rewind(held),
       working: () => {
@@ -133,7 +133,7 @@ export class StreamConsumer {
     this.#checkTimeouts();
     this.#deliverDeferred();
     try {
-      await this.#place.look(link.manager, this.#hand);
+      await this.#position.look(link.manager, this.#hand);
     } catch (error) {
       this.#interrupt(error as Error);
     }
@@ -145,7 +145,7 @@ export class StreamConsumer {
   }
 
   /** Tells the server that the held messages are being worked on. */
-  keep(): void {
+  reportWorking(): void {
     for (const { message } of this.#hand.all) this.#answer(message, acks.working);
   }
 
@@ -158,10 +158,10 @@ export class StreamConsumer {
   }
 
   async #read(link: Link, js: JetStreamClient): Promise<void> {
-    await this.#place.open(link, this.#hand);
+    await this.#position.open(link, this.#hand);
     if (this.#hand.isComplete) this.#open();
     const consumer = await js.consumers.get(this.name.stream, this.#options.durable);
-    this.#place.check(await consumer.info(true));
+    this.#position.check(await consumer.info(true));
     const reading = new AbortController();
     const { signal } = reading;
     // One variable for all fetches: listeners on a promise or signal that lives as long as the
@@ -172,7 +172,7 @@ export class StreamConsumer {
       messages?.stop(error);
       this.#wake();
     };
-    const completing = this.#completeAgain(link, signal);
+    const completing = this.#awaitMissing(link, signal);
     try {
       while (!this.#ended.signal.aborted) {
         const count = await this.#room(signal);
@@ -235,7 +235,7 @@ export class StreamConsumer {
     const wasComplete = hand.isComplete;
     const held = hand.add(message);
     this.#frameBytes += (data.length - this.#frameBytes) / 16;
-    this.#place.received(message);
+    this.#position.received(message);
     this.#failures = 0;
     if (!hand.isComplete) return;
     if (wasComplete) this.#ready.push(held);
@@ -254,12 +254,12 @@ export class StreamConsumer {
   }
 
   #queue(some: readonly HeldFrame[]): void {
-    this.#ready = [...this.#ready, ...some].sort(byPlace);
+    this.#ready = [...this.#ready, ...some].sort(byPosition);
     this.#options.onReady();
   }
 
   /** A message that the server had sent may have left the stream, so it may never arrive. */
-  async #completeAgain(link: Link, signal: AbortSignal): Promise<void> {
+  async #awaitMissing(link: Link, signal: AbortSignal): Promise<void> {
     const hand = this.#hand;
     while (!hand.isComplete && !signal.aborted) {
       await pauseUntilAborted(completeAgainMs, signal);
@@ -287,7 +287,7 @@ export class StreamConsumer {
   /** Makes all delivered, unacknowledged frames from this one on wait for delivery again. */
   #rewind(from: HeldFrame): void {
     if (this.#ended.signal.aborted) return;
-    const isBehind = (one: HeldFrame) => one.outSinceMs !== undefined && byPlace(one, from) >= 0;
+    const isBehind = (one: HeldFrame) => one.outSinceMs !== undefined && byPosition(one, from) >= 0;
     const out = this.#hand.allInOrder.filter(isBehind);
     for (const held of out) held.outSinceMs = undefined;
     this.#queue(out);
@@ -316,11 +316,11 @@ export class StreamConsumer {
 
   #checkTimeouts(): void {
     const nowMs = performance.now();
-    const { processingTimeoutMs, tell } = this.#options;
+    const { processingTimeoutMs, notify } = this.#options;
     const isLate = ({ outSinceMs = nowMs }: HeldFrame) => nowMs - outSinceMs > processingTimeoutMs;
     const first = this.#hand.allInOrder.find(isLate);
     if (first === undefined || this.#ended.signal.aborted) return;
-    tell({ type: "processing_timed_out", stream: this.name.stream, sequence: first.sequence });
+    notify({ type: "processing_timed_out", stream: this.name.stream, sequence: first.sequence });
     this.#rewind(first);
   }
 
@@ -337,7 +337,7 @@ export class StreamConsumer {
 
   #failed({ message: reason }: Error): void {
     if (this.#ended.signal.aborted || this.#link?.connection.isClosed()) return;
-    if (++this.#failures === failuresTold)
-      this.#options.tell({ type: "trouble", stream: this.name.stream, reason });
+    if (++this.#failures === failuresReported)
+      this.#options.notify({ type: "trouble", stream: this.name.stream, reason });
   }
 }

@@ -5,9 +5,9 @@ import { Buffer } from "node:buffer";
 import { linesToPause } from "../../records/reader.ts";
 import type { StoredFrame } from "../stream/frame.ts";
 import type { FrameItem } from "../stream/frame-item.ts";
-import type { Place } from "../stream/resume.ts";
+import type { StreamPosition } from "../stream/resume.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
-import type { PlaceItem, StreamItem } from "../stream/stream-reader.ts";
+import type { PositionItem, StreamItem } from "../stream/stream-reader.ts";
 import { type TrailEntry, trailLength, trailWith } from "../stream/trail.ts";
 import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 import { SinkRecords } from "./sink-records.ts";
@@ -39,7 +39,7 @@ const singleMax = 10_000;
 export class BatchBuilder {
   readonly #filter: SinkFilter;
   readonly #records = new SinkRecords();
-  readonly #positions = new Map<string, StreamPosition>();
+  readonly #positions = new Map<string, StreamProgress>();
   #before: Before;
   readonly #changed = new Set<string>();
   /** Items that were put in and not yet added, in order. */
@@ -54,7 +54,7 @@ export class BatchBuilder {
   constructor(filter: SinkFilter, positions: readonly SinkPosition[]) {
     this.#filter = filter;
     for (const position of positions)
-      this.#positions.set(position.stream, new StreamPosition(position, position));
+      this.#positions.set(position.stream, new StreamProgress(position, position));
     this.#before = new Map(positions.map((one) => [one.stream, one]));
   }
 
@@ -92,7 +92,7 @@ export class BatchBuilder {
   async addWaiting(limits: BatchLimits): Promise<void> {
     while (this.hasWaiting && !this.isFull(limits)) {
       const item = this.#waiting.shift()!;
-      if (item.kind === "place") this.#moveTo(item);
+      if (item.kind === "position") this.#moveTo(item);
       else await this.#frame(item);
     }
   }
@@ -124,11 +124,11 @@ export class BatchBuilder {
     return batch;
   }
 
-  #moveTo({ name, place, incidents }: PlaceItem): void {
+  #moveTo({ name, position, incidents }: PositionItem): void {
     const { stream } = name;
     const known = this.#positions.get(stream);
-    if (known === undefined) this.#positions.set(stream, new StreamPosition(name, place));
-    else known.moveTo(place);
+    if (known === undefined) this.#positions.set(stream, new StreamProgress(name, position));
+    else known.moveTo(position);
     for (const incident of incidents) this.#incidents.push({ stream, ...incident });
     this.#changed.add(stream);
   }
@@ -202,29 +202,29 @@ class RejectedOfFrame {
  * How far one stream is read, with the most recent messages by id, so that another stream of the
  * same name is recognised. Returned objects do not change any more.
  */
-class StreamPosition {
+class StreamProgress {
   readonly #name: StreamName;
-  #place: Omit<Place, "trail">;
+  #position: Omit<StreamPosition, "trail">;
   #trail: TrailEntry[];
 
-  constructor(name: StreamName, place: Place) {
+  constructor(name: StreamName, position: StreamPosition) {
     this.#name = name;
-    this.#place = place;
-    this.#trail = [...place.trail];
+    this.#position = position;
+    this.#trail = [...position.trail];
   }
 
-  moveTo(place: Place): void {
-    this.#place = place;
-    this.#trail = [...place.trail];
+  moveTo(position: StreamPosition): void {
+    this.#position = position;
+    this.#trail = [...position.trail];
   }
 
   endFrame(frame: StoredFrame): void {
-    this.#place = { ...this.#place, sequence: frame.sequence };
+    this.#position = { ...this.#position, sequence: frame.sequence };
     this.#trail = trailWith(this.#trail, frame);
   }
 
   position(): SinkPosition {
-    const { epoch, created, sequence } = this.#place;
+    const { epoch, created, sequence } = this.#position;
     return { ...this.#name, epoch, created, sequence, trail: this.#trail.slice(-trailLength) };
   }
 }

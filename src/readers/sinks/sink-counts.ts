@@ -6,7 +6,7 @@ import type { BuiltBatch } from "./batch-builder.ts";
 import type { RejectReason } from "./sink-records.ts";
 import type { WriteOutcome } from "./sink-target.ts";
 
-export interface CommitHeard {
+export interface CommitCounts {
   readonly batch: BuiltBatch;
   readonly outcome: WriteOutcome;
   readonly seconds: number;
@@ -16,7 +16,7 @@ export interface CommitHeard {
 }
 
 export class SinkCounts {
-  readonly #hear: ((commit: CommitHeard | undefined) => void) | undefined;
+  readonly #onCommit: ((commit: CommitCounts | undefined) => void) | undefined;
   events = 0;
   duplicates = 0;
   rejected = 0;
@@ -24,9 +24,9 @@ export class SinkCounts {
   refusedInRow = 0;
   commits = 0;
 
-  /** `hear` is called for every commit; for a failed one without argument. */
-  constructor(hear?: (commit: CommitHeard | undefined) => void) {
-    this.#hear = hear;
+  /** `onCommit` is called for every commit; for a failed one without argument. */
+  constructor(onCommit?: (commit: CommitCounts | undefined) => void) {
+    this.#onCommit = onCommit;
   }
 
   written(batch: BuiltBatch, outcome: WriteOutcome, seconds: number): void {
@@ -39,10 +39,10 @@ export class SinkCounts {
     if (outcome.written + outcome.duplicates > 0) this.refusedInRow = 0;
     else this.refusedInRow += outcome.refused;
     this.commits++;
-    this.#hear?.({ batch, outcome, seconds, rejected, incidents });
+    this.#onCommit?.({ batch, outcome, seconds, rejected, incidents });
   }
 
   failed(): void {
-    this.#hear?.(undefined);
+    this.#onCommit?.(undefined);
   }
 }

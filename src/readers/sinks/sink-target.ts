@@ -4,12 +4,12 @@
 // written.
 
 import type { Lane } from "../../platform/base/lane.ts";
-import type { Incident, Place } from "../stream/resume.ts";
+import type { Incident, StreamPosition } from "../stream/resume.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
 import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 
 /** How far a stream is in the target. */
-export interface SinkPosition extends StreamName, Place {}
+export interface SinkPosition extends StreamName, StreamPosition {}
 
 /** How a request of a batch ended, if a target sends a batch in several requests. */
 export const requestOutcomes = ["taken", "retried", "halved", "refused", "stopped"] as const;
@@ -20,7 +20,7 @@ export interface SinkIncident extends Incident {
 }
 
 /** The position that the target must have before the batch; a new stream is absent. */
-export type Before = ReadonlyMap<string, Pick<Place, "epoch" | "sequence">>;
+export type Before = ReadonlyMap<string, Pick<StreamPosition, "epoch" | "sequence">>;
 
 export interface SinkBatch {
   readonly before: Before;
@@ -72,7 +72,7 @@ export interface SinkTarget {
    */
   write(batch: SinkBatch): Promise<WriteOutcome>;
   /** The sink is closing: waiting retries fail instead. */
-  giveUpWaiting?(): void;
+  abortWaiting?(): void;
   /** Releases the target for another sink. */
   close(): Promise<void>;
 }

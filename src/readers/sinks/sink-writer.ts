@@ -7,7 +7,7 @@ import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import { BatchLimit } from "../stream/batch-limit.ts";
 import type { EventStreams } from "../stream/event-streams.ts";
-import type { Place } from "../stream/resume.ts";
+import type { StreamPosition } from "../stream/resume.ts";
 import { Session } from "../stream/session.ts";
 import { BatchBuilder, type BatchLimits, type BuiltBatch } from "./batch-builder.ts";
 import type { EventPersons } from "./persons/event-persons.ts";
@@ -61,13 +61,13 @@ const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
 /** After this time with nothing to write, the reason of a failed write is outdated. */
-const forgottenMs = 10_000;
+const idleMs = 10_000;
 /** If more events in a row are refused, a wrong table is likelier than wrong events. */
 const refusedMax = 100;
 const words = {
-  wayOut: "`penstock sink` with --accept-expired continues",
+  action: "`penstock sink` with --accept-expired continues",
   stays: "their events stay in the target",
-  twice: () => "a target that recognises events by their uuid stores none of them twice",
+  reread: () => "a target that recognises events by their uuid stores none of them twice",
 };
 
 export class SinkWriter {
@@ -91,7 +91,7 @@ export class SinkWriter {
   /** Why the sink stands by. */
   #standsByFor: string | undefined;
   /** The state that was last logged. */
-  #said: { readonly isWriting: boolean; readonly reason: string } | undefined;
+  #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
   /** The positions of the target at the last `open`, advanced by the batches since. */
   #written = new Map<string, SinkPosition>();
 
@@ -133,7 +133,7 @@ export class SinkWriter {
     const closed = this.#session.close({ until });
     this.#gathering?.abort();
     this.#waiting?.abort();
-    this.#options.target.giveUpWaiting?.();
+    this.#options.target.abortWaiting?.();
     await closed;
   }
 
@@ -167,7 +167,7 @@ export class SinkWriter {
     const since = this.#openSinceMonotonicMs;
     if (!this.#hasFailedToWrite || since === undefined || this.#session.writes > 0)
       return this.#fault;
-    return performance.now() - since > forgottenMs ? undefined : this.#fault;
+    return performance.now() - since > idleMs ? undefined : this.#fault;
   }
 
   /** Only a warning: one project's events must not stop those of others. */
@@ -190,7 +190,7 @@ export class SinkWriter {
       if (this.#standsByFor !== reason)
         log.info({ reason }, "standing by: another sink writes to the target");
       this.#standsByFor = reason;
-      this.#said = undefined;
+      this.#logged = undefined;
       return standbyMs;
     }
     this.#standsByFor = undefined;
@@ -198,34 +198,34 @@ export class SinkWriter {
     counts.failed();
     if (error instanceof MovedError)
       log.warn({ reason }, "another program wrote to the target; starting again from its positions");
-    else this.#sayHindered(reason);
+    else this.#logHindered(reason);
     return undefined;
   }
 
   /** Logs each reason once. */
-  #sayHindered(reason: string): void {
+  #logHindered(reason: string): void {
     const { shown: target } = this.#options.target;
-    if (this.#said?.isWriting === false && this.#said.reason === reason) return;
+    if (this.#logged?.isWriting === false && this.#logged.reason === reason) return;
     if (this.#warning.warn({ reason, target }, "writing failed; retrying until it succeeds"))
-      this.#said = { isWriting: false, reason };
+      this.#logged = { isWriting: false, reason };
   }
 
   /** Logged once after each problem. */
-  #sayWriting(): void {
+  #logWriting(): void {
     const { log, target } = this.#options;
-    if (this.#said?.isWriting === true) return;
-    this.#said = { isWriting: true, reason: "" };
+    if (this.#logged?.isWriting === true) return;
+    this.#logged = { isWriting: true, reason: "" };
     log.info({ target: target.shown }, "writing events");
   }
 
   /** The open target counts as a success only if no events arrive that could show it. */
-  async #sayWritingOnceForgotten(streams: EventStreams): Promise<void> {
-    await pauseUntilAborted(forgottenMs, this.#session.signal);
+  async #logWritingOnceIdle(streams: EventStreams): Promise<void> {
+    await pauseUntilAborted(idleMs, this.#session.signal);
     const isOver = this.#session.writes === 0 && this.#faultNow === undefined;
-    if (this.#streams === streams && isOver) this.#sayWriting();
+    if (this.#streams === streams && isOver) this.#logWriting();
   }
 
-  async #open(): Promise<ReadonlyMap<string, Place>> {
+  async #open(): Promise<ReadonlyMap<string, StreamPosition>> {
     const { target, filter } = this.#options;
     const positions = await target.open();
     this.#standsByFor = undefined;
@@ -238,10 +238,10 @@ export class SinkWriter {
     this.#openSinceMonotonicMs = performance.now();
     this.#streams = streams;
     if (this.#hasFailedToWrite) {
-      void this.#sayWritingOnceForgotten(streams);
+      void this.#logWritingOnceIdle(streams);
     } else {
       this.#fault = undefined;
-      this.#sayWriting();
+      this.#logWriting();
     }
   }
 
@@ -310,7 +310,7 @@ export class SinkWriter {
     for (const position of batch.positions) this.#written.set(position.stream, position);
     this.#hasFailedToWrite = false;
     this.#fault = undefined;
-    this.#sayWriting();
+    this.#logWriting();
     const reason = this.#refusing;
     if (reason.length > 0)
       this.#refusals.warn(

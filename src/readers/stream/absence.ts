@@ -15,10 +15,10 @@ export class GoneError extends Error {}
 /**
  * After this many consecutive misses the stream counts as removed; recreating it takes less time.
  */
-const askedInVainMax = 2;
+const missesMax = 2;
 
 export class Absence {
-  #askedInVain = 0;
+  #misses = 0;
   #isBack: PromiseWithResolvers<void> | undefined;
 
   /** Whether the reader waits for the stream. */
@@ -36,7 +36,7 @@ export class Absence {
       return new Error(
         `the stream does not exist, and ${unread} of its messages were not read: restore it, or restart this program to continue without them`,
       );
-    const isGone = lastSequence >= 0 && ++this.#askedInVain >= askedInVainMax;
+    const isGone = lastSequence >= 0 && ++this.#misses >= missesMax;
     return new (isGone ? GoneError : Error)("the stream does not exist");
   }
 
@@ -50,7 +50,7 @@ export class Absence {
 
   /** The stream exists, or the reader is closed. */
   end(): void {
-    this.#askedInVain = 0;
+    this.#misses = 0;
     this.#isBack?.resolve();
   }
 }

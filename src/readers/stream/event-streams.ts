@@ -10,7 +10,7 @@ import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import { isConnected, managerOf } from "../../platform/nats/api.ts";
 import { BytesInHand } from "./bytes-in-hand.ts";
 import type { ReaderName } from "./pull.ts";
-import type { Place, ReaderWords } from "./resume.ts";
+import type { ReaderWords, StreamPosition } from "./resume.ts";
 import { findStreams, storedStream } from "./stored-stream.ts";
 import { type StreamItem, StreamReader } from "./stream-reader.ts";
 
@@ -19,7 +19,7 @@ interface EventStreamsOptions {
   /** The first part of the stream names. */
   readonly prefix: string;
   /** How far each stream was read, by its name. */
-  readonly places: ReadonlyMap<string, ReadPlace>;
+  readonly positions: ReadonlyMap<string, ReadPosition>;
   /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
   /** Continues after messages that have left a stream unread. */
@@ -33,7 +33,7 @@ interface EventStreamsOptions {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-export interface ReadPlace extends Place {
+export interface ReadPosition extends StreamPosition {
   /** Messages from this sequence on are read again, to remember them. Default: none. */
   readonly rememberFrom?: number;
 }
@@ -155,7 +155,7 @@ export class EventStreams {
   }
 
   async #look(manager: JetStreamManager): Promise<void> {
-    const { prefix, places, lanes, ...shared } = this.#options;
+    const { prefix, positions, lanes, ...shared } = this.#options;
     const found = await findStreams(manager, prefix);
     const names = found.filter(({ lane }) => lanes?.includes(lane) ?? true);
     this.#fault = undefined;
@@ -163,10 +163,10 @@ export class EventStreams {
       if (this.#ended.signal.aborted) return;
       const reader = this.#readers.get(name.stream);
       if (reader === undefined) {
-        const place = places.get(name.stream);
-        const rememberFrom = place?.rememberFrom;
+        const position = positions.get(name.stream);
+        const rememberFrom = position?.rememberFrom;
         const own = {
-          ...{ name, place, rememberFrom, manager },
+          ...{ name, position, rememberFrom, manager },
           ...{ bytes: this.#bytes, onReady: this.#wakeUp },
         };
         this.#readers.set(name.stream, new StreamReader({ ...shared, ...own }));

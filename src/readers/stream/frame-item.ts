@@ -15,7 +15,7 @@ export interface FrameItem {
   /** Number of events, as the message's header states it. */
   readonly events: number;
   /** The frame was read before, and is delivered only to be remembered. */
-  readonly isAgain: boolean;
+  readonly isReread: boolean;
   /** Releases the frame's bytes. */
   release(): void;
 }
@@ -25,11 +25,11 @@ export interface FrameOrigin {
   readonly epoch: number;
   /** When the stream was created, as the server reports it. */
   readonly created: string;
-  readonly isAgain: boolean;
+  readonly isReread: boolean;
 }
 
 /** The parts of a message that a frame needs. */
-type Told = Pick<PulledMessage, "sequence" | "storedAtMs" | "share"> & {
+type MessageParts = Pick<PulledMessage, "sequence" | "storedAtMs" | "share"> & {
   readonly message: {
     readonly subject: string;
     readonly data: Uint8Array;
@@ -77,8 +77,8 @@ export function releasing(item: FrameItem, released: () => void): FrameItem {
 const noLines = new Uint8Array(0);
 
 function itemOf(
-  { message, sequence, storedAtMs, share }: Told,
-  { name, epoch, isAgain }: FrameOrigin,
+  { message, sequence, storedAtMs, share }: MessageParts,
+  { name, epoch, isReread }: FrameOrigin,
 ): FrameItem {
   const { subject, data, headers } = message;
   const bytes = data.length;
@@ -95,5 +95,5 @@ function itemOf(
   // Another publisher may send any number; an event has more than one byte.
   const isLikely = Number.isInteger(said) && said >= 1 && said <= bytes;
   const events = isLikely ? said : Math.ceil(bytes / eventBytesLikely);
-  return { kind: "frame", frame, events, isAgain, release: () => share.release(bytes) };
+  return { kind: "frame", frame, events, isReread, release: () => share.release(bytes) };
 }

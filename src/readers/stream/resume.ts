@@ -7,10 +7,10 @@
 import { msOfTime } from "./frame.ts";
 import type { IncidentKind } from "./incidents.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
-import { messagesIn, type Trail, toldTo, trailToldTo } from "./trail.ts";
+import { messagesIn, reportedTo, type Trail, trailReportedTo } from "./trail.ts";
 
 /** How far a stream was read. */
-export interface Place {
+export interface StreamPosition {
   /** Incremented whenever the stream's sequences get a new meaning. */
   readonly epoch: number;
   readonly created: string;
@@ -29,7 +29,7 @@ export interface Incident {
 }
 
 export interface Resume {
-  readonly place: Place;
+  readonly position: StreamPosition;
   readonly incidents: readonly Incident[];
   /** Why the stream is not read on; undefined: it is. */
   readonly fault: string | undefined;
@@ -47,7 +47,7 @@ interface Comparison {
 }
 
 /** How many messages of a stream may have been read, if it shares none with the trail. */
-interface Doubt {
+interface Uncertainty {
   /** Messages that the stream has. */
   readonly held: number;
   /** Messages that have left the stream. */
@@ -61,7 +61,7 @@ interface Doubt {
    * The stream was created before the last message that was read was stored. A NATS has one stream
    * per name, so the messages were read from another NATS, or an older copy was restored.
    */
-  readonly isElder: boolean;
+  readonly predatesTrail: boolean;
   /** The last message of the stream that was stored before the last one that was read; 0: none. */
   readonly olderTo: number;
 }
@@ -69,105 +69,105 @@ interface Doubt {
 /** The texts about the program that reads, for incidents and reasons. */
 export interface ReaderWords {
   /** The command that continues reading. */
-  readonly wayOut: string;
+  readonly action: string;
   /** What remains of messages that were read and are no longer in the stream. */
   readonly stays: string;
   /**
    * States how messages that may have been read before are counted. Those up to `olderTo` are as
    * old as the messages that were read; 0: none.
    */
-  readonly twice: (olderTo: number) => string;
+  readonly reread: (olderTo: number) => string;
 }
 
 interface ResumeOptions {
   /** Continues after messages that left the stream unread, or that may have been read. */
   readonly acceptExpired: boolean;
   /** The first erased message before the stream's first one that has a replacement. */
-  readonly standingFrom?: number;
+  readonly replacementsFrom?: number;
   /** Default: empty texts, for a caller that always continues and shows no text. */
   readonly words?: ReaderWords | undefined;
 }
 
-const noWords: ReaderWords = { wayOut: "", stays: "", twice: () => "" };
+const noWords: ReaderWords = { action: "", stays: "", reread: () => "" };
 
 /** Rejects when NATS does not answer. Without a position, the stream was never read. */
 export async function resume(
-  place: Place | undefined,
+  position: StreamPosition | undefined,
   stream: AskedStream,
   state: StreamState,
   options: ResumeOptions,
 ): Promise<Resume> {
-  if (place === undefined) return begin({ ...options, epoch: 1 }, state, []);
+  if (position === undefined) return begin({ ...options, epoch: 1 }, state, []);
   // No message was read, so the new stream cannot be mistaken for the old one.
-  if (place.sequence === 0 && place.created !== state.created)
-    return begin({ ...options, epoch: place.epoch }, state, []);
-  const trail = messagesIn(place.trail);
+  if (position.sequence === 0 && position.created !== state.created)
+    return begin({ ...options, epoch: position.epoch }, state, []);
+  const trail = messagesIn(position.trail);
   const comparison = await compare(trail, stream, state);
-  const isOther = place.created !== state.created || lostFrom(place, state, comparison);
+  const isOther = position.created !== state.created || lostFrom(position, state, comparison);
   const isAsked = isOther && (comparison.at ?? -1) < 0;
-  const doubt = isAsked ? await doubtOf(trail, stream, state) : noDoubt;
-  return decide(place, state, { ...options, comparison, doubt });
+  const uncertainty = isAsked ? await uncertaintyOf(trail, stream, state) : noUncertainty;
+  return decide(position, state, { ...options, comparison, uncertainty });
 }
 
 interface Facts extends ResumeOptions {
   readonly comparison: Comparison;
   /** Used if the stream has none of the messages in the trail. */
-  readonly doubt: Doubt;
+  readonly uncertainty: Uncertainty;
 }
 
 /** The rules alone, without requests to NATS. */
-export function decide(place: Place, state: StreamState, facts: Facts): Resume {
-  const { comparison, doubt, words = noWords } = facts;
-  const trail = messagesIn(place.trail);
+export function decide(position: StreamPosition, state: StreamState, facts: Facts): Resume {
+  const { comparison, uncertainty, words = noWords } = facts;
+  const trail = messagesIn(position.trail);
   const at = comparison.at ?? -1;
-  const isAnother = place.created !== state.created && at < 0;
-  const isInDoubt = at < 0 && doubt.held + doubt.gone > 0;
+  const isAnother = position.created !== state.created && at < 0;
+  const isUncertain = at < 0 && uncertainty.held + uncertainty.gone > 0;
   // Such a stream is read in full, so that a wrong clock skips nothing.
-  const isElder = isAnother && doubt.isElder;
-  if (isAnother && !isElder && (trail.length === 0 || doubt.isNewer || !isInDoubt)) {
-    const epoch = place.epoch + 1;
+  const predatesTrail = isAnother && uncertainty.predatesTrail;
+  if (isAnother && !predatesTrail && (trail.length === 0 || uncertainty.isNewer || !isUncertain)) {
+    const epoch = position.epoch + 1;
     const incident = {
       kind: "stream_made_anew",
       epoch,
       sequence: state.firstSequence - 1,
       messages: 0,
-      detail: `the stream was recreated at ${state.created}; it had been read up to message ${place.sequence}`,
+      detail: `the stream was recreated at ${state.created}; it had been read up to message ${position.sequence}`,
     } as const;
     return begin({ ...facts, epoch }, state, [incident]);
   }
-  const known = { ...place, created: state.created };
-  if (!isAnother && !lostFrom(place, state, comparison))
+  const known = { ...position, created: state.created };
+  if (!isAnother && !lostFrom(position, state, comparison))
     return checkExpired(known, state, facts, []);
-  if (isInDoubt || isElder) return inDoubt(place, state, facts);
+  if (isUncertain || predatesTrail) return uncertain(position, state, facts);
   const sequence = at >= 0 ? trail[at]!.sequence : state.firstSequence - 1;
-  const back: Place = {
+  const back: StreamPosition = {
     ...known,
-    epoch: place.epoch + 1,
+    epoch: position.epoch + 1,
     sequence,
     trail: trail.slice(0, at + 1),
   };
-  const messages = place.sequence - sequence;
+  const messages = position.sequence - sequence;
   const incident = {
     kind: "tail_lost",
     epoch: back.epoch,
     sequence,
     messages,
-    detail: `the stream has lost ${messages} messages that were read, from ${sequence + 1} to ${place.sequence}; ${words.stays}`,
+    detail: `the stream has lost ${messages} messages that were read, from ${sequence + 1} to ${position.sequence}; ${words.stays}`,
   } as const;
   return checkExpired(back, state, facts, [incident]);
 }
 
 function begin(
-  { epoch, standingFrom }: Pick<ResumeOptions, "standingFrom"> & Pick<Place, "epoch">,
+  { epoch, replacementsFrom }: Pick<ResumeOptions, "replacementsFrom"> & Pick<StreamPosition, "epoch">,
   state: StreamState,
   before: readonly Incident[],
 ): Resume {
   const { created, firstSequence, beginsAt } = state;
   const sequence = firstSequence - 1;
   const messages = firstSequence - beginsAt;
-  const from = standingFrom ?? firstSequence;
-  const trail = from < firstSequence ? trailToldTo([], sequence) : [];
-  const place: Place = { epoch, created, sequence: from - 1, trail };
+  const from = replacementsFrom ?? firstSequence;
+  const trail = from < firstSequence ? trailReportedTo([], sequence) : [];
+  const position: StreamPosition = { epoch, created, sequence: from - 1, trail };
   const late: Incident[] = [
     {
       kind: "begun_late",
@@ -177,31 +177,31 @@ function begin(
       detail: `${messages} messages had left the stream before it was first read`,
     },
   ];
-  return { place, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
+  return { position, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
 }
 
 /** Continuing too far ahead would silently skip messages, so an operator has to decide. */
-function inDoubt(
-  place: Place,
+function uncertain(
+  position: StreamPosition,
   state: StreamState,
-  { acceptExpired, doubt, words: { wayOut, twice } = noWords }: Facts,
+  { acceptExpired, uncertainty, words: { action, reread } = noWords }: Facts,
 ): Resume {
   const { created, firstSequence } = state;
-  const { held, gone, olderTo, isElder } = doubt;
-  const epoch = place.epoch + 1;
+  const { held, gone, olderTo, predatesTrail } = uncertainty;
+  const epoch = position.epoch + 1;
   const sequence = firstSequence - 1;
   const those = [
     ...(held > 0 ? [`its ${held} messages from ${firstSequence} to ${sequence + held}`] : []),
     ...(gone > 0 ? [`the ${gone} that have left it`] : []),
   ].join(" and ");
   const is =
-    isElder && place.created !== created
+    predatesTrail && position.created !== created
       ? `it was created at ${created}, before the last of them was stored, so it is another stream, such as one of another NATS, or an older copy`
       : "it is an older copy or another stream";
-  const untold = held + gone > 0 ? `, and it is unknown whether ${those} were read` : "";
-  const what = `the stream was read up to ${place.sequence} and has none of the newest messages that were read: ${is}${untold}`;
-  const again = twice(olderTo);
-  const fault = `${what}: ${wayOut} from message ${firstSequence}; ${again}`;
+  const unknown = held + gone > 0 ? `, and it is unknown whether ${those} were read` : "";
+  const what = `the stream was read up to ${position.sequence} and has none of the newest messages that were read: ${is}${unknown}`;
+  const again = reread(olderTo);
+  const fault = `${what}: ${action} from message ${firstSequence}; ${again}`;
   const incident = {
     // A later start, in another process too, finds in the `copy_accepted` of its epoch up to which
     // sequence messages are counted already. A `place_unknown` must not be taken for that: no
@@ -212,40 +212,40 @@ function inDoubt(
     detail: acceptExpired ? `${what}; continued at ${firstSequence}, as requested; ${again}` : what,
   };
   return {
-    place: acceptExpired ? { epoch, created, sequence, trail: [] } : place,
+    position: acceptExpired ? { epoch, created, sequence, trail: [] } : position,
     incidents: [incident],
     fault: acceptExpired ? undefined : fault,
   };
 }
 
 /** Whether the stream no longer has messages that were read under their sequences. */
-function lostFrom(place: Place, state: StreamState, { at, newest }: Comparison): boolean {
-  return state.lastSequence < place.sequence || (at !== undefined && at < newest);
+function lostFrom(position: StreamPosition, state: StreamState, { at, newest }: Comparison): boolean {
+  return state.lastSequence < position.sequence || (at !== undefined && at < newest);
 }
 
 function checkExpired(
-  place: Place,
+  position: StreamPosition,
   { firstSequence }: StreamState,
-  { acceptExpired, standingFrom = firstSequence, words: { wayOut } = noWords }: ResumeOptions,
+  { acceptExpired, replacementsFrom = firstSequence, words: { action } = noWords }: ResumeOptions,
   incidents: readonly Incident[],
 ): Resume {
-  const known = Math.max(place.sequence, toldTo(place));
+  const known = Math.max(position.sequence, reportedTo(position));
   const messages = firstSequence - 1 - known;
-  if (messages <= 0) return { place, incidents, fault: undefined };
+  if (messages <= 0) return { position, incidents, fault: undefined };
   const what = `${messages} messages left the stream before they were read, from ${known + 1} to ${firstSequence - 1}`;
   const incident = {
     kind: "expired_unread",
-    epoch: place.epoch,
+    epoch: position.epoch,
     sequence: known,
     messages,
     detail: acceptExpired ? `${what}; continued after them, as requested` : what,
   } as const;
   const trail =
-    standingFrom < firstSequence ? trailToldTo(place.trail, firstSequence - 1) : place.trail;
+    replacementsFrom < firstSequence ? trailReportedTo(position.trail, firstSequence - 1) : position.trail;
   return {
-    place: acceptExpired ? { ...place, sequence: standingFrom - 1, trail } : place,
+    position: acceptExpired ? { ...position, sequence: replacementsFrom - 1, trail } : position,
     incidents: [...incidents, incident],
-    fault: acceptExpired ? undefined : `${what}: ${wayOut} without them`,
+    fault: acceptExpired ? undefined : `${what}: ${action} without them`,
   };
 }
 
@@ -285,7 +285,7 @@ interface Look {
   readonly isSame: boolean;
 }
 
-const noDoubt: Doubt = { held: 0, gone: 0, isNewer: false, isElder: false, olderTo: 0 };
+const noUncertainty: Uncertainty = { held: 0, gone: 0, isNewer: false, predatesTrail: false, olderTo: 0 };
 /** Maximum difference between the clocks that date a stream and a message. */
 const clockSkewMsMax = 60_000;
 
@@ -293,7 +293,7 @@ const clockSkewMsMax = 60_000;
  * A copy without any message of the trail diverged before the trail begins, and its messages under
  * the trail's sequences are known to be different ones.
  */
-async function doubtOf(trail: Trail, stream: AskedStream, state: StreamState): Promise<Doubt> {
+async function uncertaintyOf(trail: Trail, stream: AskedStream, state: StreamState): Promise<Uncertainty> {
   const { created, firstSequence, lastSequence, beginsAt } = state;
   const newestMs = trail.reduce((newest, { storedAtMs }) => Math.max(newest, storedAtMs), 0);
   const first = await stream.messageFrom(firstSequence);
@@ -303,7 +303,7 @@ async function doubtOf(trail: Trail, stream: AskedStream, state: StreamState): P
     held: isNewer ? 0 : Math.max(0, last - firstSequence + 1),
     gone: firstSequence - beginsAt,
     isNewer,
-    isElder: msOfTime(created) + clockSkewMsMax < newestMs,
+    predatesTrail: msOfTime(created) + clockSkewMsMax < newestMs,
     olderTo: isNewer ? 0 : await olderTo(newestMs, stream, { from: firstSequence, to: last }),
   };
 }

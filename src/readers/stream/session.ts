@@ -8,14 +8,14 @@ import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import type { BatchLimit } from "./batch-limit.ts";
-import { EventStreams, type ReadPlace } from "./event-streams.ts";
+import { EventStreams, type ReadPosition } from "./event-streams.ts";
 import type { ReaderName } from "./pull.ts";
 import type { ReaderWords } from "./resume.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
 interface SessionTarget {
   /** Starts from the state of the target. Returns how far each stream was read, by its name. */
-  open(): Promise<ReadonlyMap<string, ReadPlace>>;
+  open(): Promise<ReadonlyMap<string, ReadPosition>>;
   /** Called when the target is open and the streams are being read. */
   opened(streams: EventStreams): void;
   /**
@@ -170,9 +170,9 @@ export class Session {
   async #session(): Promise<void> {
     const { target, limit: _, ...reading } = this.#options;
     this.#writes = [];
-    const places = await target.open();
+    const positions = await target.open();
     if (this.signal.aborted) return;
-    const streams = new EventStreams({ ...reading, places });
+    const streams = new EventStreams({ ...reading, positions });
     this.#streams = streams;
     target.opened(streams);
     try {

@@ -3,9 +3,9 @@
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { ErasedMessages, type RewrittenFrame } from "../../platform/nats/erased-messages.ts";
-import type { Place } from "./resume.ts";
+import type { StreamPosition } from "./resume.ts";
 import { type AskedStream, type StreamState, storedStream } from "./stored-stream.ts";
-import { toldTo } from "./trail.ts";
+import { reportedTo } from "./trail.ts";
 
 interface ErasedMessage {
   readonly sequence: number;
@@ -20,7 +20,7 @@ interface StateFrom extends StreamState {
    * The first erased message, before the stream's first one, whose replacement is still in the
    * stream. Replacements are stored later than the message. Without one, `firstSequence`.
    */
-  readonly standingFrom: number;
+  readonly replacementsFrom: number;
 }
 
 interface Range {
@@ -45,22 +45,22 @@ export class StreamErasures {
   /**
    * The state of the stream. Messages from `due` on that an erasure removed from the stream's
    * beginning do not count as lost: reading may start there, and finds the replacements. Losses
-   * already reported to the reader at `place` do not count either. Undefined: the stream does not
+   * already reported to the reader at `position` do not count either. Undefined: the stream does not
    * exist.
    */
-  async stateFrom(due: number, place?: Place): Promise<StateFrom | undefined> {
+  async stateFrom(due: number, position?: StreamPosition): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();
     if (state === undefined) return undefined;
     const { firstSequence: first, created, beginsAt } = state;
-    if (first <= Math.max(due, beginsAt)) return { ...state, standingFrom: first };
+    if (first <= Math.max(due, beginsAt)) return { ...state, replacementsFrom: first };
     const erased = await this.learned(due, created);
     const firstSequence = await erased.firstOf(first, due);
-    const isTold = place?.created === created && firstSequence <= toldTo(place) + 1;
-    if (isTold) return { ...state, firstSequence: due, standingFrom: due };
-    const { value: standingFrom = firstSequence } = await erased
+    const isReported = position?.created === created && firstSequence <= reportedTo(position) + 1;
+    if (isReported) return { ...state, firstSequence: due, replacementsFrom: due };
+    const { value: replacementsFrom = firstSequence } = await erased
       .standing(firstSequence, due)
       .next();
-    return { ...state, firstSequence, standingFrom };
+    return { ...state, firstSequence, replacementsFrom };
   }
 
   /** The erased messages in the range, both ends included, in order. */

@@ -18,7 +18,7 @@ import {
   rewrittenItem,
 } from "./frame-item.ts";
 import { Pull, type PulledMessage, type ReaderName } from "./pull.ts";
-import { type Incident, type Place, type ReaderWords, resume } from "./resume.ts";
+import { type Incident, type ReaderWords, resume, type StreamPosition } from "./resume.ts";
 import {
   type AskedStream,
   type StreamName,
@@ -33,7 +33,7 @@ interface StreamReaderOptions {
   readonly manager: JetStreamManager;
   readonly name: StreamName;
   /** How far it was read; undefined: never. */
-  readonly place: Place | undefined;
+  readonly position: StreamPosition | undefined;
   /** Messages from this sequence on that were read before are read again, to remember them. */
   readonly rememberFrom: number | undefined;
   readonly bytes: BytesInHand;
@@ -47,22 +47,22 @@ interface StreamReaderOptions {
 }
 
 /** A new position; the items after it come after this position. */
-export interface PlaceItem {
-  readonly kind: "place";
+export interface PositionItem {
+  readonly kind: "position";
   readonly name: StreamName;
-  readonly place: Place;
+  readonly position: StreamPosition;
   readonly incidents: readonly Incident[];
 }
 
-type Filling = Pick<FrameOrigin, "isAgain"> & { readonly share: Share };
+type Filling = Pick<FrameOrigin, "isReread"> & { readonly share: Share };
 
-export type StreamItem = FrameItem | PlaceItem;
+export type StreamItem = FrameItem | PositionItem;
 
 const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
-const placeKeys = ["epoch", "created", "sequence"] as const;
-const missedText = "replacements of erased messages are gone: their events are not read";
+const positionKeys = ["epoch", "created", "sequence"] as const;
+const lostText = "replacements of erased messages are gone: their events are not read";
 
 /** The stream cannot be read on until an operator intervenes. */
 class StoppedError extends Error {}
@@ -73,9 +73,9 @@ export class StreamReader {
   readonly #asked: AskedStream;
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
-  #place: Place | undefined;
+  #position: StreamPosition | undefined;
   /** The next message to read again; those up to the position follow. */
-  #again: number;
+  #rereadFrom: number;
   #trail: TrailEntry[] = [];
   #ready: StreamItem[] = [];
   /** Number of frames that were delivered or are ready, and are not released. */
@@ -95,8 +95,8 @@ export class StreamReader {
     this.#asked = storedStream(options.manager, options.name.stream);
     this.#erasures = new StreamErasures(options.manager, options.name.stream);
     this.#warning = new SparseWarning(options.log, sayAgainMs);
-    this.#moveTo(options.place);
-    this.#again = options.rememberFrom ?? Number.POSITIVE_INFINITY;
+    this.#moveTo(options.position);
+    this.#rereadFrom = options.rememberFrom ?? Number.POSITIVE_INFINITY;
     void this.#run();
   }
 
@@ -113,7 +113,7 @@ export class StreamReader {
   /** When the oldest new message that was not taken yet was stored; undefined: there is none. */
   get readyStoredAtMs(): number | undefined {
     for (const item of this.#ready)
-      if (item.kind === "frame" && !item.isAgain) return item.frame.storedAtMs;
+      if (item.kind === "frame" && !item.isReread) return item.frame.storedAtMs;
     return undefined;
   }
 
@@ -167,7 +167,7 @@ export class StreamReader {
   async #run(): Promise<void> {
     let pauseMs = pauseMsMin;
     while (!this.#ended.signal.aborted && !this.#isStopped) {
-      const before = this.#place?.sequence;
+      const before = this.#position?.sequence;
       try {
         await this.#read();
       } catch (error) {
@@ -178,7 +178,7 @@ export class StreamReader {
         if (error instanceof GoneError) await this.#absence.wait(this.#options);
         else this.#warn(this.#isStopped);
       }
-      pauseMs = this.#place?.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
+      pauseMs = this.#position?.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
       if (!this.#isStopped) await pauseUntilAborted(pauseMs, this.#ended.signal);
     }
   }
@@ -195,8 +195,8 @@ export class StreamReader {
     const breaks = this.#breaks;
     const state = await this.#check();
     const { connection, manager, bytes, name, reader } = this.#options;
-    this.#again = Math.max(this.#again, state.firstSequence);
-    const from = Math.min(this.#place!.sequence + 1, this.#again);
+    this.#rereadFrom = Math.max(this.#rereadFrom, state.firstSequence);
+    const from = Math.min(this.#position!.sequence + 1, this.#rereadFrom);
     const pull = await Pull.open({
       ...{ connection, manager, reader, stream: name.stream, from, bytes },
     });
@@ -208,7 +208,7 @@ export class StreamReader {
       if (!isSame || breaks !== this.#breaks || this.#ended.signal.aborted)
         throw new Error("the stream changed during the check");
       this.#fault = undefined;
-      for (;;) await this.#keep(await pull.next(), pull);
+      for (;;) await this.#addAll(await pull.next(), pull);
     } finally {
       this.#pull = undefined;
       pull.close();
@@ -221,46 +221,46 @@ export class StreamReader {
    */
   async #check(): Promise<StreamState> {
     const { acceptExpired, words, log, name } = this.#options;
-    const before = this.#place;
+    const before = this.#position;
     const state = await this.#erasures.stateFrom((before?.sequence ?? 0) + 1, before);
     if (state === undefined) throw this.#absence.fault(this.#lastSequence, before?.sequence ?? 0);
-    const how = { acceptExpired, words, standingFrom: state.standingFrom };
-    const { place, incidents, fault } = await resume(before, this.#asked, state, how);
+    const how = { acceptExpired, words, replacementsFrom: state.replacementsFrom };
+    const { position, incidents, fault } = await resume(before, this.#asked, state, how);
     this.#lastSequence = state.lastSequence;
     this.learn(state);
     if (before === undefined) {
-      const fields = { stream: name.stream, from: place.sequence + 1, to: state.lastSequence };
+      const fields = { stream: name.stream, from: position.sequence + 1, to: state.lastSequence };
       log.info(fields, "stream read for the first time");
     }
     for (const { kind, detail } of incidents) log.warn({ stream: name.stream, kind, detail }, kind);
-    const isMoved = placeKeys.some((key) => place[key] !== before?.[key]);
-    this.#moveTo(place);
-    if (isMoved || incidents.length > 0) this.#push({ kind: "place", name, place, incidents });
+    const isMoved = positionKeys.some((key) => position[key] !== before?.[key]);
+    this.#moveTo(position);
+    if (isMoved || incidents.length > 0) this.#push({ kind: "position", name, position, incidents });
     if (fault !== undefined) throw new StoppedError(fault);
     return state;
   }
 
-  #moveTo(place: Place | undefined): void {
-    this.#place = place;
-    this.#trail = [...(place?.trail ?? [])];
-    if (place !== undefined) this.#notePlace(place.sequence);
+  #moveTo(position: StreamPosition | undefined): void {
+    this.#position = position;
+    this.#trail = [...(position?.trail ?? [])];
+    if (position !== undefined) this.#setSequence(position.sequence);
   }
 
-  #notePlace(sequence: number): void {
-    const { epoch, created } = this.#place!;
-    this.#place = { epoch, created, sequence, trail: this.#trail };
+  #setSequence(sequence: number): void {
+    const { epoch, created } = this.#position!;
+    this.#position = { epoch, created, sequence, trail: this.#trail };
   }
 
-  async #keep(messages: readonly PulledMessage[], pull: Pull): Promise<void> {
-    let kept = 0;
+  async #addAll(messages: readonly PulledMessage[], pull: Pull): Promise<void> {
+    let added = 0;
     try {
       for (const pulled of messages) {
-        if (pulled.sequence <= this.#place!.sequence) await this.#keepAgain(pulled);
-        else await this.#keepNew(pulled);
-        kept++;
+        if (pulled.sequence <= this.#position!.sequence) await this.#addReread(pulled);
+        else await this.#addNew(pulled);
+        added++;
       }
     } finally {
-      for (const { message, share } of messages.slice(kept)) share.release(message.data.length);
+      for (const { message, share } of messages.slice(added)) share.release(message.data.length);
     }
     this.#lastSequence = Math.max(this.#lastSequence, pull.lastSequence);
     this.#options.onReady();
@@ -271,20 +271,20 @@ export class StreamReader {
    * place. If the stream still has a skipped message, this throws and the stream is read again; the
    * check finds messages that left it unread.
    */
-  async #askAboutHole(due: number, { sequence, share }: PulledMessage): Promise<void> {
-    const state = await this.#erasures.stateFrom(due, this.#place);
+  async #checkGap(due: number, { sequence, share }: PulledMessage): Promise<void> {
+    const state = await this.#erasures.stateFrom(due, this.#position);
     const next = await this.#asked.messageFrom(due);
     if (state === undefined || state.firstSequence > due || next?.sequence !== sequence)
       throw new Error(`message ${sequence} came in place of message ${due}`);
-    const erased = await this.#fill(due, sequence - 1, { share, isAgain: false });
+    const erased = await this.#fill(due, sequence - 1, { share, isReread: false });
     if (erased === sequence - due) return;
-    const hole = { stream: this.name.stream, from: due, to: sequence - 1 };
-    this.#options.log.info(hole, "messages were deleted from the stream before they were read");
+    const gap = { stream: this.name.stream, from: due, to: sequence - 1 };
+    this.#options.log.info(gap, "messages were deleted from the stream before they were read");
   }
 
   /** Reads the replacements of erased messages; returns how many messages were erased. */
-  async #fill(from: number, to: number, { share, isAgain }: Filling): Promise<number> {
-    const { created } = this.#place!;
+  async #fill(from: number, to: number, { share, isReread }: Filling): Promise<number> {
+    const { created } = this.#position!;
     let [erased, missed] = [0, 0];
     for await (const { frame, isMissed } of this.#erasures.between({ from, to, created })) {
       erased++;
@@ -296,10 +296,10 @@ export class StreamReader {
         this.#options.onReady();
         await pauseUntilAborted(pauseMsMin, this.#ended.signal);
       }
-      this.#add(rewrittenItem(frame, share, { ...this.#frameOrigin(), isAgain }));
+      this.#add(rewrittenItem(frame, share, { ...this.#frameOrigin(), isReread }));
     }
     const where = { stream: this.name.stream, from, to };
-    if (missed > 0 && !isAgain) this.#options.log.warn({ ...where, missed }, missedText);
+    if (missed > 0 && !isReread) this.#options.log.warn({ ...where, missed }, lostText);
     return erased;
   }
 
@@ -308,47 +308,47 @@ export class StreamReader {
     const schema = unknownSchema(message.headers);
     if (schema === undefined) return;
     const detail = `message ${sequence} has ${schema}`;
-    const what = { epoch: this.#place!.epoch, sequence, messages: 1, detail };
+    const what = { epoch: this.#position!.epoch, sequence, messages: 1, detail };
     const incidents = [{ kind: "unknown_schema", ...what }] as const;
-    this.#push({ kind: "place", name: this.name, place: this.#place!, incidents });
+    this.#push({ kind: "position", name: this.name, position: this.#position!, incidents });
     throw new StoppedError(detail);
   }
 
   /** Messages missing here are before the position, so they are not reported. */
-  async #keepAgain(pulled: PulledMessage): Promise<void> {
+  async #addReread(pulled: PulledMessage): Promise<void> {
     const { sequence, share } = pulled;
-    if (sequence > this.#again)
-      await this.#fill(this.#again, sequence - 1, { share, isAgain: true });
-    this.#again = sequence + 1;
-    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isAgain: true }));
+    if (sequence > this.#rereadFrom)
+      await this.#fill(this.#rereadFrom, sequence - 1, { share, isReread: true });
+    this.#rereadFrom = sequence + 1;
+    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isReread: true }));
   }
 
-  async #keepNew(pulled: PulledMessage): Promise<void> {
+  async #addNew(pulled: PulledMessage): Promise<void> {
     const { sequence } = pulled;
-    const due = this.#place!.sequence + 1;
-    if (sequence !== due) await this.#askAboutHole(due, pulled);
+    const due = this.#position!.sequence + 1;
+    if (sequence !== due) await this.#checkGap(due, pulled);
     this.#checkSchema(pulled);
-    this.#again = Number.POSITIVE_INFINITY;
-    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isAgain: false }));
+    this.#rereadFrom = Number.POSITIVE_INFINITY;
+    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isReread: false }));
   }
 
   #add(item: FrameItem): void {
     this.#inHand++;
     this.#ready.push(releasing(item, () => this.#inHand--));
-    if (item.isAgain) return;
+    if (item.isReread) return;
     this.#trail = trailWith(this.#trail, item.frame);
-    this.#notePlace(item.frame.sequence);
+    this.#setSequence(item.frame.sequence);
   }
 
-  #frameOrigin(): Omit<FrameOrigin, "isAgain"> {
-    const { epoch, created } = this.#place!;
+  #frameOrigin(): Omit<FrameOrigin, "isReread"> {
+    const { epoch, created } = this.#position!;
     return { name: this.name, epoch, created };
   }
 
-  #push(item: PlaceItem): void {
+  #push(item: PositionItem): void {
     // The trail grows here, and the receiver keeps the item.
-    const trail = item.place.trail.slice(-trailLength);
-    this.#ready.push({ ...item, place: { ...item.place, trail } });
+    const trail = item.position.trail.slice(-trailLength);
+    this.#ready.push({ ...item, position: { ...item.position, trail } });
     this.#options.onReady();
   }
 }

@@ -29,14 +29,14 @@ export function trailWith(trail: TrailEntry[], { sequence, messageId, storedAtMs
 }
 
 /** The trail of a position, with losses reported up to `sequence`. */
-export function trailToldTo(trail: Trail, sequence: number): Trail {
+export function trailReportedTo(trail: Trail, sequence: number): Trail {
   return [...trail, { sequence, messageId: "", storedAtMs: trail.at(-1)?.storedAtMs ?? 0 }];
 }
 
 /** The sequence up to which losses after the position were reported; 0: none. */
-export function toldTo(place: { readonly sequence: number; readonly trail: Trail }): number {
-  const last = place.trail.at(-1);
-  return last?.messageId === "" && last.sequence > place.sequence ? last.sequence : 0;
+export function reportedTo(position: { readonly sequence: number; readonly trail: Trail }): number {
+  const last = position.trail.at(-1);
+  return last?.messageId === "" && last.sequence > position.sequence ? last.sequence : 0;
 }
 
 /** The entries that are messages. */

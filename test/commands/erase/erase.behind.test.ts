@@ -19,7 +19,7 @@ const everyNth = 20;
 /** Reads all from the beginning, with room for a seventh of it: the sequences, in order. */
 async function read(signal: AbortSignal): Promise<{ sequences: number[]; events: number }> {
   const streams = new EventStreams({
-    ...{ connection, prefix: "penstock", places: new Map(), acceptExpired: false },
+    ...{ connection, prefix: "penstock", positions: new Map(), acceptExpired: false },
     ...{ bytesMax: 60_000, log: silent, reader: "sink", words: effectsWords },
   });
   const sequences: number[] = [];

@@ -54,13 +54,13 @@ test("a batch is full with the frame that fills it, also of lines that are put a
 function builderWith(text: string): BatchBuilder {
   const builder = new BatchBuilder({ projects: undefined, lanes: undefined }, []);
   const name = { stream: "S", lane: "live", partition: 0 } as const;
-  const place = { epoch: 1, created: "monday", sequence: 0, trail: [] };
+  const position = { epoch: 1, created: "monday", sequence: 0, trail: [] };
   const frame = {
     ...{ stream: "S", lane: "live", partition: 0, sequence: 1, messageId: "m", projectId: "shop" },
     ...{ storedAtMs: 0, data: Buffer.from(text) },
   } as unknown as FrameItem["frame"];
-  const item = { kind: "frame", frame, events: 1, isAgain: false, release: () => {} } as const;
-  builder.put([{ kind: "place", name, place, incidents: [] }, item]);
+  const item = { kind: "frame", frame, events: 1, isReread: false, release: () => {} } as const;
+  builder.put([{ kind: "position", name, position, incidents: [] }, item]);
   return builder;
 }
 

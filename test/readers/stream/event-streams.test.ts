@@ -53,7 +53,7 @@ async function freshStreams(): Promise<void> {
 
 function reading(bytesMax = 67_108_864): EventStreams {
   const streams = new EventStreams({
-    ...{ connection, prefix: "penstock", places: new Map(), acceptExpired: false },
+    ...{ connection, prefix: "penstock", positions: new Map(), acceptExpired: false },
     ...{ bytesMax, log: silent, reader: "effects", words: effectsWords },
   });
   void (async () => {

@@ -17,7 +17,7 @@ function itemOf(name: string, value: string): ReturnType<typeof frameItem> {
   };
   const pulled = { message, sequence: 7, storedAtMs: 5, share: {} } as unknown as PulledMessage;
   const stream = { stream: "PENSTOCK_LIVE_0", lane: "live", partition: 0 } as const;
-  return frameItem(pulled, { name: stream, epoch: 1, created: "", isAgain: false });
+  return frameItem(pulled, { name: stream, epoch: 1, created: "", isReread: false });
 }
 
 test("a message id has nothing that a database refuses", () => {

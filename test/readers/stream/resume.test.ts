@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { effectsWords } from "../../../src/readers/effects/streams/reader-words.ts";
-import { type Place, resume } from "../../../src/readers/stream/resume.ts";
+import { resume, type StreamPosition } from "../../../src/readers/stream/resume.ts";
 import type { AskedStream, StoredMessage } from "../../../src/readers/stream/stored-stream.ts";
 
 interface Held {
@@ -38,7 +38,7 @@ function stream({ created = "monday", from = 1, ids, deleted = [], ...rest }: He
 }
 
 /** Read up to the last of these ids. */
-function readTo(ids: readonly string[], remembered = 1_000): Place {
+function readTo(ids: readonly string[], remembered = 1_000): StreamPosition {
   const all = ids.map((messageId, at) => {
     return { sequence: at + 1, messageId, storedAtMs: (at + 1) * 1_000 };
   });
@@ -48,8 +48,8 @@ function readTo(ids: readonly string[], remembered = 1_000): Place {
   };
 }
 
-async function resumed(place: Place | undefined, asked: AskedStream, acceptExpired = false) {
-  const { place: next, ...rest } = await resume(place, asked, (await asked.state())!, {
+async function resumed(position: StreamPosition | undefined, asked: AskedStream, acceptExpired = false) {
+  const { position: next, ...rest } = await resume(position, asked, (await asked.state())!, {
     ...{ acceptExpired, words: effectsWords },
   });
   const { epoch, sequence } = next;
@@ -124,12 +124,12 @@ test("after an older copy, nothing is left out, and what is known to be read is 
     const deleted = rest.deleted.filter((one) => !isRemembered && one <= shared.length);
     const created = rest.isRemade ? "friday" : "monday";
     const asked = stream({ created, ids: now, deleted, shared: shared.length, laterMs });
-    const place = readTo(before, remembered);
-    const found = await resumed(place, asked);
+    const position = readTo(before, remembered);
+    const found = await resumed(position, asked);
     if (found.fault !== undefined) {
       expect(isRemembered).toBe(false);
       expect(found.incidents.map(([kind]) => kind)).toEqual(["place_unknown"]);
-      expect(await resumed(place, asked, true)).toMatchObject({ epoch: 2, sequence: 0 });
+      expect(await resumed(position, asked, true)).toMatchObject({ epoch: 2, sequence: 0 });
       return;
     }
     const kept = isRemembered ? shared.length : 0;
@@ -153,7 +153,7 @@ interface Histories {
 
 describe("a stream that has none of the newest messages that were read", () => {
   // Of a to f the last two are remembered. The copy had a and b.
-  const place = readTo(letters("abcdef"), 2);
+  const position = readTo(letters("abcdef"), 2);
   const isCopy =
     "the stream was read up to 6 and has none of the newest messages that were read: it is an older copy or another stream, and it is unknown whether";
   const way = "`penstock effects run --accept-expired` continues from message";
@@ -169,14 +169,14 @@ describe("a stream that has none of the newest messages that were read", () => {
     async (created, laterMs, countedTo) => {
       const asked = stream({ created, ids: letters("abuv"), shared: 2, laterMs });
       const incidents = [["place_unknown", 4]];
-      expect(await resumed(place, asked)).toEqual({
+      expect(await resumed(position, asked)).toEqual({
         ...{ epoch: 1, sequence: 6, incidents },
         fault: `${isCopy} its 4 messages from 1 to 4 were read: ${way} 1; ${counts} only the messages after ${countedTo}, the last one as old as those that were read`,
       });
       const state = (await asked.state())!;
-      const accepted = await resume(place, asked, state, { acceptExpired: true });
+      const accepted = await resume(position, asked, state, { acceptExpired: true });
       expect(accepted.incidents[0]).toMatchObject({ epoch: 2, sequence: countedTo });
-      expect(await resumed(place, asked, true)).toEqual({
+      expect(await resumed(position, asked, true)).toEqual({
         ...{ epoch: 2, sequence: 0, incidents: [["copy_accepted", 4]], fault: undefined },
       });
     },
@@ -184,7 +184,7 @@ describe("a stream that has none of the newest messages that were read", () => {
 
   test("does not doubt messages that are others than those read under their numbers", async () => {
     const asked = stream({ ids: letters("abuvwxyz"), shared: 2 });
-    expect((await resumed(place, asked)).incidents).toEqual([["place_unknown", 4]]);
+    expect((await resumed(position, asked)).incidents).toEqual([["place_unknown", 4]]);
     const anew = stream({ created: "friday", ids: letters("uvwxyz"), shared: 0 });
     expect(await resumed(readTo(letters("abcdef")), anew)).toEqual({
       ...{ epoch: 2, sequence: 0, fault: undefined },
@@ -194,7 +194,7 @@ describe("a stream that has none of the newest messages that were read", () => {
 
   test("stops too where messages have left it that may have been unread", async () => {
     const asked = stream({ from: 4, ids: letters("v"), shared: 0, laterMs: 9_000 });
-    expect(await resumed(place, asked)).toEqual({
+    expect(await resumed(position, asked)).toEqual({
       ...{ epoch: 1, sequence: 6, incidents: [["place_unknown", 3]] },
       fault: `${isCopy} the 3 that have left it were read: ${way} 4; ${counts} all of these messages`,
     });
@@ -203,7 +203,7 @@ describe("a stream that has none of the newest messages that were read", () => {
 
 describe("a stream that was made before the last message that was read was stored", () => {
   // The messages that were read are of 1970 and the minutes after.
-  const place = {
+  const position = {
     ...readTo(Array.from({ length: 200 }, (_, n) => `a${n}`)),
     created: "2026-01-02",
   };
@@ -217,10 +217,10 @@ describe("a stream that was made before the last message that was read was store
     ["none at all", { ids: [] }],
   ])("stops with %s, until somebody accepts it", async (_, held) => {
     const asked = stream({ ...held, created: made("00:01:00") });
-    const stopped = await resumed(place, asked);
+    const stopped = await resumed(position, asked);
     expect(stopped).toMatchObject({ epoch: 1, sequence: 200, incidents: [["place_unknown", 0]] });
     expect(stopped.fault).toContain(`${is}: \`penstock effects run --accept-expired\` continues`);
-    expect(await resumed(place, asked, true)).toMatchObject({
+    expect(await resumed(position, asked, true)).toMatchObject({
       ...{ epoch: 2, sequence: 0, incidents: [["copy_accepted", 0]], fault: undefined },
     });
   });
@@ -229,7 +229,7 @@ describe("a stream that was made before the last message that was read was store
     ["a moment before it, as clocks of two servers may be apart", made("00:02:30")],
     ["after it", made("00:04:00")],
   ])("is read as one made anew where that was %s", async (_, created) => {
-    expect(await resumed(place, stream({ created, ids: letters("xyz") }))).toMatchObject({
+    expect(await resumed(position, stream({ created, ids: letters("xyz") }))).toMatchObject({
       ...{ epoch: 2, sequence: 0, incidents: [["stream_made_anew", 0]], fault: undefined },
     });
   });
@@ -237,6 +237,6 @@ describe("a stream that was made before the last message that was read was store
   test("is read on where a message that was read is in it", async () => {
     const ids = Array.from({ length: 203 }, (_, n) => `a${n}`);
     const asked = stream({ created: made("00:01:00"), ids });
-    expect(await resumed(place, asked)).toEqual({ ...goesOn, sequence: 200 });
+    expect(await resumed(position, asked)).toEqual({ ...goesOn, sequence: 200 });
   });
 });

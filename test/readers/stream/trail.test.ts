@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { resume } from "../../../src/readers/stream/resume.ts";
 import type { AskedStream } from "../../../src/readers/stream/stored-stream.ts";
-import { toldTo, trailToldTo, trailWith } from "../../../src/readers/stream/trail.ts";
+import { reportedTo, trailReportedTo, trailWith } from "../../../src/readers/stream/trail.ts";
 
 const entry = (sequence: number) => ({ sequence, messageId: `m${sequence}`, storedAtMs: sequence });
 const empty: AskedStream = {
@@ -12,19 +12,19 @@ const empty: AskedStream = {
 
 test("what was told of is known until the reading is behind it, and nothing before it is added", () => {
   const before = [entry(1), entry(2)];
-  let trail = [...trailToldTo(before, 8)];
-  expect(toldTo({ sequence: 2, trail: before })).toBe(0);
+  let trail = [...trailReportedTo(before, 8)];
+  expect(reportedTo({ sequence: 2, trail: before })).toBe(0);
   for (const sequence of [4, 6]) {
     trail = trailWith(trail, entry(sequence));
-    expect([toldTo({ sequence, trail }), trail.length]).toEqual([8, 3]);
+    expect([reportedTo({ sequence, trail }), trail.length]).toEqual([8, 3]);
   }
   trail = trailWith(trail, entry(9));
-  expect(toldTo({ sequence: 9, trail })).toBe(0);
+  expect(reportedTo({ sequence: 9, trail })).toBe(0);
   expect(trail.map(({ sequence }) => sequence)).toEqual([1, 2, 8, 9]);
 });
 
 test("of what has left the stream, only what was not told of is missed", async () => {
-  const place = { epoch: 1, created: "monday", sequence: 4, trail: trailToldTo([], 8) };
+  const place = { epoch: 1, created: "monday", sequence: 4, trail: trailReportedTo([], 8) };
   const state = { created: "monday", firstSequence: 12, lastSequence: 20, beginsAt: 1 };
   const { incidents } = await resume(place, empty, state, { acceptExpired: false });
   expect(incidents).toMatchObject([{ kind: "expired_unread", sequence: 8, messages: 3 }]);

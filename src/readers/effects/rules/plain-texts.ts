@@ -7,14 +7,14 @@ import { NotNormal, type Scanner } from "../../../records/table.ts";
 import { RecentTexts } from "./recent-texts.ts";
 
 /** Size of the buffer that is reused for plain forms. */
-const keptBytes = 65_536;
+const bufferBytes = 65_536;
 /** Number of cached short names and values. */
-const textsKept = 4_096;
+const cachedTexts = 4_096;
 
 export class PlainTexts {
   readonly #normalise: Scanner["normalise"];
-  readonly #kept = Buffer.alloc(keptBytes);
-  readonly #texts = new RecentTexts(textsKept);
+  readonly #buffer = Buffer.alloc(bufferBytes);
+  readonly #texts = new RecentTexts(cachedTexts);
 
   /** `normalise`: that of a scanner. */
   constructor(normalise: Scanner["normalise"]) {
@@ -29,7 +29,7 @@ export class PlainTexts {
    */
   valueOf(body: Buffer, start: number, end: number): string | undefined {
     const room = end - start;
-    const target = room <= keptBytes ? this.#kept : Buffer.allocUnsafe(room);
+    const target = room <= bufferBytes ? this.#buffer : Buffer.allocUnsafe(room);
     const length = this.#normalise(body, start, end, target, 0);
     if (length === NotNormal.NotJson) return undefined;
     if (length < 0)

@@ -4,7 +4,7 @@
 import type { Buffer } from "node:buffer";
 
 /** A longer text is created each time. */
-const keptBytesMax = 48;
+const cachedBytesMax = 48;
 
 export class RecentTexts {
   readonly #texts: string[];
@@ -17,7 +17,7 @@ export class RecentTexts {
   /** The UTF-8 bytes body[start, end) as text. */
   textOf(body: Buffer, start: number, end: number): string {
     const length = end - start;
-    if (length > keptBytesMax) return body.toString("utf8", start, end);
+    if (length > cachedBytesMax) return body.toString("utf8", start, end);
     let hash = length;
     let bits = 0;
     for (let at = start; at < end; at++) {
@@ -27,8 +27,8 @@ export class RecentTexts {
     }
     if (bits > 0x7f) return body.toString("utf8", start, end);
     const place = (hash ^ (hash >>> 15)) & (this.#texts.length - 1);
-    const kept = this.#texts[place]!;
-    if (isText(kept, body, start, length)) return kept;
+    const cached = this.#texts[place]!;
+    if (isText(cached, body, start, length)) return cached;
     const text = body.toString("latin1", start, end);
     this.#texts[place] = text;
     return text;

@@ -1,10 +1,10 @@
 // The number of a project's events in each of the last 60 minutes and 168 hours, and the usual
 // minute derived from them. Minutes of a spike are added cut off at the threshold. Decides nothing.
 
-const minutesKept = 60;
+const minutesMax = 60;
 const hoursBack = 168;
 /** One more for the current hour. */
-const hoursKept = hoursBack + 1;
+const hoursMax = hoursBack + 1;
 /** The lowest threshold: a minute with at most this many events need not be checked. */
 export const thresholdMin = 500;
 
@@ -64,8 +64,8 @@ export class History {
   /** All minutes before that one had no events. */
   skipTo(minute: number): void {
     if (minute <= this.#next) return;
-    moveBack(this.#minutes, minute - this.#next, minutesKept);
-    moveBack(this.#hours, hourOf(minute) - hourOf(this.#next), hoursKept);
+    moveBack(this.#minutes, minute - this.#next, minutesMax);
+    moveBack(this.#hours, hourOf(minute) - hourOf(this.#next), hoursMax);
     this.#next = minute;
   }
 
@@ -88,7 +88,7 @@ export class History {
    */
   limits(): Limits | undefined {
     const elapsed = this.#next - this.since;
-    if (elapsed < minutesKept) return undefined;
+    if (elapsed < minutesMax) return undefined;
     const firstWholeHour = Math.ceil(this.since / 60);
     const baseline =
       hourOf(this.#next) - firstWholeHour < 24
@@ -111,10 +111,10 @@ export class History {
     const hour = hourOf(this.#next);
     let [sum, weights] = [0, 0];
     for (let day = 1; day <= 7; day++) {
-      for (const beside of [-1, 0, 1]) {
-        const one = hour - 24 * day + beside;
+      for (const neighbour of [-1, 0, 1]) {
+        const one = hour - 24 * day + neighbour;
         if (one < firstWholeHour || one < hour - hoursBack) continue;
-        const weight = (day === 7 ? 3 : 1) * (beside === 0 ? 1 : 0.5);
+        const weight = (day === 7 ? 3 : 1) * (neighbour === 0 ? 1 : 0.5);
         sum += weight * (this.#hours[hour - one] ?? 0);
         weights += weight;
       }
@@ -123,11 +123,11 @@ export class History {
   }
 
   #variation(): number {
-    const mean = this.#minutes.reduce((sum, count) => sum + count, 0) / minutesKept;
+    const mean = this.#minutes.reduce((sum, count) => sum + count, 0) / minutesMax;
     if (mean === 0) return 0;
-    let squares = (minutesKept - this.#minutes.length) * mean ** 2;
+    let squares = (minutesMax - this.#minutes.length) * mean ** 2;
     for (const count of this.#minutes) squares += (count - mean) ** 2;
-    return Math.sqrt(squares / minutesKept) / mean;
+    return Math.sqrt(squares / minutesMax) / mean;
   }
 }
 

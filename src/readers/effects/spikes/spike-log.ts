@@ -15,7 +15,7 @@ const linesAMinute = 30;
 export class SpikeLog {
   readonly #log: Pick<Log, "info">;
   readonly #window: RateWindow;
-  #unsaid = 0;
+  #skipped = 0;
 
   constructor(log: Pick<Log, "info">, monotonicMs: () => number = () => performance.now()) {
     this.#log = log;
@@ -26,7 +26,7 @@ export class SpikeLog {
   committed(outbox: readonly OutboxRow[]): void {
     for (const { json } of outbox) {
       if (this.#window.isSpent) {
-        this.#unsaid++;
+        this.#skipped++;
         continue;
       }
       this.#window.spend(1);
@@ -39,8 +39,8 @@ export class SpikeLog {
     const of = subject === projectSubject ? "the project" : "a distinct id";
     const times = { startedAt: started_at, ...(ended_at !== null && { endedAt: ended_at }) };
     // Reported with the next line, so that no timer is needed.
-    const more = this.#unsaid === 0 ? {} : { beforeUnsaid: this.#unsaid };
-    this.#unsaid = 0;
+    const more = this.#skipped === 0 ? {} : { beforeUnsaid: this.#skipped };
+    this.#skipped = 0;
     const fields = { project, of, ...times, peakPerMinute, baseline, threshold, events, ...more };
     this.#log.info(fields, `a spike ${change}`);
   }

@@ -3,7 +3,7 @@
 import type { Value } from "../../../platform/base/table.ts";
 
 /** Number of newest rejections kept per project, plus up to `rejectedTrim`. */
-export const rejectedKept = 10_000;
+export const rejectedRetained = 10_000;
 /** Older rejections are deleted once per this many new ones: a deletion costs more than a row. */
 const rejectedTrim = 1_000;
 
@@ -27,7 +27,7 @@ export function trimOutboxSql(parameter: string): string {
 /** `total`: number of rejections the project ever had, including the `added` ones. */
 export function isTrimDue(total: number, added: number): boolean {
   const isCrossed = Math.floor(total / rejectedTrim) > Math.floor((total - added) / rejectedTrim);
-  return total > rejectedKept && isCrossed;
+  return total > rejectedRetained && isCrossed;
 }
 
 /** Number of rows per project; the project is the first value of a row. */

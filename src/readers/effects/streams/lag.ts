@@ -79,14 +79,14 @@ export async function streamStatuses(
     there.map(async (name): Promise<StreamStatus> => {
       const asked = storedStream(manager, name.stream);
       const state = await asked.state();
-      const place = await placeIn(asked, state, known.get(name.stream));
+      const position = await positionIn(asked, state, known.get(name.stream));
       const unknown = { lastSequence: undefined, lagSeconds: undefined };
-      if (state === undefined) return { ...name, ...place, ...unknown };
+      if (state === undefined) return { ...name, ...position, ...unknown };
       const { lastSequence } = state;
-      const isBehind = lastSequence > place.sequence;
-      const next = isBehind ? await asked.messageFrom(place.sequence + 1) : undefined;
+      const isBehind = lastSequence > position.sequence;
+      const next = isBehind ? await asked.messageFrom(position.sequence + 1) : undefined;
       const lagSeconds = next === undefined ? 0 : lagSecondsSince(next.storedAtMs, nowMs);
-      return { ...name, ...place, lastSequence, lagSeconds };
+      return { ...name, ...position, lastSequence, lagSeconds };
     }),
   );
   return [...found, ...gone.map(withoutLag)];
@@ -96,7 +96,7 @@ export async function streamStatuses(
  * The position in the stream that exists now. In a recreated stream or an older copy, the sequence
  * of the database is meaningless: this is where the writer will continue.
  */
-async function placeIn(
+async function positionIn(
   asked: AskedStream,
   state: StreamState | undefined,
   position: Position | undefined,
@@ -104,9 +104,9 @@ async function placeIn(
   if (position === undefined) return { epoch: 1, sequence: 0 };
   const { epoch, sequence } = position;
   if (state === undefined) return { epoch, sequence };
-  const { place } = await resume(position, asked, state, { acceptExpired: true });
-  const isOther = place.epoch !== epoch || place.sequence < sequence;
-  return isOther ? { epoch: place.epoch, sequence: place.sequence } : { epoch, sequence };
+  const { position: next } = await resume(position, asked, state, { acceptExpired: true });
+  const isOther = next.epoch !== epoch || next.sequence < sequence;
+  return isOther ? { epoch: next.epoch, sequence: next.sequence } : { epoch, sequence };
 }
 
 /** What is known of a stream without querying NATS. */

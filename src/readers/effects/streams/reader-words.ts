@@ -3,8 +3,8 @@
 import type { ReaderWords } from "../../stream/resume.ts";
 
 export const effectsWords: ReaderWords = {
-  wayOut: "`penstock effects run --accept-expired` continues",
+  action: "`penstock effects run --accept-expired` continues",
   stays: "their effects stay",
-  twice: (olderTo) =>
+  reread: (olderTo) =>
     `usage and spikes count ${olderTo === 0 ? "all of these messages" : `only the messages after ${olderTo}, the last one as old as those that were read`}`,
 };

@@ -9,7 +9,7 @@ import { TooLargeError } from "../../../platform/base/store-error.ts";
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { FrameItem } from "../../stream/frame-item.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
-import type { PlaceItem, StreamItem } from "../../stream/stream-reader.ts";
+import type { PositionItem, StreamItem } from "../../stream/stream-reader.ts";
 import { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
 import { FrameLines } from "../lines/frame-lines.ts";
 import type { LineVisitor, StoredLine } from "../lines/line.ts";
@@ -86,10 +86,10 @@ export class Applier implements LineVisitor {
   #frames = { live: 0, historical: 0 };
   #incidents: IncidentRow[] = [];
   /** Incidents of the store and of this run: a stream that stays stopped is reported once. */
-  #told = new Set<string>();
+  #reported = new Set<string>();
   /** The stream whose lines are being visited. */
   #stream: StreamInMemory | undefined;
-  #isAgain = false;
+  #isReread = false;
   #isStreamReplaced = false;
 
   constructor(options: ApplierOptions) {
@@ -125,7 +125,7 @@ export class Applier implements LineVisitor {
     this.#inFlight = [];
     this.#frames = { live: 0, historical: 0 };
     this.#incidents = [];
-    this.#told = new Set(incidents.map(keyOf));
+    this.#reported = new Set(incidents.map(keyOf));
     this.#isStreamReplaced = false;
   }
 
@@ -172,7 +172,7 @@ export class Applier implements LineVisitor {
     const { usage, spikes } = this.#options;
     this.#turns.begin();
     for (const item of items) {
-      if (item.kind === "place") this.#moveTo(item);
+      if (item.kind === "position") this.#moveTo(item);
       else await this.#read(item);
       await this.#turns.breathe();
     }
@@ -216,7 +216,7 @@ export class Applier implements LineVisitor {
 
   line(line: StoredLine): void {
     const stream = this.#stream!;
-    if (this.#isAgain) {
+    if (this.#isReread) {
       stream.remember(line);
       return;
     }
@@ -236,34 +236,34 @@ export class Applier implements LineVisitor {
   }
 
   unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void {
-    if (this.#isAgain) return;
+    if (this.#isReread) return;
     const { lane, partition, epoch, sequence, storedAtMs: atMs } = frame;
     const place = { lane, partition, epoch, sequence, line };
     const event = { eventUuid: "", distinctId: undefined };
     this.#options.people.reject({ projectId, place, ...event, atMs, ...rejection });
   }
 
-  #moveTo({ name, place, incidents }: PlaceItem): void {
+  #moveTo({ name, position, incidents }: PositionItem): void {
     const stream = this.#streamOf(name);
-    if (stream.moveTo(place)) this.#isStreamReplaced = true;
+    if (stream.moveTo(position)) this.#isStreamReplaced = true;
     for (const incident of incidents) this.#tell({ stream: name.stream, ...incident });
     this.#touched.add(stream);
   }
 
   #tell(incident: IncidentRow): void {
     const key = keyOf(incident);
-    if (this.#told.has(key)) return;
-    this.#told.add(key);
+    if (this.#reported.has(key)) return;
+    this.#reported.add(key);
     this.#incidents.push(incident);
   }
 
-  async #read({ frame, isAgain, release }: FrameItem): Promise<void> {
+  async #read({ frame, isReread, release }: FrameItem): Promise<void> {
     // Frames after its new position belong to a stream that this memory does not know.
     if (!this.#isStreamReplaced) {
       const stream = this.#streamOf(frame);
       this.#stream = stream;
-      this.#isAgain = isAgain;
-      if (!isAgain) stream.beginFrame();
+      this.#isReread = isReread;
+      if (!isReread) stream.beginFrame();
       const { lines, people } = this.#options;
       for (const _ of lines.read(frame, this)) {
         if (people.queued >= queuedMax) {
@@ -272,7 +272,7 @@ export class Applier implements LineVisitor {
         }
         await this.#turns.breathe();
       }
-      if (!isAgain) this.#end(stream, frame);
+      if (!isReread) this.#end(stream, frame);
     }
     release();
   }

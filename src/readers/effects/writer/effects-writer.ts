@@ -8,7 +8,7 @@ import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
 import { TooSlowError } from "../../../platform/base/store-error.ts";
 import { BatchLimit } from "../../stream/batch-limit.ts";
-import type { EventStreams, ReadPlace } from "../../stream/event-streams.ts";
+import type { EventStreams, ReadPosition } from "../../stream/event-streams.ts";
 import { Session } from "../../stream/session.ts";
 import type { PeopleOptions } from "../people/people-options.ts";
 import { SpikeLog } from "../spikes/spike-log.ts";
@@ -212,9 +212,9 @@ export class EffectsWriter {
       // The next successful call reports who has the lock.
       this.#warning.warn({ reason: (fault as Error).message }, "applying events failed");
     }
-    const isAgain = !isErasure && this.#fencedAt === this.commits;
+    const isRepeated = !isErasure && this.#fencedAt === this.commits;
     this.#fencedAt = this.commits;
-    if (holdsLock && !isAgain) {
+    if (holdsLock && !isRepeated) {
       const what = isErasure ? "people were erased from the database" : putBack;
       const words = `${what}; starting again from its state`;
       log[isErasure ? "info" : "warn"]({ reason: error.message }, words);
@@ -225,7 +225,7 @@ export class EffectsWriter {
     throw error;
   }
 
-  async #open(): Promise<ReadonlyMap<string, ReadPlace>> {
+  async #open(): Promise<ReadonlyMap<string, ReadPosition>> {
     const { store } = this.#options;
     this.#batchInFlight = new Batch();
     this.#batchAtHand = new Batch();

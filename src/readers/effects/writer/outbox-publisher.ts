@@ -28,7 +28,7 @@ interface OutboxPublisherOptions {
 type Outcome = "stored" | "refused" | "unanswered";
 
 /** When a subject with an unpublished message is retried. */
-interface Again {
+interface Retry {
   readonly pauseMs: number;
   readonly atMonotonicMs: number;
 }
@@ -37,8 +37,8 @@ const rowsAtOnce = 100;
 /** Maximum number of waiting messages; the oldest are dropped. */
 const rowsMaxDefault = 10_000;
 const timeoutMs = 2_000;
-const againMs = 1_000;
-const againMsMax = 60_000;
+const retryMs = 1_000;
+const retryMsMax = 60_000;
 const sayAgainMs = 30_000;
 
 export class OutboxPublisher {
@@ -48,7 +48,7 @@ export class OutboxPublisher {
   readonly #running: Promise<void>;
   readonly #warning: SparseWarning;
   readonly #dropWarning: SparseWarning;
-  readonly #again = new Map<string, Again>();
+  readonly #retries = new Map<string, Retry>();
   /** Rows up to this id were tried. */
   #readTo = 0;
   #dropped = 0;
@@ -90,7 +90,7 @@ export class OutboxPublisher {
       } catch (error) {
         this.#isAsked = true;
         this.#warn(error as Error);
-        await pauseUntilAborted(againMs, signal);
+        await pauseUntilAborted(retryMs, signal);
       }
     }
   }
@@ -99,7 +99,7 @@ export class OutboxPublisher {
   async #rest(): Promise<void> {
     const woken = Promise.withResolvers<void>();
     this.#wake = woken.resolve;
-    const due = leastOf([...this.#again.values()].map(({ atMonotonicMs }) => atMonotonicMs));
+    const due = leastOf([...this.#retries.values()].map(({ atMonotonicMs }) => atMonotonicMs));
     const waitMs = Math.max(1, due - performance.now());
     const timer = Number.isFinite(due) ? setTimeout(woken.resolve, waitMs) : undefined;
     await woken.promise;
@@ -107,7 +107,7 @@ export class OutboxPublisher {
   }
 
   #isDue(nowMonotonicMs = performance.now()): boolean {
-    return [...this.#again.values()].some(({ atMonotonicMs }) => atMonotonicMs <= nowMonotonicMs);
+    return [...this.#retries.values()].some(({ atMonotonicMs }) => atMonotonicMs <= nowMonotonicMs);
   }
 
   async #trim(): Promise<void> {
@@ -129,7 +129,7 @@ export class OutboxPublisher {
       const rows = await store.outbox(rowsAtOnce, last);
       if (rows.length === 0) break;
       const isResting = ({ subject }: OutboxRow): boolean =>
-        (this.#again.get(subject)?.atMonotonicMs ?? 0) > nowMonotonicMs ||
+        (this.#retries.get(subject)?.atMonotonicMs ?? 0) > nowMonotonicMs ||
         tried.get(subject) === "unanswered";
       await this.#publishRows(
         rows.filter((row) => !isResting(row)),
@@ -143,13 +143,13 @@ export class OutboxPublisher {
 
   #noteAgain(tried: ReadonlyMap<string, Outcome>, sinceMonotonicMs: number): void {
     // A subject that was due and was not tried has no rows left.
-    for (const [subject, { atMonotonicMs }] of this.#again)
-      if (atMonotonicMs <= sinceMonotonicMs && !tried.has(subject)) this.#again.delete(subject);
+    for (const [subject, { atMonotonicMs }] of this.#retries)
+      if (atMonotonicMs <= sinceMonotonicMs && !tried.has(subject)) this.#retries.delete(subject);
     for (const [subject, outcome] of tried) {
-      const before = this.#again.get(subject)?.pauseMs;
-      const pauseMs = before === undefined ? againMs : Math.min(2 * before, againMsMax);
-      if (outcome === "stored") this.#again.delete(subject);
-      else this.#again.set(subject, { pauseMs, atMonotonicMs: performance.now() + pauseMs });
+      const before = this.#retries.get(subject)?.pauseMs;
+      const pauseMs = before === undefined ? retryMs : Math.min(2 * before, retryMsMax);
+      if (outcome === "stored") this.#retries.delete(subject);
+      else this.#retries.set(subject, { pauseMs, atMonotonicMs: performance.now() + pauseMs });
     }
   }
 
@@ -157,11 +157,11 @@ export class OutboxPublisher {
   async #publishRows(rows: readonly OutboxRow[], tried: Map<string, Outcome>): Promise<void> {
     if (rows.length === 0) return;
     const { connection, store } = this.#options;
-    const kept = new Map<string, boolean>();
+    const storedSubjects = new Map<string, boolean>();
     for (const { subject } of rows)
-      if (!kept.has(subject)) kept.set(subject, await this.#isKept(subject));
+      if (!storedSubjects.has(subject)) storedSubjects.set(subject, await this.#isStored(subject));
     const published = rows.map(async (row) => {
-      const outcome = await this.#publish(row, kept.get(row.subject) === true);
+      const outcome = await this.#publish(row, storedSubjects.get(row.subject) === true);
       const before = tried.get(row.subject) ?? "stored";
       tried.set(row.subject, outcome === "stored" ? before : outcome);
       return outcome === "stored" ? [row.messageId] : [];
@@ -189,7 +189,7 @@ export class OutboxPublisher {
   }
 
   /** Whether a stream stores the subject: then its acknowledgement is awaited. */
-  async #isKept(subject: string): Promise<boolean> {
+  async #isStored(subject: string): Promise<boolean> {
     const manager = await managerOf(this.#options.connection, { timeoutMs });
     for await (const _ of manager.streams.names(subject)) return true;
     return false;

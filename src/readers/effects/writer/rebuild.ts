@@ -5,8 +5,8 @@
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
 import type { ErasedMessages } from "../../../platform/nats/erased-messages.ts";
-import { EventStreams, type ReadPlace } from "../../stream/event-streams.ts";
-import { type Place, resume } from "../../stream/resume.ts";
+import { EventStreams, type ReadPosition } from "../../stream/event-streams.ts";
+import { resume, type StreamPosition } from "../../stream/resume.ts";
 import {
   type AskedStream,
   deletedSequences,
@@ -120,11 +120,11 @@ interface Goal {
   readonly name: StreamName;
   readonly asked: AskedStream;
   /** Where reading starts. */
-  readonly begin: Place;
+  readonly begin: StreamPosition;
   /** The last message to apply. */
   readonly to: number;
   /** The final position of the new database. */
-  readonly end: Place;
+  readonly end: StreamPosition;
   /** The first message that the stream had when the work began. */
   readonly first: number;
   /** Messages between it and the goal that were deleted by then. */
@@ -190,10 +190,10 @@ class Building {
         `the streams no longer have ${this.#missing} of the applied messages, so a database built from them lacks the effects of these. To accept that: --accept-missing`,
       );
     this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
-    await this.#applier.apply([...this.#goals.values()].map((goal) => placeItem(goal, goal.begin)));
+    await this.#applier.apply([...this.#goals.values()].map((goal) => positionItem(goal, goal.begin)));
     await this.#read();
     this.#checkArrived();
-    const ends = [...this.#goals.values()].map((goal) => placeItem(goal, goal.end));
+    const ends = [...this.#goals.values()].map((goal) => positionItem(goal, goal.end));
     await this.#applier.apply(ends);
     await this.#commit(applied);
     return { messages: this.#messages, missing: this.#missing };
@@ -238,11 +238,11 @@ class Building {
         continue;
       }
       const { created, firstSequence: first, beginsAt } = raw;
-      const { place } = await resume(position, asked, state, { acceptExpired: true });
+      const { position: next } = await resume(position, asked, state, { acceptExpired: true });
       // In a later epoch, the messages after the position are not those that were applied.
-      const isSame = place.epoch === position.epoch;
-      const to = isSame ? position.sequence : Math.min(position.sequence, place.sequence);
-      const end = isSame ? { ...position, created } : place;
+      const isSame = next.epoch === position.epoch;
+      const to = isSame ? position.sequence : Math.min(position.sequence, next.sequence);
+      const end = isSame ? { ...position, created } : next;
       const gone = await deletedSequences(manager, stream);
       const deleted = new Set(gone.filter((sequence) => sequence >= first && sequence <= to));
       const erased = await erasures.learned(1, created);
@@ -259,11 +259,11 @@ class Building {
   async #read(): Promise<void> {
     const { connection, prefix, bytesMax = framesBytesDefault } = this.#options;
     const { batchEventsMax = batchEventsDefault } = this.#options;
-    const places = new Map<string, ReadPlace>();
-    for (const [stream, { begin }] of this.#goals) places.set(stream, begin);
+    const positions = new Map<string, ReadPosition>();
+    for (const [stream, { begin }] of this.#goals) positions.set(stream, begin);
     const log = { info: () => {}, warn: () => {} };
     const streams = new EventStreams({
-      ...{ connection, prefix, places, bytesMax, acceptExpired: true, log },
+      ...{ connection, prefix, positions, bytesMax, acceptExpired: true, log },
       ...{ reader: "effects", words: effectsWords },
     });
     this.#streams = streams;
@@ -308,10 +308,10 @@ class Building {
 
   /** Releases items after the goal of their stream, and counts the others. */
   #isWanted(item: StreamItem): boolean {
-    if (item.kind === "place") {
+    if (item.kind === "position") {
       const goal = this.#goals.get(item.name.stream);
       if (goal === undefined) return false;
-      if (item.place.epoch !== goal.begin.epoch) throw new RebuildError(changedMeanwhile);
+      if (item.position.epoch !== goal.begin.epoch) throw new RebuildError(changedMeanwhile);
       return false;
     }
     const { stream, sequence } = item.frame;
@@ -356,8 +356,8 @@ class Building {
 const changedMeanwhile =
   "a stream was deleted, recreated or replaced by an older copy meanwhile. Retry";
 
-function placeItem({ name }: Goal, { epoch, created, sequence, trail }: Place): StreamItem {
-  return { kind: "place", name, place: { epoch, created, sequence, trail }, incidents: [] };
+function positionItem({ name }: Goal, { epoch, created, sequence, trail }: StreamPosition): StreamItem {
+  return { kind: "position", name, position: { epoch, created, sequence, trail }, incidents: [] };
 }
 
 /** Messages of this epoch that had left the stream before they could be applied. */

@@ -2,7 +2,7 @@
 // message ids, and duplicate detection.
 
 import type { StoredFrame } from "../../stream/frame.ts";
-import type { Place } from "../../stream/resume.ts";
+import type { StreamPosition } from "../../stream/resume.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
 import { type TrailEntry, trailLength, trailWith } from "../../stream/trail.ts";
 import { Duplicates } from "../duplicates/duplicates.ts";
@@ -85,7 +85,7 @@ export class StreamInMemory {
    * Reading continues at another position. Returns whether the sequences have a new meaning: then
    * this object must not be used once its position is committed.
    */
-  moveTo({ epoch, created, sequence, trail }: Place): boolean {
+  moveTo({ epoch, created, sequence, trail }: StreamPosition): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
     const [previous, current] = this.#duplicatesFrom;
     this.#epoch = epoch;
@@ -95,7 +95,7 @@ export class StreamInMemory {
     const from = sequence + 1;
     if (isAnother)
       this.#replaced = {
-        ...this.#place(),
+        ...this.#storedPosition(),
         watermarkMs: this.#duplicates.watermarkMs,
         duplicatesFrom: [Math.min(previous, from), Math.min(current, from)],
       };
@@ -107,7 +107,7 @@ export class StreamInMemory {
     if (this.#replaced !== undefined) return this.#replaced;
     const changes = this.#duplicates.changes();
     this.#duplicatesFrom = changes.duplicatesFrom;
-    this.#inFlight = { ...this.#place(), ...changes };
+    this.#inFlight = { ...this.#storedPosition(), ...changes };
     return this.#inFlight;
   }
 
@@ -143,7 +143,7 @@ export class StreamInMemory {
     this.#duplicates.close();
   }
 
-  #place(): Omit<Position, "duplicatesFrom" | "watermarkMs"> {
+  #storedPosition(): Omit<Position, "duplicatesFrom" | "watermarkMs"> {
     return {
       ...this.name,
       epoch: this.#epoch,

@@ -127,7 +127,7 @@ export class Batch {
       if (item.kind !== "frame") continue;
       this.events += item.events;
       const { stream, storedAtMs } = item.frame;
-      if (!item.isAgain && !this.#storedAtMs.has(stream)) this.#storedAtMs.set(stream, storedAtMs);
+      if (!item.isReread && !this.#storedAtMs.has(stream)) this.#storedAtMs.set(stream, storedAtMs);
     }
   }
 

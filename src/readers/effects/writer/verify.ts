@@ -83,7 +83,7 @@ async function snapshotOf(reader: EffectsReader): Promise<Snapshot> {
     const dump = reader.dump("lasting")[Symbol.asyncIterator]();
     // The dump is of the moment in which its first line is read.
     const first = await dump.next();
-    if (isSame(before, await reader.applied())) return { applied, lines: again(first, dump) };
+    if (isSame(before, await reader.applied())) return { applied, lines: prepended(first, dump) };
     await dump.return?.();
   }
   throw new RebuildError(
@@ -101,7 +101,7 @@ function isSame(before: readonly AppliedStream[], after: readonly AppliedStream[
   return texts[0] === texts[1];
 }
 
-async function* again<T>(
+async function* prepended<T>(
   first: IteratorResult<T, unknown>,
   rest: AsyncIterator<T>,
 ): AsyncGenerator<T> {

@@ -4,7 +4,7 @@
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { incidentKinds } from "../../stream/incidents.ts";
-import type { CommitHeard } from "../sink-counts.ts";
+import type { CommitCounts } from "../sink-counts.ts";
 import { rejectReasons } from "../sink-records.ts";
 import { requestOutcomes, type SinkTarget } from "../sink-target.ts";
 import type { SinkStatus } from "../sink-writer.ts";
@@ -39,7 +39,7 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
   }
 
   /** Undefined: a batch that failed. */
-  hear(commit: CommitHeard | undefined): void {
+  record(commit: CommitCounts | undefined): void {
     if (commit === undefined) {
       this.#commits.add(1, "failed");
       return;

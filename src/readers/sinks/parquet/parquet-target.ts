@@ -23,7 +23,7 @@ export interface ParquetTargetOptions {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-const againMs = 5_000;
+const retryMs = 5_000;
 
 export class ParquetTarget implements SinkTarget {
   readonly shown: string;
@@ -125,7 +125,7 @@ export class ParquetTarget implements SinkTarget {
       const { message: reason } = fileError(error, `create Parquet files in ${this.#folder.folder}`);
       this.#options.log.warn({ reason, segment: number }, "creating Parquet files failed");
       this.#fault = reason;
-      this.#commitIn(againMs, segment);
+      this.#commitIn(retryMs, segment);
       throw new Error(reason, { cause: error });
     }
     const files = this.#committed.files.length;

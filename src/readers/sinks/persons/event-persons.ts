@@ -21,12 +21,12 @@ interface EventPersonsOptions {
    */
   readonly otherStreamMsMax?: number;
   /** Lag below this time is not logged. */
-  readonly tellAfterMs?: number;
+  readonly reportAfterMs?: number;
 }
 
-const againMsMin = 10;
-const againMsMax = 200;
-const tellAfterMsDefault = 5_000;
+const retryMsMin = 10;
+const retryMsMax = 200;
+const reportAfterMsDefault = 5_000;
 const sayAgainMs = 30_000;
 const otherStreamMsDefault = 60_000;
 /** Maximum number of ids per query. */
@@ -44,7 +44,7 @@ export class EventPersons {
   readonly #source: PersonSource;
   readonly #warning: SparseWarning;
   readonly #otherStreamMsMax: number;
-  readonly #tellAfterMs: number;
+  readonly #reportAfterMs: number;
   #known = new UuidsById();
   #version = "";
   #sinceMonotonicMs: number | undefined;
@@ -54,7 +54,7 @@ export class EventPersons {
     this.#source = options.source;
     this.#warning = new SparseWarning(options.log, sayAgainMs);
     this.#otherStreamMsMax = options.otherStreamMsMax ?? otherStreamMsDefault;
-    this.#tellAfterMs = options.tellAfterMs ?? tellAfterMsDefault;
+    this.#reportAfterMs = options.reportAfterMs ?? reportAfterMsDefault;
   }
 
   /** How long the current batch has been waiting; 0: none waits. */
@@ -64,7 +64,7 @@ export class EventPersons {
 
   /** Why nothing is being written, once that takes long. */
   get fault(): string | undefined {
-    if (this.#why === undefined || this.#waitMs < this.#tellAfterMs) return undefined;
+    if (this.#why === undefined || this.#waitMs < this.#reportAfterMs) return undefined;
     return `waiting for the effects, for the persons of events: ${this.#why}`;
   }
 
@@ -81,15 +81,15 @@ export class EventPersons {
     if (events.length === 0) return true;
     const needed = neededOf(batch, events);
     this.#sinceMonotonicMs = performance.now();
-    let pauseMs = againMsMin;
+    let pauseMs = retryMsMin;
     try {
       while (!signal.aborted) {
         this.#why = await this.#tried(events, needed);
         if (this.#why === undefined) return true;
-        if (this.#waitMs > this.#tellAfterMs)
+        if (this.#waitMs > this.#reportAfterMs)
           this.#warning.warn({ reason: this.#why }, "waiting for the effects");
         await pauseUntilAborted(pauseMs, signal);
-        pauseMs = Math.min(2 * pauseMs, againMsMax);
+        pauseMs = Math.min(2 * pauseMs, retryMsMax);
       }
       return false;
     } finally {

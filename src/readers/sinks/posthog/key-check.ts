@@ -12,7 +12,7 @@ interface KeyCheckOptions {
   readonly monotonicMs: () => number;
 }
 
-const againMs = 600_000;
+const checkIntervalMs = 600_000;
 const shownMax = 5;
 
 export class KeyCheck {
@@ -38,7 +38,7 @@ export class KeyCheck {
   /** Checks the project's key in the background, unless that was done recently. */
   look(projectId: string, signal: AbortSignal): void {
     const nowMs = this.#options.monotonicMs();
-    if (nowMs - (this.#looked.get(projectId) ?? Number.NEGATIVE_INFINITY) < againMs) return;
+    if (nowMs - (this.#looked.get(projectId) ?? Number.NEGATIVE_INFINITY) < checkIntervalMs) return;
     this.#looked.set(projectId, nowMs);
     this.#ask(projectId, signal).catch(() => {
       // An unreachable upstream is reported when events are sent.

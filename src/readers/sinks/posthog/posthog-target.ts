@@ -51,7 +51,7 @@ const limitsDefault: PosthogLimits = {
   requestBytesMax: 4_194_304,
   answerMsMax: 60_000,
   refusedMax: 1_000,
-  pauses: { msMin: 250, msMax: 30_000, stoppedMs: 30_000, asideMs: 30_000 },
+  pauses: { msMin: 250, msMax: 30_000, stoppedMs: 30_000, rejectAfterMs: 30_000 },
 };
 const batchesMax = 4;
 const troublesShown = 5;
@@ -162,7 +162,7 @@ export class PosthogTarget implements SinkTarget {
     });
   }
 
-  giveUpWaiting(): void {
+  abortWaiting(): void {
     this.#ended.abort(new Error("the sink is closing; waiting events are read again at the next start"));
   }
 

@@ -43,7 +43,7 @@ export interface LinePauses {
   /** Interval at which a stopped line is retried. */
   readonly stoppedMs: number;
   /** The events of a line that blocks all others for this long are rejected. */
-  readonly asideMs: number;
+  readonly rejectAfterMs: number;
 }
 
 const sayAgainMs = 60_000;
@@ -57,7 +57,7 @@ export class ProjectLine {
   #trouble: string | undefined;
   #stoppedSinceMonotonicMs: number | undefined;
   /** Set until the upstream accepts an event of the line again. */
-  #isPutAside = false;
+  #isRejecting = false;
 
   constructor(options: ProjectLineOptions) {
     this.#options = options;
@@ -66,7 +66,7 @@ export class ProjectLine {
 
   /** The line has no state that would be lost with it. */
   get isIdle(): boolean {
-    return this.#batches === 0 && !this.#isPutAside;
+    return this.#batches === 0 && !this.#isRejecting;
   }
 
   /** Why its events wait; undefined: they do not. */
@@ -127,7 +127,7 @@ export class ProjectLine {
         refused.push({ event: events[0] as SinkRecord, why: answer.why });
         return;
       }
-      if (answer.kind === "stop" && this.#mayPutAside()) {
+      if (answer.kind === "stop" && this.#mayReject()) {
         settled("refused");
         this.#noteTrouble(`${answer.why}: its events are rejected until this is fixed`);
         for (const event of events) refused.push({ event, why: answer.why });
@@ -146,18 +146,18 @@ export class ProjectLine {
 
   #noteTaken(): void {
     this.#stoppedSinceMonotonicMs = undefined;
-    this.#isPutAside = false;
+    this.#isRejecting = false;
     this.#noteTrouble(undefined);
   }
 
   /** Call it for each answer that stops the line. */
-  #mayPutAside(): boolean {
+  #mayReject(): boolean {
     const nowMonotonicMs = performance.now();
     this.#stoppedSinceMonotonicMs ??= nowMonotonicMs;
     const since = this.#stoppedSinceMonotonicMs;
     const { pauses, holdsUpSince } = this.#options;
-    this.#isPutAside ||= nowMonotonicMs - since >= pauses.asideMs && holdsUpSince(since);
-    return this.#isPutAside;
+    this.#isRejecting ||= nowMonotonicMs - since >= pauses.rejectAfterMs && holdsUpSince(since);
+    return this.#isRejecting;
   }
 
   #whyWaiting(answer: UpstreamAnswer): string {

@@ -22,7 +22,7 @@ import {
   StandbyError,
 } from "../sink-target.ts";
 
-interface KeptState {
+interface SinkState {
   readonly version: 1;
   /** The upstream that the events went to, so that the state is not used with another one. */
   readonly upstream: string;
@@ -48,7 +48,7 @@ export class StateFolder {
   readonly #upstream: string;
   readonly #pid: number;
   #lock: FileLock | undefined;
-  #state: KeptState;
+  #state: SinkState;
 
   constructor({ folder, upstream, pid }: StateFolderOptions) {
     this.folder = path.resolve(folder);
@@ -96,7 +96,7 @@ export class StateFolder {
       const asideBytes = this.#state.aside_bytes + (await this.#addAside(aside));
       const streams = new Map(this.#state.streams.map((one) => [one.stream, one]));
       for (const position of batch.positions) streams.set(position.stream, position);
-      const state: KeptState = {
+      const state: SinkState = {
         ...{ version: 1, upstream: this.#upstream, aside_bytes: asideBytes },
         incidents: withIncidents(this.#state.incidents, batch.incidents),
         streams: [...streams.values()],
@@ -123,7 +123,7 @@ export class StateFolder {
     noteHolder(holder, this.#pid);
   }
 
-  async #read(): Promise<KeptState | undefined> {
+  async #read(): Promise<SinkState | undefined> {
     let text: string;
     try {
       text = await readFile(this.#file, "utf8");
@@ -143,7 +143,7 @@ export class StateFolder {
     return state;
   }
 
-  async #write(state: KeptState): Promise<void> {
+  async #write(state: SinkState): Promise<void> {
     await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
   }
 
@@ -185,13 +185,13 @@ export function asideFile(folder: string): string {
   return path.join(path.resolve(folder), "aside.ndjson");
 }
 
-function emptyState(upstream: string): KeptState {
+function emptyState(upstream: string): SinkState {
   return { version: 1, upstream, aside_bytes: 0, incidents: [], streams: [] };
 }
 
-function stateIn(text: string): KeptState | undefined {
+function stateIn(text: string): SinkState | undefined {
   try {
-    const value = JSON.parse(text) as Partial<KeptState>;
+    const value = JSON.parse(text) as Partial<SinkState>;
     const isState =
       value.version === 1 &&
       typeof value.upstream === "string" &&
@@ -199,7 +199,7 @@ function stateIn(text: string): KeptState | undefined {
       Array.isArray(value.incidents) &&
       Array.isArray(value.streams) &&
       value.streams.every(isPosition);
-    return isState ? (value as KeptState) : undefined;
+    return isState ? (value as SinkState) : undefined;
   } catch {
     return undefined;
   }

@@ -55,7 +55,7 @@ function frameOf(some: readonly Pick<TestEvent, "distinctId" | "set">[]): Stream
   const data = Buffer.from(lines.join(""));
   const place = { epoch: 1, sequence: ++frames, messageId: String(frames), storedAtMs: 0 };
   const frame = { ...name, ...place, projectId, data };
-  return { kind: "frame", frame, events: some.length, isAgain: false, release: () => {} };
+  return { kind: "frame", frame, events: some.length, isReread: false, release: () => {} };
 }
 
 /** How many frames it takes until nothing more should be applied. */

@@ -39,7 +39,7 @@ function tests(rig: WriterRig): void {
       ...silent,
       warn: (fields: object) => void warned.push(String((fields as { reason?: string }).reason)),
     };
-    const persons = new EventPersons({ source, log, otherStreamMsMax, tellAfterMs: 0 });
+    const persons = new EventPersons({ source, log, otherStreamMsMax, reportAfterMs: 0 });
     const target = new PostgresTarget({ url, schema, withPerson: true });
     return { ...startSink(connection, target, { persons, log }), persons, target, warned };
   }

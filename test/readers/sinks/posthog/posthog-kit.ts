@@ -30,7 +30,7 @@ export function targetTo(
     ...options,
     limits: {
       answerMsMax: 5_000,
-      pauses: { msMin: 10, msMax: 50, stoppedMs: 50, asideMs: Number.POSITIVE_INFINITY },
+      pauses: { msMin: 10, msMax: 50, stoppedMs: 50, rejectAfterMs: Number.POSITIVE_INFINITY },
       ...limits,
     },
   });

@@ -273,7 +273,7 @@ test("a project that is stopped and holds all up is put aside, until its key is 
   const folder = newFolder();
   upstream.play = ({ body: { api_key: key } }) =>
     key === "key-closed" ? { status: 401, body: "API key is not valid" } : undefined;
-  const pauses = { msMin: 10, msMax: 50, stoppedMs: 50, asideMs: 100 };
+  const pauses = { msMin: 10, msMax: 50, stoppedMs: 50, rejectAfterMs: 100 };
   const target = targetTo(upstream, { folder, limits: { pauses } });
   const { counts, writer } = startSink(connection, target, {
     limits: { eventsMax: 2, bytesMax: 1_048_576, ageMsMax: 20 },
@@ -296,7 +296,7 @@ test("a project that is stopped and holds all up is put aside, until its key is 
 test("while an upstream takes nothing of any project, nothing is put aside", async () => {
   const folder = newFolder();
   upstream.play = () => ({ status: 401, body: "no" });
-  const pauses = { msMin: 10, msMax: 50, stoppedMs: 20, asideMs: 20 };
+  const pauses = { msMin: 10, msMax: 50, stoppedMs: 20, rejectAfterMs: 20 };
   const target = targetTo(upstream, { folder, limits: { pauses } });
   const { counts } = startSink(connection, target, {
     limits: { eventsMax: 2, bytesMax: 1_048_576, ageMsMax: 20 },

@@ -11,7 +11,7 @@ import {
   upsertSql,
 } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
-import { isTrimDue, rejectedKept, rowsOfProjects } from "../bounds.ts";
+import { isTrimDue, rejectedRetained, rowsOfProjects } from "../bounds.ts";
 import { FencedError } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
 import * as tables from "../rows/tables.ts";
@@ -179,7 +179,7 @@ async function writeRejected(client: ClientBase, values: readonly Value[]): Prom
     await client.query(
       `DELETE FROM rejected WHERE project_id = $1 AND id <= (
          SELECT id FROM rejected WHERE project_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`,
-      [projectId, rejectedKept],
+      [projectId, rejectedRetained],
     );
   }
 }

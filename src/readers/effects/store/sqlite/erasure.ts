@@ -15,7 +15,7 @@ import { mustBeReadable } from "./file-access.ts";
 /** A writer's transaction may take long. */
 const patienceMs = 60_000;
 const emptyingMs = 10_000;
-const againMs = 100;
+const retryMs = 100;
 const busy = 5;
 
 export class SqliteErasure implements PeopleErasure {
@@ -42,7 +42,7 @@ export class SqliteErasure implements PeopleErasure {
       const untilMs = performance.now() + patienceMs;
       while (!begun(database))
         if (performance.now() > untilMs) faults(`write to ${this.#file}`, () => begin(database));
-        else await delay(againMs);
+        else await delay(retryMs);
       const erased = await eraseRows(sqlOf(database), projectId, ids);
       faults(`write to ${this.#file}`, () => database.exec("COMMIT"));
       return { ...erased, remains: await this.#emptyLog(database) };
@@ -61,7 +61,7 @@ export class SqliteErasure implements PeopleErasure {
     while (performance.now() < untilMs) {
       const [isBusy] = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() ?? [];
       if (isBusy === 0) return [older];
-      await delay(againMs);
+      await delay(retryMs);
     }
     return [older, `older versions of these rows in ${file}-wal, until it is overwritten`];
   }

@@ -32,7 +32,7 @@ interface Replacing {
 const files = ["", "-wal", "-shm"] as const;
 /** Time within which occasional readers, such as a sink that queries people, are done. */
 const readersMsMax = 3_000;
-const againMs = 20;
+const retryMs = 20;
 const busy = 5;
 
 /** `keepLock`: the caller holds the lock. */
@@ -83,13 +83,13 @@ function isOfAnother(file: Owner, { uid, gid }: Owner): boolean {
  */
 export function replaceDatabase({ file, anew }: Replacing): string {
   for (const one of [anew, file]) intoOneFile(one);
-  const kept = keep(file);
+  const backup = backUp(file);
   // Synced before the rename: a log that reappeared would be taken for the new database's.
   syncFolder(file);
   renameSync(anew, file);
   syncFolder(file);
   rmSync(`${anew}.writer-lock`, { force: true });
-  return kept;
+  return backup;
 }
 
 /**
@@ -102,7 +102,7 @@ function intoOneFile(file: string): void {
     const database = new DatabaseSync(file);
     try {
       // Takes the exclusive lock; the next writer switches back to WAL.
-      whenNobodyReads(() => database.exec("PRAGMA journal_mode = DELETE"));
+      retryWhileRead(() => database.exec("PRAGMA journal_mode = DELETE"));
     } finally {
       database.close();
     }
@@ -112,7 +112,7 @@ function intoOneFile(file: string): void {
 }
 
 /** Retries, because SQLite does not wait for readers here. */
-function whenNobodyReads(work: () => void): void {
+function retryWhileRead(work: () => void): void {
   const sinceMonotonicMs = performance.now();
   for (;;) {
     try {
@@ -121,25 +121,25 @@ function whenNobodyReads(work: () => void): void {
     } catch (error) {
       const isBusy = error instanceof Error && "errcode" in error && error.errcode === busy;
       if (!isBusy || performance.now() - sinceMonotonicMs > readersMsMax) throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, againMs);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryMs);
     }
   }
 }
 
 /** Gives the database a second name, or copies it to that name. */
-function keep(file: string): string {
-  const kept = keptName(file);
+function backUp(file: string): string {
+  const backup = backupName(file);
   try {
-    linkSync(file, kept);
+    linkSync(file, backup);
   } catch {
     // A file system without links: copies to a temporary name first, so that a complete copy has
     // the name.
     const part = `${file}.before-rebuild.part`;
     rmSync(part, { force: true });
     copyFileSync(file, part, constants.COPYFILE_EXCL);
-    renameSync(part, kept);
+    renameSync(part, backup);
   }
-  return kept;
+  return backup;
 }
 
 /**
@@ -147,7 +147,7 @@ function keep(file: string): string {
  * streams. A name that already links to the database is left from a process that ended before the
  * replacement.
  */
-function keptName(file: string): string {
+function backupName(file: string): string {
   const inode = statSync(file).ino;
   for (let nth = 1; ; nth++) {
     const name = `${file}.before-rebuild${nth === 1 ? "" : `-${nth}`}`;

@@ -4,7 +4,7 @@
 
 import type { FileLock } from "../../../../platform/base/file-lock.ts";
 import type { Table, Value } from "../../../../platform/base/table.ts";
-import { isTrimDue, rejectedKept, rowsOfProjects, trimOutboxSql } from "../bounds.ts";
+import { isTrimDue, rejectedRetained, rowsOfProjects, trimOutboxSql } from "../bounds.ts";
 import { bindSql } from "../installation.ts";
 import { FencedError, type GroupName } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
@@ -227,7 +227,7 @@ export class SqliteWriter {
     );
     for (const [projectId, added] of rowsOfProjects(values, tables.rejected.columns.length)) {
       const total = count.get(projectId, added)?.[0] as number;
-      if (isTrimDue(total, added)) oldest.run(projectId, rejectedKept);
+      if (isTrimDue(total, added)) oldest.run(projectId, rejectedRetained);
     }
   }
 

@@ -5,7 +5,7 @@ import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { messageIdHeader } from "../../platform/nats/names.ts";
 import { hasReadOriginal, rewrittenSequence } from "../../platform/nats/rewritten.ts";
-import { type Place, resume } from "../stream/resume.ts";
+import { resume, type StreamPosition } from "../stream/resume.ts";
 import {
   messageIdOf,
   type StreamName,
@@ -31,9 +31,9 @@ export interface Link {
   readonly manager: JetStreamManager;
 }
 
-interface StreamPlaceOptions extends DurableOptions {
+interface ConsumerPositionOptions extends DurableOptions {
   readonly name: StreamName;
-  readonly tell: (notice: Notice) => void;
+  readonly notify: (notice: Notice) => void;
 }
 
 /** The stream or its consumer has changed. The next `open` finds out how, and reports it. */
@@ -50,10 +50,10 @@ interface Gap {
  */
 const gapsMax = 1_000;
 
-export class StreamPlace {
-  readonly #options: StreamPlaceOptions;
+export class ConsumerPosition {
+  readonly #options: ConsumerPositionOptions;
   readonly #stream: string;
-  #place: Place | undefined;
+  #position: StreamPosition | undefined;
   #trail: TrailEntry[] = [];
   #consumerCreated = "";
   /** The sequence up to which the consumer was last seen to have everything acknowledged. */
@@ -63,14 +63,14 @@ export class StreamPlace {
   /** Sequences that were not received since the last check. */
   #gaps: Gap[] = [];
 
-  constructor(options: StreamPlaceOptions) {
+  constructor(options: ConsumerPositionOptions) {
     this.#options = options;
     this.#stream = options.name.stream;
   }
 
   /** The last sequence that was read, or up to which there is nothing to read. */
   get sequence(): number {
-    return this.#place?.sequence ?? 0;
+    return this.#position?.sequence ?? 0;
   }
 
   received({ seq, headers, timestampNanos }: JsMsg): void {
@@ -84,7 +84,7 @@ export class StreamPlace {
 
   /** Whether the message replaces an erased one that the consumer has acknowledged. */
   hasRead({ headers }: JsMsg): boolean {
-    const origin = { stream: this.#stream, created: this.#place?.created ?? "" };
+    const origin = { stream: this.#stream, created: this.#position?.created ?? "" };
     if (rewrittenSequence(headers, origin) === undefined) return false;
     const { durable } = this.#options;
     return hasReadOriginal(headers, { durable, created: this.#consumerCreated });
@@ -97,7 +97,7 @@ export class StreamPlace {
     const { durable } = this.#options;
     const found = await durableInfo(manager, this.#stream, durable);
     const info =
-      this.#place === undefined
+      this.#position === undefined
         ? await this.#begin(manager, state, found)
         : await this.#goOn(manager, { state, found, hand });
     this.#consumerCreated = info.created;
@@ -121,7 +121,7 @@ export class StreamPlace {
 
   /** Rejects if the stream or the consumer is gone. */
   async look(manager: JetStreamManager, hand: HeldFrames): Promise<void> {
-    const before = this.#place;
+    const before = this.#position;
     const state = await this.#state(manager);
     const info = await durableInfo(manager, this.#stream, this.#options.durable);
     this.check(info);
@@ -129,7 +129,7 @@ export class StreamPlace {
     if (state.created !== before.created) throw new ChangedError("the stream is another one");
     this.#floor = Math.max(this.#floor, info.ack_floor.stream_seq);
     hand.forgetAcked(this.#floor);
-    this.#tellExpired(state.firstSequence);
+    this.#notifyExpired(state.firstSequence);
     // Everything that the stream had at that moment has arrived, or belongs to projects that are
     // not read.
     if (info.num_pending === 0 && info.num_ack_pending <= hand.size && hand.isComplete)
@@ -139,7 +139,7 @@ export class StreamPlace {
   async #state(manager: JetStreamManager): Promise<StreamState> {
     const state = await this.#erasuresBy(manager).stateFrom(this.sequence + 1);
     if (state === undefined) {
-      if (!this.#isMissing) this.#options.tell({ type: "stream_missing", stream: this.#stream });
+      if (!this.#isMissing) this.#options.notify({ type: "stream_missing", stream: this.#stream });
       this.#isMissing = true;
       throw new ChangedError("the stream is not there");
     }
@@ -162,13 +162,13 @@ export class StreamPlace {
     state: StreamState,
     found: ConsumerInfo | undefined,
   ): Promise<ConsumerInfo> {
-    const { tell, durable, name } = this.#options;
+    const { notify, durable, name } = this.#options;
     const { created, firstSequence, lastSequence } = state;
     const [stream, none] = [this.#stream, { epoch: 1, created, trail: [] }];
     if (found === undefined) {
       const info = await this.#make(manager, firstSequence);
-      tell({ type: "consumer_created", stream, sequence: firstSequence });
-      this.#place = { ...none, sequence: firstSequence - 1 };
+      notify({ type: "consumer_created", stream, sequence: firstSequence });
+      this.#position = { ...none, sequence: firstSequence - 1 };
       return info;
     }
     await matchDurable(manager, { stream, config: found.config }, this.#options);
@@ -177,41 +177,41 @@ export class StreamPlace {
       const from = Math.min(floor, lastSequence) + 1;
       await manager.consumers.delete(name.stream, durable);
       const info = await this.#make(manager, from);
-      tell({ type: "stream_truncated", stream, lastRead: found.delivered.stream_seq, from });
-      this.#place = { ...none, sequence: from - 1 };
+      notify({ type: "stream_truncated", stream, lastRead: found.delivered.stream_seq, from });
+      this.#position = { ...none, sequence: from - 1 };
       return info;
     }
     // If messages have left the stream meanwhile, the server has moved the consumer past them.
-    this.#place = { ...none, sequence: Math.max(floor, firstSequence - 1) };
+    this.#position = { ...none, sequence: Math.max(floor, firstSequence - 1) };
     return found;
   }
 
   async #goOn(manager: JetStreamManager, { state, found, hand }: Opening): Promise<ConsumerInfo> {
-    const { tell, durable } = this.#options;
+    const { notify, durable } = this.#options;
     const stream = this.#stream;
-    const before = { ...this.#place!, trail: this.#trail };
+    const before = { ...this.#position!, trail: this.#trail };
     const asked = storedStream(manager, stream);
-    const { place, incidents } = await resume(before, asked, state, { acceptExpired: true });
+    const { position, incidents } = await resume(before, asked, state, { acceptExpired: true });
     const lastRead = before.sequence;
-    const from = place.sequence + 1;
-    if (place.epoch !== before.epoch) {
+    const from = position.sequence + 1;
+    if (position.epoch !== before.epoch) {
       const isCut = incidents.some(({ kind }) => kind === "tail_lost");
-      hand.cutBack(isCut ? place.sequence : 0);
+      hand.cutBack(isCut ? position.sequence : 0);
       if (found !== undefined) await manager.consumers.delete(stream, durable);
       const info = await this.#make(manager, Math.min(from, hand.lowest ?? from));
       const isAnew = incidents.some(({ kind }) => kind === "stream_made_anew");
-      if (isAnew) tell({ type: "stream_recreated", stream, lastRead, sequence: from });
-      else tell({ type: "stream_truncated", stream, lastRead, from });
-      this.#accept(place);
+      if (isAnew) notify({ type: "stream_recreated", stream, lastRead, sequence: from });
+      else notify({ type: "stream_truncated", stream, lastRead, from });
+      this.#accept(position);
       return info;
     }
-    if (place.sequence > lastRead)
-      tell({ type: "messages_expired", stream, from: lastRead + 1, to: place.sequence });
-    this.#accept(place);
+    if (position.sequence > lastRead)
+      notify({ type: "messages_expired", stream, from: lastRead + 1, to: position.sequence });
+    this.#accept(position);
     if (found === undefined) {
       const sequence = hand.isComplete ? (hand.lowest ?? from) : this.#floor + 1;
       const info = await this.#make(manager, sequence);
-      tell({ type: "consumer_recreated", stream, sequence });
+      notify({ type: "consumer_recreated", stream, sequence });
       return info;
     }
     await matchDurable(manager, { stream, config: found.config }, this.#options);
@@ -222,14 +222,14 @@ export class StreamPlace {
     return await makeDurable(manager, this.#options.name, { ...this.#options, from });
   }
 
-  #accept(place: Place): void {
-    this.#place = place;
-    this.#trail = [...place.trail];
+  #accept(position: StreamPosition): void {
+    this.#position = position;
+    this.#trail = [...position.trail];
     this.#gaps = [];
   }
 
   #moveTo(sequence: number): void {
-    this.#place = { ...this.#place!, sequence };
+    this.#position = { ...this.#position!, sequence };
   }
 
   #addGap({ from, to }: Gap): void {
@@ -238,12 +238,12 @@ export class StreamPlace {
   }
 
   /** Deleted single messages leave gaps too, but not at the beginning of the stream. */
-  #tellExpired(firstSequence: number): void {
+  #notifyExpired(firstSequence: number): void {
     const gone = this.#gaps.filter(({ from }) => from < firstSequence);
     this.#gaps = [];
     if (gone.length === 0) return;
     const to = Math.min(gone.at(-1)!.to, firstSequence - 1);
-    this.#options.tell({ type: "messages_expired", stream: this.#stream, from: gone[0]!.from, to });
+    this.#options.notify({ type: "messages_expired", stream: this.#stream, from: gone[0]!.from, to });
   }
 }
 
