@@ -30,24 +30,24 @@ const waitMsMax = 2_147_483_647;
 
 /** Throws a ConsumeError that names the invalid option. */
 export function checkedOptions(options: ConsumeOptions): ConsumeOptions {
-  checkNames(options, names, "there is no option ");
+  checkNames(options, names, "unknown option ");
   const { durable, nats, prefix = "penstock", projects, lanes } = options;
-  if (nats === undefined) wrong("nats says how NATS is reached");
-  if (!/^[A-Za-z0-9_-]{1,128}$/.test(durable ?? "")) wrong("durable matches [A-Za-z0-9_-]{1,128}");
-  if (!/^[a-z][a-z0-9_]{0,31}$/.test(prefix)) wrong("prefix matches [a-z][a-z0-9_]{0,31}");
+  if (nats === undefined) wrong("nats must be connection options or a function that returns them");
+  if (!/^[A-Za-z0-9_-]{1,128}$/.test(durable ?? "")) wrong("durable must match [A-Za-z0-9_-]{1,128}");
+  if (!/^[a-z][a-z0-9_]{0,31}$/.test(prefix)) wrong("prefix must match [a-z][a-z0-9_]{0,31}");
   if (projects !== undefined && !isListOf(projects, isProjectId))
-    wrong("projects is an array of ids, at least one");
+    wrong("projects must be a non-empty array of project ids");
   if (lanes !== undefined && !isListOf(lanes, (one) => allLanes.includes(one)))
-    wrong(`lanes is an array of ${allLanes.join(" and ")}, at least one`);
+    wrong(`lanes must be a non-empty array of ${allLanes.join(" or ")}`);
   checkCount("maxAckPending", options.maxAckPending, { min: 1 });
   checkCount("maxBytes", options.maxBytes, { min: 1 });
   checkCount("ackWaitMs", options.ackWaitMs, { min: 1_000, max: waitMsMax });
   checkCount("processingTimeoutMs", options.processingTimeoutMs, { min: 1, max: waitMsMax });
   const { deduplication = {}, onNotice } = options;
-  checkNames(deduplication, namesOfDeduplication, "there is no option deduplication.");
+  checkNames(deduplication, namesOfDeduplication, "unknown option deduplication.");
   checkCount("deduplication.maxUuids", deduplication.maxUuids, { min: 0 });
   checkCount("deduplication.windowMs", deduplication.windowMs, { min: 1 });
-  if (onNotice !== undefined && typeof onNotice !== "function") wrong("onNotice is a function");
+  if (onNotice !== undefined && typeof onNotice !== "function") wrong("onNotice must be a function");
   return options;
 }
 
@@ -66,7 +66,7 @@ function checkCount(
   { min, max = Number.MAX_SAFE_INTEGER }: { readonly min: number; readonly max?: number },
 ): void {
   if (value === undefined || (Number.isInteger(value) && value >= min && value <= max)) return;
-  wrong(`${name} is a whole number from ${min} to ${max}, and not ${String(value)}`);
+  wrong(`${name} must be an integer between ${min} and ${max} (got ${String(value)})`);
 }
 
 function isListOf<Item>(list: readonly Item[], isOne: (item: Item) => boolean): boolean {

@@ -126,7 +126,7 @@ export class ConsumerPosition {
     const info = await durableInfo(manager, this.#stream, this.#options.durable);
     this.check(info);
     if (before === undefined || info === undefined) return;
-    if (state.created !== before.created) throw new ChangedError("the stream is another one");
+    if (state.created !== before.created) throw new ChangedError("the stream was replaced");
     this.#floor = Math.max(this.#floor, info.ack_floor.stream_seq);
     hand.forgetAcked(this.#floor);
     this.#notifyExpired(state.firstSequence);
@@ -141,7 +141,7 @@ export class ConsumerPosition {
     if (state === undefined) {
       if (!this.#isMissing) this.#options.notify({ type: "stream_missing", stream: this.#stream });
       this.#isMissing = true;
-      throw new ChangedError("the stream is not there");
+      throw new ChangedError("the stream does not exist");
     }
     this.#isMissing = false;
     return state;

@@ -116,7 +116,7 @@ interface Facts extends ResumeOptions {
 }
 
 /** The rules alone, without requests to NATS. */
-export function decide(position: StreamPosition, state: StreamState, facts: Facts): Resume {
+function decide(position: StreamPosition, state: StreamState, facts: Facts): Resume {
   const { comparison, uncertainty, words = noWords } = facts;
   const trail = messagesIn(position.trail);
   const at = comparison.at ?? -1;

@@ -39,7 +39,7 @@ napi_value join_lines_call(napi_env env, napi_callback_info info) {
       napi_get_value_uint32(env, arguments[1], &start) != napi_ok ||
       napi_get_value_uint32(env, arguments[2], &end) != napi_ok ||
       !get_words(env, arguments[3], ends)) {
-    return throw_type_error(env, "joinLines: takes a Uint8Array, two offsets and a Uint32Array");
+    return throw_type_error(env, "joinLines: expects a Uint8Array, two offsets and a Uint32Array");
   }
   if (start > end || end > text.length)
     return throw_type_error(env, "joinLines: the offsets lie outside");
@@ -58,7 +58,7 @@ napi_value read_lines_call(napi_env env, napi_callback_info info) {
       !get_body(env, arguments[0], text) || !get_table(env, arguments[1], table) ||
       !get_words(env, arguments[2], ends) || !get_words(env, arguments[3], place) ||
       !get_words(env, arguments[4], lines) || place.length != kPlaceWords) {
-    return throw_type_error(env, "readLines: takes a Uint8Array and four Uint32Arrays");
+    return throw_type_error(env, "readLines: expects a Uint8Array and four Uint32Arrays");
   }
   LineRows rows{};
   rows.table = table.words;

@@ -22,7 +22,7 @@ export function readParameters<R extends Readers>(
   const values = new Map<string, unknown>();
   for (const [name, text] of query) {
     const reader = Object.hasOwn(readers, name) ? readers[name] : undefined;
-    if (reader === undefined) return bad(name, `there is no such parameter here${known(readers)}`);
+    if (reader === undefined) return bad(name, `this path has no such parameter${known(readers)}`);
     if (values.has(name)) return bad(name, "is given more than once");
     try {
       values.set(name, reader(text));

@@ -247,7 +247,7 @@ export class Members {
     if (isPersonRow(member)) return member;
     const root = this.#root(member);
     if (root === undefined || !isPersonRow(root)) {
-      throw new Error(`find the person of a distinct id: rows behind ${member.id} are not read`);
+      throw new Error(`find the person of a distinct id: the rows of ${member.id} are not read`);
     }
     let at = member;
     while (at.mergedInto !== undefined && at.mergedInto !== root.id) {

@@ -109,7 +109,7 @@ export class SinkLock {
 
   async #holders(): Promise<string[]> {
     const sql = `SELECT query FROM system.processes WHERE query_id = '${this.#queryId}'`;
-    const rows = await this.#client.rows("look for other sinks in", sql);
+    const rows = await this.#client.rows("check for other sinks in", sql);
     return rows.map(([query]) => String(query));
   }
 }

@@ -56,7 +56,7 @@ async function writeNumber(
   );
   if (rowCount === 1) return;
   throw new FencedError(
-    `commit in PostgreSQL at ${shown}: its last commit is no longer ${after}, the last that this writer knows`,
+    `commit in PostgreSQL at ${shown}: its last commit is no longer ${after}, the last one that this writer knows`,
   );
 }
 

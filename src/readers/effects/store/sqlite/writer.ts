@@ -149,7 +149,7 @@ export class SqliteWriter {
     const next = "UPDATE writer SET last_commit = ? WHERE last_commit = ?";
     if (this.#prepared(next).run(number, after) === 0)
       throw new FencedError(
-        `write to ${this.#file}: its last commit is no longer ${after}, the last that this writer knows`,
+        `write to ${this.#file}: its last commit is no longer ${after}, the last one that this writer knows`,
       );
   }
 
