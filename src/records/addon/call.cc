@@ -95,7 +95,7 @@ bool get_call(napi_env env, napi_callback_info info, Task task, Call& call) {
   }
   if (task == Task::kScanMore && job.body.length != job.binding->scanner.last_length()) {
     napi_throw_error(env, nullptr,
-                     "EventScanner: scanMore needs the body of the last scan, not one of another length");
+                     "EventScanner: scanMore needs the last scan's body, not another length");
     return false;
   }
   return true;

@@ -49,8 +49,8 @@ export class EventHash {
   }
 
   /**
-   * A project's key is the hash of its id under the reader's key, so a collision in one project
-   * says nothing about others.
+   * A project's key is the hash of its id under the reader's key, without which no project's key
+   * can be computed.
    */
   #setProject(projectId: string): void {
     let key = this.#projectKeys.get(projectId);

@@ -170,7 +170,7 @@ class Group implements CachedRow {
   }
 }
 
-/** The group types of a project, and which of them are new since the last call of `takeNew`. */
+/** The group types of a project, and which of them are new since the last call of `takeAdded`. */
 class GroupTypes implements CachedRow {
   readonly projectId: string;
   readonly id = "";

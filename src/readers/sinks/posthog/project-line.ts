@@ -134,11 +134,11 @@ export class ProjectLine {
         return;
       }
       if (answer.kind !== "stop") this.#stoppedSinceMonotonicMs = undefined;
-      const isStopped = answer.kind !== "again";
+      const isStopped = answer.kind !== "retry";
       settled(isStopped ? "stopped" : "retried");
       const why = this.#whyWaiting(answer);
       this.#noteTrouble(why);
-      const askedMs = answer.kind === "again" ? answer.afterMs : undefined;
+      const askedMs = answer.kind === "retry" ? answer.afterMs : undefined;
       await this.#pause(Math.max(askedMs ?? 0, isStopped ? pauses.stoppedMs : jittered(pauseMs)));
       pauseMs = Math.min(2 * pauseMs, pauses.msMax);
     }
@@ -173,7 +173,7 @@ export class ProjectLine {
       key = await keyOf(projectId);
     } catch (error) {
       const why = `its key cannot be queried: ${(error as Error).message}`;
-      return { kind: "again", afterMs: undefined, why };
+      return { kind: "retry", afterMs: undefined, why };
     }
     signal.throwIfAborted();
     if (key === undefined) {
@@ -188,7 +188,7 @@ export class ProjectLine {
       return readUpstreamAnswer({ ...raw, text }, events.length);
     } catch (error) {
       signal.throwIfAborted();
-      return { kind: "again", afterMs: undefined, why: (error as Error).message };
+      return { kind: "retry", afterMs: undefined, why: (error as Error).message };
     }
   }
 

@@ -14,7 +14,7 @@ export type UpstreamAnswer =
   /** All events are accepted except those in `refused`. */
   | { readonly kind: "taken"; readonly refused: readonly NamedEvent[] }
   /** Retry unchanged; `afterMs`: the delay that the upstream asks for. */
-  | { readonly kind: "again"; readonly afterMs: number | undefined; readonly why: string }
+  | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
   /** An event in it is refused, or the request is too large. */
   | { readonly kind: "halve"; readonly why: string; readonly isTooLarge: boolean }
   /** Neither retrying nor splitting helps: an operator must intervene. */
@@ -39,14 +39,14 @@ export function readUpstreamAnswer(
   if (ofEvents.has(status)) return { kind: "halve", why, isTooLarge: status === 413 };
   const isPassing = passing.has(status) || status >= 500 || (status > 200 && status < 300);
   if (!isPassing) return { kind: "stop", why };
-  return { kind: "again", afterMs: retryAfterMs(retryAfter, retryAfterMsMax), why };
+  return { kind: "retry", afterMs: retryAfterMs(retryAfter, retryAfterMsMax), why };
 }
 
 function taken(text: string, events: number, why: string): UpstreamAnswer {
   const said = objectIn(text);
   const { status, quota_limited: limited, dropped } = said ?? {};
   if (said === undefined || !(status === 1 || /^ok$/i.test(String(status))))
-    return { kind: "again", afterMs: undefined, why: `not an answer of PostHog: ${why}` };
+    return { kind: "retry", afterMs: undefined, why: `not an answer of PostHog: ${why}` };
   if (Array.isArray(limited) && limited.includes("events")) {
     const left = "it is over its quota of events, and has accepted none of them (quota_limited)";
     return { kind: "stop", why: `200: ${left}` };

@@ -40,11 +40,11 @@ test("what a Penstock gateway leaves out and names is refused alone", () => {
 });
 
 test.each([
-  [200, "", "again"],
-  [200, "[]", "again"],
-  [200, "null", "again"],
-  [200, { status: 0 }, "again"],
-  [202, "", "again"],
+  [200, "", "retry"],
+  [200, "[]", "retry"],
+  [200, "null", "retry"],
+  [200, { status: 0 }, "retry"],
+  [202, "", "retry"],
   [200, { status: "Ok", quota_limited: ["recordings", "events"] }, "stop"],
   [301, "", "stop"],
   [400, "bad", "halve"],
@@ -53,14 +53,14 @@ test.each([
   [403, "", "stop"],
   [404, "", "stop"],
   [405, "", "stop"],
-  [408, "", "again"],
+  [408, "", "retry"],
   [413, "", "halve"],
   [422, "", "halve"],
-  [425, "", "again"],
-  [429, "", "again"],
-  [500, "", "again"],
-  [503, "", "again"],
-  [599, "", "again"],
+  [425, "", "retry"],
+  [429, "", "retry"],
+  [500, "", "retry"],
+  [503, "", "retry"],
+  [599, "", "retry"],
 ] as const)("%d with %j: %s", (status, said, kind) => {
   expect(read(status, said).kind).toBe(kind);
 });
@@ -68,7 +68,7 @@ test.each([
 test("an upstream says how long to wait in seconds or by a date, and is not waited for too long", () => {
   const wait = (header: string) => {
     const answer = read(503, "", header);
-    return answer.kind === "again" ? answer.afterMs : undefined;
+    return answer.kind === "retry" ? answer.afterMs : undefined;
   };
   expect(wait("7")).toBe(7_000);
   expect(wait("86400")).toBe(retryAfterMsMax);
@@ -83,7 +83,7 @@ test("an upstream says how long to wait in seconds or by a date, and is not wait
 test("what is shown of an answer is one short line, of a problem its detail", () => {
   const why = (said: unknown) => {
     const answer = read(503, said);
-    return answer.kind === "again" ? answer.why : "";
+    return answer.kind === "retry" ? answer.why : "";
   };
   expect(why({ detail: "the store is full", code: "x" })).toBe("503: the store is full");
   expect(why(`a\n\n ${"b".repeat(1_000)}`)).toMatch(/^503: a b{298}$/);

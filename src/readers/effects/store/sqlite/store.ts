@@ -140,10 +140,9 @@ export class SqliteStore implements EffectsStore {
   }
 
   /**
-   * The thread for look-ups. A separate thread does not see the parts of an unfinished commit, but
-   * the writer's thread does. During such a commit the caller no longer has the written rows in
-   * memory, so it must read the new ones; and between two pieces some rows may point to others that
-   * are not written yet.
+   * The thread for look-ups. While a commit is written in parts, it is the writer's thread, because
+   * only that one sees the parts, and the caller no longer has their rows in memory. Waits for
+   * running parts: between two pieces, rows may point to others that are not written yet.
    */
   async #rows(): Promise<ThreadLink<RowLookups>> {
     await this.#partsWritten;
