@@ -101,11 +101,6 @@ export class Pull {
     return this.#lastSequence;
   }
 
-  /** All messages that the stream had when the latest one arrived have been taken. */
-  get isDrained(): boolean {
-    return this.#delivered > 0 && this.#pending === 0 && this.#queue.length === 0;
-  }
-
   /** More messages wait in the stream than memory has room for. */
   get isFarBehind(): boolean {
     const { bytes } = this.#options;

@@ -8,6 +8,7 @@ import { HttpPort } from "../../../platform/base/http-port.ts";
 import type { Log } from "../../../platform/base/log.ts";
 import { isLoopback, isOwnHost } from "../../../platform/base/own-host.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
+import { Slots } from "../../../platform/base/slots.ts";
 import type { EffectsReader } from "../store/port.ts";
 import { badParameter } from "./parameters.ts";
 import {
@@ -68,7 +69,7 @@ export class EffectsHttp {
   readonly #port: HttpPort;
   readonly #waits: Waits;
   readonly #waitMsMax: number;
-  readonly #reads = new Turns(readsAtOnceMax);
+  readonly #reads = new Slots(readsAtOnceMax);
   readonly #failures: SparseWarning;
   /** Connections that are reserved for health checks. */
   readonly #spare = new WeakSet<Socket>();
@@ -186,7 +187,7 @@ export class EffectsHttp {
     const late = await this.#waitFor(query.getAll("wait_for"), signal);
     if (late !== undefined) return problemAnswer(late);
     query.delete("wait_for");
-    return await this.#reads.take(async () => {
+    return await this.#reads.run(async () => {
       signal.throwIfAborted();
       // Queried first, so that the rows are at least as new as `as_of` states.
       const asOf = asOfJson(await reader.applied());
@@ -283,26 +284,4 @@ function json(status: number, value: object): Answer {
 
 function jsonAnswer(status: number, body: string): Answer {
   return { status, contentType: "application/json", body };
-}
-
-/** Limits the number of concurrent tasks; the others wait in order. The callers limit the queue. */
-class Turns {
-  readonly #line: (() => void)[] = [];
-  #free: number;
-
-  constructor(atOnceMax: number) {
-    this.#free = atOnceMax;
-  }
-
-  async take<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free -= 1;
-    else await new Promise<void>((resolve) => this.#line.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = this.#line.shift();
-      if (next === undefined) this.#free += 1;
-      else next();
-    }
-  }
 }

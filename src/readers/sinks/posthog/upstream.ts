@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { constants, gzip } from "node:zlib";
 import { isLoopback } from "../../../platform/base/own-host.ts";
 import { postJson, type RawAnswer } from "../../../platform/base/post-json.ts";
+import { Slots } from "../../../platform/base/slots.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
 
 interface UpstreamOptions {
@@ -96,26 +97,4 @@ function baseUrl(text: string): URL {
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
     throw new StoreError("the upstream must be a URL without user, query and fragment");
   return url.href.endsWith("/") ? url : new URL(`${url.href}/`);
-}
-
-/** Limits the number of concurrent tasks. The others wait in order. */
-class Slots {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(count: number) {
-    this.#free = count;
-  }
-
-  async run<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free++;
-      else next();
-    }
-  }
 }
