@@ -160,8 +160,7 @@ describe("alone", () => {
     const file = path.join(dataDir, "mistyped.sqlite");
     const args = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];
     const first = penstock("effects", "--data-dir", dataDir, ...args);
-    const begins =
-      /"stream":"PENSTOCK_LIVE_0","from":1,"to":\d+,"msg":"stream read for the first/;
+    const begins = /"stream":"PENSTOCK_LIVE_0","from":1,"to":\d+,"msg":"stream read for the first/;
     await expect.poll(() => first.said.err, slow).toMatch(begins);
     expect(first.said.err).toContain(`"database":"${file}","msg":"the database is new`);
   });

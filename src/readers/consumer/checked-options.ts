@@ -33,7 +33,8 @@ export function checkedOptions(options: ConsumeOptions): ConsumeOptions {
   checkNames(options, names, "unknown option ");
   const { durable, nats, prefix = "penstock", projects, lanes } = options;
   if (nats === undefined) wrong("nats must be connection options or a function that returns them");
-  if (!/^[A-Za-z0-9_-]{1,128}$/.test(durable ?? "")) wrong("durable must match [A-Za-z0-9_-]{1,128}");
+  if (!/^[A-Za-z0-9_-]{1,128}$/.test(durable ?? ""))
+    wrong("durable must match [A-Za-z0-9_-]{1,128}");
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(prefix)) wrong("prefix must match [a-z][a-z0-9_]{0,31}");
   if (projects !== undefined && !isListOf(projects, isProjectId))
     wrong("projects must be a non-empty array of project ids");
@@ -47,7 +48,8 @@ export function checkedOptions(options: ConsumeOptions): ConsumeOptions {
   checkNames(deduplication, namesOfDeduplication, "unknown option deduplication.");
   checkCount("deduplication.maxUuids", deduplication.maxUuids, { min: 0 });
   checkCount("deduplication.windowMs", deduplication.windowMs, { min: 1 });
-  if (onNotice !== undefined && typeof onNotice !== "function") wrong("onNotice must be a function");
+  if (onNotice !== undefined && typeof onNotice !== "function")
+    wrong("onNotice must be a function");
   return options;
 }
 

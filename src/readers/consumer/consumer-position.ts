@@ -243,7 +243,12 @@ export class ConsumerPosition {
     this.#gaps = [];
     if (gone.length === 0) return;
     const to = Math.min(gone.at(-1)!.to, firstSequence - 1);
-    this.#options.notify({ type: "messages_expired", stream: this.#stream, from: gone[0]!.from, to });
+    this.#options.notify({
+      type: "messages_expired",
+      stream: this.#stream,
+      from: gone[0]!.from,
+      to,
+    });
   }
 }
 

@@ -197,7 +197,10 @@ export class SinkWriter {
     this.#fault = reason;
     counts.failed();
     if (error instanceof MovedError)
-      log.warn({ reason }, "another program wrote to the target; starting again from its positions");
+      log.warn(
+        { reason },
+        "another program wrote to the target; starting again from its positions",
+      );
     else this.#logHindered(reason);
     return undefined;
   }

@@ -158,7 +158,10 @@ function decide(position: StreamPosition, state: StreamState, facts: Facts): Res
 }
 
 function begin(
-  { epoch, replacementsFrom }: Pick<ResumeOptions, "replacementsFrom"> & Pick<StreamPosition, "epoch">,
+  {
+    epoch,
+    replacementsFrom,
+  }: Pick<ResumeOptions, "replacementsFrom"> & Pick<StreamPosition, "epoch">,
   state: StreamState,
   before: readonly Incident[],
 ): Resume {
@@ -219,7 +222,11 @@ function uncertain(
 }
 
 /** Whether the stream no longer has messages that were read under their sequences. */
-function lostFrom(position: StreamPosition, state: StreamState, { at, newest }: Comparison): boolean {
+function lostFrom(
+  position: StreamPosition,
+  state: StreamState,
+  { at, newest }: Comparison,
+): boolean {
   return state.lastSequence < position.sequence || (at !== undefined && at < newest);
 }
 
@@ -241,7 +248,9 @@ function checkExpired(
     detail: acceptExpired ? `${what}; continued after them, as requested` : what,
   } as const;
   const trail =
-    replacementsFrom < firstSequence ? trailReportedTo(position.trail, firstSequence - 1) : position.trail;
+    replacementsFrom < firstSequence
+      ? trailReportedTo(position.trail, firstSequence - 1)
+      : position.trail;
   return {
     position: acceptExpired ? { ...position, sequence: replacementsFrom - 1, trail } : position,
     incidents: [...incidents, incident],
@@ -285,7 +294,13 @@ interface Look {
   readonly isSame: boolean;
 }
 
-const noUncertainty: Uncertainty = { held: 0, gone: 0, isNewer: false, predatesTrail: false, olderTo: 0 };
+const noUncertainty: Uncertainty = {
+  held: 0,
+  gone: 0,
+  isNewer: false,
+  predatesTrail: false,
+  olderTo: 0,
+};
 /** Maximum difference between the clocks that date a stream and a message. */
 const clockSkewMsMax = 60_000;
 
@@ -293,7 +308,11 @@ const clockSkewMsMax = 60_000;
  * A copy without any message of the trail diverged before the trail begins, and its messages under
  * the trail's sequences are known to be different ones.
  */
-async function uncertaintyOf(trail: Trail, stream: AskedStream, state: StreamState): Promise<Uncertainty> {
+async function uncertaintyOf(
+  trail: Trail,
+  stream: AskedStream,
+  state: StreamState,
+): Promise<Uncertainty> {
   const { created, firstSequence, lastSequence, beginsAt } = state;
   const newestMs = trail.reduce((newest, { storedAtMs }) => Math.max(newest, storedAtMs), 0);
   const first = await stream.messageFrom(firstSequence);

@@ -178,7 +178,8 @@ export class StreamReader {
         if (error instanceof GoneError) await this.#absence.wait(this.#options);
         else this.#warn(this.#isStopped);
       }
-      pauseMs = this.#position?.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
+      pauseMs =
+        this.#position?.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
       if (!this.#isStopped) await pauseUntilAborted(pauseMs, this.#ended.signal);
     }
   }
@@ -235,7 +236,8 @@ export class StreamReader {
     for (const { kind, detail } of incidents) log.warn({ stream: name.stream, kind, detail }, kind);
     const isMoved = positionKeys.some((key) => position[key] !== before?.[key]);
     this.#moveTo(position);
-    if (isMoved || incidents.length > 0) this.#push({ kind: "position", name, position, incidents });
+    if (isMoved || incidents.length > 0)
+      this.#push({ kind: "position", name, position, incidents });
     if (fault !== undefined) throw new StoppedError(fault);
     return state;
   }

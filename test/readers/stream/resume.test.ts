@@ -48,7 +48,11 @@ function readTo(ids: readonly string[], remembered = 1_000): StreamPosition {
   };
 }
 
-async function resumed(position: StreamPosition | undefined, asked: AskedStream, acceptExpired = false) {
+async function resumed(
+  position: StreamPosition | undefined,
+  asked: AskedStream,
+  acceptExpired = false,
+) {
   const { position: next, ...rest } = await resume(position, asked, (await asked.state())!, {
     ...{ acceptExpired, words: effectsWords },
   });

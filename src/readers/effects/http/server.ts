@@ -156,8 +156,7 @@ export class EffectsHttp {
     const { host } = this.#options;
     const [path = "", queryText = ""] = splitUrl(request.url ?? "");
     const isRead = request.method === "GET" || request.method === "HEAD";
-    if (!isRead)
-      return problemAnswer(problem("method_not_allowed", "this port is read-only"));
+    if (!isRead) return problemAnswer(problem("method_not_allowed", "this port is read-only"));
     if (path === "/livez") return json(200, { status: "alive", instance: this.#options.instance });
     if (path === "/readyz") return await this.#ready();
     if (this.#spare.has(request.socket))

@@ -190,7 +190,9 @@ class Building {
         `the streams no longer have ${this.#missing} of the applied messages, so a database built from them lacks the effects of these. To accept that: --accept-missing`,
       );
     this.#applier.begin({ positions: [], incidents: [], largeProperties: [] });
-    await this.#applier.apply([...this.#goals.values()].map((goal) => positionItem(goal, goal.begin)));
+    await this.#applier.apply(
+      [...this.#goals.values()].map((goal) => positionItem(goal, goal.begin)),
+    );
     await this.#read();
     this.#checkArrived();
     const ends = [...this.#goals.values()].map((goal) => positionItem(goal, goal.end));
@@ -356,7 +358,10 @@ class Building {
 const changedMeanwhile =
   "a stream was deleted, recreated or replaced by an older copy meanwhile. Retry";
 
-function positionItem({ name }: Goal, { epoch, created, sequence, trail }: StreamPosition): StreamItem {
+function positionItem(
+  { name }: Goal,
+  { epoch, created, sequence, trail }: StreamPosition,
+): StreamItem {
   return { kind: "position", name, position: { epoch, created, sequence, trail }, incidents: [] };
 }
 

@@ -55,7 +55,9 @@ export class ClickHouseClient {
       return (JSON.parse(text) as { data: ClickHouseRow[] }).data;
     } catch {
       this.#checkEmpty(doing, text);
-      throw new StoreError(`${this.#words(doing)}: the response is truncated or not from ClickHouse`);
+      throw new StoreError(
+        `${this.#words(doing)}: the response is truncated or not from ClickHouse`,
+      );
     }
   }
 
@@ -186,7 +188,8 @@ export function answerOf(request: ClientRequest): Promise<Answer> {
       });
       response.once("error", reject);
       response.once("close", () => {
-        if (!response.complete) reject(new Error("the connection closed before the end of the response"));
+        if (!response.complete)
+          reject(new Error("the connection closed before the end of the response"));
       });
       response.once("end", () => {
         const code = Number(response.headers["x-clickhouse-exception-code"]);

@@ -122,7 +122,10 @@ export class ParquetTarget implements SinkTarget {
       this.#segment = await segment.next();
       this.#fault = undefined;
     } catch (error) {
-      const { message: reason } = fileError(error, `create Parquet files in ${this.#folder.folder}`);
+      const { message: reason } = fileError(
+        error,
+        `create Parquet files in ${this.#folder.folder}`,
+      );
       this.#options.log.warn({ reason, segment: number }, "creating Parquet files failed");
       this.#fault = reason;
       this.#commitIn(retryMs, segment);

@@ -60,9 +60,7 @@ export async function writePositions(
         ? await client.query(beginSql, [stream, lane, partition, epoch, created, sequence])
         : await client.query(moveSql, [stream, was.epoch, was.sequence, epoch, created, sequence]);
     if (rowCount !== 1)
-      throw new MovedError(
-        `the target is no longer at message ${was?.sequence ?? 0} of ${stream}`,
-      );
+      throw new MovedError(`the target is no longer at message ${was?.sequence ?? 0} of ${stream}`);
     await writeTrail(client, position, trailEnds.get(stream));
   }
 }

@@ -163,7 +163,9 @@ export class PosthogTarget implements SinkTarget {
   }
 
   abortWaiting(): void {
-    this.#ended.abort(new Error("the sink is closing; waiting events are read again at the next start"));
+    this.#ended.abort(
+      new Error("the sink is closing; waiting events are read again at the next start"),
+    );
   }
 
   async close(): Promise<void> {

@@ -203,7 +203,8 @@ export class ProjectLine {
     const { projectId: project, log } = this.#options;
     if (why !== undefined)
       this.#warning.warn({ project, reason: why }, "the upstream refuses a project's events");
-    else if (this.#trouble !== undefined) log.info({ project }, "the upstream accepts events again");
+    else if (this.#trouble !== undefined)
+      log.info({ project }, "the upstream accepts events again");
     this.#trouble = why;
   }
 }

@@ -77,7 +77,9 @@ test("a folder that is moved away is not made anew, and put back it is written o
   renameSync(folder, `${folder}-away`);
   const more = await stored();
   const reasons = () => writer.status(Date.now()).reasons.join();
-  await expect.poll(reasons, within).toMatch(/is another folder than before: restore the previous one/);
+  await expect
+    .poll(reasons, within)
+    .toMatch(/is another folder than before: restore the previous one/);
   expect(existsSync(folder)).toBe(false);
   // Nor is another one taken for it.
   mkdirSync(folder);

@@ -50,7 +50,9 @@ export class UuidWalk {
       else next.push({ ...step, uuid: mergedInto });
     }
     if (!this.#isFirst && found < this.#steps.length)
-      throw new StoreError("look up people: the database is damaged: a row points to one that does not exist");
+      throw new StoreError(
+        "look up people: the database is damaged: a row points to one that does not exist",
+      );
     this.#isFirst = false;
     this.#steps = next;
   }
