@@ -51,8 +51,8 @@ napi_value inflate(napi_env env, napi_callback_info info) {
       !get_body(env, arguments[1], output) ||
       napi_get_value_int32(env, arguments[2], &window_bits) != napi_ok ||
       !are_apart(body, output)) {
-    napi_throw_type_error(
-        env, nullptr, "Inflater: expects two separate Uint8Arrays and the window bits");
+    napi_throw_type_error(env, nullptr,
+                          "Inflater: expects two separate Uint8Arrays and the window bits");
     return nullptr;
   }
   const ptrdiff_t written = static_cast<Inflater*>(inflater)->inflate(

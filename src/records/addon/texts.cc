@@ -33,8 +33,8 @@ napi_value normalise_call(napi_env env, napi_callback_info info) {
       !get_body(env, arguments[0], body) || !get_offset(env, arguments[1], start) ||
       !get_offset(env, arguments[2], end) || !get_body(env, arguments[3], target) ||
       !get_offset(env, arguments[4], at)) {
-    napi_throw_type_error(env, nullptr,
-                          "normalise: expects a Uint8Array, two offsets, a Uint8Array and an offset");
+    napi_throw_type_error(
+        env, nullptr, "normalise: expects a Uint8Array, two offsets, a Uint8Array and an offset");
     return nullptr;
   }
   if (start > end || end > body.length || at > target.length || end - start > target.length - at) {
@@ -72,7 +72,8 @@ napi_value repair_call(napi_env env, napi_callback_info info) {
       !get_words(env, arguments[4], non_finite) || !get_words(env, arguments[5], words) ||
       words.length != 5) {
     napi_throw_type_error(
-        env, nullptr, "repair: expects a Uint8Array, an offset, a Uint8Array and three Uint32Arrays");
+        env, nullptr,
+        "repair: expects a Uint8Array, an offset, a Uint8Array and three Uint32Arrays");
     return nullptr;
   }
   RepairProgress progress{words.words[0], words.words[1], words.words[2], words.words[3],
