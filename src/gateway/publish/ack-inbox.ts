@@ -1,6 +1,5 @@
-// The one subject of the process that PubAcks come back to. A frame's reply subject ends in the
-// number of the send and the frame's token. Says since when acknowledgements can be heard, and
-// knows nothing of what they mean.
+// Receives the PubAcks of this process on one subject. A frame's reply subject ends in the number
+// of the send and the frame's token. This file does not interpret the replies.
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
@@ -10,14 +9,14 @@ interface AckInboxOptions {
   readonly link: Pick<NatsLink, "connection">;
   readonly monotonicMs: () => number;
   readonly log: Pick<Log, "error">;
-  /** Called with each reply, the token of the frame that it answers, and the number of the send. */
+  /** Called with each reply, the token of the frame it answers, and the number of the send. */
   readonly onReply: (message: Msg, token: string, send: number) => void;
 }
 
 /**
- * The server may close the subscription, as when permissions change. Each time, it is made again
- * after this pause, and until then no acknowledgement is heard. The retry of a frame asks again for
- * an acknowledgement that was missed.
+ * The server may close the subscription, for example when permissions change. The inbox subscribes
+ * again after this pause and receives no acknowledgements until then. The retry of a frame requests
+ * any acknowledgement that was missed.
  */
 const resubscribeMs = 1_000;
 
@@ -26,30 +25,30 @@ export class AckInbox {
   readonly #prefix = `${createInbox()}.`;
   #subscription: Subscription;
   #timer: NodeJS.Timeout | undefined;
-  #hearsSinceMonotonicMs: number;
+  #receivesSinceMonotonicMs: number;
 
   constructor(options: AckInboxOptions) {
     this.#options = options;
-    this.#hearsSinceMonotonicMs = options.monotonicMs();
+    this.#receivesSinceMonotonicMs = options.monotonicMs();
     this.#subscription = this.#subscribe();
   }
 
   /**
-   * Since when replies can be heard. A frame sent before that may have been answered into a
-   * connection that was lost. Infinity while the subscription is closed.
+   * The time since which replies can be received. The answer to a frame that was sent earlier may
+   * have gone to a connection that was lost. Infinity while the subscription is closed.
    */
-  get hearsSinceMonotonicMs(): number {
-    return this.#hearsSinceMonotonicMs;
+  get receivesSinceMonotonicMs(): number {
+    return this.#receivesSinceMonotonicMs;
   }
 
   reconnected(): void {
-    this.#hearsSinceMonotonicMs = Math.max(
-      this.#hearsSinceMonotonicMs,
+    this.#receivesSinceMonotonicMs = Math.max(
+      this.#receivesSinceMonotonicMs,
       this.#options.monotonicMs(),
     );
   }
 
-  /** `send`: how often the frame is sent with this one. */
+  /** `send`: the number of this send, starting at 1. */
   replySubject(token: string, send: number): string {
     return `${this.#prefix}${send}-${token}`;
   }
@@ -62,17 +61,17 @@ export class AckInbox {
   #subscribe(): Subscription {
     const { connection } = this.#options.link;
     return connection.subscribe(`${this.#prefix}*`, {
-      callback: (error, message) => this.#hear(error, message),
+      callback: (error, message) => this.#onMessage(error, message),
     });
   }
 
   #resubscribe(): void {
     if (this.#options.link.connection.isClosed()) return;
     this.#subscription = this.#subscribe();
-    this.#hearsSinceMonotonicMs = this.#options.monotonicMs();
+    this.#receivesSinceMonotonicMs = this.#options.monotonicMs();
   }
 
-  #hear(error: Error | null, message: Msg): void {
+  #onMessage(error: Error | null, message: Msg): void {
     if (error === null) {
       const [send, token = ""] = message.subject.slice(this.#prefix.length).split("-");
       this.#options.onReply(message, token, Number(send));
@@ -80,9 +79,9 @@ export class AckInbox {
     }
     this.#options.log.error(
       { reason: error.message },
-      "the subscription to PubAcks was closed: it is made again",
+      "PubAck subscription closed: subscribing again",
     );
-    this.#hearsSinceMonotonicMs = Number.POSITIVE_INFINITY;
+    this.#receivesSinceMonotonicMs = Number.POSITIVE_INFINITY;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#resubscribe(), resubscribeMs).unref();
   }

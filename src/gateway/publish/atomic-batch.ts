@@ -1,17 +1,17 @@
-// Frames of several projects that leave together, as one atomic batch of JetStream: it stores all
-// of them or none, with one fsync, and one acknowledgement stands for all. State only.
+// Frames of several projects that are sent as one JetStream atomic batch: it stores all of them or
+// none, with one fsync and one acknowledgement. State only.
 
 import type { StreamState } from "../../platform/nats/readiness.ts";
 import type { Frame, FrameQueue } from "./frame.ts";
 
-/** The most that nats-server takes in one batch, unless it is set otherwise. */
+/** The default maximum number of messages that nats-server accepts in one batch. */
 const framesMax = 1_000;
-/** The server writes what is in a batch twice, and nothing else of the stream meanwhile. */
+/** The server writes the content of a batch twice, and blocks the stream meanwhile. */
 const bytesMax = 1_048_576;
-/** A larger frame leaves alone: what it takes to write it is more than what a batch saves. */
+/** A larger frame is sent alone, because writing it costs more than a batch saves. */
 const frameBytesMax = 32_768;
 
-/** Whether the frame may leave in a batch. */
+/** Returns whether the frame may be sent in a batch. */
 export function fitsBatch({ length }: Frame): boolean {
   return length <= frameBytesMax;
 }
@@ -19,20 +19,22 @@ export function fitsBatch({ length }: Frame): boolean {
 export class AtomicBatch {
   readonly frames: Frame[] = [];
   #bytes = 0;
-  /** Names the batch in its reply subject, as a frame's token does the frame. */
+  /** Identifies the batch in its reply subject, like a frame's token. */
   token = "";
-  /** Names the batch to JetStream. No other batch ever has this id. */
+  /** Identifies the batch to JetStream. Unique over all batches. */
   id = "";
   retryMonotonicMs = Number.POSITIVE_INFINITY;
-  /** Its frames were sent again, each alone, before it was answered. An answer still counts. */
-  isParted = false;
+  /**
+   * Its frames were sent again, each alone, before the batch was answered. An answer still counts.
+   */
+  isSplit = false;
 
-  /** Whether there might be no room for another frame that fits a batch. */
+  /** Whether there may be no room for another frame that fits a batch. */
   get isFull(): boolean {
     return this.frames.length >= framesMax || this.#bytes > bytesMax - frameBytesMax;
   }
 
-  /** The stream that all the frames are meant for. */
+  /** The target stream of all the frames. */
   get stream(): StreamState {
     return this.frames[0]!.queue.stream;
   }

@@ -1,6 +1,6 @@
-// The atomic batches that were sent, and are not answered. A batch is sent once. Its frames are
-// acknowledged together, or else each is sent again alone, under the message id that it has: so it
-// does not matter which of them the stream knows already. No frame is ever in a second batch.
+// The atomic batches that were sent and not answered. A batch is sent once. Either its frames are
+// acknowledged together, or each is sent again alone under its existing message id. So it does not
+// matter which of them the stream already has. No frame is ever in a second batch.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
@@ -17,7 +17,7 @@ import type { PublishMetrics } from "./publish-metrics.ts";
 
 interface BatchesUnderWayOptions {
   readonly link: Pick<NatsLink, "send">;
-  /** No other process has it: the batches' ids begin with it. */
+  /** Unique to this process: the ids of the batches begin with it. */
   readonly processId: string;
   readonly ackTimeoutMs: number;
   readonly monotonicMs: () => number;
@@ -25,20 +25,20 @@ interface BatchesUnderWayOptions {
   readonly log: Pick<Log, "warn">;
   readonly inbox: Pick<AckInbox, "replySubject">;
   readonly lateAcks: Pick<LateAcks, "remember">;
-  /** Whether the frame is sent and not settled. */
+  /** Whether the frame was sent and is not settled. */
   readonly isUnderWay: (frame: Frame) => boolean;
-  /** Called for each frame that is under way when its batch is acknowledged. */
+  /** Called for each unsettled frame of a batch that is acknowledged. */
   readonly acknowledge: (frame: Frame, ack: PubAck) => void;
-  /** Lets a frame of a batch that was parted leave again, by itself, after the pause. */
-  readonly leaveAgain: (frame: Frame, pauseMs: number) => void;
+  /** Sends a frame of a split batch again, alone, after the pause. */
+  readonly retryAlone: (frame: Frame, pauseMs: number) => void;
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
 /**
- * Each frame of the batch may be stored or not: the link broke while it was sent, or the server has
- * acknowledged its last frame as a message by itself, as one older than 2.12 does.
+ * Each frame of the batch may be stored or not: the link broke while it was sent, or the server
+ * acknowledged its last frame as a single message, as servers before 2.12 do.
  */
-const unknownOfEach = { isRefused: false, pauseMs: 0 };
+const uncertain = { isRefused: false, pauseMs: 0 };
 /** A frame is in a batch at its first send only. */
 const firstSend = 1;
 
@@ -50,7 +50,7 @@ export class BatchesUnderWay {
     this.#options = options;
   }
 
-  /** Sends the batch, whose token no frame and no other batch has. */
+  /** Sends the batch under a token that no frame and no other batch has. */
   send(batch: AtomicBatch, token: string): void {
     const { link, processId, inbox, ackTimeoutMs, monotonicMs, log } = this.#options;
     const { frames } = batch;
@@ -67,49 +67,49 @@ export class BatchesUnderWay {
         frame.sends++;
       }
     } catch (error) {
-      log.warn({ err: error }, "an atomic batch cannot be published");
-      this.#fail(batch, unknownOfEach);
+      log.warn({ err: error }, "atomic batch could not be published");
+      this.#fail(batch, uncertain);
     }
   }
 
-  /** Hears a reply. Returns false where the token is not that of a batch. */
-  hear(token: string, message: Msg): boolean {
+  /** Processes a reply. Returns false if the token is not that of a batch. */
+  handleReply(token: string, message: Msg): boolean {
     const batch = this.#batches.get(token);
     if (batch === undefined) return false;
     const ack = readPubAck(message, batch.stream);
     if (typeof ack !== "object") this.#notAcknowledged(batch, ack);
     else if (isOf(batch, ack)) this.#acknowledge(batch, ack);
     else {
-      // A server before 2.12 answers so, to the last frame alone.
+      // A server before 2.12 sends this answer, to the last frame alone.
       this.#options.metrics.ackFailed("malformed");
-      this.#fail(batch, unknownOfEach);
+      this.#fail(batch, uncertain);
     }
     return true;
   }
 
   /**
-   * Parts the batches that were not answered in time, whose frames are then due to be sent again,
-   * and forgets those of which no frame is under way.
+   * Splits the batches that were not answered in time, whose frames are then due to be sent again,
+   * and removes split batches whose frames are all settled.
    */
   tick(monotonicMs: number): void {
     for (const batch of this.#batches.values()) {
       if (monotonicMs >= batch.retryMonotonicMs) this.#unanswered(batch, "timeout");
-      if (batch.isParted && !batch.frames.some(this.#options.isUnderWay)) {
+      if (batch.isSplit && !batch.frames.some(this.#options.isUnderWay)) {
         this.#batches.delete(batch.token);
         this.#options.lateAcks.remember(batch.token, batch.stream);
       }
     }
   }
 
-  /** Parts all batches: the answers that came while disconnected were not heard. */
-  partAll(): void {
+  /** Splits all batches: answers that were sent while disconnected are lost. */
+  splitAll(): void {
     for (const batch of this.#batches.values()) this.#unanswered(batch, "disconnected");
   }
 
   #unanswered(batch: AtomicBatch, why: "timeout" | "disconnected"): void {
-    if (batch.isParted) return;
+    if (batch.isSplit) return;
     this.#options.metrics.ackFailed(why);
-    this.#part(batch);
+    this.#split(batch);
   }
 
   #acknowledge(batch: AtomicBatch, ack: PubAck): void {
@@ -117,16 +117,17 @@ export class BatchesUnderWay {
     const { frames } = batch;
     this.#batches.delete(batch.token);
     noteSequence(batch, ack);
-    if (!batch.isParted) {
+    if (!batch.isSplit) {
       const { departures } = batch;
       departures.batchEnded(true);
-      // An acknowledgement means up to a thousand answers: the next batch leaves before those.
+      // One acknowledgement settles up to a thousand requests: the next batch leaves before those
+      // answers.
       flushes.now(departures);
       metrics.batchEnded("stored", frames.length);
     }
     heardFrom(batch.stream, monotonicMs());
-    // The client hands what leaves to the socket in a microtask too. So the next batch is on its
-    // way while this one's requests are answered: at 1,000 projects a tenth more events a second.
+    // The client also writes to the socket in a microtask. So the next batch is sent while the
+    // requests of this one are answered: at 1,000 projects, 10 % more events per second.
     queueMicrotask(() => this.#acknowledgeFrames(batch, ack));
   }
 
@@ -146,29 +147,29 @@ export class BatchesUnderWay {
     if (pauseMs === Number.POSITIVE_INFINITY) return;
     log.warn(
       { stream: batch.stream.name, frames: batch.frames.length, reason: why },
-      "an atomic batch was not stored as one: its frames are sent one by one",
+      "atomic batch not stored: its frames are sent one by one",
     );
-    // A single node checks what it has room for again at each message that it stores.
+    // A single node checks its free space again for each message that it stores.
     this.#fail(batch, { isRefused: isRefused && why !== "server_full", pauseMs });
   }
 
-  #fail(batch: AtomicBatch, { isRefused, pauseMs }: typeof unknownOfEach): void {
-    const { isUnderWay, leaveAgain } = this.#options;
-    const wasParted = batch.isParted;
-    if (!wasParted) this.#part(batch);
+  #fail(batch: AtomicBatch, { isRefused, pauseMs }: typeof uncertain): void {
+    const { isUnderWay, retryAlone } = this.#options;
+    const wasSplit = batch.isSplit;
+    if (!wasSplit) this.#split(batch);
     this.#batches.delete(batch.token);
     for (const frame of batch.frames) {
       if (!isUnderWay(frame)) continue;
       if (isRefused) frame.refuse(firstSend);
-      if (!wasParted) leaveAgain(frame, pauseMs);
+      if (!wasSplit) retryAlone(frame, pauseMs);
     }
   }
 
-  /** From now on each of its frames is by itself, and the next batch may leave. */
-  #part(batch: AtomicBatch): void {
+  /** From now on its frames are sent one by one, and the next batch may leave. */
+  #split(batch: AtomicBatch): void {
     const { flushes, metrics } = this.#options;
     const { departures } = batch;
-    batch.isParted = true;
+    batch.isSplit = true;
     metrics.batchEnded("parted", batch.frames.length);
     departures.batchEnded(false);
     flushes.wake(departures);
@@ -180,8 +181,9 @@ function firstSequence({ frames }: AtomicBatch, { seq }: PubAck): number {
 }
 
 /**
- * What leaves now is sent after this acknowledgement, and that of each frame counts only later. Not
- * where a frame's will show that the stream went back, or does not count.
+ * Updates the stream's sequence at once, because frames that leave now are sent after this
+ * acknowledgement, while each frame of the batch is settled later. Does nothing if a frame's own
+ * acknowledgement will show that the stream went back, or will not count.
  */
 function noteSequence(batch: AtomicBatch, ack: PubAck): void {
   const { stream, frames } = batch;

@@ -1,7 +1,7 @@
-// Chooses the queue whose frame leaves next for a stream. Live queues go first. Bulk and history
-// wait, so that a live frame never has all of their frames before it in the store: only one or two
-// of them, or some small ones of each project. Each stream has its own departures, so that one
-// which acknowledges nothing holds up nobody's frames but its own. Must not look into frames.
+// Chooses the queue whose frame leaves next for a stream. Live queues have priority. Bulk and
+// history wait, so that a live frame follows only one or two of their frames in the store, or some
+// small ones of each project. Each stream has its own departures, so a stream that acknowledges
+// nothing delays only its own frames. Does not read the frames' content.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Distance } from "./distance.ts";
@@ -9,12 +9,12 @@ import { Fifo } from "./fifo.ts";
 import { type Batching, Together, type TogetherOptions } from "./together.ts";
 
 /**
- * How a frame leaves. `inBatch`: in an atomic batch. `parted`: its batch was parted, and the frame
- * waits for room in the window, to leave again alone.
+ * How a frame leaves. `inBatch`: in an atomic batch. `split`: its batch was split, and the frame
+ * waits for room in the window to be sent again, alone.
  */
-export type Departure = "alone" | "inBatch" | "parted";
+export type Departure = "alone" | "inBatch" | "split";
 
-/** What is known here of a queue. */
+/** The parts of a queue that are used here. */
 interface Queue {
   readonly lane: Lane;
   readonly window: number;
@@ -23,7 +23,7 @@ interface Queue {
   unackedBytes: number;
 }
 
-/** What is known here of a frame of the queue. */
+/** The parts of a frame that are used here. */
 interface Departing {
   readonly queue: Queue;
   readonly length: number;
@@ -34,41 +34,41 @@ interface Departing {
 }
 
 interface DeparturesOptions extends TogetherOptions {
-  /** Default: the store is near. */
+  /** Default: the store counts as near. */
   readonly distance?: Pick<Distance, "isFar" | "left" | "settled"> | undefined;
 }
 
 /**
- * Another background frame leaves while fewer bytes than this of background frames are
- * unacknowledged. So two frames of large requests may be under way at a time.
+ * Another background frame may leave while the unacknowledged background frames have fewer bytes
+ * than this. So two frames of large requests may be in flight at a time.
  */
 const backgroundBytesUnackedMax = 393_216;
 
 /**
- * Background frames under way are little while they have fewer bytes than the first of these two.
- * Another bulk frame of a project may leave while its own are, and are fewer than the second.
- * Without that, requests of a few events that have frames of their own would each wait for the
- * fsync of the one before.
+ * Background frames in flight count as few while they have fewer bytes than
+ * `littleBytesUnackedMax`. Another bulk frame of a project may then leave while the project has
+ * fewer than `littleFramesUnackedMax` in flight. Otherwise requests of a few events with frames of
+ * their own would each wait for the fsync of the one before.
  */
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
 
-/** So many frames of a parted batch leave before one of the queues'. */
-const partedInARowMax = 3;
+/** Maximum number of frames of a split batch that leave before one of the queues' frames. */
+const splitInARowMax = 3;
 
 export class Departures<Leaving extends Departing> {
   readonly #framesUnackedMax: number;
   readonly #live = new Fifo<Leaving["queue"]>();
   readonly #background = new Fifo<Leaving["queue"]>();
-  /** Frames of atomic batches that were parted. They leave again, alone, in this order. */
-  readonly #parted = new Fifo<Leaving>();
+  /** Frames of atomic batches that were split. They are sent again, alone, in this order. */
+  readonly #ofSplit = new Fifo<Leaving>();
   readonly #together: Together;
   readonly #distance: DeparturesOptions["distance"];
-  /** Those that have left alone. While they fill the window, no atomic batch leaves either. */
+  /** Frames that left alone. While they fill the window, no atomic batch leaves either. */
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
-  #partedInARow = 0;
+  #splitInARow = 0;
 
   constructor(stream: Batching, { distance, ...together }: DeparturesOptions) {
     this.#framesUnackedMax = together.framesUnackedMax;
@@ -76,12 +76,12 @@ export class Departures<Leaving extends Departing> {
     this.#together = new Together(stream, together);
   }
 
-  /** Whether a live frame may find background ones before it in the store. */
+  /** Whether the store may process background frames before a live frame that leaves now. */
   get backgroundUnderWay(): boolean {
     return this.#backgroundBytesUnacked > 0;
   }
 
-  /** What counts as under way. Nothing does, once all frames are settled. */
+  /** The counts of frames in flight. All are 0 once all frames are settled. */
   get underWay(): { frames: number; backgroundBytes: number; alone: number; batches: number } {
     const [frames, backgroundBytes] = [this.#framesUnacked, this.#backgroundBytesUnacked];
     return { frames, backgroundBytes, ...this.#together.underWay };
@@ -90,36 +90,36 @@ export class Departures<Leaving extends Departing> {
   /** Whether a frame could leave now. */
   get waiting(): boolean {
     if (this.batchIsDue) return true;
-    return this.room > 0 && (this.#queueMayLeave() || this.#parted.length > 0);
+    return this.room > 0 && (this.#queueMayLeave() || this.#ofSplit.length > 0);
   }
 
   /**
-   * Whether the next live frames leave as an atomic batch, each taken by `nextOfBatch`, if batches
-   * take enough of them.
+   * Whether the next live frames leave as an atomic batch, if enough of them fit one. Each is then
+   * taken by `nextOfBatch`.
    */
   get batchIsDue(): boolean {
     return this.isBatch(this.#live.length);
   }
 
-  /** Whether so many frames are enough for an atomic batch that leaves now. */
+  /** Whether this number of frames is enough for an atomic batch that leaves now. */
   isBatch(frames: number): boolean {
     return this.room > 0 && this.#together.isDue(frames);
   }
 
-  /** How many more frames may leave alone, of which some may be those that no batch takes. */
+  /** How many more frames may leave alone, including frames that are too large for a batch. */
   get room(): number {
     return this.#framesUnackedMax - this.#framesUnacked;
   }
 
-  /** The live queues that wait, in the order in which `nextOfBatch` answers them. */
+  /** The waiting live queues, in the order in which `nextOfBatch` returns them. */
   get liveWaiting(): Iterable<Leaving["queue"]> {
     return this.#live;
   }
 
-  /** Whether a frame of the queue may leave beside the queue's unacknowledged frames. */
+  /** Whether a frame of the queue may leave in addition to its unacknowledged frames. */
   mayLeave(queue: Leaving["queue"]): boolean {
     if (queue.unacked < queue.window) return true;
-    if (!queue.background) return queue.unacked === queue.window && this.#mayLeaveBeside();
+    if (!queue.background) return queue.unacked === queue.window && this.#mayExceedWindow();
     return (
       queue.lane === "live" &&
       queue.unackedBytes < littleBytesUnackedMax &&
@@ -128,17 +128,17 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * Adds a queue that has a frame to send. It must not be added again until `next` has answered it.
+   * Adds a queue that has a frame to send. It must not be added again until `next` has returned it.
    */
   push(queue: Leaving["queue"]): void {
     (queue.background ? this.#background : this.#live).push(queue);
   }
 
   /**
-   * The queue whose frame leaves next; undefined if none may leave now. When no background frame is
-   * under way, one goes first, so that background queues get on however busy the live lane is.
-   * While those under way are little, live and background queues take turns: the requests of the
-   * newer protocol are all background ones, and would get one frame for each acknowledgement.
+   * The queue whose frame leaves next; undefined if none may leave now. If no background frame is
+   * in flight, a background queue goes first, so that a busy live lane cannot starve them. While
+   * the background bytes in flight are few, live and background queues alternate: all requests of
+   * the newer protocol are background ones, and would otherwise send one frame per acknowledgement.
    */
   next(): Leaving["queue"] | undefined {
     if (this.room === 0) return undefined;
@@ -149,33 +149,33 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * The frame of a parted batch that leaves next; undefined if none does now. Such frames have
-   * waited longest, so several of them leave for each of the queues' frames, which go on beside.
+   * The frame of a split batch that leaves next; undefined if none does now. Such frames have
+   * waited longest, so several of them leave for each frame of the queues.
    */
-  nextParted(): Leaving | undefined {
-    if (this.#parted.length === 0 || this.room === 0) return undefined;
-    if (this.#partedInARow === partedInARowMax && this.#queueMayLeave()) {
-      this.#partedInARow = 0;
+  nextOfSplit(): Leaving | undefined {
+    if (this.#ofSplit.length === 0 || this.room === 0) return undefined;
+    if (this.#splitInARow === splitInARowMax && this.#queueMayLeave()) {
+      this.#splitInARow = 0;
       return undefined;
     }
-    this.#partedInARow = Math.min(this.#partedInARow + 1, partedInARowMax);
-    return this.#parted.shift();
+    this.#splitInARow = Math.min(this.#splitInARow + 1, splitInARowMax);
+    return this.#ofSplit.shift();
   }
 
-  /** The queue whose frame is the next in an atomic batch; undefined if no more wait. */
+  /** The queue whose frame is next in an atomic batch; undefined if none waits. */
   nextOfBatch(): Leaving["queue"] | undefined {
     return this.#live.shift();
   }
 
   /**
-   * Whether a live queue may have one frame more than its window unacknowledged: where its next
-   * frame would wait here for what costs the store nothing. The frames that have left may be behind
-   * background ones in the store, or on a long way there or back. While frames of a parted batch
-   * wait to leave again, it might overtake an earlier frame of its project. It still may where they
-   * pause before that, or where it was let in before the batch was parted.
+   * Whether a live queue may have one frame more than its window unacknowledged. It may if its next
+   * frame would only wait here without saving the store any work: the frames in flight wait for
+   * background frames in the store, or the network is slow. No queue may while frames of a split
+   * batch wait to be sent again, because its frame could overtake an earlier one of its project.
+   * That remains possible while those frames pause, or if the queue was admitted before the split.
    */
-  #mayLeaveBeside(): boolean {
-    if (this.#parted.length > 0) return false;
+  #mayExceedWindow(): boolean {
+    if (this.#ofSplit.length > 0) return false;
     return this.backgroundUnderWay || this.#distance?.isFar === true;
   }
 
@@ -212,7 +212,7 @@ export class Departures<Leaving extends Departing> {
     this.#backgroundBytesUnacked -= frame.departedBytes;
   }
 
-  /** The frame leaves in the atomic batch that is being filled. */
+  /** Records that the frame leaves in the atomic batch that is being filled. */
   leftInBatch(frame: Departing): void {
     frame.departure = "inBatch";
     frame.queue.unacked++;
@@ -222,23 +222,23 @@ export class Departures<Leaving extends Departing> {
     this.#together.batchLeft();
   }
 
-  /** Nothing waits for the batch any more. `isStored`: it was acknowledged as one. */
+  /** Records that no frame waits for the batch any more. `isStored`: it was acknowledged as one. */
   batchEnded(isStored: boolean): void {
     this.#together.batchEnded(isStored);
   }
 
-  /** The frame of a batch that was parted waits for room in the window, if it does not yet. */
-  parted(frame: Leaving): void {
+  /** Queues the frame of a split batch until the window has room, unless it is already queued. */
+  batchSplit(frame: Leaving): void {
     if (frame.departure !== "inBatch") return;
-    frame.departure = "parted";
-    this.#parted.push(frame);
+    frame.departure = "split";
+    this.#ofSplit.push(frame);
   }
 
-  /** The frame that `nextParted` has answered leaves again, alone. */
-  leftAgain(frame: Departing): void {
+  /** Records that the frame that `nextOfSplit` returned is sent again, alone. */
+  retriedAlone(frame: Departing): void {
     frame.departure = "alone";
     this.#framesUnacked++;
-    this.#together.leftAgain();
+    this.#together.retriedAlone();
   }
 
   #queueMayLeave(): boolean {

@@ -1,7 +1,7 @@
-// How far the store is: whether the way there and back takes longer than what the store does with
-// a frame. A ping waits for the way alone, an acknowledgement for both. Where the way is most of
-// it, frames that are under way together hardly wait for one another; on a near or slow disk they
-// do, and then one large frame is less work than two. Must not choose what leaves.
+// Estimates whether the network round trip is a large part of the time until an acknowledgement. A
+// ping measures the round trip alone; an acknowledgement includes the store's work. If the round
+// trip dominates, two frames in flight hardly delay each other. On a near or slow disk they do, and
+// one large frame is less work than two.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 
@@ -10,42 +10,42 @@ interface DistanceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** What is known here of a frame that was sent. */
+/** The parts of a sent frame that are used here. */
 interface Sent {
   readonly firstSentMonotonicMs: number;
   readonly sends: number;
 }
 
-/** The shortest of so many pings counts, because each may have waited for this process. */
-const pingsKept = 8;
+/** Number of recent pings of which the shortest counts, because each may wait for this process. */
+const pingsMax = 8;
 const pingEveryMs = 250;
-/** A shorter way is no gain worth the further acknowledgements. */
+/** With a shorter round trip, the gain is not worth the additional acknowledgements. */
 const farMsMin = 2;
 /**
- * What the way must take of an acknowledgement's time: where it takes less, two frames wait for
- * each other in the store for longer than they gain on the way.
+ * Minimum share of the round trip in an acknowledgement's time. Below it, two frames delay each
+ * other in the store for longer than they save on the network.
  */
-const farShareMin = 1 / 3;
-/** How much the newest acknowledgement counts against those before. */
+const roundTripShareMin = 1 / 3;
+/** Weight of the newest acknowledgement in the moving average. */
 const newestShare = 0.1;
 
 export class Distance {
   readonly #link: DistanceOptions["link"];
   readonly #monotonicMs: () => number;
-  /** How long the last pings took. Another array after each reconnect. */
+  /** Durations of the recent pings. A reconnect replaces the array. */
   #pingsMs: number[] = [];
   #nextPingMonotonicMs = 0;
   /** 0 until it is known. */
-  #wayMs = 0;
+  #roundTripMs = 0;
   #ackMs: number | undefined = undefined;
 
   constructor({ link, monotonicMs }: DistanceOptions) {
     this.#link = link;
     this.#monotonicMs = monotonicMs;
-    // The next server may be elsewhere.
+    // The next server may be at another distance.
     link.onChange(() => {
       this.#pingsMs = [];
-      this.#wayMs = 0;
+      this.#roundTripMs = 0;
       this.#ackMs = undefined;
       this.#nextPingMonotonicMs = 0;
     });
@@ -53,11 +53,11 @@ export class Distance {
 
   /** False until it is known. */
   get isFar(): boolean {
-    if (this.#wayMs < farMsMin || this.#ackMs === undefined) return false;
-    return this.#wayMs >= farShareMin * this.#ackMs;
+    if (this.#roundTripMs < farMsMin || this.#ackMs === undefined) return false;
+    return this.#roundTripMs >= roundTripShareMin * this.#ackMs;
   }
 
-  /** A frame leaves: pings, if it is time to. */
+  /** Called when a frame leaves. Sends a ping if one is due. */
   left(): void {
     const monotonicMs = this.#monotonicMs();
     if (monotonicMs < this.#nextPingMonotonicMs || !this.#link.connected) return;
@@ -65,7 +65,7 @@ export class Distance {
     void this.#ping(this.#pingsMs, monotonicMs);
   }
 
-  /** The frame is settled: it has its answer, or its time is over. */
+  /** Called when the frame is settled: answered or expired. */
   settled({ firstSentMonotonicMs, sends }: Sent): void {
     if (sends !== 1) return;
     const tookMs = this.#monotonicMs() - firstSentMonotonicMs;
@@ -76,14 +76,14 @@ export class Distance {
     try {
       await this.#link.connection.flush();
     } catch {
-      // The connection is gone, and whoever uses it hears of that elsewhere.
+      // The connection is lost. Its users are notified elsewhere.
       return;
     }
     const nowMs = this.#monotonicMs();
     if (pingsMs !== this.#pingsMs) return;
     pingsMs.push(nowMs - beganMs);
-    if (pingsMs.length > pingsKept) pingsMs.shift();
-    if (pingsMs.length === pingsKept) this.#wayMs = Math.min(...pingsMs);
+    if (pingsMs.length > pingsMax) pingsMs.shift();
+    if (pingsMs.length === pingsMax) this.#roundTripMs = Math.min(...pingsMs);
     this.#nextPingMonotonicMs = nowMs + pingEveryMs;
   }
 }

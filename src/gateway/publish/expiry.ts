@@ -1,6 +1,6 @@
-// What a deadline does to a frame. Each waiter of a shared frame has a deadline of its own, and its
-// end concerns no other waiter. Lines that are certainly not in the store leave the frame with
-// their waiter. Other lines stay, and their waiter hears that nobody knows whether they are stored.
+// Handles the deadlines of a frame's waiters. Each waiter of a shared frame times out on its own.
+// Lines that are certainly not in the store are removed from the frame with their waiter. Other
+// lines stay, and their waiter gets `unknown`.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { FrameOutcome, FrameWaiter } from "./port.ts";
@@ -8,7 +8,7 @@ import type { FrameOutcome, FrameWaiter } from "./port.ts";
 /** How many numbers in a frame's `joins` belong to one waiter. */
 export const joinWords = 3;
 
-/** The parts of a frame that a deadline concerns. */
+/** The parts of a frame that a deadline affects. */
 interface ExpiringFrame {
   /** The earliest deadline of its waiters. */
   deadlineMs: number;
@@ -21,23 +21,23 @@ interface ExpiringFrame {
   rollback(): void;
 }
 
-/** What waiters hear when their deadline is past. */
+/** The result that waiters receive when their deadline is past. */
 export interface Expiry {
   readonly outcome: Extract<FrameOutcome, "refused" | "unknown">;
   readonly code: ErrorCode;
 }
 
-/** Waiters that have left their frame, each with what it had joined with. */
+/** Waiters that have left their frame, each with its entry in `joins`. */
 export interface Expired {
   readonly waiters: FrameWaiter[];
   readonly joins: number[];
-  /** Bytes that are not in the frame any more. */
+  /** Number of bytes that were removed from the frame. */
   readonly bytesCut: number;
   /** Where the lines of each waiter begin and end, if they are still in the frame. */
   readonly ranges: { readonly start: number; readonly end: number }[];
 }
 
-/** Whether no waiter of the frame has time left, so that the frame itself is at its end. */
+/** Returns whether the deadlines of all waiters are past, so that the frame itself expires. */
 export function isPast(
   { deadlineMs, joins }: Pick<ExpiringFrame, "deadlineMs" | "joins">,
   monotonicMs: number,
@@ -47,14 +47,14 @@ export function isPast(
   return true;
 }
 
-/** Takes the place of a waiter that was told `unknown`: its lines stay in the frame. */
-const told: FrameWaiter = { frameSettled: () => {} };
-const toldDeadlineMs = Number.NEGATIVE_INFINITY;
+/** Replaces a waiter that was notified with `unknown`: its lines stay in the frame. */
+const notified: FrameWaiter = { frameSettled: () => {} };
+const notifiedDeadlineMs = Number.NEGATIVE_INFINITY;
 
 /**
- * Takes out the waiters whose deadline is past. Where the outcome is `refused`, their lines go too,
- * and so do the lines that no waiter has joined with. Where it is `unknown`, each leaves its place
- * and what it joined with, because the lines of the others are found by what comes before them.
+ * Removes the waiters whose deadline is past. With the outcome `refused`, their lines are removed
+ * too, and so are the lines that no waiter has joined with. With `unknown`, a placeholder keeps the
+ * waiter's entry in `joins`, because the position of the other lines depends on it.
  */
 export function takeExpired(
   frame: ExpiringFrame,
@@ -63,8 +63,8 @@ export function takeExpired(
 ): Expired {
   const { waiters, joins, buffer } = frame;
   const cuts = outcome === "refused";
-  const gone: FrameWaiter[] = [];
-  const goneJoins: number[] = [];
+  const expired: FrameWaiter[] = [];
+  const expiredJoins: number[] = [];
   const ranges: Expired["ranges"] = [];
   const bytesBefore = frame.joinedBytes;
   frame.waiters = [];
@@ -75,19 +75,19 @@ export function takeExpired(
   for (const [place, waiter] of waiters.entries()) {
     const at = place * joinWords;
     const [deadlineMs, events, bytes] = [joins[at]!, joins[at + 1]!, joins[at + 2]!];
-    const isGone = deadlineMs <= monotonicMs && waiter !== told;
-    if (isGone) {
-      gone.push(waiter);
-      goneJoins.push(deadlineMs, events, bytes);
+    const isExpired = deadlineMs <= monotonicMs && waiter !== notified;
+    if (isExpired) {
+      expired.push(waiter);
+      expiredJoins.push(deadlineMs, events, bytes);
     }
-    if (isGone && cuts) {
+    if (isExpired && cuts) {
       frame.joinedEvents -= events;
     } else {
-      const isTold = isGone || waiter === told;
-      frame.waiters.push(isTold ? told : waiter);
-      frame.joins.push(isTold ? toldDeadlineMs : deadlineMs, events, bytes);
-      if (isGone) ranges.push({ start: to, end: to + bytes });
-      if (!isTold) frame.deadlineMs = Math.min(frame.deadlineMs, deadlineMs);
+      const isNotified = isExpired || waiter === notified;
+      frame.waiters.push(isNotified ? notified : waiter);
+      frame.joins.push(isNotified ? notifiedDeadlineMs : deadlineMs, events, bytes);
+      if (isExpired) ranges.push({ start: to, end: to + bytes });
+      if (!isNotified) frame.deadlineMs = Math.min(frame.deadlineMs, deadlineMs);
       if (to < from) buffer.copyWithin(to, from, from + bytes);
       to += bytes;
     }
@@ -97,5 +97,5 @@ export function takeExpired(
     frame.joinedBytes = to;
     frame.rollback();
   }
-  return { waiters: gone, joins: goneJoins, bytesCut: bytesBefore - frame.joinedBytes, ranges };
+  return { waiters: expired, joins: expiredJoins, bytesCut: bytesBefore - frame.joinedBytes, ranges };
 }

@@ -1,4 +1,4 @@
-// A first-in, first-out queue. Pushing and shifting cost the same however long it is.
+// A first-in, first-out queue. Pushing and shifting take amortized constant time.
 
 export class Fifo<T> {
   #items: (T | undefined)[] = [];
@@ -20,8 +20,8 @@ export class Fifo<T> {
     const item = this.#items[this.#head];
     if (item === undefined) return undefined;
     this.#items[this.#head++] = undefined;
-    // Once half of the array is spent, the rest moves to its front. That keeps the memory in
-    // proportion to the length, and the cost per item constant.
+    // Once half of the array is unused, the rest moves to its front. So memory is proportional to
+    // the length.
     if (this.#head * 2 >= this.#items.length) {
       this.#items.copyWithin(0, this.#head);
       this.#items.length -= this.#head;
@@ -30,15 +30,13 @@ export class Fifo<T> {
     return item;
   }
 
-  /**
-   * Takes out the items the test returns true for, and returns them; the others keep their order.
-   */
+  /** Removes and returns the items that pass the test. The others keep their order. */
   take(test: (item: T) => boolean): T[] {
     const taken: T[] = [];
-    const kept: T[] = [];
-    for (const item of this) (test(item) ? taken : kept).push(item);
+    const rest: T[] = [];
+    for (const item of this) (test(item) ? taken : rest).push(item);
     if (taken.length > 0) {
-      this.#items = kept;
+      this.#items = rest;
       this.#head = 0;
     }
     return taken;

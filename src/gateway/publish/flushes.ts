@@ -1,6 +1,6 @@
-// When frames leave: at the end of the event-loop turn in which a queue may send, and while the
-// link is up. Nothing is sent from within a caller's call. Must not choose which frame leaves:
-// each stream's departures do.
+// Sends frames at the end of the event-loop turn in which a queue may send, while the link is up.
+// Nothing is sent from within a caller's call. The departures of each stream choose which frame
+// leaves.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 import { AtomicBatch, fitsBatch } from "./atomic-batch.ts";
@@ -14,7 +14,7 @@ interface FlushesOptions {
   readonly monotonicMs: () => number;
   readonly next: Pick<NextFrames, "peek">;
   /**
-   * Sends the next frame of the queue, if it has one. Where a batch is given, the frame fits it and
+   * Sends the next frame of the queue, if it has one. If a batch is given, the frame fits it and
    * is added to it instead.
    */
   readonly sendNext: (
@@ -22,9 +22,9 @@ interface FlushesOptions {
     monotonicMs: number,
     batch: AtomicBatch | undefined,
   ) => void;
-  /** Sends a frame of a parted batch again, alone. */
-  readonly sendAgain: (frame: Frame, monotonicMs: number) => void;
-  /** Sends the frames of the batch, of which there are some. */
+  /** Sends a frame of a split batch again, alone. */
+  readonly retryAlone: (frame: Frame, monotonicMs: number) => void;
+  /** Sends the frames of the batch, which is not empty. */
   readonly sendBatch: (batch: AtomicBatch, monotonicMs: number) => void;
 }
 
@@ -33,12 +33,12 @@ export class Flushes {
   readonly #monotonicMs: () => number;
   readonly #next: FlushesOptions["next"];
   readonly #sendNext: FlushesOptions["sendNext"];
-  readonly #sendAgain: FlushesOptions["sendAgain"];
+  readonly #retryAlone: FlushesOptions["retryAlone"];
   readonly #sendBatch: FlushesOptions["sendBatch"];
-  /** What leaves for the streams for which a frame could leave. */
+  /** The departures of the streams for which a frame may leave. */
   readonly #leaving = new Set<Departures<Frame>>();
   #isScheduled = false;
-  // Made once, so that a flush makes no closure.
+  // Created once, so that a flush creates no closure.
   readonly #flushNow = (): void => this.#flush();
 
   constructor({ link, monotonicMs, next, ...sends }: FlushesOptions) {
@@ -46,30 +46,32 @@ export class Flushes {
     this.#monotonicMs = monotonicMs;
     this.#next = next;
     this.#sendNext = sends.sendNext;
-    this.#sendAgain = sends.sendAgain;
+    this.#retryAlone = sends.retryAlone;
     this.#sendBatch = sends.sendBatch;
     link.onChange((connected) => connected && this.#schedule());
   }
 
-  /** The queue has a frame. It leaves at the end of the turn if the windows have room. */
+  /**
+   * Called when the queue has a frame. It leaves at the end of the turn if the windows have room.
+   */
   markReady(queue: FrameQueue): void {
     if (this.#enqueue(queue)) this.wake(queue.departures);
   }
 
-  /** A frame of that stream may leave now that could not before. */
+  /** Called when a frame of that stream may leave now that could not before. */
   wake(departures: Departures<Frame>): void {
     if (!departures.waiting) return;
     this.#leaving.add(departures);
     this.#schedule();
   }
 
-  /** The same, without waiting for the end of the turn. Not from within a caller's call. */
+  /** Flushes at once, without waiting for the end of the turn. Not from within a caller's call. */
   now(departures: Departures<Frame>): void {
     if (!this.#link.connected) this.wake(departures);
     else if (departures.waiting) this.#flushStream(departures, this.#monotonicMs());
   }
 
-  /** Puts the queue among those of its stream, if it may send; returns whether it is there. */
+  /** Adds the queue to those of its stream if it may send. Returns whether it is among them. */
   #enqueue(queue: FrameQueue): boolean {
     if (queue.ready) return true;
     if (!queue.departures.mayLeave(queue)) return false;
@@ -89,23 +91,23 @@ export class Flushes {
     const monotonicMs = this.#monotonicMs();
     for (const departures of this.#leaving) {
       this.#flushStream(departures, monotonicMs);
-      // What is left leaves after the reconnect.
+      // The rest leaves after the reconnect.
       if (!this.#link.connected) return;
       this.#leaving.delete(departures);
     }
   }
 
   /**
-   * Sends one frame of each of the stream's queues that wait, and those of parted batches, in turn,
+   * Sends one frame of each waiting queue of the stream in turn, and the frames of split batches,
    * until a window is full.
    */
   #flushStream(departures: Departures<Frame>, monotonicMs: number): void {
     if (this.#link.connected && this.#batchIsDue(departures, monotonicMs))
       this.#flushBatch(departures, monotonicMs);
     while (this.#link.connected) {
-      const parted = departures.nextParted();
-      if (parted !== undefined) {
-        this.#sendAgain(parted, monotonicMs);
+      const split = departures.nextOfSplit();
+      if (split !== undefined) {
+        this.#retryAlone(split, monotonicMs);
         continue;
       }
       const queue = departures.next();
@@ -115,9 +117,9 @@ export class Flushes {
   }
 
   /**
-   * Whether enough of the frames that wait fit a batch. They are counted in the order in which they
-   * leave. Once there are as many large ones as the window has room for, no frame behind those can
-   * leave, so none of them counts.
+   * Whether enough of the waiting frames fit a batch. They are counted in the order in which they
+   * leave. Once there are as many large frames as the window has room for, no later frame can
+   * leave, so none of those counts.
    */
   #batchIsDue(departures: Departures<Frame>, monotonicMs: number): boolean {
     if (!departures.batchIsDue) return false;
@@ -134,8 +136,8 @@ export class Flushes {
   }
 
   /**
-   * Large frames leave alone, as many as the window has room for. They leave behind the batch,
-   * which may hold an earlier frame of their queue.
+   * Large frames leave alone, as many as the window has room for. They leave after the batch, which
+   * may contain an earlier frame of their queue.
    */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();

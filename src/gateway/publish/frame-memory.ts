@@ -1,14 +1,14 @@
-// Memory for frames, in some sizes, of which the largest is a full frame. A frame that needs more
-// gets memory made for it alone, which is not kept.
+// Memory for frames, pooled in a few sizes, the largest of which is a full frame. A larger frame
+// gets memory of its own, which is not pooled.
 
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
 import { memoryBytesFor } from "./frame.ts";
 
 const keptBytesMax = 16 * 1_048_576;
 const idleMs = 10_000;
-/** The last fits the frames of large requests. */
+/** The last one fits the frames of large requests. */
 const ownSizes = [1_024, 4_096, 16_384, 65_536, 262_144];
-/** Fewer: a shared frame grows from one to the next. */
+/** Fewer sizes, because a shared frame grows from one to the next. */
 const sharedSizes = [4_096, 65_536, 262_144];
 
 export class FrameMemory {
@@ -18,7 +18,7 @@ export class FrameMemory {
     idleMs,
     wasteFactor: 1,
   });
-  /** Ascending, like those of shared frames, which are among them. */
+  /** Ascending, like `#sharedSizes`, which is a subset. */
   readonly #ownSizes: readonly number[];
   readonly #sharedSizes: readonly number[];
 
@@ -29,23 +29,23 @@ export class FrameMemory {
     this.#sharedSizes = upToFull(sharedSizes);
   }
 
-  /** How many bytes of memory `takeOwn` gives. */
+  /** The number of bytes that `takeOwn` returns for these lines. */
   ownBytesFor(lineBytes: number): number {
     return sizeFor(this.#ownSizes, lineBytes);
   }
 
-  /** Memory of a frame for at least `lineBytes` of lines, with whatever it held before. */
+  /** Returns memory for at least `lineBytes` of lines. It is not cleared. */
   takeOwn(lineBytes: number): Buffer {
     return this.#pool.take(sizeFor(this.#ownSizes, lineBytes));
   }
 
-  /** The same for a frame that more lines may join. */
+  /** Like `takeOwn`, for a frame that more lines may join. */
   takeShared(lineBytes: number): Buffer {
     return this.#pool.take(sizeFor(this.#sharedSizes, lineBytes));
   }
 
   /**
-   * Takes a frame's memory back. Nobody may hold on to that memory any more, not even the client.
+   * Returns a frame's memory to the pool. No other code may still refer to it, not even the client.
    */
   give(memory: Buffer): void {
     if (this.#ownSizes.includes(memory.length)) this.#pool.give(memory);

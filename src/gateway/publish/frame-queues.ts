@@ -1,6 +1,6 @@
-// Chooses the queue that a frame goes through. The frames of one queue keep their order and wait
-// for each other, and a shared one may hold lines of any of the queue's requests. A queue is for
-// one project, or, where the settings say so, for the small live requests of a whole partition.
+// Chooses the queue of a frame. The frames of one queue stay in order and wait for each other. A
+// shared frame may contain lines of any of the queue's requests. A queue belongs to one project or,
+// depending on the settings, to the small live requests of a whole partition.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import { Rounds } from "../../platform/base/rounds.ts";
@@ -12,11 +12,11 @@ import type { Distance } from "./distance.ts";
 import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
- * The ways that frames take to the store. On the live lane, the frames of large requests go beside
- * the shared ones (`bulk`), so that a single event does not wait for megabytes that came before it.
- * History has one way, which keeps its order.
+ * The kinds of queues. On the live lane, the frames of large requests have their own queue
+ * (`bulk`) next to the shared frames, so that a single event does not wait for earlier megabytes.
+ * History has a single kind, which preserves its order.
  */
-type Way = Lane | "bulk";
+type QueueKind = Lane | "bulk";
 
 interface FrameQueuesConfig {
   readonly subjectPrefix: string;
@@ -24,28 +24,28 @@ interface FrameQueuesConfig {
   readonly frameScope: FrameScope;
   readonly framesUnackedMax: number;
   readonly monotonicMs: () => number;
-  /** So many frames leave together, whatever is measured. Default: where that is faster. */
+  /** Minimum number of frames for an atomic batch. Default: measured. */
   readonly batchesFrom?: number | undefined;
   readonly distance?: Distance;
 }
 
 /**
- * How many frames a queue may have unacknowledged; `Departures` lets more leave in two cases. For
- * history a window of 1 keeps the order, also when a frame is sent again. For live events it was
- * measured (sync_interval always, 128 requests at a time, two cores shared with the server):
+ * How many frames a queue may have unacknowledged; `Departures` allows more in two cases. For
+ * history a window of 1 preserves the order, also when a frame is retried. For live events it was
+ * measured (sync_interval always, 128 concurrent requests, two cores shared with the server):
  * windows of 1, 2 and 4 took 93,000, 77,000 and 80,000 events/s with 27,000, 40,000 and 54,000
- * fsyncs per million. A wider window lets frames overlap, but spends on more PubAcks what that
- * gains, for frames of 512 KiB too. Where the way to the store is long, two gain (Departures).
+ * fsyncs per million. A wider window lets frames overlap, but the additional PubAcks cost as much
+ * as that saves, for frames of 512 KiB too. On a slow network two frames are faster (Departures).
  */
-const windows: Readonly<Record<Way, number>> = { live: 1, bulk: 1, historical: 1 };
+const windows: Readonly<Record<QueueKind, number>> = { live: 1, bulk: 1, historical: 1 };
 
-/** However many streams share the window, each may have so many frames unacknowledged. */
+/** Minimum window of a stream, however many streams share the process's window. */
 const windowOfStreamMin = 8;
 
 /**
- * Each stream has its part of the process's window. One that acknowledges nothing uses up no other
- * one's, and after a stop of all of them there are not more frames to send again than the window
- * has.
+ * Each stream has its part of the process's window. A stream that acknowledges nothing does not use
+ * up the window of the others, and after an outage of all streams there are no more frames to retry
+ * than the window allows.
  */
 function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
   const part = Math.ceil(framesUnackedMax / partitions);
@@ -53,38 +53,38 @@ function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): nu
 }
 
 /**
- * So many projects' queues of a way, of some 200 bytes each, are kept however idle they are. So a
- * queue is seldom forgotten while a request fills a frame for it.
+ * Number of projects' queues of a kind, of some 200 bytes each, that are cached even if idle. So a
+ * queue is seldom removed while a request fills a frame for it.
  */
 const idleQueuesMax = 4_096;
 
-/** A project's queue on a way, and whether it was asked for since the last visit. */
-interface Known {
+/** A project's queue of a kind, and whether it was requested since the last visit. */
+interface CachedQueue {
   readonly queue: FrameQueue;
-  wasAskedFor: boolean;
+  wasRequested: boolean;
 }
 
-type KnownQueues = Map<string, Known>;
+type CachedQueues = Map<string, CachedQueue>;
 
 export class FrameQueues {
   readonly #config: FrameQueuesConfig;
   readonly #streams: StreamStates;
-  /** By project. The queues of projects that send nothing any more are forgotten in rounds. */
-  readonly #known: Readonly<Record<Way, KnownQueues>> = {
+  /** By project. Queues of projects that no longer send are removed in rounds. */
+  readonly #known: Readonly<Record<QueueKind, CachedQueues>> = {
     live: new Map(),
     bulk: new Map(),
     historical: new Map(),
   };
-  readonly #rounds: Readonly<Record<Way, Rounds<string, Known>>> = {
+  readonly #rounds: Readonly<Record<QueueKind, Rounds<string, CachedQueue>>> = {
     live: roundsOf(this.#known.live),
     bulk: roundsOf(this.#known.bulk),
     historical: roundsOf(this.#known.historical),
   };
   readonly #ofPartitions = new Map<number, FrameQueue>();
   readonly #departures: ReadonlyMap<StreamState, Departures<Frame>>;
-  // The queue that was asked for last, because a request asks several times for the same.
+  // The queue that was requested last, because a request asks for the same queue several times.
   #last: FrameQueue | undefined = undefined;
-  #lastWay: Way = "live";
+  #lastKind: QueueKind = "live";
   #lastProjectId = "";
 
   constructor(config: FrameQueuesConfig, streams: StreamStates) {
@@ -96,31 +96,31 @@ export class FrameQueues {
     );
   }
 
-  /** How many projects have a queue on the way. */
-  known(way: Way): number {
-    return this.#known[way].size;
+  /** The number of projects that have a queue of the kind. */
+  known(kind: QueueKind): number {
+    return this.#known[kind].size;
   }
 
-  of(way: Way, projectId: string): FrameQueue {
+  of(kind: QueueKind, projectId: string): FrameQueue {
     const last = this.#last;
-    if (last !== undefined && this.#lastProjectId === projectId && this.#lastWay === way)
+    if (last !== undefined && this.#lastProjectId === projectId && this.#lastKind === kind)
       return last;
-    const known = this.#known[way].get(projectId);
-    if (known !== undefined) known.wasAskedFor = true;
-    const queue = known?.queue ?? this.#open(way, projectId);
+    const known = this.#known[kind].get(projectId);
+    if (known !== undefined) known.wasRequested = true;
+    const queue = known?.queue ?? this.#open(kind, projectId);
     this.#last = queue;
-    this.#lastWay = way;
+    this.#lastKind = kind;
     this.#lastProjectId = projectId;
     return queue;
   }
 
-  #open(way: Way, projectId: string): FrameQueue {
+  #open(kind: QueueKind, projectId: string): FrameQueue {
     const { partitions, frameScope } = this.#config;
     const partition = partitionOf(projectId, partitions);
-    const mixed = way === "live" && frameScope === "partition";
-    const queue = mixed ? this.#ofPartition(partition) : this.#create(way, partition, projectId);
-    this.#known[way].set(projectId, { queue, wasAskedFor: true });
-    this.#rounds[way].step();
+    const mixed = kind === "live" && frameScope === "partition";
+    const queue = mixed ? this.#ofPartition(partition) : this.#create(kind, partition, projectId);
+    this.#known[kind].set(projectId, { queue, wasRequested: true });
+    this.#rounds[kind].step();
     return queue;
   }
 
@@ -131,27 +131,27 @@ export class FrameQueues {
     return queue;
   }
 
-  #create(way: Way, partition: number, projectId: string): FrameQueue {
-    const lane = way === "historical" ? "historical" : "live";
+  #create(kind: QueueKind, partition: number, projectId: string): FrameQueue {
+    const lane = kind === "historical" ? "historical" : "live";
     const subject = subjectOf(this.#config.subjectPrefix, lane, { partition, projectId });
     const stream = this.#streams.of(lane, partition);
     return new FrameQueue(stream, this.#departures.get(stream)!, {
       lane,
       subject,
-      window: windows[way],
-      background: way !== "live",
+      window: windows[kind],
+      background: kind !== "live",
     });
   }
 }
 
-function roundsOf(known: KnownQueues): Rounds<string, Known> {
+function roundsOf(known: CachedQueues): Rounds<string, CachedQueue> {
   return new Rounds(known, (project, projectId) => {
-    if (project.wasAskedFor) project.wasAskedFor = false;
+    if (project.wasRequested) project.wasRequested = false;
     else if (known.size > idleQueuesMax && isIdle(project.queue)) known.delete(projectId);
   });
 }
 
-/** Whether another queue may take its place: it has no frame, neither here nor under way. */
+/** Whether the queue can be removed: it has no frame, neither here nor in flight. */
 function isIdle({ busy, ready, unacked, open, sealed }: FrameQueue): boolean {
   return !busy && !ready && unacked === 0 && open === undefined && sealed.length === 0;
 }

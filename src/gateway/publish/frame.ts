@@ -1,5 +1,5 @@
-// A frame, and the queue it belongs to. Both are state only: the publisher decides when a frame
-// leaves and what becomes of it.
+// A frame and its queue. Both are state only: the publisher decides when a frame leaves and how it
+// ends.
 
 import { Buffer } from "node:buffer";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -16,27 +16,27 @@ import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
 import type { FrameWaiter } from "./port.ts";
 
-/** The frames that one project, or one partition, has under way on one of the ways to the store. */
+/** The frames in flight of one project, or of one partition, for one kind of queue. */
 export class FrameQueue {
   readonly lane: Lane;
   readonly subject: string;
   readonly stream: StreamState;
-  /** What leaves for that stream, shared by all its queues. */
+  /** The departures of the stream, shared by all its queues. */
   readonly departures: Departures<Frame>;
-  /** How many frames may be unacknowledged at a time; see Departures for when there may be more. */
+  /** Maximum number of unacknowledged frames. Departures may allow more. */
   readonly window: number;
-  /** True for bulk and history: their frames wait for live ones. */
+  /** True for bulk and history, whose frames wait for live ones. */
   readonly background: boolean;
   /** The shared frame that lines are appended to. */
   open: Frame | undefined = undefined;
-  /** Frames that will get no more lines, in the order they are to be sent. */
+  /** Frames that accept no more lines, in the order of sending. */
   readonly sealed = new Fifo<Frame>();
   unacked = 0;
   /** The bytes of the unacknowledged frames. Counted for a background queue only. */
   unackedBytes = 0;
   /** Whether the queue is among those that may send. */
   ready = false;
-  /** Whether the queue is among those that have anything under way. */
+  /** Whether the queue has waiting or unacknowledged frames. */
   busy = false;
 
   constructor(
@@ -56,13 +56,13 @@ export class FrameQueue {
     return this.sealed.length > 0 || (this.open !== undefined && this.open.waiters.length > 0);
   }
 
-  /** The open frame gets no more lines; the next line gets another one. */
+  /** Closes the open frame to more lines. The next line gets a new frame. */
   seal(): void {
     if (this.open !== undefined) this.sealed.push(this.open);
     this.open = undefined;
   }
 
-  /** Takes out the frames in which no waiter has time left, and returns them. */
+  /** Removes and returns the frames in which every waiter's deadline is past. */
   takePast(monotonicMs: number): readonly Frame[] {
     const past =
       this.sealed.length === 0 ? noFrames : this.sealed.take((frame) => isPast(frame, monotonicMs));
@@ -75,14 +75,13 @@ export class FrameQueue {
 
 const noFrames: readonly Frame[] = [];
 
-// A frame's memory has room before the lines for the protocol's line and the headers, and behind
-// them for the CRLF, so that the message is one piece. The client writes a message to its socket
-// straight from this memory when it is the only one of an event-loop turn. Several messages of one
-// turn it packs together, which copies them. Handed to the client in pieces, every message was
-// copied into fresh memory for each send: a third of the gateway's time under batches went into
-// clearing those pages and collecting them.
+// A frame's memory has room for the protocol line and the headers before the lines, and for the
+// CRLF after them, so that the message is contiguous. If it is the only message of an event-loop
+// turn, the client writes it to the socket straight from this memory; it copies several messages of
+// one turn together. When messages were passed in pieces, the client copied each into fresh memory
+// for every send, and clearing and collecting that memory took a third of the gateway's time.
 const headRoomBytes = 1_024;
-/** What nats-server writes with each message besides its subject, headers and payload. */
+/** Bytes that nats-server stores with each message besides its subject, headers and payload. */
 const storedMessageBytes = 34;
 const CRLF = Buffer.from("\r\n");
 const noMemory = Buffer.alloc(0);
@@ -90,23 +89,23 @@ const noMemory = Buffer.alloc(0);
 /** One object shape for shared and own frames. */
 export class Frame implements FrameSink {
   readonly queue: FrameQueue;
-  /** All of the frame's memory, as the pool gave it. */
+  /** All of the frame's memory, as taken from the pool. */
   memory: Buffer;
   /** The part of the memory that is for lines. */
   buffer: Buffer;
   length = 0;
   events = 0;
-  /** Empty until the caller or the publisher names it; the same on every attempt. */
+  /** Empty until the caller or the publisher sets it; the same on every attempt. */
   messageId = "";
   /**
-   * The frame's caller submitted it, so another request may have stored the same message id before.
-   * All other frames have an id of this process alone, as has a frame submitted under "".
+   * The caller set the message id, so another request may have stored a message with the same id.
+   * All other frames, and frames submitted with the id "", have ids that are unique to this
+   * process.
    */
   isNamed = false;
   waiters: FrameWaiter[] = [];
   /**
-   * Each waiter's deadline, events and bytes, one waiter after another, so that no object is made
-   * for a waiter.
+   * Deadline, events and bytes of each waiter, in a flat array, so that a waiter needs no object.
    */
   joins: number[] = [];
   /** The earliest deadline of its waiters, monotonic milliseconds. */
@@ -115,25 +114,25 @@ export class Frame implements FrameSink {
   joinedEvents = 0;
   joinedBytes = 0;
   /**
-   * What an own frame holds beyond its lines, once it is submitted: that counts against the budget
-   * too. A request of one event may hold twice its bytes.
+   * The memory of a submitted own frame beyond its lines, which counts against the budget too. A
+   * request of one event may hold twice its bytes.
    */
   overheadBytes = 0;
   /**
-   * The frame's bytes when it left, in a background queue. Departures counts them as unacknowledged
-   * until the frame is settled.
+   * The frame's bytes when it left, if its queue is a background one. Departures counts them as
+   * unacknowledged until the frame is settled.
    */
   departedBytes = 0;
   /**
-   * Names this frame in its reply subject. No other frame ever has this token, so a reply that
-   * comes late finds no frame.
+   * Identifies this frame in its reply subject. Tokens are never reused, so a late reply finds no
+   * frame.
    */
   token = "";
   sends = 0;
   #refusedSends: Set<number> | undefined = undefined;
-  /** The bytes before the lines in the message that was made last in this memory; 0 for none. */
+  /** Bytes before the lines in the last message built in this memory; 0 for none. */
   #headBytes = 0;
-  /** What the message takes in the stream beyond its lines; 0 before the frame was sent. */
+  /** Bytes of the message in the stream besides its lines; 0 before the first send. */
   #messageOverheadBytes = 0;
   firstSentMonotonicMs = 0;
   /**
@@ -141,15 +140,15 @@ export class Frame implements FrameSink {
    * frame's own sequence is higher.
    */
   sequenceBefore = 0;
-  /** When to send the frame again if no answer is heard before. */
+  /** When to send the frame again if no answer arrives before. */
   retryMonotonicMs = Number.POSITIVE_INFINITY;
   /**
-   * The last send was answered, but not with the acknowledgement that settles the frame, or its
-   * batch was parted. The frame waits until retryMonotonicMs to be sent again.
+   * The last send got an answer that does not settle the frame, or the frame's batch was split. The
+   * frame waits until retryMonotonicMs to be sent again.
    */
   pausing = false;
   departure: Departure = "alone";
-  /** Set once some of its events are remembered. */
+  /** Set once some of its events are remembered as timed out. */
   fate: Fate | undefined = undefined;
 
   constructor(queue: FrameQueue, memory: Buffer) {
@@ -169,8 +168,8 @@ export class Frame implements FrameSink {
   }
 
   /**
-   * Gives this waiter the lines that were added since the last call, and returns their bytes. Lines
-   * follow one another in the order of the waiters.
+   * Assigns to this waiter the lines that were added since the last call, and returns their bytes.
+   * Lines are in the order of the waiters.
    */
   join(waiter: FrameWaiter, deadlineMs: number): number {
     const bytes = this.length - this.joinedBytes;
@@ -183,7 +182,7 @@ export class Frame implements FrameSink {
   }
 
   /**
-   * Moves the lines to other memory, which has room for them. The old memory is the caller's again.
+   * Moves the lines to other memory, which has room for them. The caller owns the old memory.
    */
   moveTo(memory: Buffer): void {
     const buffer = roomForLines(memory);
@@ -194,25 +193,25 @@ export class Frame implements FrameSink {
   }
 
   /**
-   * Moves the lines of a frame that was sent to memory of its own. An earlier send may still be in
-   * the client's buffer, and goes out from the old memory.
+   * Moves the lines of a frame that was sent to new memory. An earlier send may still be in the
+   * client's buffer, which reads the old memory.
    */
   leaveMemory(): void {
     this.moveTo(Buffer.allocUnsafeSlow(memoryBytesFor(this.length)));
   }
 
-  /** Bytes that the message takes in the stream for each byte of its lines. */
+  /** The message's bytes in the stream per byte of its lines. */
   get messageBytesPerByte(): number {
     return 1 + this.#messageOverheadBytes / Math.max(1, this.length);
   }
 
-  /** Notes that a send was answered with a refusal, be it the second answer to that send. */
+  /** Records that a send was refused. A second answer to the same send changes nothing. */
   refuse(send: number): void {
     this.#refusedSends ??= new Set();
     this.#refusedSends.add(send);
   }
 
-  /** Every send was answered with a refusal: the frame is certainly not stored. */
+  /** Every send was refused: the frame is certainly not stored. */
   get isRefused(): boolean {
     return (this.#refusedSends?.size ?? 0) >= this.sends;
   }
@@ -223,19 +222,19 @@ export class Frame implements FrameSink {
   }
 
   /**
-   * Gives up its memory: a line that comes too late finds no room, rather than the memory of
+   * Releases its memory: a line that is written too late finds no room, rather than the memory of
    * another frame.
    */
-  letGo(): void {
+  dropMemory(): void {
     this.memory = noMemory;
     this.buffer = noMemory;
   }
 
   /**
-   * The message as the protocol has it (HPUB), in the frame's own memory. The lines stay as they
-   * are, so it can be made again: over the one before, of which at most the number of the send then
-   * changes, or in other memory. `reply` is empty where no answer is wanted. `batchHeaders` are
-   * those of a frame in an atomic batch, each ending in CRLF.
+   * Builds the message (HPUB) in the frame's own memory. The lines stay unchanged, so it can be
+   * built again: over the previous one, in which at most the number of the send then changes, or in
+   * other memory. `reply` is empty if no answer is wanted. `batchHeaders` are the headers of a
+   * frame in an atomic batch, each ending in CRLF.
    */
   message(reply: string, batchHeaders = ""): Buffer {
     const headers =
@@ -251,7 +250,7 @@ export class Frame implements FrameSink {
       throw new Error(
         `make message: ${head.length} bytes before the lines, room for ${headRoomBytes}`,
       );
-    // A head of another length begins elsewhere: over an earlier send, the two would be mixed.
+    // A head of another length begins at another offset and would corrupt an earlier send.
     if (this.#headBytes > 0 && this.#headBytes !== head.length) this.leaveMemory();
     this.#headBytes = head.length;
     const end = headRoomBytes + this.length;
@@ -261,7 +260,7 @@ export class Frame implements FrameSink {
   }
 }
 
-/** What became of a frame whose events are remembered. */
+/** The outcome of a frame whose events are remembered. */
 export class Fate {
   /** Undefined once it is settled. */
   frame: Frame | undefined;
@@ -272,13 +271,13 @@ export class Fate {
   }
 }
 
-/** The frame that the publisher gave out as a sink. */
+/** Returns the frame that the publisher handed out as a sink. */
 export function frameOf(sink: FrameSink): Frame {
-  if (!(sink instanceof Frame)) throw new Error("use frame: it is not one of this publisher's");
+  if (!(sink instanceof Frame)) throw new Error("use frame: this publisher did not create it");
   return sink;
 }
 
-/** How many bytes of memory a frame needs for `lineBytes` of lines. */
+/** Returns the memory in bytes that a frame needs for `lineBytes` of lines. */
 export function memoryBytesFor(lineBytes: number): number {
   return headRoomBytes + lineBytes + CRLF.length;
 }

@@ -1,7 +1,7 @@
-// The frames that were sent and are not settled. Publishes them, reads the replies, and retries under
-// the same message id until they are acknowledged, past the deadlines of their waiters: a client
-// that heard `timeout` sends its events again, and they are in a frame that is still under way. A
-// frame is `refused` only when every send was refused. Must not choose what is sent.
+// The frames that were sent and are not settled. Publishes them, reads the replies, and retries
+// under the same message id until they are acknowledged. Retries continue past the waiters'
+// deadlines: a client that got `timeout` sends its events again, and finds them in a frame still in
+// flight. A frame is `refused` only if every send was refused.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -31,18 +31,18 @@ export interface InFlightOptions {
   readonly log: Log;
   /** Called once for each frame that was sent. */
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
-  /** The deadline of some of a frame's waiters is past; the frame goes on for the others. */
+  /** Some waiters' deadline is past. The frame stays in flight for the others. */
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
-  /** JetStream has said that a stream, or the whole server, has no room. */
+  /** JetStream answered that a stream, or the whole server, has no room. */
   readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
 /**
- * How long after its first send a frame is still sent again: less than the streams' duplicate window
+ * How long after its first send a frame is still retried. It is below the streams' duplicate window
  * of 2 minutes, so that the stream still knows its message id.
  */
-const heldMsMax = 100_000;
+const retryMsMax = 100_000;
 
 export class InFlight {
   readonly #link: NatsLink;
@@ -52,14 +52,14 @@ export class InFlight {
   readonly #log: Log;
   readonly #report: Pick<InFlightOptions, "settled" | "expired" | "storeFull">;
   readonly #flushes: InFlightOptions["flushes"];
-  readonly #kept: KeptMessages;
+  readonly #storedMessages: KeptMessages;
   readonly #inbox: AckInbox;
   readonly #lateAcks = new LateAcks();
   readonly #batches: BatchesUnderWay;
   /** By token, in the order of first sends, which is also the order of retries. */
   readonly #frames = new Map<string, Frame>();
   #lastToken = 0;
-  /** Whether a frame is sent again when nobody waits for it any more. */
+  /** Whether a frame without waiters is still retried. */
   #isHolding = true;
 
   constructor(options: InFlightOptions) {
@@ -71,19 +71,19 @@ export class InFlight {
     this.#log = log;
     this.#report = options;
     this.#flushes = options.flushes;
-    this.#kept = new KeptMessages(link, ackTimeoutMs);
+    this.#storedMessages = new KeptMessages(link, ackTimeoutMs);
     this.#inbox = new AckInbox({
       link,
       monotonicMs,
       log,
-      onReply: (message, token, send) => this.#hear(message, token, send),
+      onReply: (message, token, send) => this.#onReply(message, token, send),
     });
     this.#batches = new BatchesUnderWay({
       ...options,
       ...{ inbox: this.#inbox, lateAcks: this.#lateAcks },
       isUnderWay: (frame) => this.#isUnderWay(frame),
       acknowledge: (frame, ack) => this.#acknowledge(frame, ack),
-      leaveAgain: (frame, pauseMs) => {
+      retryAlone: (frame, pauseMs) => {
         if (pauseMs === 0) this.#awaitRoom(frame);
         else this.#pause(frame, pauseMs);
       },
@@ -91,7 +91,7 @@ export class InFlight {
     link.onChange((connected) => {
       if (!connected) return;
       this.#inbox.reconnected();
-      this.#batches.partAll();
+      this.#batches.splitAll();
       this.#retryAll();
     });
   }
@@ -106,21 +106,20 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** The same for the frames of an atomic batch, which are of one stream. */
+  /** Publishes the frames of an atomic batch, which are for one stream. */
   sendBatch(batch: AtomicBatch, monotonicMs: number): void {
     for (const frame of batch.frames) this.#begin(frame, monotonicMs);
     this.#batches.send(batch, this.#nextToken());
   }
 
   /**
-   * Publishes a frame of a parted batch again, alone, if it is still under way. Only while
-   * connected.
+   * Publishes a frame of a split batch again, alone, if it is not settled. Only while connected.
    */
-  sendAgain(frame: Frame, monotonicMs: number): void {
+  retryAlone(frame: Frame, monotonicMs: number): void {
     if (this.#isUnderWay(frame) && monotonicMs >= frame.deadlineMs)
       this.#expire(frame, monotonicMs);
     if (!this.#isUnderWay(frame)) return;
-    frame.queue.departures.leftAgain(frame);
+    frame.queue.departures.retriedAlone(frame);
     this.#retry(frame, monotonicMs, "timeout");
   }
 
@@ -142,34 +141,34 @@ export class InFlight {
     this.#metrics.frameSent(frame.queue.lane, frame.events, frame.length);
   }
 
-  /** Retries what is due, and settles what is past its deadline. */
+  /** Retries frames that are due, and settles those whose deadline is past. */
   tick(monotonicMs: number): void {
     this.#batches.tick(monotonicMs);
     for (const frame of this.#frames.values()) {
       if (monotonicMs >= frame.deadlineMs) this.#expire(frame, monotonicMs);
       if (!this.#isUnderWay(frame)) continue;
-      if (monotonicMs >= frame.firstSentMonotonicMs + heldMsMax) this.#giveUp(frame);
+      if (monotonicMs >= frame.firstSentMonotonicMs + retryMsMax) this.#abandon(frame);
       else if (monotonicMs >= frame.retryMonotonicMs && this.#link.connected)
         this.#retry(frame, monotonicMs, "timeout");
     }
   }
 
-  /** Settles every frame now, as if its deadline had come. */
+  /** Settles every frame now, as if its deadline were past. */
   abandon(): void {
-    for (const frame of this.#frames.values()) this.#giveUp(frame);
+    for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /** From now on a frame is settled once nobody waits for it: at a drain nobody sends it again. */
-  holdNone(): void {
+  /** From now on, settles frames that have no waiters. Used at a drain, when no retry follows. */
+  stopHolding(): void {
     this.#isHolding = false;
-    for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#giveUp(frame);
+    for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);
   }
 
   close(): void {
     this.#inbox.close();
   }
 
-  /** Retries every frame after a reconnect: answers that came while disconnected were not heard. */
+  /** Retries every frame after a reconnect: answers sent while disconnected are lost. */
   #retryAll(): void {
     const monotonicMs = this.#monotonicMs();
     for (const frame of this.#frames.values()) {
@@ -189,11 +188,11 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** A frame that left in a batch was in no window, and leaves alone once that has room for it. */
+  /** A frame that left in a batch was in no window. It leaves alone once the window has room. */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);
-    departures.parted(frame);
+    departures.batchSplit(frame);
     this.#flushes.wake(departures);
   }
 
@@ -202,8 +201,9 @@ export class InFlight {
     frame.retryMonotonicMs = monotonicMs + this.#ackTimeoutMs;
     const bytesMax = this.#link.messageBytesMax;
     if (frame.length + headerBytesMax > bytesMax) {
-      // The server that we reconnected to takes less than the server that the frame was made for.
-      this.#log.error({ bytes: frame.length, bytesMax }, "a frame is too large for this server");
+      // After a reconnect, this server's limit is smaller than that of the server the frame was
+      // built for.
+      this.#log.error({ bytes: frame.length, bytesMax }, "frame too large for this nats-server");
       this.#finish(frame, outcomeUnacked(frame), "unavailable");
       return;
     }
@@ -211,16 +211,16 @@ export class InFlight {
       this.#link.send(frame.message(this.#inbox.replySubject(frame.token, frame.sends + 1)));
       frame.sends++;
     } catch (error) {
-      this.#log.error({ err: error }, "a frame cannot be published");
+      this.#log.error({ err: error }, "frame could not be published");
       this.#finish(frame, outcomeUnacked(frame), "unavailable");
     }
   }
 
-  #hear(message: Msg, token: string, send: number): void {
+  #onReply(message: Msg, token: string, send: number): void {
     const frame = this.#frames.get(token);
     if (frame === undefined) {
-      if (!this.#batches.hear(token, message))
-        this.#lateAcks.hear(token, message, this.#monotonicMs());
+      if (!this.#batches.handleReply(token, message))
+        this.#lateAcks.handleReply(token, message, this.#monotonicMs());
       return;
     }
     const ack = readPubAck(message, frame.queue.stream);
@@ -240,7 +240,7 @@ export class InFlight {
     else
       this.#log.error(
         { subject: frame.queue.subject, bytes: frame.length },
-        "the stream's max_msg_size refuses a frame",
+        "frame refused: it exceeds the stream's max_msg_size",
       );
     this.#finish(frame, outcomeUnacked(frame), code);
   }
@@ -255,23 +255,23 @@ export class InFlight {
     const monotonicMs = this.#monotonicMs();
     const outcome = outcomeOf(frame, ack);
     // Only a new message shows that the stream stores now: even a leader without a majority still
-    // knows what another request had stored before.
+    // recognizes messages that another request had stored.
     if (outcome === "stored") heardFrom(stream, monotonicMs);
-    // A named frame may have been stored by another request, before this one was sent.
-    const isOfAnother = ack.duplicate === true && frame.isNamed;
-    if (!isOfAnother && ack.seq <= frame.sequenceBefore) {
-      this.#doubtStream(frame, ack.seq, monotonicMs);
+    // A caller-named frame may have been stored by another request, before this one was sent.
+    const isFromAnother = ack.duplicate === true && frame.isNamed;
+    if (!isFromAnother && ack.seq <= frame.sequenceBefore) {
+      this.#suspectStream(frame, ack.seq, monotonicMs);
       this.#finish(frame, "unknown", "unavailable");
       return;
     }
     if (stream.refusal !== undefined) {
-      // The stream was found unfit with the frame under way, as after an edit, and may forget what
-      // it acknowledges.
+      // The stream was found unfit while the frame was in flight, for example after an edit, and
+      // may lose what it acknowledges.
       this.#finish(frame, "unknown", stream.refusal.code);
       return;
     }
-    if (isOfAnother) {
-      void this.#findFirst(frame, ack);
+    if (isFromAnother) {
+      void this.#checkOriginal(frame, ack);
       return;
     }
     if (ack.seq > stream.sequence) stream.sequence = ack.seq;
@@ -279,12 +279,12 @@ export class InFlight {
   }
 
   /**
-   * The frame was sent after an acknowledgement of a sequence that is not below the frame's own. So
-   * the message of that acknowledgement is gone. A stream that gives a sequence twice may keep
-   * neither message: its nats-server may have a full disk, or another stream may have taken its
-   * place.
+   * The stream acknowledged a sequence that is not below the frame's before the frame was sent. So
+   * the message of that acknowledgement is lost. A stream that assigns a sequence twice may store
+   * neither message: the disk of its nats-server may be full, or another stream may have replaced
+   * it.
    */
-  #doubtStream(
+  #suspectStream(
     { sequenceBefore, queue, firstSentMonotonicMs }: Frame,
     to: number,
     now: number,
@@ -293,7 +293,7 @@ export class InFlight {
     if (firstSentMonotonicMs <= stream.wentBackMonotonicMs) return;
     this.#log.error(
       { stream: stream.name, acknowledged: sequenceBefore, now: to },
-      "a stream gave a sequence for the second time: its events are refused until its leader was asked",
+      "stream assigned a sequence twice: its events are refused until its leader is checked",
     );
     doubt(stream, { from: sequenceBefore, to }, now);
   }
@@ -306,41 +306,41 @@ export class InFlight {
   }
 
   /**
-   * A duplicate counts as stored only if the message it repeats is still in the stream. If that
-   * message is gone, the frame is sent anew.
+   * A duplicate counts as stored only if the original message is still in the stream. If it is not,
+   * the frame is sent as a new message.
    */
-  async #findFirst(frame: Frame, ack: PubAck): Promise<void> {
+  async #checkOriginal(frame: Frame, ack: PubAck): Promise<void> {
     const sequence = ack.seq;
     const { token, messageId } = frame;
     const { stream } = frame.queue;
     this.#pause(frame, this.#ackTimeoutMs);
-    let kept: boolean;
+    let isStored: boolean;
     try {
-      kept = await this.#kept.has(stream.name, sequence, messageId);
+      isStored = await this.#storedMessages.has(stream.name, sequence, messageId);
     } catch (error) {
-      // The frame is retried after the pause. If it is a duplicate again, this is asked again.
+      // The frame is retried after the pause. If it is a duplicate again, the check is repeated.
       this.#log.warn(
         { err: error, stream: stream.name, sequence },
-        "nobody says whether a duplicate's first is kept",
+        "cannot check whether the original of a duplicate still exists",
       );
       return;
     }
-    // Meanwhile the frame has come to its deadline or had another answer.
+    // Meanwhile the frame has expired or got another answer.
     if (this.#frames.get(token) !== frame) return;
     if (stream.refusal !== undefined) this.#finish(frame, "unknown", stream.refusal.code);
-    else if (kept) this.#finishAcked(frame, ack, this.#monotonicMs());
-    else this.#sendAnew(frame, sequence);
+    else if (isStored) this.#finishAcked(frame, ack, this.#monotonicMs());
+    else this.#sendAsNew(frame, sequence);
   }
 
   /**
-   * Sends the frame under a new message id, which is the same for all senders that find the same
-   * message gone. It also gets a new token, which no answer to an earlier send names.
+   * Sends the frame under a new message id, which is the same for all senders that miss the same
+   * original. It also gets a new token, so that answers to earlier sends no longer match.
    */
-  #sendAnew(frame: Frame, goneSequence: number): void {
-    const messageId = `${frame.messageId}~${goneSequence}`;
+  #sendAsNew(frame: Frame, originalSequence: number): void {
+    const messageId = `${frame.messageId}~${originalSequence}`;
     this.#log.warn(
-      { stream: frame.queue.stream.name, sequence: goneSequence },
-      "what a duplicate is of is gone: it is stored anew",
+      { stream: frame.queue.stream.name, sequence: originalSequence },
+      "original of a duplicate no longer exists: sending the frame as a new message",
     );
     if (messageId.length > messageIdLengthMax) {
       this.#finish(frame, "unknown", "unavailable");
@@ -360,26 +360,26 @@ export class InFlight {
     noteAway(frame.queue.stream, frame.firstSentMonotonicMs);
     const isHeld = outcome === "unknown" && this.#isHolding;
     if (outcome === "unknown") this.#noteUnanswered(frame);
-    if (isPast(frame, monotonicMs) && !isHeld) this.#giveUp(frame, outcome);
+    if (isPast(frame, monotonicMs) && !isHeld) this.#abandon(frame, outcome);
     else this.#report.expired(frame, monotonicMs, { outcome, code: codeUnacked(outcome) });
   }
 
-  #giveUp(frame: Frame, outcome = outcomeUnacked(frame)): void {
+  #abandon(frame: Frame, outcome = outcomeUnacked(frame)): void {
     if (outcome === "unknown") this.#lateAcks.remember(frame.token, frame.queue.stream);
     this.#finish(frame, outcome, codeUnacked(outcome));
   }
 
   /**
-   * The frame's stream counts as silent if an answer could have come and the stream has acknowledged
-   * nothing new since the frame's first send. A frame that has not waited as long as an
-   * acknowledgement may take says nothing of its stream: it was just sent too late.
+   * Marks the frame's stream as silent if an answer could have arrived and the stream has
+   * acknowledged nothing new since the frame's first send. A frame that has not waited for the
+   * acknowledgement timeout proves nothing about its stream: it was sent too late.
    */
   #noteUnanswered({ firstSentMonotonicMs, queue }: Frame): void {
     const { stream } = queue;
     const monotonicMs = this.#monotonicMs();
-    const hearsSince = Math.max(firstSentMonotonicMs, this.#inbox.hearsSinceMonotonicMs);
-    const couldHear = this.#link.connected && monotonicMs - hearsSince >= this.#ackTimeoutMs;
-    if (couldHear && firstSentMonotonicMs > stream.ackedMonotonicMs)
+    const receivesSince = Math.max(firstSentMonotonicMs, this.#inbox.receivesSinceMonotonicMs);
+    const couldReceive = this.#link.connected && monotonicMs - receivesSince >= this.#ackTimeoutMs;
+    if (couldReceive && firstSentMonotonicMs > stream.ackedMonotonicMs)
       stream.silentMonotonicMs = monotonicMs;
   }
 
@@ -393,7 +393,7 @@ function codeUnacked(outcome: "refused" | "unknown"): ErrorCode {
   return outcome === "refused" ? "unavailable" : "timeout";
 }
 
-/** Whether all its waiters have been told already. */
+/** Whether all its waiters were notified already. */
 function isUnattended({ deadlineMs }: Frame): boolean {
   return deadlineMs === Number.POSITIVE_INFINITY;
 }

@@ -1,24 +1,24 @@
-// The frames that were given up without an answer. Their acknowledgements are still heard: they
-// come too late for the waiters, but show that the stream stores.
+// Remembers the frames that were abandoned without an answer. Late acknowledgements do not help the
+// waiters, but show that the stream stores.
 
 import type { Msg } from "@nats-io/transport-node";
 import { heardFrom, type StreamState } from "../../platform/nats/readiness.ts";
 import { readPubAck } from "./pub-ack.ts";
 
-/** So many frames are remembered at most; beyond that the oldest is forgotten. */
+/** Maximum number of remembered frames. Beyond it the oldest is removed. */
 const lateMax = 1_000;
 
 export class LateAcks {
   readonly #streams = new Map<string, StreamState>();
 
-  /** Hears from now on what the stream says to this token. */
+  /** Watches for late replies of the stream to this token. */
   remember(token: string, stream: StreamState): void {
     this.#streams.set(token, stream);
     if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);
   }
 
-  /** Hears a reply to a frame, or to an atomic batch, that is settled. */
-  hear(token: string, message: Msg, monotonicMs: number): void {
+  /** Processes a reply to a frame or an atomic batch that is settled. */
+  handleReply(token: string, message: Msg, monotonicMs: number): void {
     const stream = this.#streams.get(token);
     if (stream === undefined) return;
     const ack = readPubAck(message, stream);

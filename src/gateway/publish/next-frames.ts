@@ -1,11 +1,11 @@
-// Takes the next frame out of a queue and names it, if its caller has not. Must not decide whether
-// it is sent.
+// Takes the next frame out of a queue and sets its message id, unless its caller has. Does not
+// decide whether it is sent.
 
 import type { Frame, FrameQueue } from "./frame.ts";
 
 interface NextFramesOptions {
   readonly processId: string;
-  /** Takes back a frame in which nobody waits for a line. */
+  /** Takes back a frame that has no waiters. */
   readonly discard: (frame: Frame) => void;
 }
 
@@ -19,11 +19,11 @@ export class NextFrames {
     this.#discard = discard;
   }
 
-  /** The frame that is to leave next, and stays in the queue; undefined when that has none. */
+  /** Returns the frame that leaves next without removing it; undefined if the queue has none. */
   peek({ sealed, open }: FrameQueue): Frame | undefined {
     for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
-      // A frame without waiters holds only lines of requests that failed half-way: nobody was
-      // promised anything.
+      // A frame without waiters contains only lines of requests that failed half-way, so no client
+      // expects them to be stored.
       if (frame.waiters.length > 0) return frame;
       sealed.shift();
       this.#discard(frame);
@@ -31,7 +31,7 @@ export class NextFrames {
     return open === undefined || open.waiters.length === 0 ? undefined : open;
   }
 
-  /** Takes out the frame that is to leave next; undefined when the queue has none. */
+  /** Removes and returns the frame that leaves next; undefined if the queue has none. */
   of(queue: FrameQueue): Frame | undefined {
     const frame = this.peek(queue);
     if (frame === undefined) return undefined;

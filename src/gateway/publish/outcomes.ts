@@ -1,23 +1,22 @@
-// What follows from the answers to a frame's sends: whether and when it is sent again, and what is
-// said of it at its end.
+// Decides from the answers to a frame's sends whether and when it is sent again, and how it ends.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Frame } from "./frame.ts";
 import type { NoPubAck, PubAck } from "./pub-ack.ts";
 import type { AckFailureCause } from "./publish-metrics.ts";
 
-/** What follows from an answer that is no acknowledgement. */
+/** The effect of an answer other than an acknowledgement. */
 interface Consequence {
   readonly cause: AckFailureCause;
   /** Whether the send that was answered has certainly stored nothing. */
   readonly isRefused: boolean;
-  /** What the waiters of a frame hear that was sent alone; absent where it is sent again. */
+  /** The error code for the waiters of a frame that was sent alone; absent if it is retried. */
   readonly code?: ErrorCode;
-  /** The pause before what was answered is sent again. Infinity: its own answer may still come. */
+  /** The pause before the retry. Infinity: the actual answer may still arrive. */
   readonly pauseMs: number;
 }
 
-/** After an answer that may pass: no stream, no leader, an error of the store. */
+/** After a transient answer: no stream, no leader, an error of the store. */
 const refusedPauseMs = 100;
 /**
  * While an earlier send under the same message id waits to be committed. Once it is, both are
@@ -26,9 +25,9 @@ const refusedPauseMs = 100;
 const inFlightPauseMs = 250;
 
 export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
-  // A stream without room for a whole batch may have room for some of its frames. And where one
-  // frame is too large, the others need not be. So after these answers to a batch, its frames leave
-  // again at once, and each gets an answer of its own.
+  // A stream without room for a whole batch may have room for some of its frames. If one frame is
+  // too large, the others may not be. So after these answers to a batch, its frames are sent again
+  // at once, and each gets its own answer.
   stream_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   server_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   too_large: { cause: "refused", isRefused: true, code: "unavailable", pauseMs: 0 },
@@ -42,8 +41,8 @@ export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
 };
 
 /**
- * `duplicate` where an earlier request had stored the frame. Where it was an earlier send of this
- * frame that got no answer, the frame is `stored`.
+ * Returns `duplicate` if an earlier request had stored the frame. If an unanswered earlier send of
+ * this frame had stored it, the outcome is `stored`.
  */
 export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "duplicate" {
   const isOwnRepeat = sends > 1 && ack.seq > sequenceBefore;
@@ -51,8 +50,8 @@ export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "store
 }
 
 /**
- * What to say of a frame without an acknowledgement. `refused`: it is certainly not stored.
- * `unknown`: a send that was not answered with a refusal may have stored it.
+ * Returns the outcome of a frame without an acknowledgement. `refused`: certainly not stored.
+ * `unknown`: a send that was not refused may have stored it.
  */
 export function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.isRefused ? "refused" : "unknown";

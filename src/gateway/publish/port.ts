@@ -1,4 +1,4 @@
-// What the intake needs of the publisher: frames, and who waits for their outcome.
+// The publisher's interface to the intake: frames, and the waiters for their outcome.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -7,20 +7,20 @@ import type { FrameSink } from "../../records/frame-sink.ts";
 import type { Project } from "../projects/project.ts";
 
 /**
- * What became of a frame.
- * - `stored`: acknowledged, new. `duplicate`: acknowledged, the stream had it from a request
- *   before.
+ * The outcome of a frame.
+ * - `stored`: acknowledged as new. `duplicate`: acknowledged, and already stored by an earlier
+ *   request.
  * - `refused`: certainly not stored.
- * - `unknown`: the deadline passed after it was sent; it may be stored or not. Not a failure, not a
- *   success.
+ * - `unknown`: the deadline passed after it was sent, and it may be stored or not. Neither a
+ *   failure nor a success.
  */
 export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
 
 /**
- * Is told once for each time it joined a frame, at its own deadline at the latest. `code` says why,
- * for `refused` and `unknown`. `events` and `bytes` are its part of the frame, and `messageBytes` its
- * part of what the message takes in the stream: plain numbers, so that no object is made for a
- * request. Must not throw.
+ * Notified once for each time it joined a frame, at its own deadline at the latest. `code` is the
+ * reason for `refused` and `unknown`. `events` and `bytes` are its part of the frame, and
+ * `messageBytes` its part of the message's size in the stream. They are plain numbers, so that a
+ * request needs no object. Must not throw.
  */
 export interface FrameWaiter {
   frameSettled(
@@ -37,8 +37,8 @@ export interface RequestWaiter extends FrameWaiter {
   /** The address of its client. */
   readonly senderAddress: string;
   /**
-   * Calls back at the end of the request. `isStored`: its client may take all its events for stored,
-   * and does not send it again.
+   * Calls back at the end of the request. `isStored`: its client was answered that all its events
+   * are stored, and does not retry.
    */
   whenEnded(callback: (isStored: boolean) => void): void;
 }
@@ -48,45 +48,45 @@ export interface RequestWaiter extends FrameWaiter {
  */
 export interface Publisher {
   /**
-   * Undefined when events can be taken now, else the code to refuse them with (`unavailable`,
-   * `store_full`, `draining`). While the store is away, a small request is taken and waits for it.
+   * Undefined if events are accepted now, else the code to refuse them with (`unavailable`,
+   * `store_full`, `draining`). While the store is away, a small request is accepted and waits.
    * Without `requestBytes` the request counts as large.
    */
   refusal(requestBytes?: number): ErrorCode | undefined;
   /**
-   * Undefined when the stream of the project's events is fit for them, else why it is not. A small
+   * Undefined if the stream of the project's events is fit for them, else the reason. A small
    * request also waits for a stream that acknowledges nothing.
    */
   refusalOf(lane: Lane, projectId: string, requestBytes?: number): Problem | undefined;
   /** The name of the stream of the project's events. */
   streamOf(lane: Lane, projectId: string): string;
-  /** The largest record that this stream takes, in bytes of payload. */
+  /** The largest record that this stream accepts, in bytes of payload. */
   recordBytesMaxOf(lane: Lane, projectId: string): number;
   /** The largest frame, in bytes of payload. */
   readonly frameBytesMax: number;
   /**
    * The open frame for the project's lines on the lane, with room for at least `bytes` more (bytes
-   * <= frameBytesMax). It may hold lines of other projects too, so each line must name its project.
-   * Lines that no waiter has joined with yet are in it as well: they stay together in one frame.
+   * <= frameBytesMax). It may contain lines of other projects, so each line must name its project.
+   * It also contains the lines that no waiter has joined with yet: they stay together in one frame.
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * The lines appended since the last call are this waiter's. Group commit sends the frame. With
-   * `uuidless` some of their events came without a uuid. If the same lines are in another frame
-   * already, because their request timed out, they are taken out, and the waiter is told of that
-   * frame instead.
+   * Assigns the lines appended since the last call to this waiter. Group commit sends the frame.
+   * `uuidless` marks events that were sent without a uuid. If an earlier request with the same
+   * lines timed out and its frame still exists, the lines are removed, and the waiter gets the
+   * outcome of that frame instead.
    */
   join(frame: FrameSink, waiter: RequestWaiter, deadlineMs: number, uuidless?: SentWithRuns): void;
   /**
-   * A frame of the caller's own, with room for `bytes` (may exceed frameBytesMax for one large
-   * record).
+   * Returns a frame that only the caller fills, with room for `bytes` (may exceed frameBytesMax for
+   * one large record).
    */
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * Submits an own frame. Its message id is the same when the client sends the same body again, or
-   * "" for an id that only this submission has.
+   * Submits an own frame. Its message id is the same whenever the client sends the same body. ""
+   * stands for an id that is unique to this submission.
    */
   submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
-  /** Gives an own frame back unused. */
+  /** Returns an unused own frame. */
   discard(frame: FrameSink): void;
 }

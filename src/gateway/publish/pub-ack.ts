@@ -1,13 +1,12 @@
-// Reads what JetStream's reply to a frame means, and decides nothing. Clients that may publish may
-// also subscribe to a frame's subject and reply to it. So a reply counts only when it names the
-// stream that the frame is meant for.
+// Interprets JetStream's reply to a frame. Clients with publish permission may also subscribe to a
+// frame's subject and reply to it. So a reply counts only if it names the frame's target stream.
 
 import type { Msg } from "@nats-io/transport-node";
 import { apiCodes, batchRefusedCodes, noRoomCodes } from "../../platform/nats/api.ts";
 
 interface StreamMeant {
   readonly name: string;
-  /** The JetStream domain that the stream is in, "" for none; undefined where that is not known. */
+  /** The stream's JetStream domain, "" for none; undefined if it is not known. */
   readonly domain: string | undefined;
 }
 
@@ -19,31 +18,30 @@ export interface PubAck {
   readonly stream: string;
   readonly seq: number;
   readonly duplicate?: boolean;
-  /** The server's JetStream domain, where it has one. */
+  /** The server's JetStream domain, if it has one. */
   readonly domain?: string;
   /**
-   * The id of the atomic batch that is stored, and of how many messages. `seq` is that of the last.
+   * The id of the stored atomic batch, and its number of messages. `seq` is that of the last
+   * message.
    */
   readonly batch?: string;
   readonly count?: number;
 }
 
 /**
- * Why a reply is no acknowledgement.
- * - `no_responders`: no stream took the frame. `refused`: the stream said no before it stored
+ * Why a reply is not an acknowledgement.
+ * - `no_responders`: no stream received the frame. `refused`: the stream rejected it before storing
  *   anything. After either of them this send is certainly not stored.
- * - `stream_full`: this stream has no room. `server_full`: the server or the account has none, for
- *   any stream.
- * - `too_large`: the frame is larger than a message of the stream may be, on this and every
- *   attempt.
- * - `failed`: storing went wrong at one server. In a cluster the others may have stored the frame
- *   all the same.
- * - `batch_refused`: no message of the atomic batch is stored by it. Some may be stored all the
- *   same, by other sends.
+ * - `stream_full`: this stream has no room. `server_full`: the server or the account has no room,
+ *   for any stream.
+ * - `too_large`: the frame exceeds the stream's maximum message size, on this and every attempt.
+ * - `failed`: one server failed to store the frame. In a cluster the others may have stored it
+ *   anyway.
+ * - `batch_refused`: the atomic batch stored no message. Other sends may have stored some of them.
  * - `in_flight`: another send under the same message id is not committed yet, and may never be.
- *   That says nothing about this frame.
- * - `foreign`: the reply is another stream's, or another service's. `malformed`: it is not a reply
- *   of JetStream's.
+ *   This does not show whether the frame is stored.
+ * - `foreign`: the reply is from another stream or another service. `malformed`: it is not a reply
+ *   from JetStream.
  */
 export type NoPubAck =
   | "no_responders"
@@ -61,8 +59,8 @@ const noRespondersStatus = 503;
 
 /**
  * Every error code with which JetStream can answer a publish that has a message id, or the commit
- * of an atomic batch, and no other header of JetStream's, and every one that comes from a stream
- * which is not what it should be. Any other code counts as `failed`: the frame may be stored.
+ * of an atomic batch, and no other JetStream header, and every code that an unfit stream returns.
+ * Any other code counts as `failed`: the frame may be stored.
  */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
   ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),
@@ -87,8 +85,8 @@ const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
 const streamFullText = /maximum (bytes|messages)|no space left/;
 
 /**
- * Reads a reply to a frame for the stream meant: the acknowledgement, or why it is none. Never
- * throws.
+ * Returns the acknowledgement in a reply to a frame for the target stream, or why the reply is not
+ * one. Never throws.
  */
 export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck {
   if (message.data.length === 0) {
@@ -102,14 +100,14 @@ export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck 
   if (typeof stream !== "string") return "malformed";
   if (stream !== meant.name || isElsewhere(reply, meant)) return "foreign";
   if (isPubAck(reply)) return reply;
-  // Sequence 0 and `duplicate` is what nats-server 2.10 answers when it has staged the message id
-  // and has not stored the message.
+  // nats-server 2.10 answers sequence 0 and `duplicate` if it has staged the message id and not
+  // stored the message.
   return fieldOf(reply, "seq") === 0 ? "in_flight" : "malformed";
 }
 
 /**
- * Whether the reply comes from another JetStream domain. A leaf node and its hub may each have a
- * stream of the same name, and both receive what is published.
+ * Returns whether the reply comes from another JetStream domain. A leaf node and its hub may each
+ * have a stream of the same name, and both receive the frame.
  */
 function isElsewhere(reply: unknown, { domain }: StreamMeant): boolean {
   return domain !== undefined && (fieldOf(reply, "domain") ?? "") !== domain;
@@ -122,7 +120,7 @@ function isPubAck(reply: unknown): reply is PubAck {
 
 function meaningOf(error: unknown): NoPubAck {
   const code = fieldOf(error, "err_code");
-  // An error without a code comes from Raft. It means that the proposal was not taken, as when the
+  // An error without a code comes from Raft. The proposal was not accepted, for example because the
   // server no longer leads the stream.
   if (code === undefined || code === 0)
     return typeof fieldOf(error, "code") === "number" ? "refused" : "malformed";

@@ -1,5 +1,5 @@
-// What the publisher reports: plain additions, a few per frame, none per event. Implemented by
-// admin/metrics/.
+// The counters that the publisher updates: plain additions, a few per frame, none per event.
+// admin/metrics/ implements them.
 
 import type { Lane } from "../../platform/base/lane.ts";
 
@@ -18,8 +18,8 @@ export const ackFailureCauses = [
 export type AckFailureCause = (typeof ackFailureCauses)[number];
 
 /**
- * How an atomic batch ended. `stored`: its one acknowledgement stands for all its frames. `parted`:
- * it was not acknowledged, and its frames are sent again, each alone.
+ * How an atomic batch ended. `stored`: one acknowledgement covers all its frames. `parted`: it was
+ * not acknowledged and was split, so its frames are sent again, each alone.
  */
 export const batchOutcomes = ["stored", "parted"] as const;
 export type BatchOutcome = (typeof batchOutcomes)[number];

@@ -1,8 +1,7 @@
-// Group commit. Lines gather in the open frame of their queue; a full one is sealed, and another
-// is opened. Frames leave at the end of the event-loop turn if the windows have room, else when
-// an acknowledgement makes room. Nothing is ever published from within a caller's call, so a frame
-// may be joined after it was sealed, within the same turn. No timer, closure or promise per
-// request.
+// Group commit. Lines collect in the open frame of their queue; a full frame is sealed, and another
+// is opened. Frames leave at the end of the event-loop turn if the windows have room, else when an
+// acknowledgement frees room. Nothing is published from within a caller's call, so a sealed frame
+// may still be joined within the same turn. No timer, closure or promise per request.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -50,24 +49,25 @@ interface PublisherOptions {
   /** The clock of the deadlines. */
   readonly monotonicMs: () => number;
   /**
-   * Random, 12 characters or more, of this process alone: the start of shared frames' message ids.
+   * Random, 12 characters or more, unique to this process: the prefix of shared frames' message
+   * ids.
    */
   readonly processId: string;
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
-  /** Names an event, given its record: the same each time that a client sends the event. */
+  /** Returns an event's id, given its record: the same each time that a client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
-  /** Given where the watch of the streams shares it; else the publisher makes its own. */
+  /** Passed if the stream watch shares it; else the publisher creates its own. */
   readonly streams?: StreamStates;
 }
 
-/** How exactly deadlines are kept. One timer for all frames, running only while there are any. */
+/** Precision of deadlines. One timer for all frames, running only while there are any. */
 const tickMs = 25;
-/** How long nothing is sent to a stream after it said that it is full. */
+/** How long nothing is sent to a stream after it reported that it is full. */
 const fullPauseMs = 1_000;
 
-/** What a waiter hears at its deadline when its frame has not left. */
+/** The result for waiters whose frame has not left by their deadline. */
 const neverSent: Expiry = { outcome: "refused", code: "unavailable" };
 
 export class GroupPublisher implements Publisher {
@@ -83,13 +83,13 @@ export class GroupPublisher implements Publisher {
   readonly #flushes: Flushes;
   readonly #inFlight: InFlight;
   readonly #timedOut: TimedOutLines;
-  /** The queues that have anything under way. */
+  /** The queues that have waiting or unacknowledged frames. */
   readonly #busy = new Set<FrameQueue>();
   #tickTimer: NodeJS.Timeout | undefined;
   #isDraining = false;
   #drainDeadlineMs = Number.POSITIVE_INFINITY;
   #drained: (() => void) | undefined;
-  // Made once, so that a tick makes no closure.
+  // Created once, so that a tick creates no closure.
   readonly #tickNow = (): void => this.#tick();
 
   constructor(options: PublisherOptions) {
@@ -100,8 +100,8 @@ export class GroupPublisher implements Publisher {
     this.#monotonicMs = options.monotonicMs;
     this.#admission = admission;
     this.#memory = new FrameMemory(config.frameBytesMax);
-    const allTold = (): void => this.#endDrain();
-    this.#settlement = new Settlement({ admission, memory: this.#memory, log, allTold });
+    const allNotified = (): void => this.#endDrain();
+    this.#settlement = new Settlement({ admission, memory: this.#memory, log, allNotified });
     this.#next = new NextFrames({
       ...options,
       discard: (frame) => this.#settlement.discard(frame),
@@ -113,7 +113,7 @@ export class GroupPublisher implements Publisher {
       ...options,
       next: this.#next,
       sendNext: (queue, monotonicMs, batch) => this.#sendNext(queue, monotonicMs, batch),
-      sendAgain: (frame, monotonicMs) => this.#inFlight.sendAgain(frame, monotonicMs),
+      retryAlone: (frame, monotonicMs) => this.#inFlight.retryAlone(frame, monotonicMs),
       sendBatch: (batch, monotonicMs) => this.#sendBatch(batch, monotonicMs),
     });
     this.#inFlight = new InFlight({
@@ -132,7 +132,7 @@ export class GroupPublisher implements Publisher {
     });
   }
 
-  /** Largest record the server takes, in bytes of payload; a stream may take less. */
+  /** Largest record the server accepts, in bytes of payload; a stream may accept less. */
   get recordBytesMax(): number {
     return this.#link.messageBytesMax - headerBytesMax;
   }
@@ -163,8 +163,8 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * How long the stream of the project's events has been away, 0 while it stores. Without a lane:
-   * how long the whole store has been.
+   * Returns how long the stream of the project's events has been unavailable, 0 while it stores.
+   * Without a lane: how long the whole store has been unavailable.
    */
   awayMs(lane: Lane | undefined, projectId: string): number {
     const monotonicMs = this.#monotonicMs();
@@ -199,8 +199,8 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Seals the frame and opens another one with room for `bytes`. The lines that no waiter has joined
-   * with move along, so that a request has all its lines in one frame, and one outcome.
+   * Seals the frame and opens another one with room for `bytes`. The lines that no waiter has
+   * joined with move along, so that all lines of a request have one frame and one outcome.
    */
   #openNext(queue: FrameQueue, full: Frame, bytes: number): Frame {
     const movedBytes = full.length - full.joinedBytes;
@@ -230,7 +230,7 @@ export class GroupPublisher implements Publisher {
     const events = frame.events - frame.joinedEvents;
     const fate = this.#timedOut.takeOut(frame, lines);
     if (fate === undefined) this.#addWaiter(frame, lines, deadlineMs);
-    else joinAgain(fate, events, { waiter, deadlineMs });
+    else joinRetry(fate, events, { waiter, deadlineMs });
   }
 
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink {
@@ -244,7 +244,7 @@ export class GroupPublisher implements Publisher {
       throw new Error(`submit frame: ${frame.length} bytes under message id "${messageId}"`);
     }
     const { queue } = frame;
-    // Lines before this frame are stored before it; lines after it get a frame behind it.
+    // Lines before this frame are stored before it; lines after it get a later frame.
     if (queue.open !== undefined && queue.open.length > 0) queue.seal();
     this.#fit(frame);
     queue.sealed.push(frame);
@@ -252,7 +252,9 @@ export class GroupPublisher implements Publisher {
     this.#addWaiter(frame, waiter, deadlineMs);
   }
 
-  /** Moves the frame to less memory where that will do, and counts all that it holds. */
+  /**
+   * Moves the frame to less memory if that is enough, and counts its memory against the budget.
+   */
   #fit(frame: Frame): void {
     const { length } = frame;
     if (this.#memory.ownBytesFor(length) < frame.memory.length)
@@ -271,7 +273,7 @@ export class GroupPublisher implements Publisher {
    */
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;
-    this.#inFlight.holdNone();
+    this.#inFlight.stopHolding();
     this.#drainDeadlineMs = deadlineMs;
     if (this.#isIdle) return;
     await new Promise<void>((resolve) => {
@@ -300,7 +302,7 @@ export class GroupPublisher implements Publisher {
   #sendNext(queue: FrameQueue, monotonicMs: number, batch: AtomicBatch | undefined): void {
     const frame = this.#next.of(queue);
     if (frame === undefined) {
-      this.#restIfIdle(queue);
+      this.#removeIfIdle(queue);
       return;
     }
     const refusal = refusalNow(queue.stream, monotonicMs);
@@ -331,14 +333,14 @@ export class GroupPublisher implements Publisher {
     }
     this.#settlement.release(frame, code === undefined);
     if (queue.hasFrame) this.#flushes.markReady(queue);
-    // The frame's place in the stream's window is free for any of its queues now, even if this one
+    // The frame's slot in the stream's window is free for any of its queues now, even if this one
     // may not send yet.
     this.#flushes.wake(queue.departures);
-    this.#settlement.tell(frame, outcome, code);
-    this.#restIfIdle(queue);
+    this.#settlement.notify(frame, outcome, code);
+    this.#removeIfIdle(queue);
   }
 
-  #restIfIdle(queue: FrameQueue): void {
+  #removeIfIdle(queue: FrameQueue): void {
     if (!queue.busy || queue.unacked > 0 || queue.hasFrame) return;
     queue.busy = false;
     this.#busy.delete(queue);
@@ -346,7 +348,7 @@ export class GroupPublisher implements Publisher {
   }
 
   get #isIdle(): boolean {
-    return this.#busy.size === 0 && !this.#settlement.isTelling;
+    return this.#busy.size === 0 && !this.#settlement.isNotifying;
   }
 
   #endDrain(): void {
@@ -382,7 +384,7 @@ export class GroupPublisher implements Publisher {
     if (queue.open !== undefined) this.#expireSome(queue.open, monotonicMs);
   }
 
-  /** Before a frame is sent, refuses those of its waiters that have no time left. */
+  /** Before a frame is sent, refuses its waiters whose deadline is past. */
   #expireSome(frame: Frame, monotonicMs: number): void {
     if (frame.deadlineMs <= monotonicMs) this.#settlement.expire(frame, monotonicMs, neverSent);
   }
@@ -409,12 +411,12 @@ interface Rejoining {
   readonly deadlineMs: number;
 }
 
-/** Lets events that come again wait for the frame that has them already. */
-function joinAgain({ frame }: Fate, events: number, { waiter, deadlineMs }: Rejoining): void {
-  const again: FrameWaiter = {
+/** Lets the retry of events wait for the frame that already contains them. */
+function joinRetry({ frame }: Fate, events: number, { waiter, deadlineMs }: Rejoining): void {
+  const retryWaiter: FrameWaiter = {
     frameSettled: (outcome, code) =>
       waiter.frameSettled(outcome === "stored" ? "duplicate" : outcome, code, events, 0, 0),
   };
-  if (frame === undefined) again.frameSettled("stored", undefined, events, 0, 0);
-  else frame.join(again, deadlineMs);
+  if (frame === undefined) retryWaiter.frameSettled("stored", undefined, events, 0, 0);
+  else frame.join(retryWaiter, deadlineMs);
 }

@@ -1,5 +1,5 @@
-// Ends a frame, or a part of it: its bytes leave the admission budget, its memory goes back to
-// where it came from, and each waiter hears once. The publisher decides when.
+// Ends a frame, or a part of it: its bytes leave the admission budget, its memory returns to its
+// pool, and each waiter is notified once. The publisher decides when.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Log } from "../../platform/base/log.ts";
@@ -15,104 +15,104 @@ interface SettlementOptions {
   readonly admission: Admission;
   readonly memory: FrameMemory;
   readonly log: Pick<Log, "error">;
-  /** Called when the last of waiters that were told later has been told. */
-  readonly allTold: () => void;
+  /** Called when the last of the deferred waiters has been notified. */
+  readonly allNotified: () => void;
 }
 
 /**
- * So many waiters are told before other work gets its turn. To answer 6,000 that had waited out a
- * stop of the store was a turn of 233 ms.
+ * Maximum number of waiters that are notified per event-loop turn. To answer 6,000 after an outage
+ * of the store in one turn took 233 ms.
  */
-const toldPerTurn = 256;
+const notifiedPerTurn = 256;
 
-/** The waiters that are told, and what each of them joined the frame with. */
-type Told = Pick<Frame, "waiters" | "joins" | "messageBytesPerByte">;
+/** The waiters to notify, with their entries in the frame's `joins`. */
+type Notifiable = Pick<Frame, "waiters" | "joins" | "messageBytesPerByte">;
 
-/** Waiters of a frame that are told in a later turn, from the one at `place` on. */
-interface Untold {
-  readonly told: Told;
+/** Waiters of a frame that are notified in a later turn, starting at `next`. */
+interface Pending {
+  readonly frame: Notifiable;
   readonly outcome: FrameOutcome;
   readonly code: ErrorCode | undefined;
-  place: number;
+  next: number;
 }
 
 export class Settlement {
   readonly #admission: Admission;
   readonly #memory: FrameMemory;
   readonly #log: Pick<Log, "error">;
-  readonly #allTold: () => void;
-  readonly #budget = new TurnBudget(toldPerTurn);
-  readonly #untold = new Fifo<Untold>();
-  readonly #goOnNow = (): void => this.#goOn();
+  readonly #allNotified: () => void;
+  readonly #budget = new TurnBudget(notifiedPerTurn);
+  readonly #pending = new Fifo<Pending>();
+  readonly #continueNow = (): void => this.#continue();
   #isFailureLogged = false;
 
-  constructor({ admission, memory, log, allTold }: SettlementOptions) {
+  constructor({ admission, memory, log, allNotified }: SettlementOptions) {
     this.#admission = admission;
     this.#memory = memory;
     this.#log = log;
-    this.#allTold = allTold;
+    this.#allNotified = allNotified;
   }
 
-  /** Whether there are waiters that will be told in a later turn. */
-  get isTelling(): boolean {
-    return this.#untold.length > 0;
+  /** Whether there are waiters that will be notified in a later turn. */
+  get isNotifying(): boolean {
+    return this.#pending.length > 0;
   }
 
   /**
-   * Ends a frame's hold on budget and memory. The client sends from the frame's memory. An
-   * acknowledgement of the only send says that all of the memory has left. A frame that was
-   * retried, or never answered, may still be on its way, so its memory is not used again.
+   * Releases a frame's budget and memory. The client sends from the frame's memory. Only an
+   * acknowledgement of a single send proves that all of the memory was sent. A frame that was
+   * retried, or never answered, may still be in the client's buffer, so its memory is not reused.
    */
   release(frame: Frame, isAcknowledged: boolean): void {
     this.#admission.release(frame.joinedBytes + frame.overheadBytes);
     if (frame.sends === 0 || (frame.sends === 1 && isAcknowledged)) this.discard(frame);
-    else frame.letGo();
+    else frame.dropMemory();
   }
 
   /**
-   * Gives the frame's memory back. Only for a frame whose memory the client does not hold: it was
-   * never sent, or was sent once and is acknowledged.
+   * Returns the frame's memory to the pool. Only for a frame whose memory the client does not use:
+   * it was never sent, or was sent once and is acknowledged.
    */
   discard(frame: Frame): void {
     this.#memory.give(frame.memory);
-    frame.letGo();
+    frame.dropMemory();
   }
 
-  /** Tells each waiter, in this turn or, behind those that wait for it already, in a later one. */
-  tell(told: Told, outcome: FrameOutcome, code: ErrorCode | undefined): void {
-    const untold = { told, outcome, code, place: 0 };
-    if (this.isTelling || !this.#tellSome(untold)) this.#untold.push(untold);
-    if (this.#untold.length === 1) setImmediate(this.#goOnNow);
+  /** Notifies each waiter, in this turn or, after the waiters already queued, in a later one. */
+  notify(frame: Notifiable, outcome: FrameOutcome, code: ErrorCode | undefined): void {
+    const pending = { frame, outcome, code, next: 0 };
+    if (this.isNotifying || !this.#notifySome(pending)) this.#pending.push(pending);
+    if (this.#pending.length === 1) setImmediate(this.#continueNow);
   }
 
-  #goOn(): void {
-    const untold = this.#untold;
-    for (let first = untold.first; first !== undefined; first = untold.first) {
-      if (!this.#tellSome(first)) {
-        setImmediate(this.#goOnNow);
+  #continue(): void {
+    const pending = this.#pending;
+    for (let first = pending.first; first !== undefined; first = pending.first) {
+      if (!this.#notifySome(first)) {
+        setImmediate(this.#continueNow);
         return;
       }
-      untold.shift();
+      pending.shift();
     }
-    this.#allTold();
+    this.#allNotified();
   }
 
-  /** Tells as many as this turn has left. Returns whether none is left. */
-  #tellSome(untold: Untold): boolean {
-    const { told, outcome, code } = untold;
-    const { waiters, joins, messageBytesPerByte } = told;
-    while (untold.place < waiters.length) {
+  /** Notifies as many waiters as this turn allows. Returns whether all are notified. */
+  #notifySome(pending: Pending): boolean {
+    const { frame, outcome, code } = pending;
+    const { waiters, joins, messageBytesPerByte } = frame;
+    while (pending.next < waiters.length) {
       if (this.#budget.isSpent) return false;
       this.#budget.spend(1);
-      const place = untold.place++;
-      const at = place * joinWords;
+      const next = pending.next++;
+      const at = next * joinWords;
       try {
         const bytes = joins[at + 2]!;
         const messageBytes = Math.round(bytes * messageBytesPerByte);
-        waiters[place]!.frameSettled(outcome, code, joins[at + 1]!, bytes, messageBytes);
+        waiters[next]!.frameSettled(outcome, code, joins[at + 1]!, bytes, messageBytes);
       } catch (error) {
         if (!this.#isFailureLogged)
-          this.#log.error({ err: error }, "a waiter threw when its frame settled");
+          this.#log.error({ err: error }, "frame waiter threw when its frame settled");
         this.#isFailureLogged = true;
       }
     }
@@ -120,15 +120,15 @@ export class Settlement {
   }
 
   /**
-   * Takes out the waiters that have no time left, and tells them. The frame goes on for the others,
-   * and if it was sent, until it is acknowledged. Returns the waiters, and where their lines are in
-   * the frame.
+   * Removes and notifies the waiters whose deadline is past. The frame continues for the others
+   * and, if it was sent, until it is acknowledged. Returns the removed waiters, and where their
+   * lines are in the frame.
    */
   expire(frame: Frame, monotonicMs: number, expiry: Expiry): Expired {
     const { messageBytesPerByte } = frame;
     const gone = takeExpired(frame, monotonicMs, expiry);
     this.#admission.release(gone.bytesCut);
-    this.tell({ ...gone, messageBytesPerByte }, expiry.outcome, expiry.code);
+    this.notify({ ...gone, messageBytesPerByte }, expiry.outcome, expiry.code);
     return gone;
   }
 }

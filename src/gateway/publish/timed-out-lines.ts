@@ -1,7 +1,7 @@
-// Recognizes retries of small requests that had events without uuids and were answered `timeout`.
-// The frame with their lines was sent, and was not acknowledged in time. The retry waits for that
-// frame, and its lines are not stored again. It must come from the same address: a duplicate after a
-// change of address is better than the loss of an event that two clients send.
+// Recognizes retries of small requests that contained events without uuids and were answered
+// `timeout`. The frame with their lines was sent, and was not acknowledged in time. The retry waits
+// for that frame, and its lines are not stored again. It must come from the same address: a
+// duplicate after a change of address is better than the loss of an event that two clients send.
 
 import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -12,15 +12,16 @@ import { Fate, type Frame } from "./frame.ts";
 import type { FrameOutcome, FrameWaiter, RequestWaiter } from "./port.ts";
 
 /**
- * What is remembered in one turn, in bytes of records and `eventCost` for each: to name a small
- * event takes 1 µs, and 1 KiB of a long one 2 µs. Further requests of the turn are not remembered.
+ * Limit per turn for remembering lines, in bytes of records plus `eventCost` for each event:
+ * hashing a small event takes 1 µs, and each KiB of a long one 2 µs. Further requests of the turn
+ * are not remembered.
  */
-const remembersPerTurn = 4_194_304;
+const rememberedCostPerTurn = 4_194_304;
 const eventCost = 1_024;
 const lineFeed = 0x0a;
 
 interface TimedOutLinesOptions {
-  /** Names an event, given its record: the same each time that the event is sent. */
+  /** Returns an event's id, given its record: the same each time that the event is sent. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   readonly monotonicMs: () => number;
 }
@@ -30,7 +31,7 @@ interface Range {
   readonly end: number;
 }
 
-/** Waits for lines of a request that may have to be recognized when they come again. */
+/** The waiter for a request's lines that may have to be recognized in a retry. */
 export class UuidlessLines implements FrameWaiter {
   readonly request: RequestWaiter;
   readonly runs: SentWithRuns;
@@ -54,14 +55,14 @@ export class UuidlessLines implements FrameWaiter {
 export class TimedOutLines {
   readonly #identify: TimedOutLinesOptions["identify"];
   readonly #fates: RetryMemory<Fate>;
-  readonly #budget = new TurnBudget(remembersPerTurn);
+  readonly #budget = new TurnBudget(rememberedCostPerTurn);
 
   constructor({ identify, monotonicMs }: TimedOutLinesOptions) {
     this.#identify = identify;
     this.#fates = new RetryMemory(monotonicMs);
   }
 
-  /** Remembers the lines in these bytes of the frame, which is still under way. */
+  /** Remembers the lines in these bytes of the frame, which is not settled. */
   remember(frame: Frame, lines: UuidlessLines, range: Range): void {
     if (this.#budget.isSpent) return;
     frame.fate ??= new Fate(frame);
@@ -69,15 +70,15 @@ export class TimedOutLines {
   }
 
   /**
-   * Returns what became of the frame that has these lines already; undefined if they are new. They
-   * are those lines of the frame that no waiter has joined with, and are taken out of it. If the
-   * request fails, they are remembered again.
+   * Returns the fate of the frame that already contains these lines; undefined if they are new. The
+   * lines are those of the frame that no waiter has joined with. They are removed from it, and
+   * remembered again if the request fails.
    */
   takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {
     if (this.#fates.isEmpty) return undefined;
     const name = this.#nameOf(frame, lines, { start: frame.joinedBytes, end: frame.length });
     let fate: Fate | undefined;
-    // A frame that is not stored, or whose outcome will never be known, tells nothing.
+    // A frame that is not stored, or whose outcome will never be known, is of no use.
     do fate = this.#fates.take(name);
     while (fate !== undefined && fate.frame === undefined && !fate.isStored);
     if (fate === undefined) return undefined;

@@ -1,9 +1,9 @@
-// Whether the live frames of a stream leave together, as one atomic batch, or each alone. A batch
-// takes a single node some 3 ms, whatever its sync_interval is, and little for each frame in it:
-// 4 ms for 128, 17 for 1,000. How long a frame alone takes depends on fsyncs, replicas and the
-// machine, so both are measured. Must not choose whose frame leaves.
+// Decides whether the live frames of a stream leave together, as one atomic batch, or each alone. A
+// batch takes a single node some 3 ms, independent of sync_interval, and little for each frame in
+// it: 4 ms for 128, 17 ms for 1,000. How long a single frame takes depends on fsyncs, replicas and
+// the machine, so both are measured. Does not choose whose frame leaves.
 
-/** What is known here of a stream. */
+/** The parts of a stream that are used here. */
 export interface Batching {
   readonly takesAtomicBatches: boolean;
 }
@@ -12,40 +12,42 @@ export interface TogetherOptions {
   /** How many frames may leave alone before one is acknowledged. */
   readonly framesUnackedMax: number;
   readonly monotonicMs: () => number;
-  /** So many frames leave together, whatever is measured. Default: where that is faster. */
+  /** Minimum number of frames for an atomic batch. Default: the measured break-even point. */
   readonly batchesFrom?: number | undefined;
 }
 
-/** So few frames never leave together. */
+/** Fewer frames than this never leave as a batch. */
 export const batchFramesMin = 16;
 /**
- * While so many batches are unacknowledged, frames gather for the next one. Two at a time gain 5 %
- * in the server, and as much is lost to the acknowledgements of smaller batches.
+ * Maximum number of unacknowledged batches; further frames collect for the next one. Two at a time
+ * gain 5 % in the server and lose as much to the acknowledgements of smaller batches.
  */
 const batchesUnackedMax = 1;
 /**
- * The stream counts as having all it can do with frames alone while so many are unacknowledged, or
- * this part of the window: one of many streams has a small window, and loses most of it at once.
+ * The stream counts as saturated with single frames while this number of them is unacknowledged, or
+ * this part of the window: with many streams, each has a small window, which empties at once.
  */
 const saturatedFrames = 16;
 const saturatedShare = 1 / 4;
-/** A measurement takes in so many acknowledgements and so long, because they come in bursts. */
+/**
+ * Minimum acknowledgements and duration of a measurement, because acknowledgements come in bursts.
+ */
 const sampleFramesMin = 32;
 const sampleMsMin = 5;
-/** How much the newest measurement counts against those before. */
+/** Weight of the newest measurement in the moving average. */
 const newestShare = 0.25;
-/** What a batch is taken to need before one has been measured. */
+/** Assumed duration of a batch before one has been measured. */
 const batchMsAtFirst = 4;
 /**
- * A batch must be so many times as fast as its frames would be alone, because while it is under way
- * the live frames that come then wait for it.
+ * A batch must be faster than its single frames by this factor, because live frames that arrive
+ * while it is in flight wait for it.
  */
 const gainMin = 2;
-/** After so long with batches, frames leave alone until it is measured again what that is. */
+/** After this time with batches, frames leave alone until their rate is measured again. */
 const measureEveryMs = 1_000;
 /**
- * After a batch that was not acknowledged as one, so many frames leave alone before the next is
- * tried: the first number at first, and twice as many after each batch that fails in a row.
+ * Number of frames that leave alone after a batch that was not acknowledged as one: at first
+ * `framesAloneMin`, doubled after each consecutive failure.
  */
 const framesAloneMin = 1_000;
 const framesAloneMax = 64_000;
@@ -57,17 +59,17 @@ export class Together {
   readonly #saturatedFrames: number;
   #aloneUnacked = 0;
   #batchesUnacked = 0;
-  /** How many more frames leave alone because a batch has failed. */
+  /** How many more frames leave alone because a batch failed. */
   #toLeaveAlone = 0;
   #nextToLeaveAlone = framesAloneMin;
-  /** How many frames alone the stream acknowledges in a millisecond; undefined until measured. */
+  /** Acknowledged single frames per millisecond; undefined until measured. */
   #alonePerMs: number | undefined = undefined;
-  /** Since when the stream has all it can do; undefined: it has not, or a batch is under way. */
+  /** Since when the stream is saturated; undefined if it is not, or a batch is in flight. */
   #saturatedSinceMonotonicMs: number | undefined = undefined;
-  /** The measurement that is being made: the time before that moment, and all its frames. */
+  /** The current measurement: its duration before `#saturatedSinceMonotonicMs`, and its frames. */
   #sampleMs = 0;
   #sampleFrames = 0;
-  /** What a batch of the size takes that they have lately. */
+  /** Moving average of the duration of batches. */
   #batchMs = batchMsAtFirst;
   #batchLeftMonotonicMs = 0;
   #batchEndedMonotonicMs = 0;
@@ -80,13 +82,13 @@ export class Together {
     this.#saturatedFrames = Math.min(saturatedFrames, Math.ceil(saturatedShare * framesUnackedMax));
   }
 
-  /** Whether a batch leaves now, of the `waiting` live frames. */
+  /** Returns whether a batch of the `waiting` live frames leaves now. */
   isDue(waiting: number): boolean {
     if (waiting < batchFramesMin || this.#batchesUnacked >= batchesUnackedMax) return false;
     return this.#inUse && waiting + this.#aloneUnacked >= this.#framesOfBatch;
   }
 
-  /** Whether no live frame may leave alone now. */
+  /** Whether live frames must wait for the batch in flight. */
   get holdsLiveFrames(): boolean {
     return this.#batchesUnacked > 0 && this.#inUse;
   }
@@ -95,7 +97,10 @@ export class Together {
     return this.#stream.takesAtomicBatches && this.#toLeaveAlone === 0;
   }
 
-  /** From how many frames on they leave together: those that are under way alone come again. */
+  /**
+   * Minimum number of frames for a batch, including those in flight alone, whose clients send
+   * again.
+   */
   get #framesOfBatch(): number {
     if (this.#batchesFrom !== undefined) return this.#batchesFrom;
     return gainMin * (this.#alonePerMs ?? Number.POSITIVE_INFINITY) * this.#batchMs;
@@ -108,13 +113,13 @@ export class Together {
     if (this.#isSaturated) this.#saturatedSinceMonotonicMs = this.#monotonicMs();
   }
 
-  /** The live frames that have left alone, and the batches. None, once all are settled. */
+  /** The live frames that left alone, and the batches. Both are 0 once all are settled. */
   get underWay(): { alone: number; batches: number } {
     return { alone: this.#aloneUnacked, batches: this.#batchesUnacked };
   }
 
-  /** A frame of a batch that was parted leaves again, alone. */
-  leftAgain(): void {
+  /** Counts a frame of a split batch that is sent again, alone. */
+  retriedAlone(): void {
     this.#aloneUnacked++;
   }
 
@@ -128,7 +133,9 @@ export class Together {
     return this.#aloneUnacked >= this.#saturatedFrames && this.#stream.takesAtomicBatches;
   }
 
-  /** Acknowledgements come many at a time, and until frames follow them the stream has few. */
+  /**
+   * Acknowledgements come in bursts, and until new frames follow them the stream is not saturated.
+   */
   #pauseSample(): void {
     if (this.#saturatedSinceMonotonicMs === undefined) return;
     this.#sampleMs += this.#monotonicMs() - this.#saturatedSinceMonotonicMs;
@@ -146,8 +153,9 @@ export class Together {
     this.#forgetSample();
     this.#saturatedSinceMonotonicMs = monotonicMs;
     this.#measuredMonotonicMs = monotonicMs;
-    // After a batch that took long, as beside a stop of the store, so many frames might be asked
-    // for that no batch leaves any more and none is measured. So its time counts for a second.
+    // After a slow batch, for example during an outage of the store, the required number of frames
+    // might be so high that no batch leaves any more and none is measured. So its duration counts
+    // for a second only.
     if (monotonicMs - this.#batchEndedMonotonicMs >= measureEveryMs)
       this.#batchMs = Math.min(this.#batchMs, batchMsAtFirst);
   }
@@ -164,7 +172,7 @@ export class Together {
     this.#batchLeftMonotonicMs = this.#monotonicMs();
   }
 
-  /** Nothing waits for the batch any more. `isStored`: it was acknowledged. */
+  /** Records that no frame waits for the batch any more. `isStored`: it was acknowledged. */
   batchEnded(isStored: boolean): void {
     this.#batchesUnacked--;
     const monotonicMs = this.#monotonicMs();

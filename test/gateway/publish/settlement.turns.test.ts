@@ -21,12 +21,12 @@ const toldAtOnceMax = 600;
 
 test("waiters are told in turns, in order, each once with its share, and one that throws stops none", async () => {
   const heard: string[] = [];
-  let allTold = 0;
+  let allNotified = 0;
   const settlement = new Settlement({
     admission: unlimited,
     memory: new FrameMemory(524_288),
     log: { error: () => {} },
-    allTold: () => void allTold++,
+    allNotified: () => void allNotified++,
   });
   const waiter = (name: string): FrameWaiter => ({
     frameSettled(outcome, code, events, bytes) {
@@ -43,18 +43,18 @@ test("waiters are told in turns, in order, each once with its share, and one tha
     };
   };
 
-  settlement.tell(told("a"), "stored", undefined);
-  settlement.tell(told("b"), "refused", "store_full");
-  expect(settlement.isTelling).toBe(true);
-  expect(allTold).toBe(0);
-  while (settlement.isTelling) {
+  settlement.notify(told("a"), "stored", undefined);
+  settlement.notify(told("b"), "refused", "store_full");
+  expect(settlement.isNotifying).toBe(true);
+  expect(allNotified).toBe(0);
+  while (settlement.isNotifying) {
     const before = heard.length;
     await turn();
     expect(heard.length - before).toBeGreaterThan(0);
     expect(heard.length - before).toBeLessThan(toldAtOnceMax);
   }
 
-  expect(allTold).toBe(1);
+  expect(allNotified).toBe(1);
   expect(heard).toEqual([
     ...told("a").waiters.map((_, place) => `a${place} stored undefined ${place} ${2 * place}`),
     ...told("b").waiters.map((_, place) => `b${place} refused store_full ${place} ${2 * place}`),
@@ -67,14 +67,14 @@ test("a few are told at once", () => {
     admission: unlimited,
     memory: new FrameMemory(524_288),
     log: { error: () => {} },
-    allTold: () => {},
+    allNotified: () => {},
   });
   const waiters = [{ frameSettled: () => void times++ }, { frameSettled: () => void times++ }];
-  settlement.tell(
+  settlement.notify(
     { waiters, joins: [0, 1, 1, 0, 1, 1], messageBytesPerByte: 1 },
     "stored",
     undefined,
   );
   expect(times).toBe(2);
-  expect(settlement.isTelling).toBe(false);
+  expect(settlement.isNotifying).toBe(false);
 });

@@ -46,9 +46,9 @@ export class Kit {
   flush(): void {
     for (;;) {
       if (this.departures.batchIsDue) this.#flushBatch();
-      const parted = this.departures.nextParted();
+      const parted = this.departures.nextOfSplit();
       if (parted !== undefined) {
-        this.departures.leftAgain(parted);
+        this.departures.retriedAlone(parted);
         this.alone.push(parted);
         continue;
       }
@@ -95,7 +95,7 @@ export class Kit {
   partBatch(): void {
     const frames = this.batches.shift()!;
     this.departures.batchEnded(false);
-    for (const frame of frames) this.departures.parted(frame);
+    for (const frame of frames) this.departures.batchSplit(frame);
   }
 
   get underWay(): { alone: number; batches: number[] } {
