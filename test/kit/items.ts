@@ -2,7 +2,7 @@
 // around them, so that time and clocks are what a test says, and thousands of bodies take a moment.
 
 import { randomFillSync } from "node:crypto";
-import { Slips } from "../../src/gateway/intake/hints.ts";
+import { Typos } from "../../src/gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../src/gateway/intake/items.ts";
 import { readSentAt } from "../../src/gateway/intake/plain-protocol.ts";
 import { Tally } from "../../src/gateway/intake/tally.ts";
@@ -45,7 +45,7 @@ const records = new JsonRecordWriter({
 const items = new ItemTaker({
   slowScanner: createNativeScanner(4_096),
   records,
-  slips: new Slips(),
+  typos: new Typos(),
   onBug: (bug) => {
     throw bug;
   },

@@ -1,35 +1,32 @@
-// The budget of bytes in flight of one process: bodies in hand and lines not yet acknowledged.
-// While it is full, requests are refused at once: nothing queues here, and nothing here knows what
-// the bytes are. Small requests have some room on top, so large ones cannot shut them out.
+// The process's budget of bytes in flight: bodies in memory and lines that are not acknowledged. If
+// it is full, requests are refused at once; there is no queue. Small requests may exceed it a
+// little, so that large ones cannot shut them out.
 
-/**
- * The budget of bytes in flight: bodies in hand and lines not yet acknowledged, of the whole
- * process.
- */
+/** The process's budget of bytes in flight: bodies in memory and unacknowledged lines. */
 export interface Admission {
   readonly bytes: number;
   readonly bytesMax: number;
   /**
-   * Whether a request that holds or announces this many bytes in all is large. Some room is
-   * reserved for small ones.
+   * Whether a request that holds or announces this many bytes in total is large. Some room is
+   * reserved for small requests.
    */
   isLarge(requestBytes: number): boolean;
   /**
-   * Takes the bytes and returns true, or takes nothing and returns false when they do not fit.
-   * `requestBytes` is what the request holds with them or, if that is more, announces.
+   * Takes the bytes and returns true, or takes nothing and returns false if they do not fit.
+   * `requestBytes` is the request's total with them or, if that is more, its announced size.
    */
   tryTake(bytes: number, requestBytes: number): boolean;
-  /** How many bytes would have to be released before `tryTake` succeeds; 0 or less: none. */
+  /** How many bytes must be released before `tryTake` succeeds; 0 or less: none. */
   lacking(bytes: number, requestBytes: number): number;
   /** Takes bytes that can no longer be refused (lines of a body already admitted). */
   take(bytes: number): void;
   release(bytes: number): void;
 }
 
-/** A request that holds or announces more bytes than this is a large one. */
+/** A request that holds or announces more bytes than this is large. */
 const smallRequestBytesMax = 262_144;
 /**
- * Small requests may exceed the budget by this share of it. So they still fit where large ones have
+ * Small requests may exceed the budget by this share of it, so they fit even if large ones have
  * filled it.
  */
 const smallRoomShare = 1 / 8;
@@ -69,7 +66,7 @@ class ByteBudget implements Admission {
   }
 }
 
-/** A budget of `bytesMax` bytes. Releasing more than was taken is a bug and throws. */
+/** Creates a budget of `bytesMax` bytes. Releasing more than was taken is a bug and throws. */
 export function createAdmission(bytesMax: number): Admission {
   return new ByteBudget(bytesMax);
 }

@@ -1,34 +1,34 @@
-// The order of historical bodies that are not placed in the turn in which they came: which body has
-// to wait for which. The project and lane of a body may be known when it arrives, or only when it
-// has been scanned. Nothing else of what is in a body is known here.
+// The order of historical bodies that are not placed in the turn in which they arrived: which body
+// must wait for which. The project and lane of a body may be known on arrival, or only after its
+// scan. Does not read the bodies.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { BodyHint } from "../http/port.ts";
 
 /**
- * For this time a body of unknown project, unless it is live, holds up all history that comes after
- * it. A scan tells its project, and takes about this time where few bodies wait. After that the
- * body holds up only bodies whose project or lane was not known at their arrival either; otherwise
- * a flood of bodies without keys would hold up everybody's history.
+ * How long a non-live body of unknown project blocks all later history. Its scan finds the project,
+ * and takes about this time while few bodies wait. After that the body blocks only bodies whose
+ * project or lane was also unknown on arrival. Otherwise a flood of bodies without keys would block
+ * the history of all projects.
  */
 const unknownMsMax = 50;
 
-/** A body's place among the bodies that are being worked on. */
+/** A body's entry among the bodies that are being worked on. */
 export interface Arrival {
-  /** The project's id. Like the lane, it is undefined while it is not known. */
+  /** The project's id. Like the lane, it is undefined while unknown. */
   readonly projectId: string | undefined;
   readonly lane: Lane | undefined;
   readonly bytes: number;
   readonly deadlineMs: number;
 }
 
-interface Place extends Arrival {
+interface Entry extends Arrival {
   projectId: string | undefined;
   lane: Lane | undefined;
   readonly number: number;
   readonly arrivedMs: number;
-  /** The project or the lane of the body was not known when it arrived. */
+  /** The project or the lane of the body was unknown on arrival. */
   readonly wasHidden: boolean;
   /** Fulfilled when the body's project and lane become known, or when the body leaves. */
   changed: PromiseWithResolvers<void>;
@@ -37,9 +37,9 @@ interface Place extends Arrival {
 export class Arrivals {
   /**
    * The bodies that are or may be historical, by project, each list in the order of arrival. Bodies
-   * of an unknown project are under "", which is no project's id.
+   * of an unknown project are under "", which is not a project id.
    */
-  readonly #histories = new Map<string, Place[]>();
+  readonly #histories = new Map<string, Entry[]>();
   readonly #monotonicMs: () => number;
   #lastNumber = 0;
 
@@ -48,15 +48,15 @@ export class Arrivals {
   }
 
   /**
-   * Enters a body under the project and lane that it is known or likely to have. Where these turn
-   * out wrong, `know` moves it. It keeps its number in the order of arrival, but later bodies may
-   * have gone ahead of it by then.
+   * Enters a body under its known or likely project and lane. If these are wrong, `update` moves
+   * it. It keeps its number in the order of arrival, but later bodies may have overtaken it by
+   * then.
    */
   arrive(
     { projectId, lane }: BodyHint,
     { bytes, deadlineMs }: Pick<Arrival, "bytes" | "deadlineMs">,
   ): Arrival {
-    const place: Place = {
+    const entry: Entry = {
       projectId,
       lane,
       bytes,
@@ -66,26 +66,26 @@ export class Arrivals {
       wasHidden: projectId === undefined || lane === undefined,
       changed: Promise.withResolvers<void>(),
     };
-    this.#enter(place);
-    return place;
+    this.#enter(entry);
+    return entry;
   }
 
-  /** Enters the body anew, under the project and lane that its scan has found. */
-  know(arrival: Arrival, { projectId, lane }: BodyHint): void {
-    const place = arrival as Place;
-    this.#withdraw(place);
-    place.projectId = projectId;
-    place.lane = lane;
-    this.#enter(place);
-    place.changed.resolve();
-    place.changed = Promise.withResolvers();
+  /** Re-enters the body under the project and lane that its scan has found. */
+  update(arrival: Arrival, { projectId, lane }: BodyHint): void {
+    const entry = arrival as Entry;
+    this.#withdraw(entry);
+    entry.projectId = projectId;
+    entry.lane = lane;
+    this.#enter(entry);
+    entry.changed.resolve();
+    entry.changed = Promise.withResolvers();
   }
 
-  /** Removes a body: all its lines are in frames, or none will be. */
+  /** Removes a body after all its lines are in frames, or none will be. */
   leave(arrival: Arrival): void {
-    const place = arrival as Place;
-    this.#withdraw(place);
-    place.changed.resolve();
+    const entry = arrival as Entry;
+    this.#withdraw(entry);
+    entry.changed.resolve();
   }
 
   /** Whether a historical body of the project, arriving now, must wait for an earlier body. */
@@ -96,61 +96,61 @@ export class Arrivals {
   }
 
   /**
-   * Fulfilled when no body that the arrival has to wait for is left before it; undefined when there
-   * is none now.
+   * Fulfilled when the arrival no longer has to wait for an earlier body; undefined if it does not
+   * have to wait now.
    */
   turnOf(arrival: Arrival): Promise<void> | undefined {
-    const place = arrival as Place;
-    return this.#placeBefore(place) === undefined ? undefined : this.#wait(place);
+    const entry = arrival as Entry;
+    return this.#entryBefore(entry) === undefined ? undefined : this.#wait(entry);
   }
 
-  #enter(place: Place): void {
-    if (place.lane === "live") return;
-    const history = this.#histories.get(place.projectId ?? "") ?? [];
+  #enter(entry: Entry): void {
+    if (entry.lane === "live") return;
+    const history = this.#histories.get(entry.projectId ?? "") ?? [];
     let at = history.length;
-    while (at > 0 && history[at - 1]!.number > place.number) at--;
-    history.splice(at, 0, place);
-    this.#histories.set(place.projectId ?? "", history);
+    while (at > 0 && history[at - 1]!.number > entry.number) at--;
+    history.splice(at, 0, entry);
+    this.#histories.set(entry.projectId ?? "", history);
   }
 
-  #withdraw(place: Place): void {
-    const history = this.#histories.get(place.projectId ?? "");
-    const at = history?.indexOf(place) ?? -1;
+  #withdraw(entry: Entry): void {
+    const history = this.#histories.get(entry.projectId ?? "");
+    const at = history?.indexOf(entry) ?? -1;
     if (history === undefined || at < 0) return;
     history.splice(at, 1);
-    if (history.length === 0) this.#histories.delete(place.projectId ?? "");
+    if (history.length === 0) this.#histories.delete(entry.projectId ?? "");
   }
 
   /**
-   * The last of the earlier bodies that this one has to wait for. To wait for that one is enough,
-   * because it waits itself for those before it.
+   * The last of the earlier bodies that this one must wait for. Waiting for that one is enough,
+   * because it waits for those before it.
    */
-  #placeBefore({ projectId, number, wasHidden }: Place): Place | undefined {
+  #entryBefore({ projectId, number, wasHidden }: Entry): Entry | undefined {
     return (
       this.#lastBefore(projectId ?? "", number) ??
       (wasHidden ? this.#lastBefore("", number) : this.#lastUnknownBefore(number))
     );
   }
 
-  #lastUnknownBefore(number: number): Place | undefined {
+  #lastUnknownBefore(number: number): Entry | undefined {
     const unknown = this.#lastBefore("", number);
-    // If its time is over, so is that of the unknown bodies before it, which have waited longer.
+    // If its time is over, so is that of earlier unknown bodies, which have waited longer.
     return unknown === undefined || this.#unknownMsLeft(unknown) <= 0 ? undefined : unknown;
   }
 
-  #unknownMsLeft({ arrivedMs }: Place): number {
+  #unknownMsLeft({ arrivedMs }: Entry): number {
     return arrivedMs + unknownMsMax - this.#monotonicMs();
   }
 
-  #lastBefore(projectId: string, number: number): Place | undefined {
-    return this.#histories.get(projectId)?.findLast((place) => place.number < number);
+  #lastBefore(projectId: string, number: number): Entry | undefined {
+    return this.#histories.get(projectId)?.findLast((entry) => entry.number < number);
   }
 
-  async #wait(place: Place): Promise<void> {
+  async #wait(entry: Entry): Promise<void> {
     for (;;) {
-      const before = this.#placeBefore(place);
+      const before = this.#entryBefore(entry);
       if (before === undefined) return;
-      if (place.wasHidden || before.projectId !== undefined) await before.changed.promise;
+      if (entry.wasHidden || before.projectId !== undefined) await before.changed.promise;
       else {
         const waitMs = Math.max(1, this.#unknownMsLeft(before));
         await Promise.race([before.changed.promise, delay(waitMs)]);

@@ -1,5 +1,5 @@
-// The wait of a body that is being placed for acknowledgements of its stream. After some time it
-// gives its scanner to others, and is scanned again when it goes on. Knows no frames.
+// Waits until the stream of a body has acknowledged enough frames to continue placing it. After
+// some time the body releases its scanner, and is scanned again before it continues.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { Header, ScanStatus } from "../../records/table.ts";
@@ -7,7 +7,7 @@ import type { Arrival } from "./arrivals.ts";
 import type { Scanners } from "./scanners.ts";
 import type { Work } from "./work.ts";
 
-/** To scan a body again takes some milliseconds for each 10 MB, less than it has waited. */
+/** Scanning a body again takes some milliseconds per 10 MB, less than this wait. */
 const patienceMs = 250;
 
 interface AwaitRoomOptions {
@@ -18,8 +18,8 @@ interface AwaitRoomOptions {
 }
 
 /**
- * Waits for `room`. If the request has not failed then, its scanner's table holds the same rows as
- * before. Rejects only when a scanner cannot be made, and for misuse of it.
+ * Waits for `room`. If the request has not failed by then, its scanner's table has the same rows as
+ * before. Rejects only if a scanner cannot be created, and on misuse of it.
  */
 export async function awaitRoom(
   work: Work,

@@ -1,6 +1,6 @@
-// The frames of a large request, whose lines may fill more than one frame. A frame gets a message
-// id that comes out the same when the client sends the same body again: always if all events in it
-// have uuids, else only if a sending of it from the same address has failed.
+// The frames of a large request, whose lines may fill several frames. A frame's message id is the
+// same when the client sends the same body again: always if all its events have uuids, else only if
+// an earlier attempt from the same address failed.
 
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
@@ -16,14 +16,14 @@ import type { NamedBody, Work } from "./work.ts";
 export class BodyFrames extends OwnFrames {
   readonly #bodyId: string;
   readonly #failed: RetryMemory<string>;
-  /** Undefined until an event without a uuid comes. */
+  /** Undefined until there is an event without a uuid. */
   #sendingId: string | undefined = undefined;
   #haveUuids = true;
   #firstIndex = 0;
   #lastIndex = 0;
   /**
-   * The most bytes that the lines in the frame may take. By it the frame ends, and not by the bytes
-   * that they do take: `OwnFrames` says why.
+   * The upper bound of the frame's line bytes. The frame ends by this bound, not by the actual
+   * bytes; see `OwnFrames`.
    */
   #bytesPlanned = 0;
 
@@ -51,11 +51,11 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * The id names the first and the last item, and not just the number of the frame. A retry may be
-   * cut into frames at other items (another max_payload, a longer address), and then no frame must
-   * be taken for one that held other events. With an event without a uuid, the id names the sending
-   * too: two equal batches without uuids may both be meant, and the second, taken for a retry, would
-   * be lost behind a 200.
+   * The id contains the first and the last item, not just the number of the frame. A retry may be
+   * cut into frames at other items (another max_payload, a longer address), and a frame must never
+   * be mistaken for one with other events. If an event has no uuid, the id contains the attempt
+   * too: two equal batches without uuids may both be intended, and taking the second for a retry
+   * would lose it in spite of a 200.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const id = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`;
@@ -63,7 +63,7 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * A sending that fails again is remembered for the whole time again: its last try may have stored
+   * An attempt that fails again is remembered for the full time again, because it may have stored
    * some of its frames.
    */
   #sending(): string {
@@ -84,13 +84,13 @@ export class BodyFrames extends OwnFrames {
   }
 }
 
-/** To hash this many bytes takes some 0.6 ms. */
+/** Hashing this many bytes takes some 0.6 ms. */
 const hashedBytesPerSlice = 1_048_576;
 
 /**
- * An id that names a body among all that are stored: hashes, in slices, the lane, the project and
- * the body's bytes. The value of `sent_at` is left out, because some clients write a new one each
- * time they send the same events.
+ * Returns an id that is unique to a body: a hash, computed in slices, of the lane, the project and
+ * the body's bytes. The value of `sent_at` is excluded, because some clients change it each time
+ * they send the same events.
  */
 export async function bodyIdOf(
   { lane, project, body, table }: Work,

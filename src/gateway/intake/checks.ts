@@ -1,8 +1,8 @@
-// The checks that can refuse a whole request, in their order: whether the store takes anything now,
-// whether a project that shows in a large body's first bytes is far over its quota, what the scan
-// and the envelope say, the project's share of its stream, the caps of one request, its deadline,
-// whether its stream is fit, and the project's limits. All are made before any line of the request
-// is placed. `admit` takes of these limits, so it is called once a request.
+// The checks that can refuse a whole request, in order: whether the store accepts events now;
+// whether the project in a large body's first bytes is far over its quota; the scan and the
+// envelope; the project's share of its stream; the caps of one request; its deadline; whether its
+// stream is fit; and the project's quota. All run before any line of the request is placed. `admit`
+// consumes quota, so it is called once per request.
 
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -12,7 +12,7 @@ import type { ProjectLookup } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { ProjectShares } from "../streams/project-shares.ts";
 import { scanProblem } from "./envelope.ts";
-import type { Slips } from "./hints.ts";
+import type { Typos } from "./hints.ts";
 import { libraryOf } from "./library.ts";
 import {
   expansionOf,
@@ -54,18 +54,18 @@ export class Checks {
     this.#monotonicMs = options.monotonicMs;
   }
 
-  /** Whether the store takes a body of `bytes` now: asked before anything of the body is read. */
+  /** Returns why the store refuses a body of `bytes` now. Called before the body is read. */
   ofStore(bytes: number): Problem | undefined {
     const code = this.#publisher.refusal(bytes);
     return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
   }
 
   /**
-   * The problem of a body that is too large to be scanned at once, where its first bytes show a
-   * project that is far over its quota. So a flood of such bodies takes no scanner from others.
+   * Returns the problem of a body that is too large to be scanned at once, if its first bytes show
+   * a project that is far over its quota. So a flood of such bodies takes no scanners from others.
    */
-  beforeScan(whose: BodyHint, exchange: Exchange, bytes: number): Problem | undefined {
-    const { projectId, meter } = whose;
+  beforeScan(hint: BodyHint, exchange: Exchange, bytes: number): Problem | undefined {
+    const { projectId, meter } = hint;
     if (bytes <= scannedAtOnceBytesMax || projectId === undefined || meter === undefined)
       return undefined;
     const unfit = this.ofStore(bytes);
@@ -77,8 +77,8 @@ export class Checks {
   }
 
   /**
-   * Opens the request after its scan: finds in the table the project, the lane and the cost, or a
-   * reason to refuse the request.
+   * Opens the request after its scan: reads the project, the lane and the cost from the table.
+   * Returns the reason if the request is refused.
    */
   open(work: Work, status: ScanStatus): Problem | undefined {
     if (status !== ScanStatus.Ok) return scanProblem(status, work);
@@ -91,13 +91,13 @@ export class Checks {
     return this.#shares?.refusalOf(envelope.lane, id) ?? overCaps(work, this.#caps);
   }
 
-  /** The same as `admit`, for a body that is placed in the turn in which it came. */
+  /** Like `admit`, for a body that is placed in the turn in which it arrived. */
   admitNow(work: Work): Problem | undefined {
-    // Without a hint the body came in one piece, just now: its deadline cannot have passed.
+    // Without a hint the body arrived in one piece, just now: its deadline cannot have passed.
     return work.exchange.hint === undefined ? this.#ofStreamAndProject(work) : this.admit(work);
   }
 
-  /** The last of the checks. A request that passes counts against the project's quota. */
+  /** The last check. A request that passes counts against the project's quota. */
   admit(work: Work): Problem | undefined {
     return this.ofDeadline(work.exchange) ?? this.#ofStreamAndProject(work);
   }
@@ -107,14 +107,16 @@ export class Checks {
   }
 
   /**
-   * Whether the deadline has passed. Events stored after it could be answered with "unknown" at the
-   * best, and the client's retry would store them again.
+   * Whether the deadline has passed. Events stored after it could at best be answered with
+   * "unknown", and the client's retry would store them again.
    */
   isLate({ deadlineMs }: Exchange): boolean {
     return this.#monotonicMs() >= deadlineMs;
   }
 
-  /** Whether the stream is fit for the events, and then whether the project has room for them. */
+  /**
+   * Checks whether the stream is fit for the events, and then whether the project has quota left.
+   */
   #ofStreamAndProject(work: Work): Problem | undefined {
     const { lane, project, cost } = work;
     const unfit = this.#publisher.refusalOf(lane, project.id, work.body.length);
@@ -136,34 +138,34 @@ export class Checks {
 
 const tooLate: Problem = {
   code: "timeout",
-  detail: "The time for the request was over before any of it was stored: send it again",
+  detail: "The request timed out before any of it was stored: send it again",
 };
 
-/** Finds what helps a client to find its mistake, once a request is refused. Decides nothing. */
+/** Finds hints that help a client to find its mistake after a request is refused. */
 export class RefusalHints {
-  readonly #slips: Slips;
+  readonly #typos: Typos;
   readonly #clientWarnings: ClientWarningTaker | undefined;
 
-  constructor(slips: Slips, clientWarnings: ClientWarningTaker | undefined) {
-    this.#slips = slips;
+  constructor(typos: Typos, clientWarnings: ClientWarningTaker | undefined) {
+    this.#typos = typos;
     this.#clientWarnings = clientWarnings;
   }
 
-  /** Tells the exchange which SDK made the body, unless no warning on the request would be kept. */
+  /** Sets the exchange's SDK name, unless a warning on the request would be discarded. */
   noteLibrary({ exchange, body, table }: Work): void {
     if (this.#clientWarnings?.hasRoom) exchange.library = libraryOf(body, table);
   }
 
   /**
-   * The problem of the envelope, with a hint on a name that looks like a slip for the missing key
-   * or for the missing batch.
+   * Returns the problem of the envelope, with a hint on a name that looks like a typo of the
+   * missing key or batch.
    */
   withHint(problem: Problem, work: Work): Problem {
-    // For a body that is neither an object nor an array, the table says nothing but that.
+    // If the body is neither an object nor an array, the table has no other information.
     const root = work.table[Header.RootType];
     if (root !== TokenType.Object && root !== TokenType.Array) return problem;
     this.noteLibrary(work);
-    const hint = work.protocol.hintOf(problem, work, this.#slips);
+    const hint = work.protocol.hintOf(problem, work, this.#typos);
     return hint === "" ? problem : { ...problem, detail: `${problem.detail}; ${hint}` };
   }
 }

@@ -1,5 +1,5 @@
-// Reads from the header of the scan table which project a request belongs to and on which lane it
-// goes, or what is wrong with the request as a whole. Must not read items.
+// Reads a request's project and lane from the header of the scan table, or returns what is wrong
+// with the request as a whole. Does not read items.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -10,10 +10,12 @@ import type { MeteredProject, ProjectLookup } from "../projects/project.ts";
 import { unknownKeyDetail } from "./hints.ts";
 import { jsonFault, kindOfBody } from "./json-fault.ts";
 
-/** Bytes read of a body that is neither object nor array, to tell the client what it is. */
+/** Bytes read of a body that is neither object nor array, to report what it is. */
 const rootBytesRead = 64;
-/** Stands for a text too long to be a key. No project has it: keys are of printable characters. */
-const nobodysKey = "\0";
+/**
+ * Replaces a text too long to be a key. It matches no project: keys have printable characters only.
+ */
+const unmatchedKey = "\0";
 
 export interface Envelope {
   readonly project: MeteredProject;
@@ -21,8 +23,8 @@ export interface Envelope {
 }
 
 /**
- * The problem of a body whose scan did not end Ok. `markBytes`: bytes of the byte order mark that
- * the client sent before the body.
+ * Returns the problem of a body whose scan did not end Ok. `markBytes`: length of the byte order
+ * mark that the client sent before the body.
  */
 export function scanProblem(
   status: ScanStatus,
@@ -31,7 +33,7 @@ export function scanProblem(
   const offset = table[Header.ErrorOffset]!;
   switch (status) {
     case ScanStatus.Empty:
-      return { code: "empty_body", detail: "The body holds nothing but white space" };
+      return { code: "empty_body", detail: "The body contains only white space" };
     case ScanStatus.InvalidUtf8:
       return { code: "invalid_encoding", detail: notUtf8(body, markBytes + offset) };
     case ScanStatus.OutOfMemory:
@@ -47,8 +49,8 @@ function notUtf8(body: Buffer, offset: number): string {
 }
 
 /**
- * The envelope of the body that the table describes, or what is wrong with it. The key is checked
- * before the type of `batch`.
+ * Returns the envelope of the scanned body, or what is wrong with it. The key is checked before the
+ * type of `batch`.
  */
 export function readEnvelope(
   body: Buffer,
@@ -61,13 +63,13 @@ export function readEnvelope(
   }
   // Checked before the key: an array without events cannot have one, so that is not its mistake.
   if (rootType === TokenType.Array && table[Header.ItemCount] === 0) {
-    return { code: "invalid_payload", detail: "The array holds no event" };
+    return { code: "invalid_payload", detail: "The array contains no event" };
   }
   const key = keyText(body, table);
   if (key === "") return { code: "missing_api_key", detail: missingKey(table) };
   const other = table[Header.OtherKeyItem]!;
   if (other !== 0) {
-    const detail = `Item ${other} of the array has another API key than one before it: an array is of one project`;
+    const detail = `Item ${other} of the array has a different API key from an earlier item: all items must belong to one project`;
     return { code: "unknown_api_key", detail };
   }
   const project = projectOf(key, projects);
@@ -80,7 +82,7 @@ export function readEnvelope(
   return typeof lane === "string" ? { project, lane } : lane;
 }
 
-/** The project that has the key, or the problem: it is not found, or it is disabled. */
+/** Returns the project that has the key, or the problem: it is not found, or it is disabled. */
 export function projectOf(key: string, projects: ProjectLookup): MeteredProject | Problem {
   const project = projects.byKey(key);
   if (project === undefined) return noProject(key, projects);
@@ -88,7 +90,7 @@ export function projectOf(key: string, projects: ProjectLookup): MeteredProject 
   return project;
 }
 
-/** The lane that a batch asks for. */
+/** Returns the lane that a batch requests. */
 export function laneOf(table: Uint32Array): Lane | Problem {
   switch (table[Header.HistoricalType]) {
     case TokenType.True:
@@ -107,7 +109,7 @@ function missingKey(table: Uint32Array): string {
     return "api_key (or token) must be a string that is not empty";
   const places = "api_key (or token, $token, properties.token) must be a string that is not empty";
   return table[Header.RootType] === TokenType.Array
-    ? `${places}, in one item of the array at least`
+    ? `${places}, in at least one item of the array`
     : places;
 }
 
@@ -122,10 +124,10 @@ const rootWords: Readonly<Record<number, string>> = {
 };
 
 function noEvents(body: Buffer, type: number): string {
-  const isTwice =
+  const isEncodedTwice =
     type === TokenType.EscapedString &&
     /^\s*"\s*[{[]/.test(body.toString("latin1", 0, rootBytesRead));
-  const word = `${rootWords[type] ?? "something else"}${isTwice ? " that looks like JSON encoded twice" : ""}`;
+  const word = `${rootWords[type] ?? "something else"}${isEncodedTwice ? " that looks like JSON encoded twice" : ""}`;
   return `The body must be a JSON object or array (an event, a batch of events, an array of events): it is ${word}`;
 }
 
@@ -134,18 +136,18 @@ function noProject(key: string, projects: ProjectLookup): Problem {
   if (why !== undefined) return { code: "unavailable", detail: why };
   const detail = unknownKeyDetail(key);
   if (!projects.hasNone) return { code: "unknown_api_key", detail };
-  const next = `whoever runs it adds one with ${firstProject}, which prints the key to send`;
+  const next = `its operator adds one with ${firstProject}, which prints the key to send`;
   return { code: "unknown_api_key", detail: `${detail}. This gateway has no project yet: ${next}` };
 }
 
-/** The key without the white space around it; "" where it is absent, or is not a string. */
+/** Returns the key without surrounding white space; "" if it is absent or not a string. */
 function keyText(body: Buffer, table: Uint32Array): string {
   const type = table[Header.KeyType]!;
   if (type !== TokenType.PlainString && type !== TokenType.EscapedString) return "";
   const [start, end] = [table[Header.KeyStart]!, table[Header.KeyEnd]!];
-  if (end - start > keyTokenBytesMax) return nobodysKey;
+  if (end - start > keyTokenBytesMax) return unmatchedKey;
   if (type === TokenType.EscapedString)
     return (JSON.parse(body.toString("utf8", start, end)) as string).trim();
-  // Read as Latin-1, which is quick: keys are ASCII, so other text matches none however it is read.
+  // Latin-1 is fast to decode. Keys are ASCII, so other text matches none in any encoding.
   return body.toString("latin1", start + 1, end - 1).trim();
 }

@@ -1,8 +1,8 @@
-// What an answer says of an item that is not stored, and of a key that is missing or that no project
-// has: what is wrong, and which member's name looks like a typo for the missing one, as `evnt` for
-// `event`. Made only for what an answer names. It shows a member's name only if it comes near the
-// missing one, never a value, and of a key never so much that others could use it. The work in one
-// turn of the event loop is bounded, whatever bodies hold.
+// Explains an item that is not stored, and a key that is missing or unknown: what is wrong, and
+// which member's name looks like a typo of the missing one, such as `evnt` for `event`. Computed
+// only for items that the answer names. It shows a member's name only if it resembles the missing
+// one, never a value, and never enough of a key to use it. The work per turn of the event loop is
+// bounded for any body.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -17,14 +17,12 @@ import { type Member, membersOf, type ObjectSpan } from "./json-bytes.ts";
 type ValueKind = "string" | "array" | "object" | "any";
 
 interface Meant {
-  /** Other words for the same thing, as `plain` writes them. */
+  /** Other words for the same thing, as normalised by `plain`. */
   readonly also: readonly string[];
   readonly value: ValueKind;
 }
 
-/**
- * The members that may be missing: what others call each of them, and what kind of value it has.
- */
+/** The members that may be missing, with common alternative names and the kind of their value. */
 const meant = {
   event: { also: ["name", "eventname", "eventtype", "action"], value: "string" },
   distinct_id: { also: ["userid", "user", "anonymousid", "uid", "id"], value: "any" },
@@ -42,11 +40,11 @@ const meant = {
 export type MeantName = keyof typeof meant;
 
 /**
- * Steps in one turn of the event loop, for all requests together. A step is a byte read, or a pair
- * of letters compared. All of them take 0.5 ms if every name is nearly right.
+ * Steps per turn of the event loop, for all requests together. A step is a byte read, or a pair of
+ * letters compared. All of them take 0.5 ms if every name is nearly right.
  */
 const stepsATurnMax = 16_384;
-/** See `#distance`: that of two wrong letters. */
+/** See `#distance`: the distance of two wrong letters. */
 const distanceMax = 3;
 
 const openOf: Record<ValueKind, (byte: number) => boolean> = {
@@ -56,12 +54,12 @@ const openOf: Record<ValueKind, (byte: number) => boolean> = {
   any: (byte) => byte === Ascii.Quote || byte === Ascii.Minus || (byte >= 0x30 && byte <= 0x39),
 };
 
-export class Slips {
+export class Typos {
   readonly #steps = new TurnBudget(stepsATurnMax);
 
   /**
-   * The member that comes nearest to one of the names, which are tried in their order, and that
-   * name; undefined where no member comes near any, or where this turn has no steps left.
+   * Returns the member that is nearest to one of the names, which are tried in order, and that
+   * name; undefined if no member is near, or if this turn has no steps left.
    */
   find(
     span: ObjectSpan,
@@ -77,10 +75,12 @@ export class Slips {
     return undefined;
   }
 
-  /** The text to put behind a detail: `you sent …`, or "" where no member looks like a slip. */
+  /**
+   * Returns the text to append to a detail: `you sent …`, or "" if no member looks like a typo.
+   */
   hint(span: ObjectSpan, ...names: readonly MeantName[]): string {
-    const slip = this.find(span, ...names);
-    return slip === undefined ? "" : `you sent "${slip.sent}": write "${slip.meant}"`;
+    const typo = this.find(span, ...names);
+    return typo === undefined ? "" : `you sent "${typo.sent}": write "${typo.meant}"`;
   }
 
   #nearest(body: Buffer, members: readonly Member[], name: MeantName): string | undefined {
@@ -94,8 +94,8 @@ export class Slips {
   }
 
   /**
-   * How far a sent name is from the wanted one: 0 for the same, 1 for one wrong letter, 2 for
-   * another word for it (`also`), 3 for two wrong letters, and infinity beyond.
+   * Returns the distance of a sent name from the wanted one: 0 for the same, 1 for one wrong
+   * letter, 2 for another word for it (`also`), 3 for two wrong letters, and infinity beyond.
    */
   #distance(sent: string, wanted: string, also: readonly string[]): number {
     if (sent === wanted) return 0;
@@ -111,8 +111,7 @@ export class Slips {
 }
 
 /**
- * A name without the differences that people make in writing it: in lower case, letters and digits
- * only.
+ * Returns a name in lower case, with letters and digits only, to ignore differences in spelling.
  */
 function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
@@ -131,31 +130,28 @@ const words: Record<TokenType, string> = {
   [TokenType.Array]: "an array",
 };
 
-/**
- * `detail`: why an item is not stored. `hint`: which sent name looks like a slip; "" where none
- * does.
- */
-export interface Said {
+/** `detail`: why an item is not stored. `hint`: which sent name looks like a typo; "" for none. */
+export interface Explanation {
   readonly detail: string;
   readonly hint: string;
 }
 
-export function textOf({ detail, hint }: Said): string {
+export function textOf({ detail, hint }: Explanation): string {
   return hint === "" ? detail : `${detail}; ${hint}`;
 }
 
-/** Stands for the detail and the hint of an item that no answer names. */
-export const unsaid: Said = { detail: "", hint: "" };
+/** Replaces the detail and the hint of an item that the answer does not name. */
+export const unnamed: Explanation = { detail: "", hint: "" };
 
 /**
- * Says why the item is left out. `isBatch`: the item is one of a batch or an array, and not the
- * body itself.
+ * Returns why the item is dropped. `isBatch`: the item is in a batch or an array, and not the body
+ * itself.
  */
 export function dropDetail(
   drop: DropCode,
   item: ItemView,
-  { slips, isBatch }: { readonly slips: Slips; readonly isBatch: boolean },
-): Said {
+  { typos, isBatch }: { readonly typos: Typos; readonly isBatch: boolean },
+): Explanation {
   switch (drop) {
     case "not_an_object":
       return {
@@ -165,7 +161,7 @@ export function dropDetail(
     case "no_event": {
       const type = fieldType(item, FieldShift.Event);
       const names: MeantName[] = isBatch ? ["event"] : ["batch", "event"];
-      const hint = type === TokenType.Absent ? slips.hint(itemSpan(item), ...names) : "";
+      const hint = type === TokenType.Absent ? typos.hint(itemSpan(item), ...names) : "";
       return { detail: `event is ${words[type]}, and must be text: the event is not stored`, hint };
     }
     case "no_distinct_id": {
@@ -177,7 +173,7 @@ export function dropDetail(
           hint: "",
         };
       }
-      const hint = type === TokenType.Absent ? idHint(item, slips) : "";
+      const hint = type === TokenType.Absent ? idHint(item, typos) : "";
       return { detail: `distinct_id is ${words[type]}: the event is not stored`, hint };
     }
   }
@@ -195,21 +191,21 @@ export function mayHaveHint(warnings: number): boolean {
   return (warnings & hintedBits) !== 0;
 }
 
-/** The hint on a name that looks like the slip behind a warning; "" where none does. */
-export function warningHint(warnings: number, item: ItemView, slips: Slips): string {
+/** Returns the hint on a name whose typo may have caused a warning; "" for none. */
+export function warningHint(warnings: number, item: ItemView, typos: Typos): string {
   const names = hintedWarnings.find(([bit]) => (warnings & bit) !== 0)?.[1];
   if (names === undefined) return "";
   return hasProperties(item)
-    ? slips.hint(propertiesSpan(item), ...names)
-    : slips.hint(itemSpan(item), "properties");
+    ? typos.hint(propertiesSpan(item), ...names)
+    : typos.hint(itemSpan(item), "properties");
 }
 
-function idHint(item: ItemView, slips: Slips): string {
-  const hint = slips.hint(itemSpan(item), "distinct_id");
+function idHint(item: ItemView, typos: Typos): string {
+  const hint = typos.hint(itemSpan(item), "distinct_id");
   if (hint !== "") return hint;
   return hasProperties(item)
-    ? slips.hint(propertiesSpan(item), "distinct_id")
-    : slips.hint(itemSpan(item), "properties");
+    ? typos.hint(propertiesSpan(item), "distinct_id")
+    : typos.hint(itemSpan(item), "properties");
 }
 
 function fieldType({ table, row }: ItemView, shift: number): TokenType {
@@ -244,10 +240,10 @@ function propertiesSpan({ body, table, row }: ItemView): ObjectSpan {
 }
 
 const charsShown = 8;
-/** A key shorter than this is shown by half. */
+/** Of a key shorter than this, only half is shown. */
 const shortChars = 12;
 
-const faults: readonly (readonly [RegExp, string])[] = [
+const keyMistakes: readonly (readonly [RegExp, string])[] = [
   [
     /^<|>$|^\{|^\$|^%|your[ _-]|placeholder|^undefined$|^null$|^None$|^ph_project_api_key$/i,
     "it looks like a placeholder",
@@ -264,46 +260,45 @@ export function unknownKeyDetail(key: string): string {
   const length = `${key.length} ${key.length === 1 ? "character" : "characters"}`;
   const which =
     shown === "" ? `of ${length}` : `that begins with ${shown.replace(/[^!-~]/g, "?")} (${length})`;
-  const fault = faults.find(([pattern]) => pattern.test(key));
-  return `No project has the API key ${which}${fault === undefined ? "" : `: ${fault[1]}`}`;
+  const mistake = keyMistakes.find(([pattern]) => pattern.test(key));
+  return `No project has the API key ${which}${mistake === undefined ? "" : `: ${mistake[1]}`}`;
 }
 
 /**
- * The number of items of an array that are searched for a slip: most have the same names as the
- * first.
+ * Number of items of an array that are searched for a typo: most have the same names as the first.
  */
 const itemsLookedAt = 4;
 
 /**
- * The hint on a member that looks like the key with a slip in its name, where the body has no key;
- * "" where none does.
+ * Returns the hint on a member that looks like a misspelt key, for a body without a key; "" for
+ * none.
  */
-export function missingKeyHint(body: Buffer, table: Uint32Array, slips: Slips): string {
+export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
   for (const span of keySpans(body, table)) {
-    const hint = slips.hint(span, "api_key");
+    const hint = typos.hint(span, "api_key");
     if (hint !== "") return hint;
   }
   return "";
 }
 
 /**
- * The hint for the newer protocol (v1), where a key in the body means nothing, whatever its name:
- * it says so of the member that is the key or looks like it.
+ * Returns the hint for the newer protocol (v1), which ignores a key in the body: it names the
+ * member that is the key or looks like it.
  */
-export function keyInBodyHint(body: Buffer, table: Uint32Array, slips: Slips): string {
+export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): string {
   const type = table[Header.KeyType];
   if (type === TokenType.PlainString || type === TokenType.EscapedString)
-    return "one in the body means nothing";
+    return "a key in the body is ignored";
   for (const span of keySpans(body, table)) {
-    const slip = slips.find(span, "api_key");
-    if (slip !== undefined) return `"${slip.sent}" in the body means nothing`;
+    const typo = typos.find(span, "api_key");
+    if (typo !== undefined) return `"${typo.sent}" in the body is ignored`;
   }
   return "";
 }
 
 /**
- * The objects that may hold a key. The events of a batch are skipped, as far as the table has rows
- * for them.
+ * Returns the objects that may contain a key. The events of a batch are skipped, as far as the
+ * table has rows for them.
  */
 function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
   const rows = table[Header.RowCount]!;
@@ -315,7 +310,7 @@ function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
     return [{ body, start: 0, end: body.length, ...skip }];
   }
   // The body is one event, or an array of them. One key is enough for all, so the first few items
-  // do. An item that is no object has no members, and its span is harmless.
+  // are enough. An item that is not an object has no members, and its span is harmless.
   return Array.from({ length: Math.min(rows, itemsLookedAt) }, (_, row) => {
     const { itemStart, itemEnd, propertiesStart, propertiesEnd } = rowAt(table, row);
     const skip = propertiesEnd > 0 ? { skipFrom: propertiesStart, skipTo: propertiesEnd } : {};

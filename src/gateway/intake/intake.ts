@@ -1,7 +1,7 @@
-// The story of one request, from its whole body to its answer: scan, key, rules, lines, frames,
-// PubAcks. A small body goes through in one turn of the event loop, before anything is awaited; a
-// large one takes the same steps in many turns, so that other requests do not wait for it. The
-// branching is here, the computing in the helpers. Must not know HTTP, N-API or NATS.
+// Processes one request, from its whole body to its answer: scan, key, rules, lines, frames,
+// PubAcks. A small body is processed in one turn of the event loop, before anything is awaited; a
+// large one takes the same steps in many turns, so that other requests do not wait for it. This
+// file has the branching, the helpers the computing. It does not depend on HTTP, N-API or NATS.
 
 import { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -18,7 +18,7 @@ import { awaitRoom } from "./await-room.ts";
 import { bodyIdOf } from "./body-frames.ts";
 import { Checks, RefusalHints } from "./checks.ts";
 import { scanProblem } from "./envelope.ts";
-import { Slips } from "./hints.ts";
+import { Typos } from "./hints.ts";
 import { ItemTaker } from "./items.ts";
 import { LoopShare } from "./loop-share.ts";
 import { createPeek } from "./peek.ts";
@@ -41,7 +41,7 @@ import {
 } from "./work-size.ts";
 
 export interface IntakeOptions {
-  /** `rows`: rows of the scanner's table; the default is more than most bodies need. */
+  /** `rows`: rows of the scanner's table; the default is enough for most bodies. */
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
@@ -50,13 +50,13 @@ export interface IntakeOptions {
   readonly caps?: RequestCaps;
   readonly shares?: ProjectShares;
   readonly clientWarnings?: ClientWarningTaker;
-  /** Called when a bug makes the taking of an event throw, once for each kind of bug. */
+  /** Called when a bug makes the processing of an event throw, once for each kind of bug. */
   readonly onBug?: (bug: unknown) => void;
-  /** The clock that deadlines are measured by. */
+  /** The clock of the deadlines. */
   readonly monotonicMs: () => number;
   /**
-   * Milliseconds for which this thread had a processor. They measure the work done in a turn of the
-   * event loop. `monotonicMs` unless given.
+   * CPU time of this thread in milliseconds. Measures the work done in a turn of the event loop.
+   * Default: `monotonicMs`.
    */
   readonly workMs?: () => number;
   /** Fulfilled in a later turn of the event loop, after other work had its chance. */
@@ -64,8 +64,8 @@ export interface IntakeOptions {
 }
 
 /**
- * At most this many frames of a large body wait for their outcome. So the body is placed no faster
- * than it is stored, and is not in memory twice.
+ * Maximum number of frames of a large body that wait for their outcome. So the body is placed no
+ * faster than it is stored, and is not in memory twice.
  */
 const framesAheadMax = 8;
 
@@ -92,15 +92,15 @@ class RequestTaker {
   constructor(options: IntakeOptions) {
     const { createScanner, projects, publisher, records, metrics, shares } = options;
     const { clientWarnings, monotonicMs, nextTurn, caps = noCaps, onBug = () => {} } = options;
-    const slips = new Slips();
+    const typos = new Typos();
     this.#publisher = publisher;
     this.#metrics = metrics;
     this.#parts = { publisher, records, metrics, shares, clientWarnings };
     this.#workMs = options.workMs ?? monotonicMs;
     this.#ownScanner = createScanner(rowsAtOnceMax);
-    this.#items = new ItemTaker({ slowScanner: createScanner(), records, slips, onBug });
+    this.#items = new ItemTaker({ slowScanner: createScanner(), records, typos, onBug });
     this.#peek = createPeek(projects);
-    const hints = new RefusalHints(slips, clientWarnings);
+    const hints = new RefusalHints(typos, clientWarnings);
     this.#hints = hints;
     this.#checks = new Checks({ projects, publisher, metrics, caps, shares, hints, monotonicMs });
     this.#share = new LoopShare({ nextTurn, monotonicMs });
@@ -109,7 +109,9 @@ class RequestTaker {
     this.#scanners = new Scanners({ createScanner, publisher, monotonicMs });
   }
 
-  /** Takes little bodies of few events in this turn, others only while the turn has time left. */
+  /**
+   * Processes little bodies of few events in this turn, others only while the turn has time left.
+   */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
     if (length <= littleBytesMax) return this.#takeNow(exchange, body);
@@ -122,9 +124,9 @@ class RequestTaker {
   }
 
   /**
-   * Takes a body from scan to frames in this turn. If the scan shows that it is too much work for
-   * the turn, has a fault that is long to find, must be repaired, or must wait for earlier history,
-   * it is taken later.
+   * Processes a body from scan to frames in this turn. It is processed later if the scan shows that
+   * it is too much work for the turn, has an error that takes long to locate, must be repaired, or
+   * must wait for earlier history.
    */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
@@ -143,7 +145,7 @@ class RequestTaker {
     }
     const isCounted = bytes.length <= littleBytesMax && work.cost.events > fewEventsMax;
     if (this.#isTooMuchNow(work) || (isCounted && this.#share.isSpent) || this.#mustWait(work))
-      return this.#takeLater(exchange, body, whoseIs(work));
+      return this.#takeLater(exchange, body, hintOf(work));
 
     problem = work.protocol.readEvents(work) ?? this.#checks.admitNow(work);
     if (problem !== undefined) {
@@ -156,7 +158,7 @@ class RequestTaker {
       this.#items.takeRows(work, 0, work.cost.events);
       work.handOver();
     } catch (bug) {
-      work.giveUp();
+      work.abort();
       throw bug;
     }
     if (isCounted) this.#share.spend(this.#workMs() - beganMs);
@@ -165,7 +167,7 @@ class RequestTaker {
   }
 
   #isTooMuchNow(work: Work): boolean {
-    const bytes = placingBytesOf(work.body.length, work.cost.events, work.protocol.writesAnew);
+    const bytes = placingBytesOf(work.body.length, work.cost.events, work.protocol.rewritesItems);
     return bytes > placedAtOnceBytesMax || bytes > this.#publisher.frameBytesMax;
   }
 
@@ -177,17 +179,17 @@ class RequestTaker {
   #takeLater(
     exchange: Exchange,
     body: WholeBody,
-    whose: BodyHint = exchange.hint ?? this.#peek(body.bytes, true, exchange.v1?.apiKey),
+    hint: BodyHint = exchange.hint ?? this.#peek(body.bytes, true, exchange.v1?.apiKey),
   ): Promise<void> | undefined {
-    const problem = this.#checks.beforeScan(whose, exchange, body.bytes.length);
-    if (problem === undefined) return this.#takeInTurns(exchange, owned(body), whose);
+    const problem = this.#checks.beforeScan(hint, exchange, body.bytes.length);
+    if (problem === undefined) return this.#takeInTurns(exchange, owned(body), hint);
     exchange.answerProblem(problem);
     return undefined;
   }
 
   /** Takes the same steps as `#takeNow` in many turns, with the scan in the thread pool. */
-  async #takeInTurns(exchange: Exchange, body: OwnedBody, whose: BodyHint): Promise<void> {
-    const arrival = this.#arrivals.arrive(whose, {
+  async #takeInTurns(exchange: Exchange, body: OwnedBody, hint: BodyHint): Promise<void> {
+    const arrival = this.#arrivals.arrive(hint, {
       bytes: body.bytes.length,
       deadlineMs: exchange.deadlineMs,
     });
@@ -200,27 +202,27 @@ class RequestTaker {
   }
 
   /**
-   * Works on the body when it has its turn and a scanner. A historical body whose project a peek
-   * has told waits for its turn first, without a scanner.
+   * Works on the body when it has its turn and a scanner. If a peek has found a historical body's
+   * project, the body waits for its turn first, without a scanner.
    */
   async #takeTurn(
     exchange: Exchange,
     { bytes }: OwnedBody,
     arrival: Arrival,
   ): Promise<Problem | undefined> {
-    // One work for all turns, so that a body is repaired once.
+    // One Work for all turns, so that a body is repaired once.
     let work: Work | undefined;
     for (;;) {
       if (arrival.lane === "historical" && arrival.projectId !== undefined)
         await this.#arrivals.turnOf(arrival);
       const scanner = await this.#scanners.take(arrival);
-      if (scanner === undefined) return tooManyBefore;
+      if (scanner === undefined) return queueTimedOut;
       try {
         work ??= new Work(exchange, this.#protocolOf(exchange), { bytes, scanner });
         work.scanner = scanner;
         const problem = this.#checks.ofStore(bytes.length) ?? (await this.#scanInBackground(work));
         if (problem !== undefined) return problem;
-        if (isAsHinted(arrival, work) || this.#mayGoOn(arrival, work))
+        if (isAsHinted(arrival, work) || this.#mayContinue(arrival, work))
           return await this.#placeInTurns(work, arrival);
       } finally {
         this.#scanners.give(arrival);
@@ -229,8 +231,8 @@ class RequestTaker {
   }
 
   /**
-   * Scans a body. If it can be repaired, scans it a second time after the repair. If that scan fails
-   * too, the problem is that of the first scan.
+   * Scans a body. If it can be repaired, scans it again after the repair. If that scan fails too,
+   * the problem is that of the first scan.
    */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
@@ -246,11 +248,12 @@ class RequestTaker {
   }
 
   /**
-   * Called when the scan has found another project or lane than the peek, or one that the peek did
-   * not. Whether the body may go on now; if not, it waits for its turn and is scanned again.
+   * Called when the scan has found a project or lane that differs from the peek's, or that the peek
+   * did not find. Returns whether the body may continue now; if not, it waits for its turn and is
+   * scanned again.
    */
-  #mayGoOn(arrival: Arrival, work: Work): boolean {
-    this.#arrivals.know(arrival, whoseIs(work));
+  #mayContinue(arrival: Arrival, work: Work): boolean {
+    this.#arrivals.update(arrival, hintOf(work));
     return (
       this.#scanners.keep(arrival) &&
       (work.lane === "live" || this.#arrivals.turnOf(arrival) === undefined)
@@ -272,26 +275,26 @@ class RequestTaker {
         await this.#placeRows(work, arrival, rows);
       work.handOver();
     } catch (bug) {
-      work.giveUp();
+      work.abort();
       throw bug;
     }
     this.#finish(work);
     return undefined;
   }
 
-  /** Places the rows of the table in slices, and waits while too many frames lack an outcome. */
+  /** Places the rows of the table in slices, and waits while too many frames have no outcome. */
   async #placeRows(work: Work, arrival: Arrival, rows: number): Promise<void> {
     const { exchange, pending, protocol } = work;
     const firstItem = work.table[Header.FirstItem]!;
     let start = 0;
     const slice = (): void => {
-      // The request may have failed while this slice waited, by the outcome of one of its frames.
+      // The outcome of an earlier frame may have failed the request while this slice waited.
       if (pending.failed) return;
       if (this.#checks.isLate(exchange)) {
         pending.fail("timeout");
         return;
       }
-      const end = endOfSlice(work.table, start, { rows, isSlow: protocol.writesAnew });
+      const end = endOfSlice(work.table, start, { rows, isSlow: protocol.rewritesItems });
       this.#items.takeRows(work, start, end);
       work.frames.endTurn();
       start = end;
@@ -317,10 +320,10 @@ class RequestTaker {
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
     tally.countWork(this.#metrics);
-    // A body that failed may have no scanner any more: its table is another body's then.
+    // The scanner of a failed body may already hold another body's table.
     if (tally.dropped > 0 && !pending.failed) this.#hints.noteLibrary(work);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {
-      tally.countTold(lane, this.#metrics, true);
+      tally.countReported(lane, this.#metrics, true);
       taken.countDropped(tally.dropped);
       exchange.answerProblem(problemOfItems(tally));
     } else {
@@ -329,12 +332,14 @@ class RequestTaker {
   }
 }
 
-/** The body in memory that stays valid after this turn: copied, unless it is ours already. */
+/**
+ * Returns the body in memory that stays valid after this turn: copied, unless we own it already.
+ */
 function owned(body: WholeBody): OwnedBody {
   return body.memory === "owned" ? body : { memory: "owned", bytes: Buffer.from(body.bytes) };
 }
 
-function whoseIs({ project, lane }: Work): BodyHint {
+function hintOf({ project, lane }: Work): BodyHint {
   return { projectId: project.id, lane, meter: project.meter };
 }
 
@@ -346,7 +351,7 @@ const noRoomToRepair: Problem = {
   code: "overloaded",
   detail: "No room to repair the body",
 };
-const tooManyBefore: Problem = {
+const queueTimedOut: Problem = {
   code: "overloaded",
-  detail: "Too many large bodies came before this one",
+  detail: "Too many large bodies are waiting before this one",
 };

@@ -1,5 +1,5 @@
-// Takes the items of a body one after another: judges each by the rules, and writes those to be
-// stored into frames. Synchronous and shared: all bodies use the same verdict and cursor, so a call
+// Processes the items of a body in order: applies the rules to each, and writes those to be stored
+// into frames. Synchronous, with state shared by all bodies (one verdict, one cursor), so a call
 // must end before the next begins.
 
 import { Buffer } from "node:buffer";
@@ -18,13 +18,13 @@ import {
   Verdict,
   warningBit,
 } from "../../records/verdict.ts";
-import type { Slips } from "./hints.ts";
-import { dropDetail, mayHaveHint, unsaid, warningHint } from "./hints.ts";
+import type { Typos } from "./hints.ts";
+import { dropDetail, mayHaveHint, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm } from "./plain-form.ts";
-import { hasPlaceIn, type RepairedBody } from "./repaired-body.ts";
+import { hasPositionIn, type RepairedBody } from "./repaired-body.ts";
 import type { Work } from "./work.ts";
 
-/** The part of a request's work that its items are judged by and written with. */
+/** The part of a request's work that the rules and the record writer use. */
 export type Job = RequestFacts &
   Pick<
     Work,
@@ -43,38 +43,40 @@ interface ItemTakerOptions {
   /** Scans items in plain form, while another scanner still holds the table of the body. */
   readonly slowScanner: Scanner;
   readonly records: RecordWriter;
-  readonly slips: Slips;
-  /** Called with what the taking of an item threw, which is a bug: once for each kind of bug. */
+  readonly typos: Typos;
+  /**
+   * Called with an exception from the processing of an item, which is a bug: once per kind of bug.
+   */
   readonly onBug: (bug: unknown) => void;
 }
 
-/** Bugs are told apart by their text. After this many different ones no more are reported. */
-const bugsToldMax = 32;
+/** Bugs are distinguished by their text. After this many different ones no more are reported. */
+const bugsReportedMax = 32;
 
 export class ItemTaker {
   readonly #records: RecordWriter;
-  readonly #slips: Slips;
+  readonly #typos: Typos;
   readonly #onBug: (bug: unknown) => void;
   readonly #plainForm: PlainForm;
   readonly #personFields: PersonFields;
   readonly #verdict = new Verdict();
   readonly #cursor: Cursor;
-  readonly #bugsTold = new Set<string>();
-  /** The row of the event before, if it has a uuid of the client's; 0: none. */
+  readonly #bugsReported = new Set<string>();
+  /** The row of the previous event if the client gave it a uuid; 0: none. */
   #beforeRow = 0;
   #beforeIdStart = 0;
   #beforeIdEnd = 0;
 
-  constructor({ slowScanner, records, slips, onBug }: ItemTakerOptions) {
+  constructor({ slowScanner, records, typos, onBug }: ItemTakerOptions) {
     this.#records = records;
-    this.#slips = slips;
+    this.#typos = typos;
     this.#onBug = onBug;
     this.#plainForm = new PlainForm(slowScanner);
     this.#personFields = new PersonFields(this.#plainForm.write);
     this.#cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: 0 };
   }
 
-  /** Takes the items of the rows [start, end), counted from the table's first row. */
+  /** Processes the items of the rows [start, end), counted from the table's first row. */
   takeRows(job: Job, start: number, end: number): void {
     const cursor = this.#cursor;
     cursor.body = job.body;
@@ -96,15 +98,15 @@ export class ItemTaker {
       if (isStorable(verdict)) bytes = this.#records.measure(item, verdict, job.template);
     } catch (bug) {
       if (bug instanceof OutOfMemoryError) throw bug;
-      // Only this event fails. A 503 would cost the batch its other events too, at every retry.
-      this.#tellOnce(bug);
-      const detail = "This event alone made the gateway fail: please report it";
+      // Only this event fails. A 503 would reject the batch's other events too, at every retry.
+      this.#reportOnce(bug);
+      const detail = "The gateway failed on this event only, because of a bug: please report it";
       job.tally.fail(index, "unreadable_event", { detail, hint: "" });
       return;
     }
-    if (!isStorable(verdict)) this.#leaveOut(job, index, item);
+    if (!isStorable(verdict)) this.#drop(job, index, item);
     else if (bytes > job.recordBytesMax) {
-      const detail = `The record takes ${bytes} bytes, the store takes ${job.recordBytesMax}`;
+      const detail = `The record takes ${bytes} bytes, more than the maximum of ${job.recordBytesMax}`;
       job.tally.fail(index, "event_too_large", { detail, hint: "" });
     } else this.#store(job, index, item, bytes);
   }
@@ -128,36 +130,36 @@ export class ItemTaker {
       keepReplaced(verdict, "sent_at", simpleToken(sentAt));
     if (job.additions !== undefined && isStorable(verdict)) {
       judgeLengths(item, verdict);
-      this.#keepIgnored(this.#plainForm.ignored.replaced);
+      this.#warnIgnored(this.#plainForm.ignored.replaced);
     }
     if (
       verdict.hasPersonFields &&
       isStorable(verdict) &&
       !this.#personFields.merge(item, verdict)
     ) {
-      const detail = `More than ${mergedBytesMax} bytes of $set or $set_once, or ${namesBytesMax} of $unset, would have to be merged`;
+      const detail = `Merging would exceed ${mergedBytesMax} bytes of $set or $set_once, or ${namesBytesMax} bytes of $unset`;
       refuse(verdict, "event_too_large", detail);
     }
     return item;
   }
 
-  /** Warns of what an event of the newer protocol (v1) sent beside its properties and is ignored. */
-  #keepIgnored(members: string): void {
+  /** Adds a warning for ignored members that an event of the newer protocol (v1) sent. */
+  #warnIgnored(members: string): void {
     if (members === "") return;
     const verdict = this.#verdict;
     verdict.warnings |= warningBit.invalid_options;
     verdict.replaced = verdict.replaced === "" ? members : `${verdict.replaced},${members}`;
   }
 
-  #leaveOut({ tally }: Job, index: number, item: ItemView): void {
+  #drop({ tally }: Job, index: number, item: ItemView): void {
     const { drop, error, detail } = this.#verdict;
-    const slips = this.#slips;
+    const typos = this.#typos;
     if (drop === "removed") tally.remove(index);
     else if (drop !== undefined) {
-      const said = tally.namesDrops
-        ? dropDetail(drop, item, { slips, isBatch: this.#isBatch() })
-        : unsaid;
-      tally.drop(index, drop, said);
+      const explanation = tally.namesDrops
+        ? dropDetail(drop, item, { typos, isBatch: this.#isBatch() })
+        : unnamed;
+      tally.drop(index, drop, explanation);
     } else if (error !== undefined) {
       tally.fail(index, error, { detail, hint: "" });
     }
@@ -174,15 +176,15 @@ export class ItemTaker {
       verdict.warnings |= warningBit.invalid_sent_at;
     const hint =
       mayHaveHint(verdict.warnings) && job.tally.namesWarnings
-        ? warningHint(verdict.warnings, item, this.#slips)
+        ? warningHint(verdict.warnings, item, this.#typos)
         : "";
     job.tally.store(index, verdict, hint);
   }
 
   /**
-   * Warns of an event that has the uuid of the one before it, and another name or distinct id: many
-   * programs take it for a repeat. To look among all events of a request costs a twentieth of what
-   * an event of a batch takes.
+   * Warns of an event that has the same uuid as the previous one, and another name or distinct id:
+   * many programs treat it as a repeat. Comparing with all events of a request would add 5 % to the
+   * cost of an event in a batch.
    */
   #compareUuid({ body, table, row }: ItemView): void {
     const verdict = this.#verdict;
@@ -190,7 +192,7 @@ export class ItemTaker {
     const before = this.#beforeRow;
     if (before > 0) {
       const [uuidEnd, beforeEnd] = [table[row + Row.UuidEnd]!, table[before + Row.UuidEnd]!];
-      // The last digits tell most uuids apart.
+      // The last digits differ for most uuids.
       const mayBeSame = body[uuidEnd - 2] === body[beforeEnd - 2];
       if (mayBeSame && this.#isReused(row, before)) verdict.warnings |= warningBit.reused_uuid;
     }
@@ -222,13 +224,13 @@ export class ItemTaker {
     const { table, row } = this.#cursor;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     const verdict = this.#verdict;
-    if (hasPlaceIn(malformed, start, end)) verdict.warnings |= warningBit.invalid_utf8;
-    if (hasPlaceIn(nonFinite, start, end)) verdict.warnings |= warningBit.non_finite_number;
+    if (hasPositionIn(malformed, start, end)) verdict.warnings |= warningBit.invalid_utf8;
+    if (hasPositionIn(nonFinite, start, end)) verdict.warnings |= warningBit.non_finite_number;
   }
 
   /**
-   * Whether the item stands in a batch or an array. Asked of the table of the body: the plain form
-   * of an item is always in a batch of one, so its table would say yes each time.
+   * Whether the item is in a batch or an array. Reads the table of the body, because the plain form
+   * of an item is always in a batch of one.
    */
   #isBatch(): boolean {
     const { table } = this.#cursor;
@@ -237,10 +239,10 @@ export class ItemTaker {
     );
   }
 
-  #tellOnce(bug: unknown): void {
+  #reportOnce(bug: unknown): void {
     const text = String(bug);
-    if (this.#bugsTold.size >= bugsToldMax || this.#bugsTold.has(text)) return;
-    this.#bugsTold.add(text);
+    if (this.#bugsReported.size >= bugsReportedMax || this.#bugsReported.has(text)) return;
+    this.#bugsReported.add(text);
     this.#onBug(bug);
   }
 }
@@ -252,8 +254,8 @@ function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {
 }
 
 /**
- * The token of a string or of a plain number as it is, any other as text: no rule has bounded the
- * depth and the digits of what a request has outside of its events.
+ * Returns the token of a string or of a plain number unchanged, any other as text: outside of the
+ * events, no rule limits the depth and the digits of a value.
  */
 function simpleToken(token: Buffer): Buffer {
   const text = token.toString("latin1", 0, 32);

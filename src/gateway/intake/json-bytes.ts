@@ -1,7 +1,7 @@
-// Finds where the tokens of a JSON text, and the members of an object, begin and end, from its bytes
-// alone and within given bounds. For answers that say what is wrong with a body, and for a look into
-// one before it is scanned. For bytes that are not JSON the answers mean nothing, but they stay
-// within the bounds, and take time in proportion to them. Keeps no value.
+// Finds where the tokens of a JSON text, and the members of an object, begin and end, from the
+// bytes alone and within given bounds. Used to explain what is wrong with a body, and to peek into
+// one before its scan. If the bytes are not JSON the results are meaningless, but within the
+// bounds, and take time in proportion to them.
 
 import type { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace, stringEnd } from "../../platform/base/ascii.ts";
@@ -12,7 +12,7 @@ export function spaceEnd(body: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** Where the white space that ends at `end` begins; `end` where there is none. */
+/** Returns where the white space that ends at `end` begins; `end` if there is none. */
 export function spaceStart(body: Buffer, end: number, start: number): number {
   let at = end;
   while (at > start && isJsonSpace(body[at - 1])) at--;
@@ -20,8 +20,8 @@ export function spaceStart(body: Buffer, end: number, start: number): number {
 }
 
 /**
- * Where the opening quote is of the string whose closing quote is at `closing`; -1 where none is
- * found from `start` on, or where the string has escapes.
+ * Returns the position of the opening quote of the string whose closing quote is at `closing`; -1
+ * if none is found from `start` on, or if the string has escapes.
  */
 export function stringStart(body: Buffer, closing: number, start: number): number {
   if (closing <= start || body[closing] !== Ascii.Quote) return -1;
@@ -32,9 +32,7 @@ export function stringStart(body: Buffer, closing: number, start: number): numbe
   return -1;
 }
 
-/**
- * The bytes [skipFrom, skipTo) of a text: whole values that are passed over unread, however long.
- */
+/** The bytes [skipFrom, skipTo) of a text: whole values that are skipped unread, of any length. */
 interface Skip {
   readonly skipFrom: number;
   readonly skipTo: number;
@@ -43,8 +41,8 @@ interface Skip {
 const nothingSkipped: Skip = { skipFrom: -1, skipTo: -1 };
 
 /**
- * One past the last byte of the value that begins at `start`; `end` where the value does not end
- * before it.
+ * Returns the position after the last byte of the value that begins at `start`; `end` if the value
+ * does not end before it.
  */
 export function endOfValue(
   body: Buffer,
@@ -86,8 +84,8 @@ function isWordEnd(byte: number | undefined): boolean {
 }
 
 /**
- * Where the string, number or word begins whose last byte is just before `end`; -1 where something
- * else ends there.
+ * Returns where the string, number or word begins whose last byte is just before `end`; -1 if
+ * something else ends there.
  */
 export function startOfValue(body: Buffer, end: number, start: number): number {
   if (body[end - 1] === Ascii.Quote) return stringStart(body, end - 1, start);
@@ -123,7 +121,7 @@ export interface MemberSpan {
 }
 
 export interface Member {
-  /** As the body has it: printable ASCII, without escapes. */
+  /** As in the body: printable ASCII, without escapes. */
   readonly name: string;
   /** Where its value begins. */
   readonly valueAt: number;
@@ -131,15 +129,15 @@ export interface Member {
 
 const bytesReadMax = 4_096;
 const membersMax = 64;
-/** A longer name is left out: it is none that is looked for, and near none. */
+/** A longer name is skipped: it cannot match or resemble a known name. */
 const nameBytesMax = 32;
 
 const plainName = /^[!-[\]-~]+$/;
 
 /**
  * Calls `take` with each member of the object that begins at `start`, until `take` returns false.
- * The value of the last member may be cut off at `end`. Returns one past the last byte of the
- * object, or -1 where the walk did not get to its end.
+ * The value of the last member may be cut off at `end`. Returns the position after the object, or
+ * -1 if its end was not reached.
  */
 export function walkMembers(
   { body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan,
@@ -164,13 +162,13 @@ export function walkMembers(
 }
 
 /**
- * The first members of the object, at most 64 from its first 4 KiB; none where the span does not
- * begin with an object. Members whose names are longer than `nameBytesMax` or not plain are left
- * out.
+ * Returns the first members of the object, at most 64 from its first 4 KiB; none if the span does
+ * not begin with an object. Members whose names are longer than `nameBytesMax` or not plain are
+ * skipped.
  */
 export function membersOf({ body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan): Member[] {
   const members: Member[] = [];
-  // Bytes that are skipped are not read, so they do not count towards the limit.
+  // Skipped bytes are not read, so they do not count towards the limit.
   const isSkipping = skipFrom >= start && skipFrom < start + bytesReadMax;
   const limit = Math.min(end, start + bytesReadMax + (isSkipping ? skipTo - skipFrom : 0));
   const objectStart = spaceEnd(body, start, limit);

@@ -1,6 +1,6 @@
-// Says in words what is wrong with a body that is not JSON, and shows its sender a few characters
-// of it. Reads a bounded part around the place where the body stops being JSON, and up to 1 MiB of
-// it to find out whether one JSON text follows another. Must not show a key.
+// Explains what is wrong with a body that is not JSON, with an excerpt of a few characters. Reads a
+// bounded part around the error, and up to 1 MiB to detect several JSON texts in a row. Never shows
+// a key.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -9,26 +9,23 @@ import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
 const charsBefore = 24;
 const charsAfter = 16;
 /**
- * Bytes read on either side of the fault. They are more than are shown, so that a key is seen whole
- * and hidden although only its end is shown.
+ * Bytes read on either side of the error. They are more than are shown, so that a key is recognized
+ * and hidden even if only its end would be shown.
  */
 const bytesAround = 512;
-/**
- * Up to this many bytes before the fault are parsed, to find out whether they are a JSON text by
- * themselves.
- */
+/** Up to this many bytes before the error are parsed, to detect a complete JSON text. */
 const firstTextBytesMax = 4_096;
 /**
- * Up to this many bytes before the fault, but more than those that are parsed, are searched for a
- * line break. If the first one stands just before the fault, the first line is taken for a JSON
- * text by itself.
+ * Up to this many bytes before the error, but more than those that are parsed, are searched for a
+ * line break. If the first one is just before the error, the first line counts as a complete JSON
+ * text.
  */
 const longLineBytesMax = 1_048_576;
 
 /**
- * `offset`: of the first byte that no valid JSON text has there; the body's length where the text
- * ends too early. `bytesBefore`: bytes that the client sent before the body (a byte order mark).
- * They are added to the offset that the client is told.
+ * Returns what is wrong with the body, and an excerpt. `offset`: of the first byte that is invalid
+ * there; the body's length if the text ends too early. `bytesBefore`: bytes that the client sent
+ * before the body (a byte order mark). They are added to the reported offset.
  */
 export function jsonFault(
   body: Buffer,
@@ -54,44 +51,44 @@ function nameOf(byte: number): string {
 
 function hintAt(body: Buffer, offset: number): string | undefined {
   const before = body.toString("latin1", Math.max(0, offset - bytesAround), offset);
-  const behind = body.toString("latin1", offset, offset + bytesAround);
-  const character = behind[0]!;
+  const after = body.toString("latin1", offset, offset + bytesAround);
+  const character = after[0]!;
   const last = before.trimEnd().at(-1) ?? "";
-  const controlHint = behind.charCodeAt(0) < 0x20 ? hintAtControl(body, offset) : undefined;
+  const controlHint = after.charCodeAt(0) < 0x20 ? hintAtControl(body, offset) : undefined;
   if (controlHint !== undefined) return controlHint;
   if (body[offset - 1] === Ascii.Backslash)
-    return "JSON has no such escape: a backslash itself is written twice";
-  if (/\\u[\da-f]{0,3}$/i.test(before)) return "four hexadecimal digits belong behind \\u";
-  if (character === "'" || character === "`") return "names and texts stand in double quotes";
+    return "JSON has no such escape: write a backslash as two";
+  if (/\\u[\da-f]{0,3}$/i.test(before)) return "\\u must be followed by four hexadecimal digits";
+  if (character === "'" || character === "`") return "names and strings must be in double quotes";
   if ((character === "}" || character === "]") && last === ",")
-    return "the comma before it is one too many";
-  if (character === "#" || /^\/[/*]/.test(behind)) return "JSON has no comments";
+    return "remove the comma before it";
+  if (character === "#" || /^\/[/*]/.test(after)) return "JSON has no comments";
   if (character === "," && /[,[{:]/.test(last))
-    return "something is missing before the comma, or it is one too many";
-  const word = wordHint(before, behind);
+    return "a value is missing before the comma, or the comma must be removed";
+  const word = wordHint(before, after);
   if (word !== undefined) return word;
   if (/[}\]"\w]/.test(last) && /["{[\w-]/.test(character))
-    return behindValue(body, offset, character);
+    return afterValueHint(body, offset, character);
   return undefined;
 }
 
 /**
- * The hint for a control character. White space between names and values is never the fault itself:
- * what stands before it is, so this function has no hint on it.
+ * Returns the hint for a control character. There is none for white space between names and values,
+ * because the actual error is before it.
  */
 function hintAtControl(body: Buffer, offset: number): string | undefined {
   const isWithin = isWithinString(body, offset);
-  const within = "in a string, line breaks and control characters are written as \\n or \\u....";
+  const within = "in a string, write line breaks and control characters as \\n or \\u....";
   if (isWithin === true) return within;
-  if (isWithin === undefined) return `${within}; outside of one, leave it out`;
+  if (isWithin === undefined) return `${within}; outside a string, remove it`;
   if (isSpace.test(String.fromCharCode(body[offset]!))) return undefined;
-  return "outside of a string there are no control characters: leave it out";
+  return "control characters are not allowed outside strings: remove it";
 }
 
-/** Whether `offset` is inside a string; undefined where the bytes read before it do not tell. */
+/** Whether `offset` is inside a string; undefined if the bytes read before it are ambiguous. */
 function isWithinString(body: Buffer, offset: number): boolean | undefined {
   let start = Math.max(0, offset - bytesAround);
-  // The part must not begin behind a backslash: a quote there would end no string.
+  // The part must not begin after a backslash, because a quote there would not end a string.
   while (start > 0 && body[start - 1] === Ascii.Backslash && offset - start < 2 * bytesAround)
     start--;
   const before = body.toString("latin1", start, offset);
@@ -107,14 +104,11 @@ const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
 
 /**
  * Whether a part of a JSON text ends inside a string. `beginsWithin`: the part begins inside one.
- * Undefined where no JSON text has such a part that begins so.
+ * Undefined if no JSON text has such a part.
  */
 function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
   let isWithin = beginsWithin;
-  /**
-   * The last character outside of strings that is not white space; a quote where a string ended
-   * last.
-   */
+  /** The last character outside of strings that is not white space; a quote after a string. */
   let last = "";
   for (let at = 0; at < text.length; at++) {
     const character = text[at]!;
@@ -148,35 +142,35 @@ const notJson: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * The hint for words as other languages write them, for names and texts without quotes, and for
+ * Returns the hint for words of other languages, for names and strings without quotes, and for
  * numbers that JSON does not have.
  */
-function wordHint(before: string, behind: string): string | undefined {
+function wordHint(before: string, after: string): string | undefined {
   const head = /[\w$]{0,24}$/.exec(before)?.[0] ?? "";
-  const rest = /^[\w$]{0,24}/.exec(behind)?.[0] ?? "";
+  const rest = /^[\w$]{0,24}/.exec(after)?.[0] ?? "";
   const word = head + rest;
   const meant = notJson.get(word.toLowerCase());
   if (meant !== undefined && word !== meant)
-    return `JSON has no such word: ${meant} is meant, or a text in quotes`;
+    return `this is not a JSON word: write ${meant}, or a string in quotes`;
   const last =
     before
       .slice(0, before.length - head.length)
       .trimEnd()
       .at(-1) ?? "";
-  if (/^[A-Za-z_$]/.test(word) && rest !== "" && /^[\w$]*\s*:/.test(behind) && /[{,]/.test(last)) {
-    return "names stand in double quotes";
+  if (/^[A-Za-z_$]/.test(word) && rest !== "" && /^[\w$]*\s*:/.test(after) && /[{,]/.test(last)) {
+    return "names must be in double quotes";
   }
   if (/^[A-Za-z_$]/.test(rest) && head === "" && /[[,:]/.test(last))
-    return "texts stand in double quotes";
-  if (/^-?0$/.test(head) && /^\d/.test(rest)) return "a number has no zero before it";
-  if (/^[+.]/.test(behind) && /[[,:]/.test(last))
-    return "a number begins with a digit, or with - and a digit";
+    return "strings must be in double quotes";
+  if (/^-?0$/.test(head) && /^\d/.test(rest)) return "a number must not begin with an extra 0";
+  if (/^[+.]/.test(after) && /[[,:]/.test(last))
+    return "a number must begin with a digit, or with - and a digit";
   return undefined;
 }
 
-/** The hint where something follows a value without a comma between them. */
-function behindValue(body: Buffer, offset: number, character: string): string {
-  if (isBehindWholeText(body, offset)) {
+/** Returns the hint for something that follows a value without a comma. */
+function afterValueHint(body: Buffer, offset: number, character: string): string {
+  if (followsWholeText(body, offset)) {
     return 'it looks like several JSON texts, one after another: send an array of them, or {"batch": [...]}';
   }
   return character === '"'
@@ -185,10 +179,9 @@ function behindValue(body: Buffer, offset: number, character: string): string {
 }
 
 /**
- * Whether the text before `offset` is JSON by itself: the first of several lines, or of several
- * texts.
+ * Whether the text before `offset` is a complete JSON text: the first of several lines or texts.
  */
-function isBehindWholeText(body: Buffer, offset: number): boolean {
+function followsWholeText(body: Buffer, offset: number): boolean {
   if (offset <= firstTextBytesMax) {
     try {
       JSON.parse(body.toString("utf8", 0, offset));
@@ -204,14 +197,14 @@ function isBehindWholeText(body: Buffer, offset: number): boolean {
   );
 }
 
-/** The text around the fault, in printable ASCII, with stars for whatever may be a key. */
+/** Returns the text around the error, in printable ASCII, with stars for possible keys. */
 function excerptOf(body: Buffer, offset: number): string {
   const start = Math.max(0, offset - bytesAround);
   const text = body.toString("latin1", start, offset + bytesAround);
-  const place = offset - start;
+  const errorAt = offset - start;
   const hidden = withoutKeys(start === 0 ? text : text.replace(/^[^"',:{}[\]]*/, stars));
   return hidden
-    .slice(Math.max(0, place - charsBefore), place + charsAfter)
+    .slice(Math.max(0, errorAt - charsBefore), errorAt + charsAfter)
     .replace(/[^ -~]/g, "?")
     .trim();
 }
@@ -221,17 +214,17 @@ const bytesRead = 128;
 const byFirstBytes: readonly (readonly [string, string])[] = [
   ["fffe", "it looks like UTF-16: send UTF-8"],
   ["feff", "it looks like UTF-16: send UTF-8"],
-  ["1f8b", "it looks like gzip within another encoding: compress it once"],
-  ["28b52ffd", "it looks like zstd: say so in Content-Encoding"],
-  ["789c", "it looks like deflate: say so in Content-Encoding"],
-  ["7801", "it looks like deflate: say so in Content-Encoding"],
-  ["785e", "it looks like deflate: say so in Content-Encoding"],
-  ["78da", "it looks like deflate: say so in Content-Encoding"],
+  ["1f8b", "it looks like gzip inside another encoding: compress it once"],
+  ["28b52ffd", "it looks like zstd: set Content-Encoding to zstd"],
+  ["789c", "it looks like deflate: set Content-Encoding to deflate"],
+  ["7801", "it looks like deflate: set Content-Encoding to deflate"],
+  ["785e", "it looks like deflate: set Content-Encoding to deflate"],
+  ["78da", "it looks like deflate: set Content-Encoding to deflate"],
 ];
 
 /**
- * What a body that does not parse looks like, and what to send instead; undefined where it looks
- * like JSON with a mistake in it.
+ * Returns what a body that does not parse looks like, and what to send instead; undefined if it
+ * looks like JSON with a mistake in it.
  */
 export function kindOfBody(body: Buffer): string | undefined {
   const first = body.toString("hex", 0, 4);

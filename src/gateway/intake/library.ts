@@ -1,6 +1,6 @@
-// Reads from the first event of a body which SDK made it, so that people find out who sends what is
-// refused. The name comes from a stranger: it is kept short and limited to letters, digits and
-// `_.+-`, and nothing is decided by it.
+// Reads from the first event of a body which SDK created it, so that operators find the sender of
+// refused events. The name comes from an untrusted client: it is limited to 32 characters, letters,
+// digits and `_.+-`, and only displayed.
 
 import type { Buffer } from "node:buffer";
 import { Header, Row } from "../../records/table.ts";
@@ -10,13 +10,16 @@ const valuePattern = /^"([\w.+-]{1,32})"/;
 const valueBytesRead = 34;
 const keyPattern = /ph[a-z]_/i;
 
-/** The names of SDKs that call themselves something else in their events. */
+/** The names of SDKs that use another name in their events. */
 const names: ReadonlyMap<string, string> = new Map([
   ["web", "posthog-js"],
   ["js", "posthog-js-lite"],
 ]);
 
-/** Such as `posthog-js 1.449.0`; "" where the event does not say. The table must be the body's. */
+/**
+ * Returns, for example, `posthog-js 1.449.0`; "" if the event has none. The table must be the
+ * body's.
+ */
 export function libraryOf(body: Buffer, table: Uint32Array): string {
   if (table[Header.RowCount] === 0) return "";
   const row = Header.Words;

@@ -1,18 +1,18 @@
-// Limits the time that scanning and placing take of one turn of the event loop, for all requests
-// together: a hundred bodies of one millisecond each hold up the next request as long as one body
-// of a hundred milliseconds. Knows nothing of bodies.
+// Limits the time per event-loop turn that scanning and placing take, for all requests together: a
+// hundred bodies of one millisecond each delay the next request as long as one body of a hundred
+// milliseconds. Does not depend on the bodies.
 
 /**
- * Until a turn has spent this time, requests are placed as they come: under full load, one read of
- * all sockets brings as much work. It is time for which this thread had a processor. Measured by a
- * clock, which goes on while another process has the processor, it sent batches of a hundred events
- * to the thread pool, and they cost 6 % more. Estimated from bytes and events, it came to four
- * times the real time for usual events, and to a third of it for events made to take long.
+ * Until a turn has spent this time, requests are processed as they arrive: under full load, one
+ * read of all sockets brings as much work. It is CPU time of this thread. With wall-clock time,
+ * which also counts while another process has the CPU, batches of a hundred events were sent to the
+ * thread pool and cost 6 % more. An estimate from bytes and events was four times the real time for
+ * usual events, and a third of it for events crafted to be slow.
  */
 const atOnceMsMax = 8;
 /** Waiting slices are run for this long in a turn, and at least one of them is run. */
 const slicesMsMax = 0.8;
-/** Less time than this is not worth a wait for the turn's end: it is added to the next turn's. */
+/** Less time than this is not worth waiting for the turn's end: it is added to the next turn's. */
 const unnoticedMsMax = 0.5;
 
 interface Slice {
@@ -37,12 +37,14 @@ export class LoopShare {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Whether this turn has done its share: then more than a little work waits for another turn. */
+  /**
+   * Whether this turn has used its share. If so, all but the smallest work waits for another turn.
+   */
   get isSpent(): boolean {
     return this.#spentMs > atOnceMsMax;
   }
 
-  /** Counts time that this thread has worked, in this turn, on bodies that had just come. */
+  /** Counts time that this thread has worked in this turn on bodies that had just arrived. */
   spend(ms: number): void {
     this.#spentMs += ms;
     if (this.#spentMs > unnoticedMsMax) this.#awaitTurn();
@@ -50,7 +52,7 @@ export class LoopShare {
 
   /**
    * Runs a slice of work in a later turn. Slices run in the order of the calls, so bodies that call
-   * this again and again take turns. Rejects with what the slice throws.
+   * this repeatedly alternate. Rejects with the slice's exception.
    */
   slice(run: () => void): Promise<void> {
     this.#awaitTurn();

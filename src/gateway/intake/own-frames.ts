@@ -1,5 +1,5 @@
-// Frames that hold the lines of one request only, filled one after another. This class hands each
-// frame over or gives it back; the subclasses decide where a frame ends and what its id is.
+// Frames that hold the lines of one request only, filled one after another. This class submits or
+// discards each frame; the subclasses decide where a frame ends and what its id is.
 
 import type { SentWith } from "../../platform/base/sent-with.ts";
 import type { FrameSink } from "../../records/frame-sink.ts";
@@ -7,10 +7,10 @@ import type { FrameWaiter, Publisher } from "../publish/port.ts";
 import type { RequestFrames, Work } from "./work.ts";
 
 /**
- * A frame of a large request holds up the frames behind it for as long as the disk takes to write
- * it. Measured beside two clients that post 19 MB batches: single events took 3.4 ms (p99 12.5)
- * behind frames of 512 KiB, and 2.3 ms (p99 9.3) behind frames of 256 KiB, which cost the batches
- * 13 %. Frames of 128 KiB gained nothing more at the p99 (9.8), and cost the batches 33 %.
+ * A frame of a large request delays later frames for as long as the disk takes to write it.
+ * Measured with two clients that post 19 MB batches: single events took 3.4 ms (p99 12.5) with
+ * frames of 512 KiB. They took 2.3 ms (p99 9.3) with frames of 256 KiB, which cost the batches 13
+ * %. Frames of 128 KiB did not improve the p99 (9.8), and cost the batches 33 %.
  */
 const ownFrameBytesMax = 262_144;
 
@@ -19,9 +19,10 @@ export function ownFrameBytes(publisher: Publisher): number {
 }
 
 /**
- * A retry must bring the same events into the same frames: by its message id the store then knows a
- * frame that it has. So a frame must not end by the bytes that its records take. Those may differ
- * on a retry, because a record holds the client's address and times by the client's clock.
+ * A retry must put the same events into the same frames, so that the store recognizes a stored
+ * frame by its message id. So the end of a frame must not depend on the bytes of its records. Those
+ * may differ on a retry, because a record contains the client's address and times by the client's
+ * clock.
  */
 export abstract class OwnFrames implements RequestFrames {
   protected readonly work: Work;
@@ -37,8 +38,8 @@ export abstract class OwnFrames implements RequestFrames {
   abstract sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
 
   /**
-   * The message id of the frame as it is filled now. It comes out the same when the client sends
-   * the same events again; "" for an id of this submission alone.
+   * Returns the message id of the frame with its current content. It is the same when the client
+   * sends the same events again; "" for an id that is unique to this submission.
    */
   protected abstract messageIdOf(frame: FrameSink): string;
 
@@ -56,7 +57,7 @@ export abstract class OwnFrames implements RequestFrames {
     try {
       this.publisher.submit(frame, this.messageIdOf(frame), this.waiter(), exchange.deadlineMs);
     } catch (bug) {
-      // The frame is still the request's, and `abandon` gives it back.
+      // The request still owns the frame, and `abandon` discards it.
       pending.frameNotTaken(length);
       throw bug;
     }

@@ -1,9 +1,8 @@
-// Finds the likely project and lane of a body in its first bytes and, where the whole body is
-// there, its last. They order and queue the body before it is scanned: a key that counts for more
-// may come further on, and the scan has the last word. All that they decide is that a large body
-// is not scanned while its project is far over its quota, where no other key counts for more. A
-// peek reads a bounded number of bytes, whatever they are, and parses no JSON into objects. It must
-// not answer anybody.
+// Finds the likely project and lane of a body in its first bytes and, if the whole body is present,
+// its last. They order and queue the body before it is scanned. A key with precedence may come
+// later in the body, so the scan decides. The only decision based on a peek is that a large body is
+// not scanned while its project is far over its quota and no other key can have precedence. A peek
+// reads a bounded number of bytes and parses no JSON into objects. It never answers a client.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -21,13 +20,15 @@ import {
 } from "./json-bytes.ts";
 import { withoutMark } from "./work.ts";
 
-/** How far from the start, and from the end, a peek goes. */
+/** Maximum number of bytes that a peek reads from the start, and from the end. */
 export const peekedBytesMax = 4_096;
 const peekedFromEndBytesMax = 1_024;
 /** A key has 200 characters at most. */
 const keyBytesMax = 256;
 
-/** The values of the members seen so far; a later member of the same name replaces an earlier. */
+/**
+ * The values of the members seen so far; a later member of the same name replaces an earlier one.
+ */
 interface Seen {
   apiKey: string;
   token: string;
@@ -61,7 +62,7 @@ export function createPeek(projects: ProjectLookup): Peek {
     const { lane } = seen;
     if (project?.enabled !== true)
       return lane === undefined ? nothing : { projectId: undefined, lane };
-    // Behind a key in another member there may be an `api_key`, and that would be the body's.
+    // After a key in another member there may be an `api_key`, which would be the body's key.
     const isCertain = apiKey !== undefined || seen.apiKey !== "";
     return { projectId: project.id, lane, meter: isCertain ? project.meter : undefined };
   }
@@ -78,7 +79,7 @@ function nothingSeen(): Seen {
   };
 }
 
-/** The key that counts, by the same precedence as in the scan; "" where none was seen. */
+/** Returns the key by the scan's precedence; "" if none was seen. */
 function keyIn({ apiKey, token, dollarToken, propertiesToken, isEnvelope }: Seen): string {
   if (apiKey !== "") return apiKey;
   if (token !== "" || isEnvelope) return token;
@@ -95,7 +96,7 @@ function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
   return seen;
 }
 
-/** Reads the items of an array up to the first that shows a key. An array is always live. */
+/** Reads the items of an array up to the first with a key. An array is always live. */
 function readArray(body: Buffer, { start, end }: Range): Seen {
   let seen = nothingSeen();
   let at = start;
@@ -115,7 +116,7 @@ function readArray(body: Buffer, { start, end }: Range): Seen {
 
 /**
  * Reads an event or an envelope from its first member on. Returns the position after its last byte,
- * or -1 where its end is not reached.
+ * or -1 if its end is not reached.
  */
 function readEvent(body: Buffer, range: Range, seen: Seen): number {
   return walkMembers({ body, start: range.start, end: range.end }, (member) => {
@@ -136,9 +137,9 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
 }
 
 /**
- * Reads the root's members from the end backwards, as long as their values are plain texts, numbers
- * or words: members behind the batch have no other values. Where the body is JSON, each member read
- * this way is one of the root, because the `}` that ends the body is the root's.
+ * Reads the root's members from the end backwards, while their values are plain strings, numbers or
+ * words: members after the batch have no other values. If the body is JSON, each of these members
+ * belongs to the root, because the `}` that ends the body is the root's.
  */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - peekedFromEndBytesMax);
@@ -157,7 +158,7 @@ function readEnd(body: Buffer, seen: Seen): void {
     if (nameStart <= start) break;
     at = spaceStart(body, nameStart - 1, start);
     if (body[at - 1] !== Ascii.Comma) break;
-    // The last of several members of one name counts: read backwards, it is met first.
+    // The last of several members of one name counts: reading backwards, it comes first.
     const one = nothingSeen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
     if (late.apiKey === "") late.apiKey = one.apiKey;
@@ -200,8 +201,8 @@ function isText(body: Buffer, text: string, start: number): boolean {
 }
 
 /**
- * The key in a member's value, or "" where it is no key. A text of white space only is a key that
- * no project has, as it is to the scan, so it is not taken for an absent one.
+ * Returns the key in a member's value, or "" if it is not a key. A string of white space is a key
+ * that no project has, as in the scan, so it does not count as absent.
  */
 function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
   if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";

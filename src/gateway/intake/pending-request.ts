@@ -1,7 +1,7 @@
-// A request whose lines wait for their PubAcks: collects the outcome of every frame that carries
-// some of its lines, then answers, once. Never 200 while one frame is open, refused or unknown.
+// A request whose lines wait for their PubAcks: collects the outcome of every frame with lines of
+// the request, then answers once. Never answers 200 while a frame is pending, refused or unknown.
 // Also counts the outcome in the metrics and the project's meter: stored events count as stored,
-// also where the answer is a 503.
+// even if the answer is a 503.
 
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -13,17 +13,20 @@ import type { ProjectShares } from "../streams/project-shares.ts";
 import type { IntakeMetrics, Tally } from "./tally.ts";
 
 // Some frames of a large request may be stored while another is refused, so none of these texts
-// says that nothing is stored.
+// states that nothing is stored.
 const details: Partial<Record<ErrorCode, string>> = {
   timeout:
     "The store did not acknowledge in time, so events may be stored or not: send the request again",
   store_full: "The store is full: send the request again later",
   project_full: "The project has filled its share of the store: send the request again later",
-  unavailable: "The store did not take the events in time: send the request again later",
+  unavailable: "The store did not accept the events in time: send the request again later",
   overloaded: "There is not enough memory to scan the rest of the body: send the request again",
 };
 
-/** The parts of a request's work that are kept. The work itself is not: it holds the body. */
+/**
+ * The parts of a request's work that are retained. The Work itself is not, because it holds the
+ * body.
+ */
 interface PendingOf {
   readonly exchange: Exchange;
   readonly lane: Lane;
@@ -32,10 +35,10 @@ interface PendingOf {
   readonly tally: Tally;
 }
 
-/** Where the outcome of a request is counted and reported, and what explains it. */
+/** Counts and reports the outcome of a request, and explains it. */
 export interface PendingReports {
   readonly metrics: IntakeMetrics;
-  /** Tells why a stream is no longer fit for events that were under way to it. */
+  /** Returns why a stream is no longer fit for events in flight. */
   readonly publisher: Pick<Publisher, "refusalOf">;
   readonly shares?: ProjectShares | undefined;
   readonly clientWarnings?: ClientWarningTaker | undefined;
@@ -49,22 +52,22 @@ export class PendingRequest implements RequestWaiter {
   readonly #taken: Taken;
   readonly #reports: PendingReports;
   #isPlaced = false;
-  // The frames without an outcome, and 1 held by the intake until the last line is placed: so the
-  // outcomes of early frames cannot answer the request before.
+  // The number of frames without an outcome, plus 1 until the intake has placed the last line, so
+  // that the outcomes of early frames cannot answer the request.
   #framesOpen = 1;
   /** The error that the request is answered with. */
   #failure: ErrorCode | undefined = undefined;
-  /** The first error: because of it no more of the request is sent to the store. */
+  /** The first error, after which no more of the request is sent to the store. */
   #firstFailure: ErrorCode | undefined = undefined;
   #abandoned = false;
   #stored = 0;
   #storedBytes = 0;
-  /** Events that an earlier sending of the request has stored and counted. */
+  /** Events that an earlier attempt of the request has stored and counted. */
   #duplicates = 0;
   #unknown = 0;
-  /** Bytes in those of the request's own frames that have no outcome yet. */
+  /** Bytes in the request's own frames that have no outcome yet. */
   #bytesUnderWay = 0;
-  /** The stream is no longer fit for events that were under way to it. */
+  /** The stream is no longer fit for events in flight. */
   #isUnfit = false;
   #endCallbacks: ((isStored: boolean) => void)[] | undefined = undefined;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
@@ -83,16 +86,16 @@ export class PendingRequest implements RequestWaiter {
   }
 
   /**
-   * Notes that one more frame carries lines of this request. `ownBytes`: the frame's bytes, if it
-   * is the request's own. They count towards the project's share before they are stored, because a
-   * large request has megabytes in frames before the first acknowledgement comes.
+   * Counts one more frame with lines of this request. `ownBytes`: the frame's bytes, if it is the
+   * request's own. They count towards the project's share before they are stored, because a large
+   * request has megabytes in frames before the first acknowledgement.
    */
   expectFrame(ownBytes = 0): void {
     this.#framesOpen++;
     if (ownBytes > 0) this.#addUnderWay(ownBytes);
   }
 
-  /** Takes back an `expectFrame`: the publisher threw, and has not taken the frame. */
+  /** Reverts an `expectFrame`: the publisher threw, and has not accepted the frame. */
   frameNotTaken(ownBytes = 0): void {
     if (ownBytes > 0) this.#addUnderWay(-ownBytes);
     this.release();
@@ -103,13 +106,15 @@ export class PendingRequest implements RequestWaiter {
     this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
   }
 
-  /** Notes an error, unless one is noted already. No more of the request is placed after it. */
+  /** Sets the error, unless one is set already. No more of the request is placed after it. */
   fail(code: ErrorCode): void {
     this.#failure ??= code;
     this.#firstFailure ??= code;
   }
 
-  /** Whether the request has failed. It cannot end in a 200 then, so the rest is not placed. */
+  /**
+   * Whether the request has failed. It can no longer be answered 200, so the rest is not placed.
+   */
   get failed(): boolean {
     return this.#failure !== undefined;
   }
@@ -132,8 +137,8 @@ export class PendingRequest implements RequestWaiter {
   ): void {
     if (this.#bytesUnderWay > 0) this.#addUnderWay(-Math.min(bytes, this.#bytesUnderWay));
     if (outcome === "unknown") {
-      // An unknown outcome outweighs a refused one: the answer must not sound surer than we are,
-      // and `timeout` is the one code that says that events may be stored or not.
+      // An unknown outcome overrides a refused one: the answer must not be more certain than the
+      // facts, and `timeout` is the only code for events that may be stored or not.
       this.fail(code ?? "timeout");
       this.#failure = "timeout";
       if (code === "unavailable") this.#isUnfit = true;
@@ -151,7 +156,7 @@ export class PendingRequest implements RequestWaiter {
     this.release();
   }
 
-  /** Called when all lines are in frames: gives up the intake's hold. */
+  /** Called when all lines are in frames: releases the intake's hold. */
   placed(): void {
     this.#isPlaced = true;
     this.release();
@@ -169,7 +174,7 @@ export class PendingRequest implements RequestWaiter {
     if (full !== undefined) this.fail(full.code);
   }
 
-  /** Gives up the hold of one frame, or that of the intake. The last one sends the answer. */
+  /** Releases the hold of one frame, or that of the intake. The last one sends the answer. */
   release(): void {
     this.#framesOpen--;
     if (this.#room !== undefined && this.#framesOpen - 1 <= this.#room.framesMax) {
@@ -184,8 +189,8 @@ export class PendingRequest implements RequestWaiter {
       this.#exchange.answerProblem({ code: this.#failure, detail: this.#detailOf(this.#failure) });
       return;
     }
-    // Only here: a request that is refused is sent again, and would be counted each time.
-    this.#countTold();
+    // Only here, because a refused request is sent again and would be counted each time.
+    this.#countReported();
     this.#tally.answer(this.#exchange, this.#firstFailure);
   }
 
@@ -200,16 +205,16 @@ export class PendingRequest implements RequestWaiter {
       callback(this.#failure === undefined && !this.#abandoned);
   }
 
-  #countTold(): void {
+  #countReported(): void {
     const { metrics, clientWarnings } = this.#reports;
     const tally = this.#tally;
-    tally.countTold(this.#lane, metrics, this.#failure === undefined);
+    tally.countReported(this.#lane, metrics, this.#failure === undefined);
     if (tally.dropped === 0) return;
     this.#taken.countDropped(tally.dropped);
     if (clientWarnings !== undefined) tally.warnNotStored(this.#exchange, clientWarnings);
   }
 
-  /** Whether some events are in the store, and the client can be told which. */
+  /** Whether some events are stored, and the answer can name them. */
   get #isStoredInPart(): boolean {
     return this.#tally.answersInPart && this.#stored + this.#duplicates > 0;
   }
@@ -223,12 +228,12 @@ export class PendingRequest implements RequestWaiter {
       Number.POSITIVE_INFINITY,
     )?.detail;
     if (!this.#isUnfit) return unfit ?? detail;
-    return `${unfit ?? "The store did not take events as it should"}; those under way may be stored or not: send the request again`;
+    return `${unfit ?? "The store failed for some events"}; those in flight may be stored or not: send the request again`;
   }
 
   /**
-   * Called when a bug has ended the request: whoever catches the bug answers, not this class. The
-   * outcome of frames handed over before is still counted.
+   * Called when a bug has ended the request: the code that catches the bug answers, not this class.
+   * The outcome of frames that were handed over before is still counted.
    */
   abandon(): void {
     this.#abandoned = true;
@@ -247,8 +252,8 @@ export class PendingRequest implements RequestWaiter {
       metrics.events(this.#lane, "timeout", this.#unknown);
       meter.countUnknown(this.#unknown);
     }
-    // What the events cost that are not stored is given back, so that their retry has room. Events
-    // that the client is told were left out have no retry.
+    // The quota of events that are not stored is returned, so that their retry has room. Events
+    // that the answer reports as dropped are not retried.
     if (this.#failure !== undefined || this.#abandoned) {
       const leftOut = this.#isStoredInPart && !this.#abandoned ? this.#tally.dropped : 0;
       this.#taken.giveBack(this.#stored + this.#unknown + leftOut);

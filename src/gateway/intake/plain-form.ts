@@ -1,6 +1,6 @@
-// Makes the plain form of an item that the body's table cannot describe: normalises it, or adds the
-// request's members to its properties, and scans the result. Synchronous, in memory that is used
-// again for the next item, so a view of a plain form is valid until the next call.
+// Creates the plain form of an item that the body's table cannot describe: normalises it, or adds
+// the request's members to its properties, and scans the result. Synchronous, in memory that is
+// reused for the next item, so a view of a plain form is valid until the next call.
 
 import { Buffer } from "node:buffer";
 import { type ItemView, itemFlags } from "../../records/item-view.ts";
@@ -26,25 +26,25 @@ import {
 } from "./v1/additions.ts";
 
 /**
- * The largest item that is normalised. It is done in one go on the event loop, and takes up to 8 ms
- * for an item of as many tokens as fit, 1 ms for one of text. SDKs cut their events far below this.
+ * The largest item that is normalised. That blocks the event loop for up to 8 ms if the item is
+ * made of tokens, 1 ms if it is text. SDKs limit their events far below this.
  */
 export const slowItemBytesMax = 1_048_576;
 /**
  * An item is scanned again as a batch of one. Scanned alone, an item with a member `batch` would be
- * taken for an envelope.
+ * mistaken for an envelope.
  */
 const itemPrefix = '{"batch":[';
 const itemSuffix = "]}";
 const slowBufferBytesMax = itemPrefix.length + slowItemBytesMax + itemSuffix.length;
 
 /**
- * There is no memory for an item now. That is no error of the item, so it does not fail alone: the
- * client is to retry the whole request.
+ * There is no memory for an item now. The whole request fails, not the item, so that the client
+ * retries it.
  */
 export class OutOfMemoryError extends Error {}
 
-/** An ItemView that is pointed at one item after another. */
+/** An ItemView that is moved from item to item. */
 export interface Cursor extends ItemView {
   body: Buffer;
   table: Uint32Array;
@@ -64,32 +64,33 @@ export class PlainForm {
     this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };
   }
 
-  /** The item in plain form; or undefined, and then the verdict holds the error of the item. */
+  /** Returns the item in plain form; or undefined, with the item's error in the verdict. */
   of(item: ItemView, verdict: Verdict, tally: Tally): ItemView | undefined {
     const flags = itemFlags(item);
     if ((flags & ItemFlag.TooDeep) !== 0) {
-      const detail = `Objects and arrays may be ${depthMax} deep, the event counted`;
+      const detail = `Objects and arrays may be nested ${depthMax} levels deep, including the event itself`;
       return refuse(verdict, "too_deep", detail);
     }
     if ((flags & ItemFlag.LongNumber) !== 0) {
-      return refuse(verdict, "number_too_long", `A number may have ${numberDigitsMax} digits`);
+      return refuse(verdict, "number_too_long", `A number may have at most ${numberDigitsMax} digits`);
     }
     tally.slowPathItems++;
     const { body, table, row } = item;
     const [start, end] = [table[row + Row.ItemStart]!, table[row + Row.ItemEnd]!];
     if (end - start > slowItemBytesMax) {
-      // It is not plain only because its distinct id is an object or array, of which only the
-      // beginning is read in any case, or because of names that mean the same as they are.
+      // The item is not plain only because its distinct id is an object or array, whose beginning
+      // alone is read in any case, or because of escaped or repeated names that can be read
+      // unchanged.
       if ((flags & ~(ItemFlag.EscapedInnerKey | ItemFlag.DuplicateKey)) === 0) return item;
-      const detail = `Not in plain form, and larger than the ${slowItemBytesMax} bytes that are normalised`;
+      const detail = `The event needs normalising, and is larger than the maximum of ${slowItemBytesMax} bytes for that`;
       return refuse(verdict, "event_too_large", detail);
     }
     return this.#rescanned({ body, start, end });
   }
 
   /**
-   * The item with the request's members added to its properties; undefined as in `of`. `ignored`
-   * has what the item sent for them and is wrong.
+   * Returns the item with the request's members added to its properties; undefined as in `of`.
+   * `ignored` receives the item's values for them that are invalid.
    */
   withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
     this.ignored.replaced = "";
@@ -97,7 +98,7 @@ export class PlainForm {
     if (additions === "" || !takesAdditions(item)) return item;
     const bytes = bytesWithAdditions(item, additions);
     if (bytes > slowItemBytesMax) {
-      const detail = `An event may have ${slowItemBytesMax} bytes here, with what is added to its properties`;
+      const detail = `The event exceeds ${slowItemBytesMax} bytes, including the members that are added to its properties`;
       return refuse(verdict, "event_too_large", detail);
     }
     if (this.#addedTo.length < bytes)
@@ -111,7 +112,7 @@ export class PlainForm {
     const written = this.#scanner.normalise(body, start, end, target, at);
     if (written === NotNormal.OutOfMemory)
       throw new OutOfMemoryError("Normalising an event: no memory");
-    if (written < 0) throw new Error("Normalising an event: what was scanned is no JSON");
+    if (written < 0) throw new Error("Normalising an event: the scanned text is not JSON");
     return written;
   };
 
@@ -128,7 +129,9 @@ export class PlainForm {
     return this.#cursor;
   }
 
-  /** Memory for one item in plain form, with the prefix and suffix that make a batch of it. */
+  /**
+   * Returns memory for one item in plain form, with the prefix and suffix that make it a batch.
+   */
   #roomFor(itemBytes: number): Buffer {
     const bytes = itemPrefix.length + itemBytes + itemSuffix.length;
     if (this.#text.length < bytes) {

@@ -1,5 +1,5 @@
-// The protocol of all requests but those of the newer one (v1): the key is in the body, and the
-// client gets one answer for the whole request and sends it again as a whole.
+// The protocol of all requests except those of the newer one (v1): the key is in the body, and the
+// client gets one answer for the whole request and retries it as a whole.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -8,21 +8,21 @@ import { Header, TokenType } from "../../records/table.ts";
 import { storedMsMax, storedMsMin } from "../../records/timestamp.ts";
 import { BodyFrames } from "./body-frames.ts";
 import { readEnvelope } from "./envelope.ts";
-import type { Slips } from "./hints.ts";
+import type { Typos } from "./hints.ts";
 import { missingKeyHint } from "./hints.ts";
 import { SharedFrames } from "./shared-frames.ts";
 import { Tally } from "./tally.ts";
 import type { Protocol, SentAt, Work } from "./work.ts";
 
-/** It has no state, so all requests share this one. */
+/** Shared by all requests, because it has no state. */
 export const plainProtocol: Protocol = {
-  writesAnew: false,
+  rewritesItems: false,
   needsTimestamp: false,
   retriesWhole: true,
   additions: undefined,
   readEnvelope: ({ body, table }, projects) => readEnvelope(body, table, projects),
-  hintOf(problem: Problem, { body, table }: Work, slips: Slips) {
-    return problem.code === "missing_api_key" ? missingKeyHint(body, table, slips) : "";
+  hintOf(problem: Problem, { body, table }: Work, typos: Typos) {
+    return problem.code === "missing_api_key" ? missingKeyHint(body, table, typos) : "";
   },
   readEvents: () => undefined,
   readEventsInTurns: () => undefined,
@@ -32,23 +32,23 @@ export const plainProtocol: Protocol = {
     body === undefined ? new SharedFrames(work, publisher) : new BodyFrames(work, publisher, body),
 };
 
-const notKept = Buffer.alloc(0);
-const notSaid: SentAt = { ms: Number.NaN, unreadable: undefined };
+const notStored = Buffer.alloc(0);
+const noSentAt: SentAt = { ms: Number.NaN, unreadable: undefined };
 
 /**
- * Reads when a request was sent by the client's clock: compared with the time of receipt it shows
- * how far that clock is off. `queryMs`: NaN if the query does not say. The body's time goes first,
- * if it can be read.
+ * Returns when a request was sent by the client's clock: compared with the time of receipt it shows
+ * the clock's error. `queryMs`: NaN if the query has no time. The body's time has precedence if it
+ * can be read.
  */
 export function readSentAt(body: Buffer, table: Uint32Array, queryMs: number): SentAt {
   const type = table[Header.SentAtType]!;
   const inBody = type !== TokenType.Absent && type !== TokenType.Null;
-  if (!inBody && Number.isNaN(queryMs)) return notSaid;
+  if (!inBody && Number.isNaN(queryMs)) return noSentAt;
   const [start, end] = [table[Header.SentAtStart]!, table[Header.SentAtEnd]!];
   const bodyMs = inBody ? clientTimeMs(body, start, end) : Number.NaN;
   if (!Number.isNaN(bodyMs) && !isZeroTime(bodyMs)) return { ms: bodyMs, unreadable: undefined };
   const isReadable = queryMs >= storedMsMin && queryMs <= storedMsMax;
   const ms = isReadable ? queryMs : Number.NaN;
   if (inBody) return { ms, unreadable: body.subarray(start, end) };
-  return { ms, unreadable: isReadable ? undefined : notKept };
+  return { ms, unreadable: isReadable ? undefined : notStored };
 }

@@ -1,6 +1,6 @@
-// Repairs a body that the scan refused, so that what is wrong in one event does not cost the others
-// of its batch: U+FFFD replaces malformed UTF-8, `null` replaces NaN and Infinity. Works in slices
-// of the event loop's time. Must not judge events.
+// Repairs a body that the scan refused, so that a malformed event does not reject the others of its
+// batch: U+FFFD replaces malformed UTF-8, `null` replaces NaN and Infinity. Works in slices of the
+// event loop's time. Does not apply the rules for events.
 
 import { Buffer } from "node:buffer";
 import { Header, type Scanner, ScanStatus } from "../../records/table.ts";
@@ -8,9 +8,9 @@ import type { LoopShare } from "./loop-share.ts";
 
 export interface RepairedBody {
   readonly body: Buffer;
-  /** Where in `body` each object has its first character for malformed bytes, ascending. */
+  /** The positions in `body` of each object's first replacement for malformed bytes, ascending. */
   readonly malformed: Uint32Array;
-  /** The same of the `null`s that replace NaN and Infinity. */
+  /** The same for the `null`s that replace NaN and Infinity. */
   readonly nonFinite: Uint32Array;
 }
 
@@ -23,8 +23,8 @@ export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table
 }
 
 /**
- * Repairs the body; only after `isRepairable`. Once the promise is returned, the scanner's table is
- * not read any more, so the scanner may scan something else.
+ * Repairs the body. Call only after `isRepairable`. Once the promise is returned, the scanner's
+ * table is no longer read, so the scanner may scan another body.
  */
 export async function repairedBody(
   body: Buffer,
@@ -44,14 +44,14 @@ export async function repairedBody(
   return { body: repair.text, malformed: repair.malformed, nonFinite: repair.nonFinite };
 }
 
-/** Whether one of the places, which ascend, lies in [start, end). */
-export function hasPlaceIn(places: Uint32Array, start: number, end: number): boolean {
+/** Whether one of the ascending positions is in [start, end). */
+export function hasPositionIn(positions: Uint32Array, start: number, end: number): boolean {
   let low = 0;
-  let high = places.length;
+  let high = positions.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (places[middle]! < start) low = middle + 1;
+    if (positions[middle]! < start) low = middle + 1;
     else high = middle;
   }
-  return low < places.length && places[low]! < end;
+  return low < positions.length && positions[low]! < end;
 }

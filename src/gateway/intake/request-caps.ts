@@ -1,6 +1,6 @@
-// Limits on the size of one request, whoever sends it, checked before any line of it is placed. A
-// few compressed bytes can hold millions of events, since equal events compress a thousand times,
-// and each event is stored as a line of some 300 bytes.
+// Limits on the size of one request from any sender, checked before its lines are placed. A few
+// compressed bytes can contain millions of events, since equal events compress a thousandfold, and
+// each event is stored as a line of some 300 bytes.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { expansionText } from "../../platform/base/expansion.ts";
@@ -22,8 +22,8 @@ import type { Work } from "./work.ts";
 export interface RequestCaps {
   readonly eventsMax: number;
   /**
-   * Bytes that may be stored for each byte sent. What a request stores beyond that is its expansion,
-   * of which each project has an amount a minute.
+   * Maximum number of stored bytes per byte sent. Stored bytes beyond that are the request's
+   * expansion, of which each project has an allowance per minute.
    */
   readonly expansionMax: number;
 }
@@ -43,25 +43,25 @@ export function overCaps(
   { eventsMax }: RequestCaps,
 ): Problem | undefined {
   return cost.events > eventsMax
-    ? tooMany(cost.events, `a request may hold ${eventsMax}`)
+    ? tooMany(cost.events, `more than the maximum of ${eventsMax}`)
     : undefined;
 }
 
-/** About how many bytes the request may store beyond the cap; 0 for an ordinary request. */
+/** Estimates the bytes that the request stores beyond the cap; 0 for an ordinary request. */
 export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): number {
   const { cost, exchange } = work;
   const { events, bytes } = cost;
   const expandedMax = exchange.bytesArrived * expansionMax;
   let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
-  // Person fields inside `properties` are once in the body, and twice in the line. To sum them up
-  // takes time, so it is done only where it can decide.
+  // Person fields inside `properties` are in the body once, and in the line twice. Summing them
+  // takes time, so it is done only if it can change the result.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
   return Math.max(0, likely - expandedMax);
 }
 
 /**
- * About how many bytes `$set`, `$set_once` and `$unset` inside `properties` take, which stand in
- * the line a second time. Events past the table's rows are taken to be like those in it.
+ * Estimates the bytes of `$set`, `$set_once` and `$unset` inside `properties`, which are written to
+ * the line a second time. Events beyond the table's rows are assumed to be like those in it.
  */
 function personBytesLikely({ cost, table }: CappedWork): number {
   const rows = table[Header.RowCount]!;
@@ -72,7 +72,7 @@ function personBytesLikely({ cost, table }: CappedWork): number {
 }
 
 function personBytesOf(table: Uint32Array, row: number): number {
-  // The table does not tell all of an item that is not plain, so its whole length is counted.
+  // The table does not fully describe an item that is not plain, so its whole length is counted.
   if (itemFlags({ table, row }) !== 0)
     return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
   if (!hasExtra(table, row)) return 0;
@@ -93,9 +93,9 @@ const personParts = [
 ] as const;
 
 /**
- * The problem of a request that the meter has refused. It names the limit, so that its owner knows
- * how much to send, or what to ask for. One that has room later must not be told that it is too
- * large.
+ * Returns the problem of a request that the meter has refused. It names the limit, so that the
+ * owner of the project knows how much to send, or which quota to request. A request that fits later
+ * must not be reported as too large.
  */
 export function refusedByMeter(
   refusal: MeterRefusal,
@@ -106,12 +106,12 @@ export function refusedByMeter(
   const { events, bytes } = work.cost;
   if (what === "expansion") return expandsTooFar(waitMs, work, caps);
   if (waitMs < Number.POSITIVE_INFINITY) return overRate(refusal);
-  const most = `and the quota of the project, ${perSecond} ${what} a second, lets through ${Math.floor(requestMax)} at once`;
+  const most = `more than the ${Math.floor(requestMax)} that the project's quota of ${perSecond} ${what} a second allows at once`;
   if (what === "events") return tooMany(events, most);
   return { code: "body_too_large", detail: `The body has ${bytes} bytes, ${most}` };
 }
 
-/** The problem of a request over the rate of its project's quota. */
+/** Returns the problem of a request over the rate of its project's quota. */
 export function overRate({ what, perSecond, waitMs }: MeterRefusal): Problem {
   const detail = `The project is over its quota of ${perSecond} ${what} a second: try again later`;
   return { code: "rate_limited", detail, retryAfterMs: waitMs };
@@ -123,16 +123,16 @@ function expandsTooFar(
   { expansionMax }: RequestCaps,
 ): Problem {
   const likely = cost.expansion + exchange.bytesArrived * expansionMax;
-  const detail = `${exchange.bytesArrived} bytes were sent, and about ${likely} would be stored for them: ${cost.expansion} more than ${expansionMax} times as many`;
+  const detail = `${exchange.bytesArrived} bytes were sent and would be stored as about ${likely} bytes: ${cost.expansion} more than the maximum of ${expansionMax} times as many`;
   return waitMs === Number.POSITIVE_INFINITY
     ? { code: "expands_too_far", detail }
     : {
         code: "project_full",
-        detail: `${detail}. The project may store ${expansionText} a minute of such bytes: send the request again later`,
+        detail: `${detail}. The project may store ${expansionText} of such excess bytes a minute: send the request again later`,
         retryAfterMs: waitMs,
       };
 }
 
 function tooMany(events: number, most: string): Problem {
-  return { code: "too_many_events", detail: `The request holds ${events} events, ${most}` };
+  return { code: "too_many_events", detail: `The request has ${events} events, ${most}` };
 }

@@ -1,35 +1,42 @@
-// The scanners for bodies that are scanned in the thread pool, and who has them. Projects get
-// scanners in turn, whatever they send. A body holds its scanner while it is placed, but not while
-// it waits long for acknowledgements of its stream. Until it is placed it counts for its project
-// and its stream, with a scanner or without.
+// The scanners for bodies that are scanned in the thread pool, and their assignment to bodies.
+// Projects get scanners in turn. A body holds its scanner while it is placed, but not during a long
+// wait for acknowledgements of its stream. Until it is placed it counts against the limits of its
+// project and its stream, with or without a scanner.
 
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
 import type { BackgroundScanner } from "../../records/table.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Arrival } from "./arrivals.ts";
 
-/** Bodies worked on at a time. The others wait, and count in the budget of bytes in flight. */
+/**
+ * Maximum number of bodies in work. The others wait, and count against the budget of bytes in
+ * flight.
+ */
 const scannersMax = 6;
 /**
- * Bodies for one stream that are begun and not all placed: a slow stream leaves scanners to the
- * others. Each body may have some frames in memory that the stream has not acknowledged.
+ * Maximum number of bodies per stream that are started and not all placed, so that a slow stream
+ * leaves scanners to the others. Each body may have some frames in memory that the stream has not
+ * acknowledged.
  */
 const ofStreamMax = 3;
 /**
- * Bodies of one project that are begun and not all placed: fewer than of a stream. All bodies of an
- * unknown project count as those of one project.
+ * Maximum number of bodies per project that are started and not all placed; fewer than per stream.
+ * All bodies of unknown projects count as one project's.
  */
 const ofProjectMax = 2;
 /**
- * Of bodies of this size one is worked on at a time. One of brackets has a thread of the pool for a
- * second, and a repair takes memory for the body once more.
+ * Only one body of this size or more is in work at a time. If it consists of brackets, its scan
+ * occupies a pool thread for a second, and a repair doubles its memory.
  */
 const hugeBytesMin = 33_554_432;
-/** A body waits as if it had come later by its length at this rate: short ones overtake long ones. */
+/**
+ * A body waits as if it had arrived later by its length at this rate: short ones overtake long
+ * ones.
+ */
 const bytesPerMs = 10_000;
-/** Rows of a table: it takes some 1.4 MB. A body of more items is scanned in several passes. */
+/** Rows of a table, which takes some 1.4 MB. A body of more items is scanned in several passes. */
 const tableRows = 16_384;
-/** Idle scanners are dropped after this time: their indexes take up to 16 MiB each. */
+/** Idle scanners are released after this time: their indexes take up to 16 MiB each. */
 const scannersIdleMs = 2_000;
 
 interface ScannersOptions {
@@ -40,7 +47,7 @@ interface ScannersOptions {
 
 interface Turn extends QueuedWork {
   readonly arrival: Arrival;
-  /** Undefined while the project or the lane is not known. */
+  /** Undefined while the project or the lane is unknown. */
   stream: string | undefined;
   scanner: BackgroundScanner | undefined;
   taken: PromiseWithResolvers<BackgroundScanner | undefined>;
@@ -50,7 +57,7 @@ export class Scanners {
   readonly #options: ScannersOptions;
   readonly #queue: FairQueue<Turn>;
   readonly #turns = new Map<Arrival, Turn>();
-  /** Bodies that were begun and are not all placed. */
+  /** Bodies that were started and are not all placed. */
   readonly #begun = new Set<Turn>();
   #free: BackgroundScanner[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
@@ -70,8 +77,8 @@ export class Scanners {
   }
 
   /**
-   * A scanner for this body alone, until `rest` or `give`; undefined when none was free until the
-   * body's deadline. Rejects when a scanner is needed and cannot be made.
+   * Returns a scanner for this body alone, until `rest` or `give`; undefined if none was free by
+   * the body's deadline. Rejects if a scanner is needed and cannot be created.
    */
   take(arrival: Arrival): Promise<BackgroundScanner | undefined> {
     const taken = Promise.withResolvers<BackgroundScanner | undefined>();
@@ -109,7 +116,7 @@ export class Scanners {
 
   /**
    * Whether a body may keep its scanner, now that its project and lane are known. If not, the
-   * caller gives the scanner back.
+   * caller returns the scanner.
    */
   keep(arrival: Arrival): boolean {
     const turn = this.#turns.get(arrival)!;
@@ -120,14 +127,17 @@ export class Scanners {
     return fits;
   }
 
-  /** Gives back the scanner of a body that waits for its stream: it takes one again to go on. */
+  /**
+   * Releases the scanner of a body that waits for its stream. To continue, the body takes one
+   * again.
+   */
   rest(arrival: Arrival): void {
     const turn = this.#turns.get(arrival)!;
     this.#queue.rest(turn);
     this.#freeScanner(turn);
   }
 
-  /** Ends the work on a body, and gives back the scanner that it has, if any. */
+  /** Ends the work on a body, and releases its scanner, if any. */
   give(arrival: Arrival): void {
     const turn = this.#turns.get(arrival);
     if (turn === undefined) return;

@@ -1,5 +1,5 @@
-// Puts the lines of a small request into the shared frame for its project and lane, which other
-// requests join too. Large requests and those of v1 have frames of their own (`own-frames.ts`).
+// Writes the lines of a small request to the shared frame of its project and lane, which other
+// requests join too. Large requests and those of v1 have their own frames (`own-frames.ts`).
 
 import { SentWith } from "../../platform/base/sent-with.ts";
 import type { FrameSink } from "../../records/frame-sink.ts";
@@ -10,10 +10,10 @@ export class SharedFrames implements RequestFrames {
   readonly #work: Work;
   readonly #publisher: Publisher;
   #frame: FrameSink | undefined = undefined;
-  /** The most bytes that the lines take which are not handed over yet. */
+  /** Upper bound of the bytes of the lines that are not handed over yet. */
   #bytesMax = 0;
   #lines = 0;
-  /** What the events of these lines were sent with; undefined while all have uuids. */
+  /** Which of these lines' events were sent without a uuid; undefined while all have uuids. */
   #runs: number[] | undefined = undefined;
   #sentWith: SentWith = SentWith.Uuid;
 
@@ -40,8 +40,8 @@ export class SharedFrames implements RequestFrames {
   }
 
   /**
-   * Other requests may have lines in the frame too, so only the lines of this request since its
-   * last turn ended are taken back.
+   * Other requests may have lines in the frame too, so only the lines that this request has added
+   * since its last turn are removed.
    */
   abandon(): void {
     this.#frame?.rollback();

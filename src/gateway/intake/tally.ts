@@ -1,5 +1,5 @@
-// Counts what became of a request's items. The answer is made of the counts, and they are added to
-// the metrics once a request.
+// Counts how a request's items ended. The answer is built from the counts, which are added to the
+// metrics once per request.
 
 import type {
   ClientWarningOrigin,
@@ -15,17 +15,21 @@ import {
 } from "../../platform/base/warnings.ts";
 import type { Verdict } from "../../records/verdict.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
-import { mayHaveHint, type Said, textOf } from "./hints.ts";
+import { mayHaveHint, type Explanation, textOf } from "./hints.ts";
 
-/** An answer names at most this many errors and as many warnings; the others are only counted. */
+/**
+ * Maximum number of errors, and of warnings, that an answer names; the others are only counted.
+ */
 export const itemNotesMax = 20;
 
-/** A request calls each method once at most: `events` once a reason, `warnings` once a code. */
+/**
+ * Methods are called at most once per request: `events` once per reason, `warnings` once per code.
+ */
 export interface IntakeMetrics {
   /**
-   * Counts events by what became of them. `none`: stored. `duplicate`: stored before, by an earlier
-   * sending of the request. `timeout`: stored or not. `rate_limited`: events of a request that was
-   * refused whole.
+   * Counts events by outcome. `none`: stored. `duplicate`: stored before, by an earlier attempt of
+   * the request. `timeout`: stored or not. `rate_limited`: events of a request that was refused as
+   * a whole.
    */
   events(
     lane: Lane,
@@ -67,16 +71,16 @@ export class Tally implements IntakeReport {
   #warningCounts: Map<number, number> | undefined = undefined;
 
   /**
-   * Whether the client is told of each event what became of it. Then a request that is stored in
-   * part need not be refused as a whole.
+   * Whether the answer reports each event's outcome. If so, a partly stored request need not be
+   * refused as a whole.
    */
   get answersInPart(): boolean {
     return false;
   }
 
   /**
-   * Answers a request of which everything that is to be stored is stored, or only some of it where
-   * `answersInPart`. `notSent`: the error because of which the rest was not sent to the store.
+   * Answers a request whose storable events are all stored, or some of them if `answersInPart`.
+   * `notSent`: the error because of which the rest was not sent to the store.
    */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
@@ -87,7 +91,7 @@ export class Tally implements IntakeReport {
     return this.#drops.length < itemNotesMax;
   }
 
-  /** Whether the answer would name one more event that is in error. */
+  /** Whether the answer would name one more event with an error. */
   get namesErrors(): boolean {
     return this.errors.length < itemNotesMax;
   }
@@ -97,8 +101,8 @@ export class Tally implements IntakeReport {
     return this.#storedWarnings.length < itemNotesMax;
   }
 
-  /** `said` is not read where the answer does not name the item. */
-  drop(index: number, code: DropCode, said: Said): void {
+  /** `explanation` is not read if the answer does not name the item. */
+  drop(index: number, code: DropCode, explanation: Explanation): void {
     this.dropped++;
     this.warningsTotal++;
     if (code === "no_event") this.#noEvent++;
@@ -106,25 +110,25 @@ export class Tally implements IntakeReport {
     else this.#notAnObject++;
     if (!this.namesDrops) return;
     if (this.#drops === noNotes) this.#drops = [];
-    this.#drops.push({ index, code, detail: textOf(said) });
+    this.#drops.push({ index, code, detail: textOf(explanation) });
   }
 
-  /** Notes an item that is not meant to be stored, so it is in no count of the answer. */
+  /** Counts an item that is removed on purpose. It is in no count of the answer. */
   remove(_index: number): void {
     this.#removed++;
   }
 
-  fail(index: number, code: ItemErrorCode, said: Said): void {
+  fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
     this.dropped++;
     this.errorsTotal++;
     this.#errorCounts ??= new Map();
     this.#errorCounts.set(code, (this.#errorCounts.get(code) ?? 0) + 1);
     if (!this.namesErrors) return;
     if (this.errors === noNotes) this.errors = [];
-    this.errors.push({ index, code, detail: textOf(said) });
+    this.errors.push({ index, code, detail: textOf(explanation) });
   }
 
-  /** `hint`: on the misspelt name that a warning is due to; "" where there is none. */
+  /** `hint`: on the misspelt name that caused a warning; "" for none. */
   store(index: number, verdict: Verdict, hint: string): void {
     this.accepted++;
     if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) this.#distinctIdsCut++;
@@ -145,14 +149,14 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /** Sorted by index. If there are too many to name, dropped items go before stored events. */
+  /** Sorted by index. If there are too many to name, dropped items precede stored events. */
   get warnings(): ItemNote[] {
     if (this.#drops.length === 0) return this.#storedWarnings;
     const named = [...this.#drops, ...this.#storedWarnings].slice(0, itemNotesMax);
     return named.sort((one, other) => one.index - other.index);
   }
 
-  /** Reports the events that are not stored: one client warning for each reason. */
+  /** Reports the events that are not stored: one client warning per reason. */
   warnNotStored(origin: ClientWarningOrigin, clientWarnings: ClientWarningTaker): void {
     for (const [code, events] of this.#dropCounts()) {
       clientWarnings.notStored(origin, { code, detail: detailOf(code, this.#drops), events });
@@ -172,18 +176,18 @@ export class Tally implements IntakeReport {
     return counts.filter(([, count]) => count > 0);
   }
 
-  /** Adds the work that was done to the metrics, however the request is answered. */
+  /** Adds the work that was done to the metrics, whatever the request's answer. */
   countWork(metrics: IntakeMetrics): void {
     if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);
   }
 
   /**
-   * Adds what the rules found to the metrics. To be called only when the client is told of it: a
-   * request that is answered with a 503 comes again, and would be counted each time. `isWhole` is
-   * false where some events that are to be stored are not. Stored events are not counted here, but
-   * when they are stored.
+   * Adds the results of the rules to the metrics. Must be called only if the client receives them:
+   * a request that is answered 503 is retried, and would be counted each time. `isWhole` is false
+   * if some storable events are not stored. Stored events are counted elsewhere, when they are
+   * stored.
    */
-  countTold(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
+  countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
     // Most requests drop nothing.
@@ -196,7 +200,7 @@ export class Tally implements IntakeReport {
       metrics.warnings(warningCodes[bit]!, count);
   }
 
-  /** Warnings to be counted, by the bit of the warning. */
+  /** Returns the warnings to count, by the bit of the warning. */
   protected warningCounts(_isWhole: boolean): ReadonlyMap<number, number> {
     return this.#warningCounts ?? noCounts;
   }
@@ -206,7 +210,10 @@ function detailOf(code: string, notes: readonly ItemNote[]): string {
   return notes.find((note) => note.code === code)?.detail ?? "";
 }
 
-/** The problem of a request whose items are all in error. Its code is that of the first error. */
+/**
+ * Returns the problem of a request whose items all have errors. Its code is that of the first
+ * error.
+ */
 export function problemOfItems(tally: Tally): Problem {
   const first = tally.errors[0]!;
   // Each error code of an item is also a code of the table of request errors.
@@ -214,7 +221,7 @@ export function problemOfItems(tally: Tally): Problem {
   if (tally.errorsTotal === 1) return { code, detail: first.detail };
   return {
     code,
-    detail: `All ${tally.errorsTotal} events are in error`,
+    detail: `All ${tally.errorsTotal} events have errors`,
     errors: tally.errors,
     errorsTotal: tally.errorsTotal,
   };

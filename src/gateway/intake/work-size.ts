@@ -1,5 +1,5 @@
-// Estimates how much work a body makes, and limits how much of it is done at a time. Whether a body
-// is large is decided here: by the work it makes, not by its bytes.
+// Estimates how much work a body causes, and limits how much of it is done at a time. This work,
+// not the bytes, decides whether a body is large.
 
 import { isPlain } from "../../records/item-view.ts";
 import { mayNeedMerging } from "../../records/person-fields.ts";
@@ -13,39 +13,41 @@ import type { Publisher } from "../publish/port.ts";
 import type { Work } from "./work.ts";
 
 /**
- * Up to this length a body of few events goes through at once, however much was done in the same
- * turn before. Its time, 0.05 ms at most, is not measured.
+ * Up to this length a body of few events is processed at once, regardless of earlier work in the
+ * same turn. Its time, 0.05 ms at most, is not measured.
  */
 export const littleBytesMax = 2_048;
 /**
- * The most events that count as few. 2 KiB hold up to 70, and these take as long as a body of ten
- * times the bytes.
+ * Maximum number of events that count as few. 2 KiB may contain up to 70, which take as long as a
+ * body of ten times the bytes.
  */
 export const fewEventsMax = 8;
 /**
  * A body longer than this is scanned in the thread pool. On the event loop a scan of this many
- * bytes takes 0.8 ms, if they are made to take long.
+ * bytes takes 0.8 ms in the worst case.
  */
 export const scannedAtOnceBytesMax = 131_072;
 /**
- * The most work, as `placingBytesOf` counts it, that is placed in the turn in which the body came:
- * some 0.4 ms. A body of more work is placed in slices of about this size.
+ * Maximum work, as counted by `placingBytesOf`, that is placed in the turn in which the body
+ * arrived: some 0.4 ms. A body of more work is placed in slices of about this size.
  */
 export const placedAtOnceBytesMax = 524_288;
-/** Rows of the table that serves the bodies placed at once. */
+/** Rows of the table for the bodies that are placed at once. */
 export const rowsAtOnceMax = placedAtOnceBytesMax / recordOverheadBytesMax;
-/** A byte on the slow path takes 5 to 8 ns, as long as this many bytes take to be copied. */
+/** A byte on the slow path takes 5 to 8 ns, as long as copying this many bytes. */
 const slowPathFactor = 8;
 
 /**
- * The most work that it takes to place a body of plain items, in bytes copied. `isSlow`: each item
- * is written anew, be it plain or not.
+ * Returns an upper bound of the work to place a body of plain items, in bytes copied. `isSlow`:
+ * each item is rewritten, whether it is plain or not.
  */
 export function placingBytesOf(bytes: number, events: number, isSlow: boolean): number {
   return bytes * (isSlow ? 1 + slowPathFactor : 1) + events * recordOverheadBytesMax;
 }
 
-/** The row where a slice from row `start` ends, at least one row on. `isSlow`: as above. */
+/**
+ * Returns the row where a slice from row `start` ends, at least one row later. `isSlow`: as above.
+ */
 export function endOfSlice(
   table: Uint32Array,
   start: number,
@@ -63,7 +65,7 @@ export function endOfSlice(
 }
 
 /**
- * Whether the lines of the request may not fit into one frame: then it gets frames of its own. Its
+ * Whether the lines of the request may not fit into one frame: then it gets its own frames. Its
  * lane and body alone decide, so a retry of it is placed the same way.
  */
 export function fillsFrames(

@@ -1,6 +1,6 @@
-// One request on its way through the intake, in one object: what its scan found, its project, its
-// cost and, once it is admitted, where its lines go. The stages fill in the fields in their order.
-// A Work holds the body, so nothing that outlives the placing of the lines may hold a Work.
+// One request on its way through the intake, in one object: the results of its scan, its project,
+// its cost and, once it is admitted, its frames. The stages fill in the fields in order. A Work
+// holds the body, so no object that outlives the placing of the lines may hold a Work.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -16,51 +16,54 @@ import type { Exchange } from "../http/port.ts";
 import type { MeteredProject, ProjectLookup, RequestCost, Taken } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Envelope } from "./envelope.ts";
-import type { Slips } from "./hints.ts";
+import type { Typos } from "./hints.ts";
 import { type PendingReports, PendingRequest } from "./pending-request.ts";
 import type { RepairedBody } from "./repaired-body.ts";
 import type { Tally } from "./tally.ts";
 
 export interface NamedBody {
-  /** A hash of project, lane and body: nothing else in the stream has the same. */
+  /** A hash of project, lane and body: unique in the stream. */
   readonly id: string;
-  /** By body id and address, the ids of sendings that failed: some of their frames may be stored. */
+  /** The ids of failed attempts by body id and address: some of their frames may be stored. */
   readonly failed: RetryMemory<string>;
 }
 
 /** When a request was sent by the client's clock. */
 export interface SentAt {
-  /** NaN if the request does not say when it was sent, or not in a way that can be read. */
+  /** NaN if the request contains no time of sending, or one that cannot be read. */
   readonly ms: number;
   /**
-   * The JSON token of a time that cannot be read, empty if it came in the query, which is not kept;
-   * undefined if there is none.
+   * The JSON token of a time that cannot be read, empty if it was in the query, which is not
+   * stored; undefined if there is none.
    */
   readonly unreadable: Buffer | undefined;
 }
 
-/** The places where requests of the newer protocol (v1) differ from all others. */
+/** The differences between requests of the newer protocol (v1) and all others. */
 export interface Protocol {
-  /** Each item is written anew, be it in plain form or not. */
-  readonly writesAnew: boolean;
+  /** Each item is rewritten, whether it is in plain form or not. */
+  readonly rewritesItems: boolean;
   /** An event without a timestamp gets a warning on either lane. */
   readonly needsTimestamp: boolean;
   /**
-   * Whether a client that retries sends the whole body again. If not, it sends the events that were
-   * not stored.
+   * Whether a client retries the whole body. If not, it retries the events that were not stored.
    */
   readonly retriesWhole: boolean;
-  /** Members to be added to the properties of each event; undefined where none are. */
+  /** Members to add to the properties of each event; undefined for none. */
   readonly additions: string | undefined;
-  /** The project and the lane of the request, or what is wrong with the request as a whole. */
+  /**
+   * Returns the project and the lane of the request, or what is wrong with the request as a whole.
+   */
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
-  /** A hint at the mistake behind a problem of the envelope; "" where none is found. */
-  hintOf(problem: Problem, work: Work, slips: Slips): string;
-  /** A fault of an event that refuses the whole request. The table must hold all its events. */
+  /** Returns a hint on the mistake behind a problem of the envelope; "" if none is found. */
+  hintOf(problem: Problem, work: Work, typos: Typos): string;
+  /**
+   * Returns an event's error that refuses the whole request. The table must hold all its events.
+   */
   readEvents(work: Work): Problem | undefined;
   /**
-   * As `readEvents`, for a body of any length; undefined where there is nothing to read. `refusal`
-   * is asked in each turn, and what it says ends the reading.
+   * Like `readEvents`, for a body of any length; undefined if there is nothing to read. `refusal`
+   * is called in each turn, and a problem that it returns ends the reading.
    */
   readEventsInTurns(
     work: Work,
@@ -68,29 +71,29 @@ export interface Protocol {
   ): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
-  /** `body`: names the frames; undefined where they need no name. */
+  /** `body`: the base of the frames' message ids; undefined if they need none. */
   createFrames(work: Work, publisher: Publisher, body: NamedBody | undefined): RequestFrames;
 }
 
-/** Where the lines of one request go. */
+/** The frames for the lines of one request. */
 export interface RequestFrames {
   /**
-   * A sink with room for a line of `bytes`, for the item at `index`. Called once for each line. The
-   * sink is valid until the next call.
+   * Returns a sink with room for a line of `bytes`, for the item at `index`. Called once for each
+   * line. The sink is valid until the next call.
    */
   sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
   /**
-   * To be called before other requests get a turn. A shared frame may leave in their turn, so the
-   * lines that this request has in it are handed over.
+   * Must be called before other requests get a turn. A shared frame may leave in their turn, so the
+   * request's lines in it are handed over.
    */
   endTurn(): void;
   /** Hands over the last lines. */
   finish(): void;
-  /** Takes back the lines of a failed request that are not handed over yet. */
+  /** Removes the lines of a failed request that are not handed over yet. */
   abandon(): void;
 }
 
-/** The parts of the gateway that a request is placed with. */
+/** The parts of the gateway that place a request. */
 export interface WorkParts extends PendingReports {
   readonly publisher: Publisher;
   readonly records: RecordWriter;
@@ -101,11 +104,11 @@ export class Work implements RequestFacts {
   readonly protocol: Protocol;
   readonly receivedAtMs: number;
   readonly isEngage: boolean;
-  /** Without a byte order mark, and JSON in UTF-8 once it is repaired. */
+  /** Without a byte order mark, and in valid UTF-8 JSON once it is repaired. */
   body: Buffer;
-  /** Bytes of the byte order mark that the client sent before the body. */
+  /** Length of the byte order mark that the client sent before the body. */
   readonly markBytes: number;
-  /** The repair of the body; undefined for a body that needed none. */
+  /** The repair of the body; undefined if it needed none. */
   repaired: RepairedBody | undefined = undefined;
   /** Holds the table of the body, once it is scanned. */
   scanner: BackgroundScanner;
@@ -126,7 +129,7 @@ export class Work implements RequestFacts {
   unreadableSentAt: Buffer | undefined = undefined;
   tally!: Tally;
   pending!: PendingRequest;
-  /** The largest record that the store takes. */
+  /** The largest record that the store accepts. */
   recordBytesMax = 0;
   template!: RecordTemplate;
   frames!: RequestFrames;
@@ -149,7 +152,7 @@ export class Work implements RequestFacts {
     return this.scanner.table;
   }
 
-  /** Rows that the table has now; a longer batch comes in several tables. */
+  /** Rows in the table now; a longer batch is read in several tables. */
   get rowCount(): number {
     return this.table[Header.RowCount]!;
   }
@@ -162,7 +165,7 @@ export class Work implements RequestFacts {
     return this.rowCount;
   }
 
-  /** Replaces the body by the repaired one, whose table the scanner holds by now. */
+  /** Replaces the body by the repaired one, whose table the scanner already holds. */
   repair(repaired: RepairedBody): void {
     this.body = repaired.body;
     this.repaired = repaired;
@@ -179,7 +182,7 @@ export class Work implements RequestFacts {
     };
   }
 
-  /** Makes the facts that items are judged by, the tally, the frames, and their waiter. */
+  /** Creates the facts for the rules, the tally, the frames, and their waiter. */
   begin(parts: WorkParts, body: NamedBody | undefined): void {
     const { protocol, lane, project, receivedAtMs } = this;
     const { publisher } = parts;
@@ -200,17 +203,17 @@ export class Work implements RequestFacts {
     this.frames = protocol.createFrames(this, publisher, body);
   }
 
-  /** Called when all lines are placed. Nothing more of a request that has failed is sent. */
+  /** Called when all lines are placed. Nothing more of a failed request is sent. */
   handOver(): void {
     if (this.pending.failed) this.frames.abandon();
     else this.frames.finish();
   }
 
   /**
-   * Ends a request in which a bug was thrown, by `begin` or after it. What it has taken of the
-   * quota is given back. The intake's caller catches the bug and answers 503.
+   * Ends a request in which `begin` or a later step threw because of a bug. Returns its quota. The
+   * intake's caller catches the exception and answers 503.
    */
-  giveUp(): void {
+  abort(): void {
     const { frames, pending }: Partial<Pick<Work, "frames" | "pending">> = this;
     frames?.abandon();
     if (pending === undefined) this.taken.giveBack(0);
@@ -219,8 +222,8 @@ export class Work implements RequestFacts {
 }
 
 /**
- * The body without a byte order mark, which some clients put before their JSON, in the same memory.
- * RFC 8259 (8.1) lets a parser ignore it.
+ * Returns the body without a byte order mark, which some clients put before their JSON, in the same
+ * memory. RFC 8259 (8.1) lets a parser ignore it.
  */
 export function withoutMark(body: Buffer): Buffer {
   return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;

@@ -55,7 +55,7 @@ describe("answers say how to fix it", () => {
     );
     expect(answer.json).toMatchObject({ status: 400, code: "invalid_json" });
     expect(answer.json["detail"]).toMatch(
-      /: the comma before it is one too many\. Near: plan","distinct_id":"u",\}$/,
+      /: remove the comma before it\. Near: plan","distinct_id":"u",\}$/,
     );
     const broken = await gateway.post(
       "/batch/",

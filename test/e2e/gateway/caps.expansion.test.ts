@@ -49,7 +49,7 @@ test("a request that would store far more than that is answered 413 expands_too_
   const answer = (await response.json()) as Record<string, unknown>;
   const { status, title } = errorTable.expands_too_far;
   expect(answer).toMatchObject({ code: "expands_too_far", status, title });
-  expect(answer["detail"]).toMatch(/^\d+ bytes were sent, and about \d+ would be stored for them/);
+  expect(answer["detail"]).toMatch(/^\d+ bytes were sent and would be stored as about \d+ bytes/);
   expect(response.status).toBe(status);
   expect(response.headers.get("retry-after")).toBeNull();
   expect(await gateway.metrics()).toMatch(/^penstock_problems_total\{code="expands_too_far"\} 1$/m);

@@ -17,7 +17,7 @@ test("without any project a 401 says the next step", async () => {
   expect(none.json).toMatchObject({
     status: 401,
     code: "unknown_api_key",
-    detail: `${unknown}. This gateway has no project yet: whoever runs it adds one with \`penstock project add my-project\` (in a clone \`./penstock project add my-project\`), which prints the key to send`,
+    detail: `${unknown}. This gateway has no project yet: its operator adds one with \`penstock project add my-project\` (in a clone \`./penstock project add my-project\`), which prints the key to send`,
   });
   await gateway.project();
   const some = await gateway.post("/capture/", body);

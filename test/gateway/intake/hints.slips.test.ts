@@ -4,12 +4,12 @@
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type MeantName, Slips } from "../../../src/gateway/intake/hints.ts";
+import { type MeantName, Typos } from "../../../src/gateway/intake/hints.ts";
 import { membersOf } from "../../../src/gateway/intake/json-bytes.ts";
 
 function found(sent: object | string, ...names: MeantName[]): string | undefined {
   const body = Buffer.from(typeof sent === "string" ? sent : JSON.stringify(sent));
-  return new Slips().find({ body, start: 0, end: body.length }, ...names)?.sent;
+  return new Typos().find({ body, start: 0, end: body.length }, ...names)?.sent;
 }
 
 describe("a slip is named and nothing else", () => {
@@ -152,7 +152,7 @@ describe("a slip is named and nothing else", () => {
   });
 
   test("one turn of the event loop looks at so much, and the next again", async () => {
-    const slips = new Slips();
+    const slips = new Typos();
     const body = Buffer.from(JSON.stringify({ padding: "x".repeat(4_000), evnt: "v" }));
     const span = { body, start: 0, end: body.length };
     let named = 0;

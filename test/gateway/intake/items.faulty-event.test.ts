@@ -4,7 +4,7 @@
 
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { Slips } from "../../../src/gateway/intake/hints.ts";
+import { Typos } from "../../../src/gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../../src/gateway/intake/items.ts";
 import { Tally } from "../../../src/gateway/intake/tally.ts";
 import type { RequestFrames } from "../../../src/gateway/intake/work.ts";
@@ -50,7 +50,7 @@ function take(
       measure,
       write: (...given) => records.write(...given),
     },
-    slips: new Slips(),
+    typos: new Typos(),
     onBug,
   });
   const tally = new Tally();

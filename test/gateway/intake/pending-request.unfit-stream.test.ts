@@ -44,7 +44,7 @@ function answerTo(
 describe("an unfit stream is named to the client", () => {
   test("under way to it: its name, its fault, and the doubt", () => {
     const detail = expect.stringMatching(
-      /^Stream LIVE_0 .*: it was edited; those under way may be stored or not/,
+      /^Stream LIVE_0 .*: it was edited; those in flight may be stored or not/,
     );
     expect(answerTo([["unknown", "unavailable"]], unfit)).toEqual({ code: "timeout", detail });
     expect(

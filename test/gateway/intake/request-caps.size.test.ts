@@ -127,7 +127,7 @@ describe("a request has a size that its bytes do not show", () => {
     expect(codeOf(1, 2_000_001, 2_000_001, meter)).toBe("body_too_large");
     meter.setQuota({ eventsPerSecond: 0.5, burstSeconds: 1 });
     expect(problemOf(201, 1, 1, meter)?.detail).toBe(
-      "The request holds 201 events, and the quota of the project, 0.5 events a second, lets through 200 at once",
+      "The request has 201 events, more than the 200 that the project's quota of 0.5 events a second allows at once",
     );
   });
 });

@@ -16,7 +16,7 @@ const causes: Record<string, string> = {
   "Too many bodies to convert came before this one":
     "earlier large bodies to be decompressed, conv",
   "Too many bodies to decompress came before this one": "earlier large bodies to be decompressed",
-  "Too many large bodies came before this one": "decompressed, converted or scanned",
+  "Too many large bodies are waiting before this one": "decompressed, converted or scanned",
   "The body comes in too many small chunks at once: send larger ones, or a Content-Length":
     "too many small chunks",
   "There is not enough memory to scan the body": "not enough memory to scan it",

@@ -1,7 +1,6 @@
-// Session, window, options and SDK: what an event of the newer protocol (v1) says outside of its
-// `properties`, and PostHog keeps inside them. Makes the members that are added there. They are put
-// before the others, and the last member of a name counts, so what the client put into `properties`
-// itself wins.
+// Session, window, options and SDK, which an event of the newer protocol (v1) has outside of its
+// `properties`, and PostHog stores inside them. Creates the members to add there. They are inserted
+// before the others, and the last member of a name counts, so the client's own properties win.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";
@@ -28,13 +27,13 @@ const switches = [
   ["process_person_profile", "$process_person_profile"],
 ] as const;
 
-/** What an event sent and is ignored because its type or value is wrong: as in `Verdict`. */
+/** Members of an event that are ignored because of their type or value: as in `Verdict`. */
 export type Ignored = Pick<Verdict, "replaced">;
 
 /**
- * The members to add to the `properties` of an event, with commas between them; "" for none. `lib`:
- * the members that every event of the request gets. Sources with a wrong type or value go into
- * `ignored`.
+ * Returns the members to add to the `properties` of an event, separated by commas; "" for none.
+ * `lib`: the members that every event of the request gets. Sources with an invalid type or value
+ * are added to `ignored`.
  */
 export function additionsTo(item: ItemView, lib: string, ignored: Ignored): string {
   const types = extraTypes(item);
@@ -67,7 +66,7 @@ function idMember(
 
 function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string {
   if (isNothing(type)) return "";
-  // PHP writes an empty object so.
+  // PHP encodes an empty object this way.
   if (type === TokenType.Array && isEmptyArray(token, 0, token.length)) return "";
   const ignore = (): void => keepReplaced(ignored, "options", token);
   if (type !== TokenType.Object || token.length > additionBytesMax) {
@@ -91,7 +90,7 @@ function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string
   return members.join(",");
 }
 
-/** Reads a boolean as PostHog does: a number, or a text that means true or false, will also do. */
+/** Reads a boolean like PostHog: a number, or a text that means true or false, is accepted too. */
 function switchOf(value: unknown): boolean | undefined {
   if (typeof value === "boolean") return value;
   if (typeof value === "number") return value !== 0;
@@ -102,8 +101,8 @@ function switchOf(value: unknown): boolean | undefined {
 }
 
 /**
- * Whether `properties` can take members: it is an object, or counts as an empty one. Where it is
- * anything else, the rules for events report that.
+ * Whether members can be added to `properties`: it is an object, or counts as an empty one. The
+ * rules for events report any other value.
  */
 export function takesAdditions({ body, table, row }: ItemView): boolean {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
@@ -111,7 +110,7 @@ export function takesAdditions({ body, table, row }: ItemView): boolean {
   return isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
 }
 
-/** The most bytes that `writeWithAdditions` writes for the item. */
+/** Upper bound of the bytes that `writeWithAdditions` writes for the item. */
 export function bytesWithAdditions({ table, row }: ItemView, additions: string): number {
   return (
     table[row + Row.ItemEnd]! -
@@ -122,8 +121,8 @@ export function bytesWithAdditions({ table, row }: ItemView, additions: string):
 }
 
 /**
- * Writes the item with the additions in its `properties` to the start of the target. Returns where
- * it ends there.
+ * Writes the item with the additions in its `properties` to the start of the target. Returns its
+ * end.
  */
 export function writeWithAdditions(
   { body, table, row }: ItemView,
@@ -149,8 +148,8 @@ export function writeWithAdditions(
 }
 
 /**
- * Whether an object has no members. [start, end) is what follows its opening brace, the closing
- * brace included.
+ * Whether an object has no members. [start, end) is the text after its opening brace, including the
+ * closing brace.
  */
 function isBlank(body: Buffer, start: number, end: number): boolean {
   let at = start;

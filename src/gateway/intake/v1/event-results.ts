@@ -1,5 +1,5 @@
-// What became of each event of a request of the newer protocol (v1), and the answer that says so,
-// uuid by uuid, in the order of the batch. A batch may hold half a million events, so each takes a
+// The outcome of each event of a request of the newer protocol (v1), and the answer that lists them
+// by uuid, in the order of the batch. A batch may contain half a million events, so each takes a
 // few bytes of typed arrays and no object.
 
 import { Buffer } from "node:buffer";
@@ -12,14 +12,14 @@ import type { LoopShare } from "../loop-share.ts";
 import type { UuidList } from "./uuid-list.ts";
 
 /**
- * Why an event is not stored. Whether the client is to retry it depends on the event's state, not
- * on this code. "performance_event": the gateway removes such events on purpose.
+ * Why an event is not stored. The event's state, not this code, decides whether the client should
+ * retry it. "performance_event": the gateway removes such events on purpose.
  */
 type DetailCode = ErrorCode | DropCode | "performance_event";
 
 /**
  * `Waiting`: the event is in no frame. `Placed`: it is in a frame whose outcome is not known yet,
- * or that was never sent to the store. `Unnamed`: another event's result stands for this one.
+ * or that was never sent to the store. `Unnamed`: another event's result covers this one.
  */
 const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4, Unnamed: 5 } as const;
 type State = (typeof State)[keyof typeof State];
@@ -29,7 +29,7 @@ const detailCodes: readonly DetailCode[] = [
   ...(Object.keys(dropTable) as DropCode[]),
   "performance_event",
 ];
-const detailPlaces = new Map(detailCodes.map((code, place) => [code, place]));
+const detailIndexes = new Map(detailCodes.map((code, index) => [code, index]));
 
 /** Results written in one turn of the event loop, which takes half a millisecond. */
 const writtenAtOnceMax = 4_096;
@@ -41,11 +41,11 @@ export class EventResults {
   readonly #share: LoopShare;
   readonly #states: Uint8Array;
   /**
-   * For a dropped or refused event, the place of its code in `detailCodes`; for any other, its
+   * For a dropped or refused event, the index of its code in `detailCodes`; for any other, its
    * warning bits.
    */
   readonly #details: Uint32Array;
-  /** The hint on a slip, by index, for the few events whose problem is named. */
+  /** The hint on a typo, by index, for the few events whose problem is named. */
   #hints: Map<number, string> | undefined = undefined;
 
   constructor(uuids: UuidList, share: LoopShare) {
@@ -55,24 +55,24 @@ export class EventResults {
     this.#details = new Uint32Array(uuids.length);
   }
 
-  /** `hint`: as in `Said`. */
+  /** `hint`: as in `Explanation`. */
   dropped(index: number, code: DetailCode, hint = ""): void {
     this.#states[index] = State.Dropped;
-    this.#details[index] = detailPlaces.get(code) ?? 0;
+    this.#details[index] = detailIndexes.get(code) ?? 0;
     if (hint === "") return;
     this.#hints ??= new Map();
     this.#hints.set(index, hint);
   }
 
-  /** The event has been put into a frame. */
+  /** Records that the event is in a frame. */
   placed(index: number, warnings: number): void {
     this.#states[index] = State.Placed;
     this.#details[index] = warnings;
   }
 
   /**
-   * Notes the outcome of a frame for the events from `first` to `last` that were placed in it. The
-   * client is told to retry those that are not stored, and those that may be or not (`unknown`).
+   * Records the outcome of a frame for its events, from `first` to `last`. The answer asks the
+   * client to retry those that are not stored, and those that may be stored or not (`unknown`).
    */
   settled(
     { first, last }: { first: number; last: number },
@@ -81,7 +81,7 @@ export class EventResults {
   ): void {
     const isStored = outcome === "stored" || outcome === "duplicate";
     const detail =
-      detailPlaces.get(outcome === "unknown" ? "timeout" : (code ?? "unavailable")) ?? 0;
+      detailIndexes.get(outcome === "unknown" ? "timeout" : (code ?? "unavailable")) ?? 0;
     for (let index = first; index <= last; index++) {
       if (this.#states[index] !== State.Placed) continue;
       this.#states[index] = isStored ? State.Stored : State.Refused;
@@ -89,7 +89,7 @@ export class EventResults {
     }
   }
 
-  /** How many of the stored events have each warning, by the place of its bit. */
+  /** Returns how many of the stored events have each warning, by the index of its bit. */
   storedWarnings(): ReadonlyMap<number, number> {
     const counts = new Map<number, number>();
     for (let index = 0; index < this.#states.length; index++) {
@@ -102,9 +102,8 @@ export class EventResults {
   }
 
   /**
-   * Sends the answer. `notSent`: why part of the events was not sent to the store; undefined where
-   * all were. A long answer is put together in slices, and the promise rejects only for want of
-   * memory.
+   * Sends the answer. `notSent`: why part of the events was not sent to the store; undefined if all
+   * were. A long answer is built in slices, and the promise rejects only if memory runs out.
    */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     this.#nameBlanksOnce();
@@ -123,8 +122,8 @@ export class EventResults {
   }
 
   /**
-   * The nil UUID may be that of many events, and a client finds one result under it. So they get
-   * that of one which asks most of the client: to send them again, if any is not stored.
+   * Several events may have the nil UUID, and a client finds only one result under it. So the
+   * answer has the result that demands most of the client: a retry, if any of them is not stored.
    */
   #nameBlanksOnce(): void {
     const states = this.#states;
@@ -163,8 +162,8 @@ interface Outcomes {
 }
 
 /**
- * Measures all results and then writes them. Each of the two goes on up to a given event, so that
- * the work can be done in slices.
+ * Measures all results and then writes them. Both methods work up to a given event, so that the
+ * work can be done in slices.
  */
 class ResultWriter {
   hasRetry = false;
@@ -173,7 +172,7 @@ class ResultWriter {
   readonly #details: Uint32Array;
   readonly #notSent: ErrorCode;
   readonly #hints: ReadonlyMap<number, string> | undefined;
-  /** The text that follows a uuid, for each combination of state and detail that has come up. */
+  /** The text that follows a uuid, for each combination of state and detail that has occurred. */
   readonly #texts = new Map<number, Buffer>();
   #bytes = opening.length + closing.length;
   #measuredEnd = 0;
@@ -193,14 +192,14 @@ class ResultWriter {
     for (; this.#measuredEnd < end; this.#measuredEnd++) {
       const index = this.#measuredEnd;
       if (this.#states[index] === State.Unnamed) continue;
-      // Each uuid has two quotes, and each result but the last a comma behind it.
+      // Each uuid has two quotes, and each result but the last is followed by a comma.
       this.#bytes += uuidBytes + 3 + this.#textOf(index).length;
     }
   }
 
   /**
-   * Writes the results up to `end`. The text it returns is the whole answer when `end` is the
-   * number of all events.
+   * Writes the results up to `end`. The returned text is the whole answer if `end` is the number of
+   * all events.
    */
   write(end: number): Buffer {
     this.#text ??= this.#begin();
@@ -243,7 +242,9 @@ class ResultWriter {
   }
 }
 
-/** `"details"` holds the code alone, because programs read it: the hint has a member of its own. */
+/**
+ * `"details"` contains only the code, because programs read it: the hint has a member of its own.
+ */
 function droppedText(detail: number, hint: string): string {
   return `:{"result":"drop","details":"${detailCodes[detail]}","hint":${JSON.stringify(hint)}}`;
 }

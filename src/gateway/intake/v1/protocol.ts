@@ -1,5 +1,5 @@
-// The newer protocol (v1). The key is in a header. Each event has a uuid, the answer says what
-// became of each, and the client sends again only those that were not stored.
+// The newer protocol (v1). The key is in a header. Each event has a uuid, the answer reports the
+// outcome of each, and the client retries only those that were not stored.
 
 import type { Problem } from "../../../platform/base/errors.ts";
 import { Header, TokenType } from "../../../records/table.ts";
@@ -7,7 +7,7 @@ import type { V1Request } from "../../http/port.ts";
 import type { ProjectLookup } from "../../projects/project.ts";
 import type { Publisher } from "../../publish/port.ts";
 import type { Envelope } from "../envelope.ts";
-import type { Slips } from "../hints.ts";
+import type { Typos } from "../hints.ts";
 import { keyInBodyHint } from "../hints.ts";
 import type { LoopShare } from "../loop-share.ts";
 import type { Tally } from "../tally.ts";
@@ -19,9 +19,9 @@ import { ResultTally } from "./result-tally.ts";
 import type { UuidList } from "./uuid-list.ts";
 import { readUuids, readUuidsInTurns } from "./uuids.ts";
 
-/** One object for each request. */
+/** One object per request. */
 export class V1Protocol implements Protocol {
-  readonly writesAnew = true;
+  readonly rewritesItems = true;
   readonly needsTimestamp = true;
   readonly retriesWhole = false;
   additions = "";
@@ -46,25 +46,25 @@ export class V1Protocol implements Protocol {
     return readV1Envelope(work, this.#v1.apiKey, projects);
   }
 
-  hintOf(problem: Problem, { body, table }: Work, slips: Slips): string {
-    if (problem.code === "missing_api_key") return keyInBodyHint(body, table, slips);
+  hintOf(problem: Problem, { body, table }: Work, typos: Typos): string {
+    if (problem.code === "missing_api_key") return keyInBodyHint(body, table, typos);
     const lacksBatch =
       problem.code === "invalid_payload" && table[Header.BatchType] === TokenType.Absent;
-    return lacksBatch ? slips.hint({ body, start: 0, end: body.length }, "batch") : "";
+    return lacksBatch ? typos.hint({ body, start: 0, end: body.length }, "batch") : "";
   }
 
   readEvents(work: Work): Problem | undefined {
-    return this.#know(readUuids(work));
+    return this.#setUuids(readUuids(work));
   }
 
   async readEventsInTurns(
     work: Work,
     refusal: () => Problem | undefined,
   ): Promise<Problem | undefined> {
-    return this.#know(await readUuidsInTurns(work, this.#share, refusal));
+    return this.#setUuids(await readUuidsInTurns(work, this.#share, refusal));
   }
 
-  #know(uuids: UuidList | Problem): Problem | undefined {
+  #setUuids(uuids: UuidList | Problem): Problem | undefined {
     if ("code" in uuids) return uuids;
     this.#results = new EventResults(uuids, this.#share);
     return undefined;

@@ -1,5 +1,4 @@
-// Reads what a request of the newer protocol (v1) says beside its events, in its headers and in its
-// body.
+// Reads the headers and the envelope of a request of the newer protocol (v1).
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -10,30 +9,28 @@ import type { V1Request } from "../../http/port.ts";
 import type { ProjectLookup } from "../../projects/project.ts";
 import { type Envelope, laneOf, projectOf } from "../envelope.ts";
 
-/** What the headers of a request say. */
+/** The content of a request's headers. */
 interface V1Head {
-  /** A UUID in lower case; "" where the client sends none. */
+  /** A UUID in lower case; "" if the client sends none. */
   readonly requestId: string;
   /**
-   * The time on the client's clock when it sent the request, in milliseconds since 1970; NaN where
-   * the client does not say.
+   * The time on the client's clock when it sent the request, in milliseconds since 1970; NaN if the
+   * client sends none.
    */
   readonly clientClockMs: number;
-  /**
-   * `"$lib":"…","$lib_version":"…"` of the SDK that sent the request; "" where that is not known.
-   */
+  /** `"$lib":"…","$lib_version":"…"` of the SDK that sent the request; "" if it is unknown. */
   readonly lib: string;
 }
 
 /**
- * The limit that PostHog has. A longer SDK header is ignored: its text would be stored with each
+ * PostHog's limit. A longer SDK header is ignored, because its text would be stored with each
  * event.
  */
 const sdkInfoCharactersMax = 200;
 
 /**
- * An absent header is no error. A header that does not have the form it should have is refused,
- * except that of the SDK, which is then ignored.
+ * An absent header is not an error. A malformed header is refused, except that of the SDK, which is
+ * then ignored.
  */
 export function readV1Head({
   requestId,
@@ -44,18 +41,18 @@ export function readV1Head({
   if (requestId !== "" && !isUuid(requestId))
     return invalidHeader("PostHog-Request-Id must be a UUID");
   if (attempt !== "" && !/^[1-9]\d{0,8}$/.test(attempt))
-    return invalidHeader("PostHog-Attempt must be 1, 2 and so on");
+    return invalidHeader("PostHog-Attempt must be an integer of 1 or more");
   const sentAt = Buffer.from(requestTimestamp);
   const clientClockMs = sentAt.length === 0 ? Number.NaN : timestampMs(sentAt, 0, sentAt.length);
   if (sentAt.length > 0 && Number.isNaN(clientClockMs)) {
     return invalidHeader(
-      "PostHog-Request-Timestamp must be a time as RFC 3339 has it, like 2026-01-31T23:59:59.999Z",
+      "PostHog-Request-Timestamp must be an RFC 3339 time such as 2026-01-31T23:59:59.999Z",
     );
   }
   return { requestId: requestId.toLowerCase(), clientClockMs, lib: libOf(sdkInfo) };
 }
 
-/** Reads `name/version`, which is parted at the last slash; "" where it cannot be used. */
+/** Reads `name/version`, split at the last slash; "" if it cannot be used. */
 function libOf(sdkInfo: string): string {
   const slash = sdkInfo.lastIndexOf("/");
   const [name, version] = [sdkInfo.slice(0, slash).trim(), sdkInfo.slice(slash + 1).trim()];
@@ -65,8 +62,8 @@ function libOf(sdkInfo: string): string {
 }
 
 /**
- * The project of the request and the lane it goes on, or what is wrong with the shape of its body.
- * The key is in a header: one in the body means nothing.
+ * Returns the project and the lane of the request, or what is wrong with the shape of its body. The
+ * key is in a header; a key in the body is ignored.
  */
 export function readV1Envelope(
   scanned: { readonly body: Buffer; readonly table: Uint32Array },
@@ -80,7 +77,7 @@ export function readV1Envelope(
     return invalidPayload("The body must be a JSON object with created_at and batch");
   if (table[Header.BatchType] !== TokenType.Array)
     return invalidPayload("batch must be an array of events");
-  if (table[Header.ItemCount] === 0) return invalidPayload("batch holds no event");
+  if (table[Header.ItemCount] === 0) return invalidPayload("batch contains no event");
   const [start, end] = [table[Header.CreatedAtStart]!, table[Header.CreatedAtEnd]!];
   const createdAtMs =
     table[Header.CreatedAtType] === TokenType.Absent
@@ -88,7 +85,7 @@ export function readV1Envelope(
       : timestampTokenMs(body, start, end);
   if (Number.isNaN(createdAtMs)) {
     return invalidPayload(
-      "created_at must be a time as RFC 3339 has it, like 2026-01-31T23:59:59.999Z",
+      "created_at must be an RFC 3339 time such as 2026-01-31T23:59:59.999Z",
     );
   }
   const lane = laneOf(table);

@@ -1,7 +1,7 @@
-// Puts the events of a request of the newer protocol (v1) into frames of their own, however few
-// they are, so that each event learns what became of its frame. The id of a frame is made of the
-// request's id and of the bytes of the events in it, so a frame that is sent again is known. Without
-// a request id only events with uuids are known again: other clients may send equal ones.
+// Writes the events of a request of the newer protocol (v1) to the request's own frames, even if
+// they are few, so that the outcome of each event is known. A frame's id consists of the request's
+// id and a hash of its events, so a repeated frame is recognized. Without a request id only frames
+// whose events all have uuids are recognized, because other clients may send equal events.
 
 import type { ErrorCode } from "../../../platform/base/errors.ts";
 import { SentWith } from "../../../platform/base/sent-with.ts";
@@ -17,26 +17,26 @@ import type { EventResults } from "./event-results.ts";
 
 interface ResultFramesOptions {
   /**
-   * The id that the client sends with the request and with each retry of it; "" where it sends
-   * none.
+   * The id that the client sends with the request and with each retry of it; "" if it sends none.
    */
   readonly requestId: string;
   readonly results: EventResults;
 }
 
 /**
- * A frame takes no more events once it is filled to this part of `ownFrameBytes`, so that the event
- * that fills it mostly still fits into that size.
+ * A frame accepts no more events once it is filled to this part of `ownFrameBytes`, so that the
+ * event that fills it usually still fits into that size.
  */
 const fullShare = 3 / 4;
-/** About how many bytes a record takes beyond its event. */
+/** Estimated bytes of a record beyond its event. */
 const overheadBytes = 256;
 
 /**
- * A client that is told of each event retries the events of some frames without those of the frames
- * between. So for what `OwnFrames` asks, only the events in a frame decide where it ends: it ends
- * behind the event that fills it, by the bytes that the client sent. It does not end because the
- * next event does not fit, as that one may not be retried; `#isFull` has the one exception.
+ * A client that gets a result per event retries the events of some frames without those of the
+ * frames between. So to meet the requirement of `OwnFrames`, only the events in a frame decide
+ * where it ends: after the event that fills it, counted in bytes as sent by the client. It does not
+ * end because the next event does not fit, as that one may not be retried; `#isFull` has the one
+ * exception.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -71,8 +71,8 @@ export class ResultFrames extends OwnFrames {
   }
 
   /**
-   * The id is made of the events and not of the whole body, so that a frame is never taken for one
-   * that holds other events.
+   * The id depends on the events and not on the whole body, so that a frame is never mistaken for
+   * one with other events.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const name = `${this.#hash.end()}-${events}`;
@@ -85,8 +85,8 @@ export class ResultFrames extends OwnFrames {
   }
 
   /**
-   * Whether the frame takes no more. It is also full where `bytes` more would make it too large for
-   * the store, which only an event of hundreds of kilobytes does.
+   * Whether the frame accepts no more events. It is also full if `bytes` more would make it too
+   * large for the store, which only an event of hundreds of kilobytes causes.
    */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
@@ -107,13 +107,15 @@ export class ResultFrames extends OwnFrames {
     return publisher.ownFrame(lane, project, Math.max(bytes, this.#usualCapacity()));
   }
 
-  /** The capacity of a new frame, so that a small request takes no more memory than it may need. */
+  /**
+   * The capacity of a new frame, so that a small request takes no more memory than it may need.
+   */
   #usualCapacity(): number {
     const { body, cost } = this.work;
     return Math.min(ownFrameBytes(this.publisher), recordsBytesPlanned(body.length, cost.events));
   }
 
-  /** The frame copied into a larger one, with room for `bytes` more. */
+  /** Returns the frame copied into a larger one, with room for `bytes` more. */
   #grown(frame: FrameSink, bytes: number): FrameSink {
     const { publisher } = this;
     const { lane, project } = this.work;
@@ -129,10 +131,7 @@ export class ResultFrames extends OwnFrames {
   }
 }
 
-/**
- * Hears the outcome of one frame, notes it for the events in the frame, and passes it on to the
- * pending request.
- */
+/** Records the outcome of one frame for its events, and passes it on to the pending request. */
 class ResultWaiter implements FrameWaiter {
   readonly #results: EventResults;
   readonly #pending: PendingRequest;
@@ -155,7 +154,7 @@ class ResultWaiter implements FrameWaiter {
     bytes: number,
     messageBytes: number,
   ): void {
-    // The results are noted first: the next line may send the answer, which is made of them.
+    // The results are recorded first: the next line may send the answer, which is built from them.
     this.#results.settled(this.#range, outcome, code);
     this.#pending.frameSettled(outcome, code, events, bytes, messageBytes);
   }

@@ -1,18 +1,18 @@
-// Counts what became of the events of a request of the newer protocol (v1), and notes the result of
-// each event that is not to be stored, and the warnings of the others.
+// Counts the outcomes of the events of a request of the newer protocol (v1), and records the result
+// of each event that is not to be stored, and the warnings of the others.
 
 import type { ErrorCode, ItemErrorCode, Problem } from "../../../platform/base/errors.ts";
 import type { DropCode } from "../../../platform/base/warnings.ts";
 import type { Verdict } from "../../../records/verdict.ts";
 import type { Exchange, V1Request } from "../../http/port.ts";
-import type { Said } from "../hints.ts";
+import type { Explanation } from "../hints.ts";
 import { Tally } from "../tally.ts";
 import type { EventResults } from "./event-results.ts";
 
-/** The answer could not be put together, for want of memory for example. */
-const notTold: Problem = {
+/** The answer could not be built, for example because memory ran out. */
+const cannotAnswer: Problem = {
   code: "unavailable",
-  detail: "The answer cannot be given: send the request again",
+  detail: "The answer could not be created: send the request again",
 };
 
 export class ResultTally extends Tally {
@@ -29,23 +29,20 @@ export class ResultTally extends Tally {
     return true;
   }
 
-  override drop(index: number, code: DropCode, said: Said): void {
-    super.drop(index, code, said);
-    this.#results.dropped(index, code, said.hint);
+  override drop(index: number, code: DropCode, explanation: Explanation): void {
+    super.drop(index, code, explanation);
+    this.#results.dropped(index, code, explanation.hint);
   }
 
-  /**
-   * The answer names each event, so it also names a removed one: the client would retry it
-   * otherwise.
-   */
+  /** The answer names a removed event too, because the client would retry it otherwise. */
   override remove(index: number): void {
     super.remove(index);
     this.#results.dropped(index, "performance_event");
   }
 
-  override fail(index: number, code: ItemErrorCode, said: Said): void {
-    super.fail(index, code, said);
-    this.#results.dropped(index, code, said.hint);
+  override fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
+    super.fail(index, code, explanation);
+    this.#results.dropped(index, code, explanation.hint);
   }
 
   override store(index: number, verdict: Verdict, hint: string): void {
@@ -54,14 +51,13 @@ export class ResultTally extends Tally {
   }
 
   /**
-   * Where only part is stored, only the warnings of stored events count: the others come again with
-   * the retry.
+   * If only part is stored, only the warnings of stored events count: the retry reports the others.
    */
   protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
     return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
   }
 
   override answer(exchange: Exchange, notSent: ErrorCode | undefined): void {
-    this.#results.answer(this.#v1, notSent)?.catch(() => exchange.answerProblem(notTold));
+    this.#results.answer(this.#v1, notSent)?.catch(() => exchange.answerProblem(cannotAnswer));
   }
 }

@@ -1,6 +1,6 @@
-// The uuids of a request's events, in the order in which they came, each once except the nil and the
-// max UUID. Each takes 16 bytes and no string. To add one takes the same time whichever uuids a client chooses: their slots are
-// told by a hash whose key no client knows.
+// The uuids of a request's events, in order of arrival, without repetitions except of the nil and
+// the max UUID. Each takes 16 bytes and no string. The time to add one does not depend on the uuids
+// that a client chooses, because a hash with a secret key selects their slots.
 
 import type { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -12,17 +12,17 @@ import { hexDigits } from "../../../records/uuid.ts";
 const wordsPerUuid = 4;
 
 export class UuidList {
-  /** The indexes of the nil UUID, and those of the max UUID: many events may have either. */
+  /** The indexes of the nil UUID, and those of the max UUID: several events may have them. */
   readonly blanks: readonly [number[], number[]] = [[], []];
   #length = 0;
   readonly #words: Uint32Array;
   /**
-   * A hash table with open addressing. A slot holds the index of a uuid plus 1, or 0 where it is
+   * A hash table with open addressing. A slot contains the index of a uuid plus 1, or 0 if it is
    * free. At most half of the slots are in use.
    */
   readonly #slots: Int32Array;
   readonly #slotShift: number;
-  // A key of its own for each list: what one request shows of its key is worth nothing in the next.
+  // Each list has its own key, so information that leaks in one request is useless in the next.
   readonly #key = randomFillSync(new Uint32Array(2));
   #probes = 0;
 
@@ -37,15 +37,15 @@ export class UuidList {
     return this.#length;
   }
 
-  /** Slots looked at so far: the work that this was. Each call of `add` looks at one or more. */
+  /** Slots examined so far, as a measure of work. Each call of `add` examines one or more. */
   get probes(): number {
     return this.#probes;
   }
 
   /**
    * Adds the uuid whose canonical text form is text[start, start + 36), in either case. Returns -1,
-   * or the index of an earlier uuid that is equal: then nothing is added. The nil and the max UUID
-   * are always added.
+   * or the index of an equal earlier uuid, and then adds nothing. The nil and the max UUID are
+   * always added.
    */
   add(text: Buffer, start: number): number {
     const words = this.#words;
@@ -104,7 +104,7 @@ export class UuidList {
   }
 }
 
-/** The 32-bit word of two groups of four hexadecimal digits. */
+/** Returns the 32-bit word of two groups of four hexadecimal digits. */
 function hexWord(text: Buffer, start: number, secondStart: number): number {
   return ((fourDigits(text, start) << 16) | fourDigits(text, secondStart)) >>> 0;
 }
@@ -113,8 +113,8 @@ function fourDigits(text: Buffer, start: number): number {
   let value = 0;
   for (let at = start; at < start + 4; at++) {
     const byte = text[at]!;
-    // A letter of either case has bit 6 (0x40), and its four lowest bits are its value less 9.
-    // There is no branch on it: which digits are letters cannot be foreseen.
+    // A letter of either case has bit 6 (0x40), and its four lowest bits are its value less 9. This
+    // avoids a branch, which would be unpredictable.
     value = (value << 4) | ((byte & 0xf) + 9 * (byte >>> 6));
   }
   return value;

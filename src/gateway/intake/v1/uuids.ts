@@ -1,7 +1,7 @@
 // Reads the uuids of a request of the newer protocol (v1). Each event must have a uuid that no
 // other event of the request has; otherwise the whole request is refused, before any event is
-// placed in a frame. The nil and the max UUID may come more than once: clients send them for events
-// without a uuid, and the events are stored under new ones.
+// placed in a frame. The nil and the max UUID may be repeated: clients send them for events without
+// a uuid, and the events are stored under new ones.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -13,12 +13,14 @@ import { invalidPayload } from "./request.ts";
 import { UuidList } from "./uuid-list.ts";
 
 /**
- * Slots that one slice looks at in the list, which takes a quarter of a millisecond. Each row looks
- * at one or more, so this bounds the rows of a slice, too.
+ * Maximum number of slots examined per slice, which takes a quarter of a millisecond. Each row
+ * examines one or more, so this limits the rows of a slice, too.
  */
 const probesAtOnceMax = 512;
 
-/** The uuids of a batch whose rows are all in the table, or what is wrong with one of them. */
+/**
+ * Returns the uuids of a batch whose rows are all in the table, or what is wrong with one of them.
+ */
 export function readUuids(work: Work): UuidList | Problem {
   const reader = new UuidReader(work);
   reader.read(0, work.rowCount, Number.POSITIVE_INFINITY);
@@ -26,8 +28,9 @@ export function readUuids(work: Work): UuidList | Problem {
 }
 
 /**
- * As `readUuids`, for a batch of any length, in slices. `refusal` is asked before each slice, and
- * what it says ends the reading. If it succeeds, the table holds the first rows of the batch again.
+ * Like `readUuids`, for a batch of any length, in slices. `refusal` is called before each slice,
+ * and a problem that it returns ends the reading. After success, the table holds the first rows of
+ * the batch again.
  */
 export async function readUuidsInTurns(
   work: Work,
@@ -51,8 +54,8 @@ export async function readUuidsInTurns(
 }
 
 /**
- * Reads the uuids of a batch row by row, and stops at the first that is missing, no uuid, or the
- * same as an earlier one.
+ * Reads the uuids of a batch row by row, and stops at the first that is missing, malformed, or
+ * equal to an earlier one.
  */
 class UuidReader {
   readonly uuids: UuidList;
@@ -67,8 +70,8 @@ class UuidReader {
   }
 
   /**
-   * Reads the rows from `start` up to `end`, or fewer: no more once their uuids have taken
-   * `probesMax`. Returns the row after the last that was read.
+   * Reads the rows from `start` up to `end`, or fewer: it stops after `probesMax` probes. Returns
+   * the row after the last one read.
    */
   read(start: number, end: number, probesMax: number): number {
     const { uuids } = this;
@@ -93,7 +96,7 @@ class UuidReader {
       type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
     if (!isPlain && unescaped === undefined) {
       const what =
-        type === TokenType.Absent || type === TokenType.Null ? "has none" : "has one that is none";
+        type === TokenType.Absent || type === TokenType.Null ? "has none" : "has one that is not a UUID";
       this.problem = invalidPayload(`Each event must have a uuid, and batch[${index}] ${what}`);
       return;
     }
