@@ -1,6 +1,6 @@
-// Watches the files of the public port's certificate and key, which others renew. Checks them every
-// second, and has a new pair put into use once it is whole. Never gives up a pair that works for
-// one that does not. The listener serves the certificate.
+// Watches the certificate and key files of the public port, which external programs renew. Checks
+// them every second, and puts a new pair into use once it is complete. Never replaces a working
+// pair by a broken one. The listener serves the certificate.
 
 import { createPrivateKey, sign, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -11,21 +11,21 @@ import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
 /**
- * Files that do not hold a usable pair are read again after this many checks, changed or not: what
- * was in the way may have passed.
+ * Files without a usable pair are read again after this many checks, changed or not, because the
+ * cause of the failure may be gone.
  */
 const checksBetweenTries = 60;
 
-/** A handshake with a longer RSA key takes several times as long: 4,096 bits seven times. */
+/** A handshake with a longer RSA key takes several times as long: with 4,096 bits, seven times. */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/** About what a signature with an RSA key of 3,072 bits takes. */
+/** Approximate duration of a signature with an RSA key of 3,072 bits. */
 const unmeasuredMs = 2.5;
 
 /**
- * Returns the milliseconds that a signature with the key takes, which is most of what a handshake
- * does. `unmeasuredMs` for a key that cannot be read, which may be so for a moment only: what needs
- * the key says so.
+ * Returns the duration of a signature with the key in milliseconds, which dominates a handshake.
+ * `unmeasuredMs` if the key cannot be read, possibly for a moment only: the code that uses the key
+ * reports the error.
  */
 export function signatureMs(keyFile: string): number {
   try {
@@ -48,13 +48,13 @@ interface CertificateWatchOptions {
   readonly log: Log;
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** Puts the pair that the files hold into use; throws when that fails. */
+  /** Puts the pair in the files into use; throws if that fails. */
   readonly renew: () => void;
   readonly everyMs?: number;
 }
 
 interface Certificate {
-  /** The whole certificate file: the certificate, followed by those that vouch for it. */
+  /** The whole certificate file: the certificate, followed by its chain. */
   readonly text: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
@@ -62,7 +62,7 @@ interface Certificate {
   readonly rsaBits: number | undefined;
 }
 
-/** Watches the files of a pair that is already in use. Throws when they do not hold one. */
+/** Watches the files of a pair that is already in use. Throws if they do not contain one. */
 export async function watchCertificate(
   options: CertificateWatchOptions,
 ): Promise<CertificateWatch> {
@@ -71,9 +71,9 @@ export async function watchCertificate(
 }
 
 /**
- * The files are read again when they have changed and were then found the same at two checks in a
- * row, so that a pair is not taken while it is being written. Links are followed: Kubernetes renews
- * secrets by pointing a link elsewhere.
+ * The files are read again once they have changed and two consecutive checks found the same state,
+ * so that a pair is not read while it is being written. Links are followed: Kubernetes renews
+ * secrets by changing a link.
  */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
@@ -95,7 +95,7 @@ export class CertificateWatch {
     this.#warnIfUnfit();
   }
 
-  /** When the certificate in use ends, in seconds since the epoch. */
+  /** When the certificate in use expires, in seconds since the epoch. */
   get expirySeconds(): number {
     return this.#inUse.notAfterMs / 1_000;
   }
@@ -133,7 +133,7 @@ export class CertificateWatch {
       this.#failure = failure;
       log.error(
         { ...files, err: error },
-        "renew the certificate: the files are not fit, the old one stays in use",
+        "certificate not renewed: the files are not usable, the old one stays in use",
       );
     }
   }
@@ -144,7 +144,7 @@ export class CertificateWatch {
     this.#inUse = next;
     log.info(
       { ...files, expires: new Date(next.notAfterMs).toISOString() },
-      "the certificate was renewed",
+      "certificate renewed",
     );
     this.#warnIfUnfit();
   }
@@ -155,13 +155,13 @@ export class CertificateWatch {
     const nowMs = this.#options.nowMs();
     const expires = new Date(notAfterMs).toISOString();
     if (nowMs > notAfterMs)
-      log.warn({ ...files, expires }, "the certificate has expired: clients will refuse it");
+      log.warn({ ...files, expires }, "certificate expired: clients will refuse it");
     else if (nowMs < notBeforeMs)
-      log.warn({ ...files }, "the certificate is not valid yet: clients will refuse it");
+      log.warn({ ...files }, "certificate not valid yet: clients will refuse it");
     if (rsaBits > rsaBitsMax)
       log.warn(
         { ...files, rsaBits },
-        `the certificate has an RSA key of ${rsaBits} bits: handshakes take several times as long as with ${rsaBitsMax}; use an ECDSA key (P-256)`,
+        `certificate has an RSA key of ${rsaBits} bits: handshakes take several times as long as with ${rsaBitsMax}; use an ECDSA key (P-256)`,
       );
   }
 }

@@ -1,12 +1,12 @@
-// The paths that take events, and the label of each in metrics. They treat bodies alike, with three
-// exceptions: see Exchange.isEngage, Exchange.v1 and `conversions`.
+// The paths that accept events, and the metrics label of each. They process bodies alike, with
+// three exceptions: Exchange.isEngage, Exchange.v1 and `conversions`.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { ConversionKind } from "./conversion/conversion.ts";
 import type { Route } from "./port.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";
 
-/** The path as a bounded label: `other` stands for every path at which there is nothing. */
+/** The path as a bounded label: `other` stands for every unknown path. */
 export type RouteLabel = Route | SdkRouteLabel | "other";
 
 const labels = {
@@ -18,15 +18,17 @@ const labels = {
   "/engage": "engage",
   "/i/v1/analytics/events": "v1",
   "/i/v1/ai/events": "v1",
-  // Batches of events about language models. SDKs send them to a path of their own, but they are
-  // events like others.
+  // Batches of events about language models. SDKs send them to separate paths, but they are events
+  // like others.
   "/i/v0/ai/batch": "batch",
   "/i/v0/ai": "batch",
   "/i/v0/ai/otel": "batch",
   "/i/v0/ai/otel/v1/traces": "batch",
 } as const satisfies Record<string, Route>;
 
-/** The paths whose bodies are in another form. Exporters append /v1/traces to the path they know. */
+/**
+ * The paths whose bodies are in another form. Exporters append /v1/traces to the configured path.
+ */
 const conversions: ReadonlyMap<string, ConversionKind> = new Map([
   ["/i/v0/ai", "multipart"],
   ["/i/v0/ai/otel", "otlp"],
@@ -37,14 +39,14 @@ export function conversionAt(path: string): ConversionKind | undefined {
   return conversions.get(path.endsWith("/") ? path.slice(0, -1) : path);
 }
 
-/** Every path of `labels`, once without a slash at its end and once with one. */
+/** Every path of `labels`, without and with a final slash. */
 export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(
   labels,
 ).flatMap(([path, route]) => [[path, route] as const, [`${path}/`, route] as const]);
 
 /**
- * Cuts several slashes at the beginning of a path down to one: SDKs put a host that ends in a slash
- * before a path that begins with one.
+ * Reduces several slashes at the beginning of a path to one: SDKs concatenate a host that ends in a
+ * slash and a path that begins with one.
  */
 export function withOneSlash(path: string): string {
   let slashes = 0;

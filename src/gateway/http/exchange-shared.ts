@@ -1,5 +1,4 @@
-// Declares what all exchanges of one server share, and what they need of a clock and of the
-// metrics.
+// Declares the parts that all exchanges of one server share, and their clock and metrics.
 
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -17,9 +16,11 @@ import type { ReplyWriter } from "./reply.ts";
 
 export interface HttpMetrics {
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
-  /** Called once for an answer that is an error, beside requestFinished. */
+  /** Called once for an answer that is an error, in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void;
-  /** Called when a client goes before its answer; `phase` is how far its request was then. */
+  /**
+   * Called when a client disconnects before its answer; `phase` is the state of its request then.
+   */
   requestAborted(phase: RequestPhase): void;
 }
 
@@ -45,12 +46,12 @@ export interface ExchangeShared {
   /** Undefined without the connection addon. */
   readonly unread?: UnreadAnswers | undefined;
   /**
-   * Requests whose head has come and that are not done. A request is done once it is answered or,
-   * where its client has left, once the intake has no answer to give any more.
+   * Requests whose head has arrived and that are not done. A request is done once it is answered
+   * or, if its client has disconnected, once the intake has no answer left to give.
    */
   inflight: number;
   draining: boolean;
-  /** How many requests may be answered as they are read, in one turn of the event loop. */
+  /** Limits how many requests are answered as they are read, in one turn of the event loop. */
   readonly atOnce: TurnBudget;
   /** Called while draining, when no request is in flight any more. */
   idle: () => void;

@@ -1,10 +1,10 @@
 // Follows one HTTP request from its head to its one answer. The response is written once and never
-// after the client has gone, and bytes held and requests in flight are given back.
+// after the client has disconnected, and held bytes and the request's place in flight are released.
 //
-//   open ─► put off ─► open ─┬─► writing ─┬─► done
-//    │         │             └────────────┘    ▲
-//    └─────────┴─► gone (the client has left, ─┘
-//                  somebody will still answer)
+//   open ─► deferred ─► open ─┬─► writing ─┬─► done
+//    │          │             └────────────┘    ▲
+//    └──────────┴─► gone (the client has left, ─┘
+//                   the answer is still due)
 
 import { errorTable, type Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -21,25 +21,25 @@ import type { HttpResponse } from "./uws.ts";
 import { type Writing, writeFixed } from "./write-fixed.ts";
 
 /**
- * In one turn of the event loop this many requests are answered as they are read. The answers to
- * further ones are written once the turn has read all it has. One buffer can hold thousands of such
- * requests, and uWS goes on through it for as long as each is answered before the next.
+ * Maximum number of requests that are answered as they are read, per turn of the event loop. Later
+ * answers are written once the turn has read all its data. One buffer can contain thousands of such
+ * requests, and uWS continues through it while each is answered before the next.
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
-/** A client that was told that its connection ends has this long to end it itself. */
+/** A client that was told to close its connection has this long to do so. */
 const CLOSED_AFTER_MS = 1_000;
 
 const AnswerState = {
   /** The request has no answer yet. */
   Open: "open",
-  /** The answer is known, and is written in a turn of its own. */
-  PutOff: "put off",
-  /** A long answer goes out as its client reads it. */
+  /** The answer is known, and is written in a later turn. */
+  Deferred: "deferred",
+  /** A long answer is sent as its client reads it. */
   Writing: "writing",
   /**
-   * The client has left. The intake, or the turn that the answer was put off to, will still answer;
-   * that answer is dropped.
+   * The client has left. The intake, or the turn to which the answer was deferred, will still
+   * answer; that answer is dropped.
    */
   Gone: "gone",
   /** The request is answered, or needs no answer any more. */
@@ -47,10 +47,10 @@ const AnswerState = {
 } as const;
 type AnswerState = (typeof AnswerState)[keyof typeof AnswerState];
 
-/** What the head of a request says, which uWS forgets once the head has been handled. */
+/** The data of a request's head, which uWS releases once the head has been handled. */
 interface ExchangeHead {
   readonly label: RouteLabel;
-  /** The path as it may be shown to people: cut short, and without what may be a key. */
+  /** The path for display: shortened, and without possible keys. */
   readonly path: string;
   readonly origin: string;
   /** Content-Encoding as sent, "" for none. */
@@ -74,8 +74,8 @@ export class HttpExchange implements Exchange {
   lane: Lane | undefined = undefined;
   library = "";
   /**
-   * The User-Agent of this request, where its connection may be a proxy's, which brings the
-   * requests of many clients. Else the name made of the User-Agent of the connection's first
+   * The User-Agent of this request, if its connection may be a proxy's, which forwards the requests
+   * of many clients. Else the client name derived from the User-Agent of the connection's first
    * request.
    */
   userAgent = "";
@@ -83,25 +83,25 @@ export class HttpExchange implements Exchange {
   v1: V1Request | undefined = undefined;
   /** The request is a HEAD: its answer has no body. */
   headOnly = false;
-  /** The client reads no answer to events that are stored (`beacon=1`): they are answered 204. */
+  /** The client reads no answer to stored events (`beacon=1`): they are answered 204. */
   answersNothing = false;
   /** The connection ends with the answer. */
   close = false;
   /**
-   * A proxy before us may take the bytes behind this request for the rest of it, and we for another
-   * request. So the connection ends with the answer, and the answer is written in a turn of its
-   * own: uWS ends a connection on which a request comes before the answer to the one ahead of it,
-   * but goes on reading where that answer is there already.
+   * A proxy in front may treat the bytes after this request as part of it, while this server treats
+   * them as another request. So the connection ends with the answer, and the answer is written in a
+   * later turn: uWS ends a connection on which a request arrives before the previous one is
+   * answered, but continues reading if it is answered already.
    */
-  endsInDoubt = false;
+  hasUncertainEnd = false;
   /**
-   * The last piece of the body is being read. An answer that is written now comes before uWS reads
-   * what is behind this request.
+   * The last piece of the body is being read. An answer that is written now precedes the reading of
+   * the data after this request.
    */
   isBeingRead = false;
   #state: AnswerState = AnswerState.Open;
   /**
-   * Undefined once the request is answered or its client gone: uWS throws when a response is
+   * Undefined once the request is answered or its client has left: uWS throws if a response is
    * touched after that.
    */
   #response: HttpResponse | undefined;
@@ -161,17 +161,15 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * The client's name. What the SDK says of itself goes before the User-Agent, which may be its
-   * HTTP library's. An SDK names itself in a header of the newer protocol, else in the body.
+   * The client's name. The SDK's own name has precedence over the User-Agent, which may be that of
+   * its HTTP library. An SDK names itself in a header of the newer protocol, else in the body.
    */
   get client(): string {
     const named = this.v1 === undefined ? "" : sdkName(this.v1.sdkInfo);
     return named || this.library || clientName(this.userAgent);
   }
 
-  /**
-   * The request has its answer, or its client has left: what still comes of it is to be ignored.
-   */
+  /** The request has its answer, or its client has left: later results must be ignored. */
   get isOver(): boolean {
     return this.#state !== AnswerState.Open;
   }
@@ -188,7 +186,7 @@ export class HttpExchange implements Exchange {
       return;
     }
     if (this.#mustWait()) {
-      this.#putOff(() => this.answerStored(report));
+      this.#defer(() => this.answerStored(report));
       return;
     }
     const response = this.#finish();
@@ -201,7 +199,7 @@ export class HttpExchange implements Exchange {
 
   answerFixed(answer: FixedAnswer): void {
     if (this.#mustWait()) {
-      this.#putOff(() => this.answerFixed(answer));
+      this.#defer(() => this.answerFixed(answer));
       return;
     }
     const response = this.#response;
@@ -216,7 +214,7 @@ export class HttpExchange implements Exchange {
 
   answerResults(text: Buffer, hasRetry: boolean): void {
     if (this.#mustWait()) {
-      this.#putOff(() => this.answerResults(text, hasRetry));
+      this.#defer(() => this.answerResults(text, hasRetry));
       return;
     }
     const isLong = text.length > atOnceBytesMax;
@@ -236,7 +234,7 @@ export class HttpExchange implements Exchange {
 
   answerProblem(problem: Problem): void {
     if (this.#mustWait()) {
-      this.#putOff(() => this.answerProblem(problem));
+      this.#defer(() => this.answerProblem(problem));
       return;
     }
     const response = this.#finish();
@@ -248,23 +246,26 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Refuses a body in too small chunks in the middle of it, and ends the connection with the
-   * answer. That is written in a turn of its own, because once it is written nothing can stop uWS
-   * from calling back for each further chunk that it has read.
+   * Refuses a body in the middle because its chunks are too small, and ends the connection with the
+   * answer. The answer is written in a later turn, because afterwards nothing can stop uWS from
+   * calling back for each further chunk that it has read.
    */
   refuseChunks(problem: Problem): void {
     this.#shared.chunkSenders.reject(this.body.senderAddress);
     this.close = true;
-    this.#putOff(() => this.answerProblem(problem));
+    this.#defer(() => this.answerProblem(problem));
   }
 
-  /** Ends the connection without an answer. Nothing more of what was read on it is taken. */
+  /**
+   * Ends the connection without an answer. The rest of the data that was read on it is ignored.
+   */
   rejectConnection(): void {
     this.#response?.close();
   }
 
   /**
-   * The client is gone. A body that the intake has taken is still worked on; the answer is dropped.
+   * Called when the client has disconnected. A body that the intake has accepted is still
+   * processed; the answer is dropped.
    */
   abort(): void {
     this.#shared.chunks.gone(this);
@@ -277,13 +278,13 @@ export class HttpExchange implements Exchange {
     this.#shared.metrics.requestAborted(this.body.phase);
     const isTaken = this.#state === AnswerState.Open && this.body.state === BodyState.Taken;
     if (this.body.taker !== undefined) this.body.stopWork();
-    if (isTaken || this.#state === AnswerState.PutOff) this.#state = AnswerState.Gone;
+    if (isTaken || this.#state === AnswerState.Deferred) this.#state = AnswerState.Gone;
     else this.#finish();
   }
 
   /**
-   * Gives the client 8 to 12 seconds more to send 160 KiB: uWS starts its timeout anew when a
-   * request is resumed. One that is paused has no timeout, and waits for its turn.
+   * Gives the client 8 to 12 seconds more to send 160 KiB: uWS restarts its timeout when a request
+   * is resumed. A paused request has no timeout, and waits for its turn.
    */
   keepOpen(): void {
     if (this.#shared.chunks.isPaused(this)) return;
@@ -300,26 +301,26 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Whether the answer must be put off to a turn of its own. Counts the request against the turn's
-   * budget if it would be answered as it is read, be it stored, dropped or refused.
+   * Whether the answer must be deferred to a later turn. Counts the request against the turn's
+   * budget if it would be answered as it is read, with any outcome.
    */
   #mustWait(): boolean {
     if (this.#state !== AnswerState.Open) return false;
-    if (!this.isBeingRead) return this.endsInDoubt;
+    if (!this.isBeingRead) return this.hasUncertainEnd;
     const { atOnce } = this.#shared;
     atOnce.spend(1);
-    return this.endsInDoubt || atOnce.isOverspent;
+    return this.hasUncertainEnd || atOnce.isOverspent;
   }
 
-  #putOff(answer: () => void): void {
-    this.#state = AnswerState.PutOff;
-    if (this.endsInDoubt) this.close = true;
-    this.endsInDoubt = false;
+  #defer(answer: () => void): void {
+    this.#state = AnswerState.Deferred;
+    if (this.hasUncertainEnd) this.close = true;
+    this.hasUncertainEnd = false;
     // The answer is settled: until it is written the body cannot be evicted, and work on it stops.
     this.body.stopGrowing();
     this.body.stopWork();
     setImmediate(() => {
-      if (this.#state === AnswerState.PutOff) this.#state = AnswerState.Open;
+      if (this.#state === AnswerState.Deferred) this.#state = AnswerState.Open;
       answer();
     });
   }
@@ -349,7 +350,7 @@ export class HttpExchange implements Exchange {
   #closeAfter(response: HttpResponse, written: Written): void {
     if (written !== "to be closed") return;
     const connection = this.#connection;
-    // With a known connection, what its client has not read by then is waited for.
+    // If the connection is known, it closes once its client has read the rest of the answer.
     const canWait = connection !== undefined && this.#shared.unread !== undefined;
     this.#closing = setTimeout(() => {
       if (canWait) connection.closesWhenRead = true;
@@ -357,14 +358,14 @@ export class HttpExchange implements Exchange {
     }, CLOSED_AFTER_MS);
   }
 
-  /** Ends the request, once. Returns the response, if there is still one to write to. */
+  /** Ends the request, once. Returns the response, if it can still be written to. */
   #finish(): HttpResponse | undefined {
     const shared = this.#shared;
-    if (this.#state === AnswerState.Done || this.#state === AnswerState.PutOff) {
-      shared.log.error({ route: this.label }, "Answer a request: it was answered before");
+    if (this.#state === AnswerState.Done || this.#state === AnswerState.Deferred) {
+      shared.log.error({ route: this.label }, "request answered twice");
       return undefined;
     }
-    // This may resume reading through `#response`, so it comes before that is cleared.
+    // This may resume reading through `#response`, so it precedes the clearing of that field.
     shared.chunks.answered(this);
     const response = this.#response;
     this.#response = undefined;

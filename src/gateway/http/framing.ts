@@ -1,41 +1,40 @@
-// Judges by the head where a request ends, and whether a proxy before us could see it end
-// elsewhere: the bytes behind it would then be a request to one of us and a body to the other. uWS
-// reads framing more loosely than RFC 9112 asks: it takes the first of several lengths, any
-// transfer coding as chunked, an empty length as none, and ignores header lines behind one without
-// a name. The caller answers.
+// Decides from the head where a request ends, and whether a proxy in front could see another end:
+// the bytes after it would then be a request for one and a body for the other. uWS parses framing
+// more loosely than RFC 9112 requires: it uses the first of several lengths, treats any transfer
+// coding as chunked and an empty length as none, and ignores header lines after one without a name.
+// The caller answers.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { HttpRequest } from "./uws.ts";
 
 /**
- * Everybody sees a `sure` request end at the same place. A `doubtful` one may be answered, but the
- * connection must end with the answer.
+ * The end of a `certain` request is the same for all parsers. A `uncertain` one may be answered, but
+ * the connection must end with the answer.
  */
-type Framing = "sure" | "doubtful" | Problem;
+type Framing = "certain" | "uncertain" | Problem;
 
 /**
- * Judges a head. `bytesDeclared` is the first Content-Length, -1 without one. With `everyLine` all
- * header lines are read, even where that length is above 0 and would do alone. That takes longer,
- * so it is asked for only where a proxy may have read the head as well. Before this, uWS has
- * refused a first length that is not digits, and a length beside a transfer coding that is not
- * empty.
+ * Checks a head. `bytesDeclared` is the first Content-Length, -1 without one. With `everyLine` all
+ * header lines are read, even if that length is above 0 and would be sufficient. That takes longer,
+ * so it is used only if a proxy may have read the head as well. uWS has already refused a first
+ * length that is not digits, and a length together with a transfer coding that is not empty.
  */
 export function framingOf(
   request: HttpRequest,
   bytesDeclared: number,
   everyLine: boolean,
 ): Framing {
-  // A length of 0, or none, does not settle where the request ends: another length may be hidden,
-  // by somebody who sends bytes behind the head.
+  // A length of 0, or none, does not determine where the request ends: a client that sends bytes
+  // after the head may have hidden another length.
   const hasBody = bytesDeclared > 0;
-  if (hasBody && !everyLine) return "sure";
+  if (hasBody && !everyLine) return "certain";
   const lines = new FramingLines();
   request.forEach(lines.take);
-  const fault = lines.fault();
-  if (fault !== undefined) return { code: "invalid_framing", detail: fault };
-  // Without a body length the end stays in doubt. uWS reads chunk sizes, their ends and extensions
-  // loosely, and ignores a length behind a header line without a name.
-  return hasBody ? "sure" : "doubtful";
+  const error = lines.error();
+  if (error !== undefined) return { code: "invalid_framing", detail: error };
+  // Without a body length the end is uncertain. uWS parses chunk sizes, their ends and extensions
+  // loosely, and ignores a length after a header line without a name.
+  return hasBody ? "certain" : "uncertain";
 }
 
 class FramingLines {
@@ -58,10 +57,8 @@ class FramingLines {
     }
   };
 
-  /**
-   * Returns the fault for which RFC 9112 (3.2, 6.1, 6.3) has a server refuse the request, if any.
-   */
-  fault(): string | undefined {
+  /** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a refusal, if any. */
+  error(): string | undefined {
     if (this.#codings > 0 && this.#lengths > 0)
       return "Both Content-Length and Transfer-Encoding were sent";
     if (this.#codings > 1) return "Transfer-Encoding was sent more than once";

@@ -1,5 +1,5 @@
-// Listens on the public port, alone or with other processes, in plain or with a certificate that
-// can be renewed. Knows no routes: the caller's `prepare` puts them on an app.
+// Listens on the public port, alone or with other processes, without TLS or with a renewable
+// certificate. Does not define routes: the caller's `prepare` adds them to an app.
 
 import { createServer } from "node:net";
 import { portFault } from "../../platform/base/port-fault.ts";
@@ -17,14 +17,12 @@ import {
 } from "./uws.ts";
 
 /**
- * With `alone` nobody else may have the port, now or later. With `first` nobody else may have it
- * now, and the processes that come as `joining` listen on it too.
+ * With `alone` no other process may have the port, now or later. With `first` no other process may
+ * have it now, but later processes with `joining` share it.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
-/**
- * PEM files: `cert` has the certificate, followed by those that vouch for it; `key` has its key.
- */
+/** PEM files: `cert` contains the certificate, followed by its chain; `key` its private key. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
@@ -42,9 +40,9 @@ export class Listener {
   #listening: us_listen_socket | undefined;
 
   /**
-   * `prepare` puts the filter and the routes on an app. In plain it is called once. With a
-   * certificate it is called at the start and at each renewal, each time for a new app. `listens` is
-   * called with the socket of the port, before anything is accepted.
+   * `prepare` adds the filter and the routes to an app. Without TLS it is called once. With a
+   * certificate it is called at the start and at each renewal, each time for a new app. `listens`
+   * is called with the socket of the port, before any connection is accepted.
    */
   constructor(
     prepare: (app: TemplatedApp) => void,
@@ -55,25 +53,25 @@ export class Listener {
     this.#front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   }
 
-  /** Returns the port, any free one for 0. Throws an Error that says what is in the way. */
+  /** Returns the port, any free one for 0. Throws an Error with the reason. */
   async listen(host: string, port: number, sharing: PortSharing): Promise<number> {
     this.#listening = this.#listenAs(sharing, host, port);
     if (this.#listening === undefined) {
-      throw new Error(`Listen on ${host} port ${port}: ${await whyNot(host, port)}`);
+      throw new Error(`Cannot listen on ${host} port ${port}: ${await whyNot(host, port)}`);
     }
     this.#listens(this.#listening);
     return us_socket_local_port(this.#listening);
   }
 
-  /** Closes the port; open connections go on. */
+  /** Closes the port; open connections continue. */
   stop(): void {
     if (this.#listening !== undefined) us_listen_socket_close(this.#listening);
     this.#listening = undefined;
   }
 
   /**
-   * Serves new connections with the pair that the files hold now; open connections keep theirs.
-   * Throws, and changes nothing, when the files do not hold a pair.
+   * Serves new connections with the current pair in the files; open connections keep theirs. If the
+   * files do not contain a pair, throws and changes nothing.
    */
   renewCertificate(): void {
     this.#front.renew();
@@ -90,7 +88,7 @@ export class Listener {
     if (sharing === "joining") return listenShared(acceptor, host, port);
     const alone = listenExclusively(acceptor, host, port);
     if (alone === undefined || sharing === "alone") return alone;
-    // Listening alone has shown that nobody else has the port, and which number it has. Now it is
+    // Listening alone has shown that no other process has the port, and its number. Now it is
     // closed, and opened again as a port that others can share.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
@@ -105,12 +103,12 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 }
 
 /**
- * An app keeps the certificate it was made with. So one app accepts, and hands each connection,
+ * An app keeps the certificate it was created with. So one app accepts, and passes each connection,
  * before its first byte is read, to the app with the newest certificate. The apps with older
- * certificates keep the connections they have.
+ * certificates keep their connections.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
-  // The acceptor has no certificate: a connection that it did not hand on would fail.
+  // The acceptor has no certificate: a connection that it did not pass on would fail.
   const acceptor = SSLApp({});
   const apps: TemplatedApp[] = [];
 
@@ -137,13 +135,13 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
     return SSLApp({ cert_file_name: cert, key_file_name: key });
   } catch (cause) {
     throw new Error(
-      `Load the certificate ${cert} and its key ${key}: the TLS library does not take them`,
+      `Cannot load the certificate ${cert} and its key ${key}: the TLS library rejects them`,
       { cause },
     );
   }
 }
 
-/** uWS does not say why it could not listen, so Node tries the same port, and says why. */
+/** uWS does not report why it could not listen, so Node tries the same port to find the reason. */
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {

@@ -1,18 +1,18 @@
-// Follows long answers until their clients have read them. Until then their bytes count as bytes in
-// flight; those of a body that several read, once. A client that reads too slowly is cut off, so
-// that nobody holds others' room by not reading; its events are stored all the same.
+// Tracks long answers until their clients have read them. Until then their bytes count as bytes in
+// flight; those of a body with several readers count once. A client that reads too slowly is
+// disconnected, so that it cannot occupy the budget by not reading; its events are stored anyway.
 
 import type { Admission } from "../intake/admission.ts";
 import { type PiecewiseOptions, writePiecewise } from "./piecewise.ts";
 import type { HttpResponse } from "./uws.ts";
 
 /**
- * Where long answers together hold more than this share of the bytes that may be in flight, the
- * slowest reader is cut off, then the next.
+ * If long answers together hold more than this share of the budget of bytes in flight, the slowest
+ * reader is disconnected, then the next.
  */
 const shareOfBudget = 1 / 4;
 /**
- * A client can be cut off as the slowest after `slowestAfterMs`, and as too slow after
+ * A client can be disconnected as the slowest after `slowestAfterMs`, and as too slow after
  * `slowAfterMs`. For each second after the latter it must have read `bytesPerSecondMin`.
  */
 const slowestAfterMs = 1_000;
@@ -26,7 +26,9 @@ interface LongAnswersOptions {
 }
 
 interface LongAnswerOptions extends PiecewiseOptions {
-  /** Others may have the same body, in the same memory. One reader of it may take its time. */
+  /**
+   * Other requests may have the same body, in the same memory. A slow reader of it is tolerated.
+   */
   readonly isShared?: boolean;
 }
 
@@ -40,7 +42,7 @@ interface LongAnswer {
 export class LongAnswers {
   readonly #options: LongAnswersOptions;
   readonly #answers = new Set<LongAnswer>();
-  /** How many read each body; one that is not shared stands for itself. */
+  /** The number of readers of each body; a body that is not shared is keyed by its answer. */
   readonly #readers = new Map<Uint8Array | LongAnswer, number>();
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -49,12 +51,12 @@ export class LongAnswers {
     this.#options = options;
   }
 
-  /** They hold more than they may together, and somebody will be cut off. */
+  /** Whether they exceed their share together, so that a client will be disconnected. */
   get holdTooMuch(): boolean {
     return this.#bytes > this.#options.admission.bytesMax * shareOfBudget;
   }
 
-  /** Writes as writePiecewise does, and like it returns the function that stops the writing. */
+  /** Writes like writePiecewise, and returns the function that stops the writing. */
   write(
     response: HttpResponse,
     body: Uint8Array,
@@ -84,7 +86,7 @@ export class LongAnswers {
     this.#readers.set(key, readers + 1);
     if (readers === 0) {
       this.#bytes += body.length;
-      // These bytes may go beyond the limit: the events that the answer reports on are already
+      // These bytes may exceed the limit, because the events that the answer reports on are already
       // stored.
       this.#options.admission.take(body.length);
     }
@@ -120,7 +122,7 @@ export class LongAnswers {
       const isTooSlow =
         !answer.isShared && bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
       const isTooMuch = this.holdTooMuch && ageMs > slowestAfterMs;
-      // A single body is never too much, even where it alone is longer than all may be together.
+      // A single body is never too much, even if it alone is longer than the share.
       if (isTooSlow || (isTooMuch && this.#readers.size > 1)) answer.response.close();
     }
   }

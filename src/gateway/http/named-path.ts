@@ -1,16 +1,16 @@
-// Makes a path that was asked for fit to be shown, in answers and to people who watch. The path is
-// a stranger's text: so only its beginning is shown, in printable ASCII, without what may be a key.
+// Prepares a requested path for display, in answers and to operators. The path comes from an
+// untrusted client: only its beginning is shown, in printable ASCII, without possible keys.
 
 import { withoutKeys } from "../../platform/base/without-keys.ts";
 import { percentDecoded } from "./percent-decoded.ts";
 
-/** At most this many characters of a path are shown: enough to tell which path it is. */
+/** Maximum number of characters of a path that are shown: enough to recognize it. */
 const charsShownMax = 80;
 /**
- * This many characters are searched for keys, so that a key whose beginning is shown is seen whole.
+ * Number of characters that are searched for keys, so that a key whose beginning is shown is found.
  */
 const charsReadMax = 320;
-/** The segment behind `/array/` is a key, whatever it looks like. */
+/** The segment after `/array/` is always a key. */
 const ofKey = /^\/array\/[^/]*(?=\/)/;
 
 export function namedPath(path: string): string {
@@ -29,12 +29,12 @@ export function namedPath(path: string): string {
  * percent-encoded twice, by a client and by a proxy.
  */
 function namedSegment(segment: string): string {
-  // A segment of one repeated character is no key. It may be long, so it is not searched.
+  // A segment of one repeated character is not a key. It may be long, so it is not searched.
   if (/^(.)\1*$/.test(segment)) return segment;
-  const told = percentDecoded(percentDecoded(segment));
-  const hidden = withoutKeys(told);
-  if (hidden === told) return segment;
+  const decoded = percentDecoded(percentDecoded(segment));
+  const hidden = withoutKeys(decoded);
+  if (hidden === decoded) return segment;
   let at = 0;
-  while (told[at] === hidden[at]) at++;
-  return `${told.slice(0, at)}<key>`;
+  while (decoded[at] === hidden[at]) at++;
+  return `${decoded.slice(0, at)}<key>`;
 }

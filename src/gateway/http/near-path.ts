@@ -1,17 +1,16 @@
-// Finds the path that a client probably meant when it asked for one at which there is nothing.
-// Searches for none that is too long, and suggests only paths that exist. A path at which events
-// are thrown away is suggested only where one letter at most is wrong, since a client that goes
-// there by our word would lose its events.
+// Finds the path that a client probably meant when it requested an unknown one. Skips long paths,
+// and suggests only existing ones. A path that discards events is suggested only if at most one
+// letter is wrong, because a client that follows the suggestion would lose its events.
 
 import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
 
 const charsReadMax = 80;
-/** A path shorter than this may have no letter wrong: short paths are near to too many others. */
+/** In a path shorter than this no letter may be wrong: short paths resemble too many others. */
 const oneTypoFrom = 4;
 
-/** The last segments of paths at which other services take events, and what to suggest for them. */
-const calledElsewhere: ReadonlyMap<string, string> = new Map([
+/** The last segments of other services' event paths, and what to suggest for them. */
+const otherNames: ReadonlyMap<string, string> = new Map([
   ...["event", "events", "collect", "ingest", "identify", "page", "screen", "alias", "group"].map(
     (name) => [name, "/capture/"] as const,
   ),
@@ -19,12 +18,12 @@ const calledElsewhere: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * At most this many paths are searched for in one turn of the event loop, each in 0.1 ms at most.
- * Requests beyond that are only told that there is nothing at their path.
+ * Maximum number of paths searched for in one turn of the event loop, each in 0.1 ms at most.
+ * Further requests get no suggestion.
  */
 const searchesPerTurn = 8;
 
-/** Calls nearPath, but not more than `searchesPerTurn` times in one turn. */
+/** Calls nearPath, but at most `searchesPerTurn` times in one turn. */
 export class NearPaths {
   readonly #searches = new TurnBudget(searchesPerTurn);
 
@@ -36,9 +35,8 @@ export class NearPaths {
 }
 
 /**
- * `paths` are those that take events, in any order; `others` are those that take none. Returns one
- * of them. Where a path of `paths` is there with and without a slash at its end, it is the one with
- * it.
+ * Returns the nearest of the paths. `paths` accept events, in any order; `others` do not. If
+ * `paths` contains a path with and without a final slash, the result has the slash.
  */
 export function nearPath(
   path: string,
@@ -57,7 +55,7 @@ export function nearPath(
   const other = nearest(others, apart, Math.min(most, 1));
   if (other !== undefined && (near === undefined || apart(other) < apart(near))) return other;
   if (near !== undefined) return near;
-  // The longest path that begins or ends the one sent, so that `/x/i/v0/e` is not taken for `/e`.
+  // The longest path that begins or ends the one sent, so that `/x/i/v0/e` does not match `/e`.
   const below = known
     .filter(
       (one) =>
@@ -65,11 +63,11 @@ export function nearPath(
     )
     .sort((one, other) => other.length - one.length)[0];
   if (below !== undefined) return below;
-  const elsewhere = calledElsewhere.get(sent.slice(sent.lastIndexOf("/") + 1));
+  const elsewhere = otherNames.get(sent.slice(sent.lastIndexOf("/") + 1));
   return elsewhere !== undefined && known.includes(elsewhere) ? elsewhere : undefined;
 }
 
-/** Returns the path in small letters, without doubled slashes and without a slash at its end. */
+/** Returns the path in lower case, without doubled slashes and without a final slash. */
 function plain(path: string): string {
   return path.toLowerCase().replaceAll(/\/+/g, "/").replace(/\/$/, "");
 }

@@ -1,14 +1,14 @@
-// Decodes percent-encoding in short texts (paths, queries, names in a form), which are ASCII where
-// they mean anything. Payloads are decoded elsewhere: see body/step-decoder.ts.
+// Decodes percent-encoding in short texts (paths, queries, names in a form), whose meaningful
+// values are ASCII. body/step-decoder.ts decodes payloads.
 
-/** The value of each byte as a hexadecimal digit; -1 for what is none. */
+/** The value of each byte as a hexadecimal digit; -1 for any other byte. */
 export const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
   const digit = "0123456789abcdef".indexOf(String.fromCharCode(byte).toLowerCase());
   return byte < 0x80 ? digit : -1;
 });
 
 /**
- * Leaves what is no percent-encoding as it is. A byte past ASCII becomes the character of the same
+ * Leaves invalid percent-encoding unchanged. A byte beyond ASCII becomes the character of the same
  * number.
  */
 export function percentDecoded(text: string): string {

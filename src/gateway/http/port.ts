@@ -1,4 +1,4 @@
-// What HTTP and the intake exchange: a request, its body, and its answer.
+// The interface between HTTP and the intake: a request, its body, and its answer.
 
 import type { ClientWarningOrigin } from "../../platform/base/client-warning.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -8,16 +8,14 @@ import type { ProjectMeter } from "../projects/project.ts";
 /** The public endpoints, as a bounded metrics label. */
 export type Route = "capture" | "batch" | "e" | "i_v0_e" | "track" | "engage" | "v1";
 
-/**
- * One item of a 200 answer's `errors` or `warnings`. `index` counts from 0 in the request's batch.
- */
+/** An item of `errors` or `warnings` in a 200. `index` counts from 0 in the request's batch. */
 export interface ItemNote {
   readonly index: number;
   readonly code: string;
   readonly detail: string;
 }
 
-/** The result of a request of which every event is stored or was put aside. */
+/** The result of a request whose events are all either stored or dropped. */
 export interface IntakeReport {
   accepted: number;
   dropped: number;
@@ -29,28 +27,29 @@ export interface IntakeReport {
 }
 
 /**
- * What a body's first bytes say of it, before it is scanned. All but `meter` is good for order and
- * queues, not for answers: the scan may find something else.
+ * Data from a body's first bytes, before it is scanned. All except `meter` is for order and queues
+ * only, not for answers: the scan may find other values.
  */
 export interface BodyHint {
-  /** Undefined: no key was seen, or the key of no project that is switched on. */
+  /** Undefined: no key was seen, or its project does not exist or is disabled. */
   readonly projectId: string | undefined;
   /** Undefined: the lane was not seen. */
   readonly lane: Lane | undefined;
-  /** That project's, where no other key of the body can count for more. */
+  /** The meter of that project, if no other key in the body can have precedence. */
   readonly meter?: ProjectMeter | undefined;
 }
 
 /**
- * Peeks at the part of a body that has come: at its first bytes, and at its last if it is whole.
+ * Peeks at the part of a body that has arrived: at its first bytes, and at its last if it is whole.
  * Takes some microseconds at most, and never throws. `apiKey` is a key from a header; with it, keys
- * in the body mean nothing.
+ * in the body are ignored.
  */
 export type Peek = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint;
 
 /**
- * One HTTP request after its body is whole, as the intake sees it. One of the two answers may be
- * called, once, at any later time; if the client has gone, it is only counted. Owned by http/.
+ * One HTTP request after its body is complete, as seen by the intake. One of the two answers may be
+ * called, once, at any later time; if the client has disconnected, it is only counted. Owned by
+ * http/.
  */
 export interface Exchange extends ClientWarningOrigin {
   /** Set only for a request of the newer protocol. */
@@ -59,33 +58,33 @@ export interface Exchange extends ClientWarningOrigin {
   readonly receivedAtMs: number;
   /** When the answer becomes 503 `timeout`, in milliseconds of the monotonic clock. */
   readonly deadlineMs: number;
-  /** The client's address as text, or "" where addresses are not recorded. */
+  /** The client's address as text, or "" if addresses are not recorded. */
   readonly clientAddress: string;
   /**
-   * The client's address, whether addresses are recorded or not: it tells clients apart, and is
-   * neither stored nor logged.
+   * The client's address, even if addresses are not recorded. It identifies clients, and is neither
+   * stored nor logged.
    */
   readonly senderAddress: string;
-  /** Bytes of the body as it came over the wire. */
+  /** Bytes of the body as received. */
   readonly bytesArrived: number;
   /**
-   * When the client sent this by its own clock, as the query says: milliseconds since the epoch,
-   * from 2020 on. NaN where the query does not say, an infinity where it says what is no time.
+   * When the client sent this by its own clock, from the query: milliseconds since the epoch, from
+   * 2020 on. NaN if the query has no time, infinity if it has an invalid one.
    */
   readonly querySentAtMs: number;
-  /** Whether the request came to an endpoint at which an object without `event` is an $identify. */
+  /** Whether the request's endpoint treats an object without `event` as an $identify. */
   readonly isEngage: boolean;
   /**
-   * Set for bodies that came in pieces or were inflated on the pool. Undefined for others: to scan
-   * one costs less than to queue it.
+   * Set for bodies that arrived in pieces or were inflated on the pool. Undefined for others,
+   * because scanning one costs less than queueing it.
    */
   readonly hint: BodyHint | undefined;
-  /** The project of the request, set by the intake when it knows; "" until then. */
+  /** The project of the request, set by the intake once it is known; "" until then. */
   projectId: string;
   /** The lane of its events, set by the intake once the body is read. */
   lane?: Lane | undefined;
   /**
-   * The SDK that made the request, set by the intake if it is to refuse the request and the body
+   * The SDK that sent the request, set by the intake before it refuses the request, if the body
    * names one; "" until then.
    */
   library: string;
@@ -99,8 +98,8 @@ export interface Exchange extends ClientWarningOrigin {
 }
 
 /**
- * What a request of the newer protocol (v1) has beside its body: its headers, "" for those that did
- * not come, and an answer for each event.
+ * The additional data of a request of the newer protocol (v1): its headers, "" for absent ones, and
+ * an answer with a result per event.
  */
 export interface V1Request {
   /** The key from `Authorization: Bearer`, else from `PostHog-Api-Token`. */
@@ -110,8 +109,8 @@ export interface V1Request {
   readonly requestTimestamp: string;
   readonly sdkInfo: string;
   /**
-   * Used instead of `Exchange.answerStored`. `text` is JSON. `hasRetry`: the client is to send some
-   * of the events again.
+   * Used instead of `Exchange.answerStored`. `text` is JSON. `hasRetry`: the client should retry
+   * some of the events.
    */
   answerResults(text: Buffer, hasRetry: boolean): void;
 }
@@ -132,7 +131,7 @@ export interface OwnedBody {
 export type WholeBody = BorrowedBody | OwnedBody;
 
 /**
- * Takes one body. Undefined: the intake is done with it. It fails only for bugs, never for what a
- * client sent.
+ * Processes one body. Undefined: the intake is done with it. It fails only because of bugs, never
+ * because of client data.
  */
 export type Intake = (exchange: Exchange, body: WholeBody) => Promise<void> | undefined;

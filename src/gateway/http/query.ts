@@ -1,6 +1,6 @@
-// Reads what browser SDKs put into a request's query: the payload itself, how it is compressed,
-// when it was sent. Parameters that mean nothing here (`ip`, `ver`, `retry_count`, what a proxy
-// adds) are ignored.
+// Reads the parameters that browser SDKs put into a request's query: the payload itself, its
+// compression, the time of sending. Other parameters (`ip`, `ver`, `retry_count`, additions of
+// proxies) are ignored.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import { type Compression, compressionNamed } from "../body/codings.ts";
@@ -12,18 +12,18 @@ interface QueryTarget {
   answersNothing: boolean;
 }
 
-/** 2020-01-01. A smaller number is not milliseconds but probably seconds, and is ignored. */
+/** 2020-01-01. A smaller number is probably seconds instead of milliseconds, and is ignored. */
 const SENT_AT_MS_MIN = 1_577_836_800_000;
-/** The last millisecond that a date can have. */
+/** The largest millisecond that a date can have. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
-/** The longest name that means something, with each of its characters as an escape. */
+/** The longest known name, with each of its characters as an escape. */
 const NAME_LENGTH_MAX = 3 * "compression".length;
 
 /**
- * Notes what the query says. Where a parameter comes more than once, its first usable value counts.
- * A query may have 16 kB and is read before anything else of a request, so each of its characters
- * is looked at once, and nothing is decoded that means nothing.
+ * Stores the query's parameters in the target. If a parameter is repeated, its first usable value
+ * counts. A query may have 16 kB and is read before the rest of a request, so each of its
+ * characters is examined once, and unknown parameters are not decoded.
  */
 export function readQuery(query: string, target: QueryTarget): void {
   let start = 0;
@@ -39,10 +39,7 @@ export function readQuery(query: string, target: QueryTarget): void {
   }
 }
 
-/**
- * `encoded` is the value as it stands in the query. That of `data` stays percent-encoded until it
- * is unpacked.
- */
+/** `encoded` is the value as sent. That of `data` stays percent-encoded until it is unpacked. */
 function note(target: QueryTarget, name: string, encoded: string): void {
   switch (name) {
     case "data":
@@ -63,7 +60,7 @@ function note(target: QueryTarget, name: string, encoded: string): void {
 }
 
 /**
- * Returns milliseconds since the epoch, an infinity for a value that is no time, and `before` for
+ * Returns milliseconds since the epoch, infinity for a value that is not a time, and `before` for
  * one that is empty or too small.
  */
 function sentAtMsOf(value: string, before: number): number {

@@ -1,6 +1,5 @@
-// Writes what goes back over the wire: 200 texts, problem details (RFC 9457), CORS headers. Decides
-// nothing about requests and counts nothing. A response is written in one cork, so that it is one
-// system call.
+// Writes answers: 200 texts, problem details (RFC 9457), CORS headers. Makes no decisions about
+// requests and counts nothing. A response is written in one cork, so that it is one system call.
 
 import { STATUS_CODES } from "node:http";
 import {
@@ -18,13 +17,14 @@ import type { HttpResponse } from "./uws.ts";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
 /**
- * Retry-After is one of this many consecutive seconds, drawn at random from the first that makes
- * sense on: clients refused at once do not all come back at once.
+ * Retry-After is a random one of this many consecutive seconds, beginning with the first useful
+ * one, so that clients refused together do not all retry together.
  */
 const RETRY_AFTER_SPREAD = 5;
 /**
- * With these codes Retry-After is as long as `AwayMs` states for the request, and up to half as long
- * again; while that is 0, it is 1 or 2 seconds, or, for `overloaded`, as for other codes. SDKs on phones drop all that they hold at the fourth failure in a row: with a constant time, an
+ * With these codes Retry-After is as long as `AwayMs` returns for the request, and up to half as
+ * long again. While that is 0, it is 1 or 2 seconds or, for `overloaded`, as for other codes. SDKs
+ * on phones drop all their events at the fourth consecutive failure: with a constant time, an
  * outage of four such times would cost them everything.
  */
 const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
@@ -33,13 +33,13 @@ const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "store_full",
   "overloaded",
 ]);
-/** After a long outage, clients come back within this many seconds of one another. */
+/** After a long outage, clients retry within this many seconds of one another. */
 const AWAY_SPREAD_MAX = 21;
 const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "GET, POST, OPTIONS";
 const v1Methods = "POST, OPTIONS";
 
-/** Names the methods that paths for events take. */
+/** Returns the methods that paths for events accept. */
 export function methodsAt(isV1: boolean): string {
   return isV1 ? v1Methods : allowedMethods;
 }
@@ -58,19 +58,21 @@ const statusLines = {
   503: "503 Service Unavailable",
 } as const satisfies Record<200 | 204 | 304 | ErrorRow["status"], string>;
 
-/** The status line of any status, as of an answer that is passed on. */
+/** Returns the status line of any status, for example of an upstream's answer. */
 export function statusLineOf(status: number): string {
   const known: Readonly<Record<number, string>> = statusLines;
   return known[status] ?? `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
 }
 
 /**
- * `to be closed`: the answer is whole, but uWS does not close the connection. The caller is to
- * close it once the client has had the time to.
+ * `to be closed`: the answer is complete, but uWS does not close the connection. The caller must
+ * close it once the client has had time to do so.
  */
 export type Written = "done" | "to be closed";
 
-/** What a request needs of the store, as far as it is known: a lane is known with its project. */
+/**
+ * The lane and project of a request, as far as they are known: a lane is known with its project.
+ */
 interface StoreNeeds {
   readonly lane: Lane | undefined;
   readonly projectId: string;
@@ -95,9 +97,9 @@ interface ReplyOptions extends StoreNeeds {
 
 interface Preflight {
   readonly origin: string;
-  /** The headers that the browser means to send. */
+  /** The headers that the browser intends to send. */
   readonly requestedHeaders: string;
-  /** The methods that the path takes. */
+  /** The methods that the path accepts. */
   readonly allow: string;
 }
 
@@ -112,8 +114,7 @@ interface EventResultsText {
 }
 
 /**
- * Writes answers. One writer serves the whole server, so that the usual answers need no closure
- * each.
+ * Writes answers. One writer serves the whole server, so that the usual answers need no closures.
  */
 export class ReplyWriter {
   readonly #random: () => number;
@@ -123,7 +124,9 @@ export class ReplyWriter {
   #allow = allowedMethods;
   #retryAfterMs = 0;
   #body = "";
-  /** The last problem answered, and its text: a flood of requests is refused for one reason. */
+  /**
+   * The last problem answered, and its text, because a flood of requests is refused for one reason.
+   */
   #problem: Problem | undefined;
   #problemText = "";
   #options: ReplyOptions = noOptions;
@@ -142,7 +145,7 @@ export class ReplyWriter {
     this.#send(response, undefined, storedText(report), options);
   }
 
-  /** Answers with a text that says what became of each event of a request. */
+  /** Answers with the text of the results per event. */
   results(
     response: HttpResponse,
     { text, hasRetry }: EventResultsText,
@@ -154,7 +157,7 @@ export class ReplyWriter {
     });
   }
 
-  /** Answers 204 to a client that reads no body: a beacon, which a page sends as it is left. */
+  /** Answers 204 to a client that reads no body: a beacon, which a page sends as it closes. */
   nothing(response: HttpResponse, { origin, close }: ReplyOptions): Written {
     response.cork(() => {
       response.writeStatus(statusLines[204]);
@@ -172,19 +175,19 @@ export class ReplyWriter {
     if (options.isV1) {
       return this.#send(response, problem.code, v1ProblemText(problem), options);
     }
-    if (!isSaidAs(problem, this.#problem)) {
+    if (!hasSameText(problem, this.#problem)) {
       this.#problem = problem;
       this.#problemText = problemText(problem);
     }
     return this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /** The connection ends with the answer: a preflight says nowhere where it ends. */
+  /** The connection ends with the answer, because the end of a preflight is not declared. */
   preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
     response.writeHeader("Allow", allow);
     if (origin !== "") {
       writeCorsHeaders(response, origin);
-      // Except in the newer protocol, GET and POST are both allowed here, even where the path takes
+      // Except in the newer protocol, GET and POST are both allowed here, even if the path accepts
       // only one of them. The browser then sends the request, and the page can read the 405 that
       // names the right methods.
       response.writeHeader(
@@ -244,7 +247,7 @@ export class ReplyWriter {
       response.writeHeader("Retry-After", this.#retryAfter(code));
   }
 
-  /** Writes status and headers of an answer that says what became of each event. */
+  /** Writes status and headers of an answer with results per event. */
   writeResultsHead(
     response: HttpResponse,
     hasRetry: boolean,
@@ -268,7 +271,9 @@ export class ReplyWriter {
     return this.#spread(ms, Math.max(2, Math.floor(ms / 2_000) + 1));
   }
 
-  /** One of `spread` consecutive seconds from the first that is not before `ms`. */
+  /**
+   * Returns one of `spread` consecutive seconds, beginning with the first that is not before `ms`.
+   */
   #spread(ms: number, spread: number): string {
     const spreadMax = Math.min(spread, AWAY_SPREAD_MAX);
     const first = Math.min(
@@ -280,17 +285,17 @@ export class ReplyWriter {
 }
 
 /**
- * Ends an answer that is only a head, on a connection that is to end. Where uWS closes a
- * connection, it writes a length of 0. A 204 or 304 has no length, though, and a HEAD another. So
- * the head is ended here, by a line break in its last header, behind the Date that uWS would add
- * itself. For uWS the answer has not ended: a further request on the connection makes uWS end it;
- * without one the caller does.
+ * Ends an answer that is only a head, on a connection that must end. When uWS closes a connection,
+ * it writes a length of 0, but a 204 or 304 has no length, and a HEAD another. So the head is ended
+ * here, by a line break in its last header, after the Date that uWS would add itself. For uWS the
+ * answer has not ended: a further request on the connection makes uWS end it; otherwise the caller
+ * does.
  */
 export function endHead(response: HttpResponse): void {
   response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");
 }
 
-/** Lets the page that asked read the answer. */
+/** Lets the requesting page read the answer. */
 export function writeCorsHeaders(response: HttpResponse, origin: string): void {
   response
     .writeHeader("Access-Control-Allow-Origin", origin)
@@ -299,7 +304,7 @@ export function writeCorsHeaders(response: HttpResponse, origin: string): void {
     .writeHeader("Vary", "Origin, Access-Control-Request-Headers");
 }
 
-// Texts end in a line feed, so that what a terminal shows next begins on a line of its own.
+// Texts end in a line feed, so that a terminal's next output begins on its own line.
 const ONE_STORED = '{"status":"Ok","accepted":1,"dropped":0}\n';
 
 function storedText(report: IntakeReport): string {
@@ -308,7 +313,7 @@ function storedText(report: IntakeReport): string {
     if (accepted === 1 && dropped === 0) return ONE_STORED;
     return `{"status":"Ok","accepted":${accepted},"dropped":${dropped}}\n`;
   }
-  // What is undefined is left out.
+  // JSON.stringify omits undefined members.
   const text = JSON.stringify({
     status: "Ok",
     accepted,
@@ -321,8 +326,8 @@ function storedText(report: IntakeReport): string {
   return `${text}\n`;
 }
 
-/** Says whether both problems have the same text. */
-function isSaidAs(problem: Problem, other: Problem | undefined): boolean {
+/** Returns whether both problems have the same text. */
+function hasSameText(problem: Problem, other: Problem | undefined): boolean {
   return (
     problem.code === other?.code &&
     problem.detail === other.detail &&
@@ -335,7 +340,7 @@ function v1ProblemText(problem: Problem): string {
   return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
 }
 
-/** Returns the text for the sender. Nobody else may read it: `excerpt` quotes what was sent. */
+/** Returns the text for the sender alone, because `excerpt` quotes the sender's data. */
 function detailOf({ detail, excerpt = "" }: Problem): string {
   return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
 }

@@ -1,5 +1,5 @@
-// Finds what there is at a path: events are taken, an SDK is answered, or there is nothing. Tells
-// the server what the path and the method say of a request; the server begins the request.
+// Finds the handler of a path: events are accepted, an SDK request is answered, or there is
+// nothing. Passes the data from the path and the method to the server, which begins the request.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { PassedKind } from "../upstream/labels.ts";
@@ -15,14 +15,14 @@ import { allowedMethods, methodsAt } from "./reply.ts";
 import { createSdkRequests, type SdkRequests, sdkPaths } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
-/** What the path and the method alone tell of a request. */
+/** The data of a request that follows from the path and the method alone. */
 export interface Routed {
   readonly label: RouteLabel;
-  /** The path as it may be shown to people: cut short, and without what may be a key. */
+  /** The path for display: shortened, and without possible keys. */
   readonly path: string;
   /**
-   * An answer that is settled already, and given once the body has come: a problem, or the answer
-   * of a path that takes no events. It depends neither on the body nor on the store.
+   * An answer that is already settled, and sent once the body has arrived: a problem, or the answer
+   * of a path that accepts no events. It depends neither on the body nor on the store.
    */
   readonly verdict?: Problem | FixedAnswer;
   /** The body is in another form than those of most paths. */
@@ -36,36 +36,36 @@ export interface Routed {
 /** A request that the upstream answers. */
 export interface Passed extends Routed {
   readonly label: PassedKind;
-  /** The path as it goes on, without the query. */
+  /** The forwarded path, without the query. */
   readonly passedPath: string;
   readonly passedQuery: string;
-  /** What is answered here where the upstream says nothing, in place of a problem. */
+  /** This server's answer if the upstream fails, instead of a problem. */
   readonly own: FixedAnswer | undefined;
 }
 
 export interface RoutedPreflight extends Routed {
-  /** The methods that the path takes, as `Allow` names them. */
+  /** The methods that the path accepts, in the form of `Allow`. */
   readonly allow: string;
 }
 
 interface RouterOptions {
-  /** The scripts that pages load from here; undefined where there are none. */
+  /** The scripts that pages load from here; undefined if there are none. */
   readonly files: StaticFiles | undefined;
   /** Milliseconds since the epoch. */
   readonly wallMs: () => number;
   begin(response: HttpResponse, request: HttpRequest, routed: Routed): void;
   preflight(response: HttpResponse, request: HttpRequest, routed: RoutedPreflight): void;
-  /** Passes a request on; undefined where there is no upstream. */
+  /** Forwards a request to the upstream; undefined if there is none. */
   readonly pass:
     | ((response: HttpResponse, request: HttpRequest, passed: Passed) => void)
     | undefined;
 }
 
 const routes: ReadonlyMap<string, Route> = new Map(endpoints);
-/** One of these may be suggested for a path at which there is nothing. */
+/** The paths that may be suggested for an unknown one. */
 const eventPaths = endpoints.map(([path]) => path);
 const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
-/** Probes and scrapers ask for these paths, sometimes at this port instead of the admin port. */
+/** Probes and scrapers request these paths, sometimes on this port instead of the admin port. */
 const operatorPaths: ReadonlySet<string> = new Set([
   "/metrics",
   "/livez",
@@ -73,7 +73,9 @@ const operatorPaths: ReadonlySet<string> = new Set([
   "/healthz",
   "/health",
 ]);
-/** Without its script a page sends nothing; and SDKs take an error's body for the payload. */
+/**
+ * Without its script a page sends nothing; and SDKs mistake the body of an error for the payload.
+ */
 const hasOwnAnswer = /^\/(?:array|static)\/.*\.js$|\/remote_config\/?$/;
 const passedMethods = "GET, HEAD, POST, OPTIONS";
 const METHOD_NOT_ALLOWED: Problem = { code: "method_not_allowed", detail: "Send events with POST" };
@@ -89,7 +91,7 @@ export class Router {
     this.#sdk = createSdkRequests({ files, nearPaths: this.#nearPaths, wallMs });
   }
 
-  /** Puts the routes on an app. */
+  /** Adds the routes to an app. */
   prepare(app: TemplatedApp): void {
     const { begin, preflight } = this.#options;
     for (const [path, label] of endpoints) {
@@ -108,8 +110,8 @@ export class Router {
   }
 
   /**
-   * Takes a request at a path without a route on the app: one for events with more slashes before
-   * it, one that SDKs or browsers ask for, or one at which there is nothing.
+   * Handles a request at a path without a route on the app: a path for events with additional
+   * leading slashes, one for SDKs or browsers, or an unknown one.
    */
   #elsewhere(response: HttpResponse, request: HttpRequest): void {
     const url = withOneSlash(request.getUrl());
@@ -137,7 +139,7 @@ export class Router {
     }
   }
 
-  /** Passes the request on, if it is one of those that the upstream answers. */
+  /** Forwards the request if the upstream answers its path. Returns whether it did. */
   #isPassed(response: HttpResponse, request: HttpRequest, url: string): boolean {
     const { pass, preflight } = this.#options;
     const label = pass === undefined ? undefined : passedKindOf(url);
@@ -158,7 +160,7 @@ export class Router {
     return true;
   }
 
-  /** Takes a request at a path for events that had more slashes before it. */
+  /** Handles a request at a path for events that had additional leading slashes. */
   #takeAt(
     response: HttpResponse,
     request: HttpRequest,
@@ -177,10 +179,10 @@ export class Router {
     else begin(response, request, refusedMethod(request, posted));
   }
 
-  /** `named` is `path` as it may be shown. */
+  /** `named` is `path` for display. */
   #nothingAt(named: string, path: string): Problem {
     if (operatorPaths.has(path)) {
-      const detail = `There is nothing at ${named} of this port: metrics and health are on the admin port, PENSTOCK_ADMIN_PORT`;
+      const detail = `There is nothing at ${named} on this port: metrics and health are on the admin port, PENSTOCK_ADMIN_PORT`;
       return { code: "not_found", detail };
     }
     const near = this.#nearPaths.find(path, eventPaths, otherPaths);
@@ -197,7 +199,7 @@ function postedTo(label: Route, path: string): Routed {
   return conversion === undefined ? { label, path } : { label, path, conversion };
 }
 
-/** The newer protocol and converted bodies cannot come in a query. */
+/** The newer protocol and converted bodies cannot be sent in a query. */
 function takesPostAlone({ label, conversion }: Routed): boolean {
   return label === "v1" || conversion !== undefined;
 }

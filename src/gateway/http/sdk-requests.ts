@@ -1,6 +1,6 @@
-// Answers requests of SDKs and browsers at paths that take no events: for flags, configuration and
-// scripts, and with recordings and logs, by a closed table from path to answer. Nothing is stored,
-// nothing waits for the store, and no body is read for what is in it.
+// Answers requests of SDKs and browsers at paths that accept no events: for flags, configuration
+// and scripts, and with recordings and logs, by a closed table from path to answer. Nothing is
+// stored, nothing waits for the store, and the content of bodies is not read.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { namedPath } from "./named-path.ts";
@@ -13,13 +13,13 @@ import type { StaticFiles } from "./pages/static-files.ts";
 import { percentDecoded } from "./percent-decoded.ts";
 import type { HttpRequest } from "./uws.ts";
 
-/** What kind of thing was asked for, as a bounded metrics label. */
+/** The kind of the requested resource, as a bounded metrics label. */
 export type SdkRouteLabel = (typeof labels)[number];
 
 const labels = ["flags", "config", "static", "recordings", "logs", "features", "page"] as const;
 const labelSet: ReadonlySet<string> = new Set(labels);
 
-/** Says whether requests of the label are answered here, and take no events. */
+/** Returns whether requests of the label are answered here, and contain no events. */
 export function isSdkRoute(label: string): label is SdkRouteLabel {
   return labelSet.has(label);
 }
@@ -27,15 +27,15 @@ export function isSdkRoute(label: string): label is SdkRouteLabel {
 /** A path that is answered here. */
 interface SdkRoute {
   readonly label: SdkRouteLabel;
-  /** The path as it was asked for, but without a key. */
+  /** The requested path, without a key. */
   readonly path: string;
-  /** The methods that the path takes, as `Allow` names them. */
+  /** The methods that the path accepts, in the form of `Allow`. */
   readonly allow: string;
   answerTo(request: HttpRequest): FixedAnswer | Problem;
 }
 
 export interface SdkRequests {
-  /** `path` is a URL's, without its query. Undefined where there is nothing at it. */
+  /** `path` is a URL's, without its query. Undefined if it is unknown. */
   routeOf(path: string): SdkRoute | undefined;
 }
 
@@ -48,12 +48,10 @@ interface Entry {
 const errors = errorsPage();
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];
-/** An empty page of a list, as PostHog's API answers. */
+/** An empty page of a list, in the form of PostHog's API. */
 const emptyPage = '{"count":0,"next":null,"previous":null,"results":[]}';
 
-/**
- * The answers by path. A slash at the end of a request's path is left out before it is looked up.
- */
+/** The answers by path. A final slash of a request's path is removed before the look-up. */
 const entries: Readonly<Record<string, Entry>> = {
   "/flags": {
     label: "flags",
@@ -87,7 +85,7 @@ const entries: Readonly<Record<string, Entry>> = {
   "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
 };
 
-/** The paths of `entries`, and those with a part that differs, for which a placeholder stands. */
+/** The paths of `entries`, and those with a variable part, as a placeholder. */
 export const sdkPaths: readonly string[] = [
   ...Object.keys(entries),
   "/api/projects/{project}/feature_flags",
@@ -102,21 +100,21 @@ export const sdkPaths: readonly string[] = [
 const noPayload = feature("null");
 const noFlags = feature(emptyPage);
 
-/** Matches the paths that hold a key. Each character of it may be percent-encoded. */
+/** Matches the paths that contain a key. Each character of it may be percent-encoded. */
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
 /** Matches the keys that a project may have. */
 const isKey = /^[!-~]{1,200}$/;
 /**
- * Matches the paths at which SDKs ask for the encrypted payload of a flag. They read the answer's
- * body as the payload, whatever its status.
+ * Matches the paths of the encrypted payload of a flag. SDKs read the answer's body as the payload,
+ * whatever its status.
  */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
 interface SdkRequestsOptions {
-  /** The scripts of posthog-js; undefined where they are not served. */
+  /** The scripts of posthog-js; undefined if they are not served. */
   readonly files: StaticFiles | undefined;
   readonly nearPaths: NearPaths;
   /** Milliseconds since the epoch. */
@@ -155,7 +153,7 @@ export function createSdkRequests({ files, nearPaths, wallMs }: SdkRequestsOptio
         ifNoneMatch: request.getHeader("if-none-match"),
         acceptEncoding: request.getHeader("accept-encoding"),
       });
-      // A script that is not there is answered 404 for every method.
+      // An unknown script is answered 404 for every method.
       return answer === undefined ? noScript(path, name) : ifTaken(request, read, () => answer);
     };
     return { label: "static", path, allow: allowOf(read), answerTo };
@@ -195,14 +193,14 @@ function keyIn(segment: string): string | undefined {
 }
 
 /**
- * Answers for a feature that does not exist with an empty list or null, in the form its SDK reads.
+ * Answers for an unsupported feature with an empty list or null, in the form that its SDK reads.
  */
 function feature(body: string): Entry {
   const answer = json(body);
   return { label: "features", methods: readOrSent, answer: () => answer };
 }
 
-/** Answers as if the body were kept. It is thrown away. */
+/** Answers as if the body were stored. It is discarded. */
 function dropped(label: SdkRouteLabel, body: string): Entry {
   const answer = json(body);
   const silent: FixedAnswer = { status: 204, headers: [], body: "" };
@@ -251,6 +249,6 @@ function configAs(type: string, body: string): Entry {
 
 function whyNoScript(files: StaticFiles | undefined): string {
   return files === undefined
-    ? "the SDK's scripts are not here: name the folder of the npm package posthog-js in PENSTOCK_POSTHOG_JS, and start anew"
+    ? "this gateway does not serve the SDK's scripts: set PENSTOCK_POSTHOG_JS to the folder of the npm package posthog-js, and restart it"
     : `posthog-js ${files.version}, which is served here, has no such script`;
 }

@@ -1,6 +1,6 @@
-// The public port: begins each request, refuses at the head what needs no body to be refused,
-// listens and drains. Knows nothing of events: bodies go to the intake, answers come back through
-// the exchange. The router tells what there is at a path.
+// The public port: begins each request, refuses from the head alone if the body is not needed for
+// that, listens and drains. Does not handle events: bodies go to the intake, answers return through
+// the exchange. The router finds the handler of a path.
 
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -53,56 +53,53 @@ interface HttpServerOptions {
   readonly peek?: Peek | undefined;
   readonly log: Pick<Log, "error">;
   readonly clock: Clock;
-  /** Milliseconds for which this thread had a processor; `clock.monotonicMs` unless given. */
+  /** CPU time of this thread in milliseconds. Default: `clock.monotonicMs`. */
   readonly workMs?: (() => number) | undefined;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
   /**
-   * The code to refuse every request with for now that announces so many bytes, before its body is
-   * read.
+   * Returns the code to refuse a request with now, before its body is read, given the number of
+   * bytes that it announces.
    */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
   /** Default: the store is never away. */
   readonly awayMs?: AwayMs;
   /**
-   * With it the client's address is read once for each connection, without it for each request. A
-   * part of it may be absent: what needs that part is off.
+   * With it the client's address is read once per connection, without it once per request. Parts of
+   * it may be absent, which disables the features that need them.
    */
   readonly connection?:
     | { [Part in keyof ConnectionAddon]?: ConnectionAddon[Part] | undefined }
     | undefined;
-  /** The scripts that pages load from here; undefined where there are none. */
+  /** The scripts that pages load from here; undefined if there are none. */
   readonly files?: StaticFiles | undefined;
-  /** Answers what is no event; undefined: that is answered here. */
+  /** Answers non-event requests; undefined: they are answered here. */
   readonly passThrough?: PassThrough | undefined;
-  /** With these files the port speaks TLS, and nothing else. */
+  /** With these files the port accepts TLS only. */
   readonly certificate?: CertificateFiles | undefined;
 }
 
 /**
- * A drain waits until no request has come for so long. A client that had its last answer just
- * before may send its next request on the same connection: it gets an answer, not a reset. Every
- * answer of a drain ends its connection, so each sends one more at most.
+ * A drain waits until no request has arrived for this time. A client that has just received an
+ * answer may send its next request on the same connection: it gets an answer, not a reset. Every
+ * answer during a drain ends its connection, so each client sends at most one more.
  */
 const lingerMs = 100;
 const lingerMsMax = 2_000;
 
-/** Clients that wait for a 100 with long bodies alone do so from 1 KiB on (curl), or more. */
+/** Clients that wait for a 100 only with long bodies do so from 1 KiB on (curl), or more. */
 const EXPECTED_BYTES_MIN = 1_023;
 const CONTINUE = "100-continue";
 
 const NOTHING_SENT: Problem = {
   code: "empty_body",
-  detail: "A GET has its events in the query, as data=...: send them so, or with POST in the body",
+  detail: "A GET must have its events in the query, as data=...: add them, or send them in the body of a POST",
 };
 
 export class HttpServer {
-  /**
-   * How many connections are open, how many may be, and how many were closed for being over a
-   * limit.
-   */
+  /** Counts open connections, their maximum, and those closed because of a limit. */
   readonly connections: ConnectionLimits;
-  /** What clients have not read; undefined without the addon. */
+  /** Tracks unread answers; undefined without the addon. */
   readonly unread: UnreadAnswers | undefined;
   readonly #options: HttpServerOptions;
   readonly #shared: ExchangeShared;
@@ -156,16 +153,16 @@ export class HttpServer {
   }
 
   /**
-   * Returns the port, any free one for 0. Rejects with an Error that says what is in the way.
-   * `sharing` is `alone` unless given.
+   * Returns the port, any free one for 0. Rejects with an Error that has the reason. Default of
+   * `sharing`: `alone`.
    */
   listen(host: string, port: number, sharing: PortSharing = "alone"): Promise<number> {
     return this.#listener.listen(host, port, sharing);
   }
 
   /**
-   * Serves new connections with the pair that the certificate's files hold now. Throws, and changes
-   * nothing, when they do not hold one.
+   * Serves new connections with the current pair in the certificate's files. If they do not contain
+   * one, throws and changes nothing.
    */
   renewCertificate(): void {
     this.#listener.renewCertificate();
@@ -173,10 +170,10 @@ export class HttpServer {
   }
 
   /**
-   * Stops listening. Events that still come on open connections are answered 503 `draining`, and
-   * all else as always. Waits until none has come for `lingerMs`, in all `lingerMsMax` at most, and
-   * then until no request is in flight or has arrived unread, in all `timeoutMs` at most. Resolves
-   * to the number of requests still in flight.
+   * Stops listening. Events that still arrive on open connections are answered 503 `draining`, and
+   * all other requests as usual. Waits until none has arrived for `lingerMs`, at most `lingerMsMax`
+   * in total. Then waits until no request is in flight or has arrived unread, at most `timeoutMs`
+   * in total. Resolves to the number of requests still in flight.
    */
   async drain(timeoutMs: number): Promise<number> {
     const shared = this.#shared;
@@ -215,7 +212,7 @@ export class HttpServer {
     }
   }
 
-  /** Drops all connections, and ends what works for them. */
+  /** Drops all connections, and stops the work for them. */
   close(): void {
     this.#listener.close();
     this.#reader.close();
@@ -263,7 +260,7 @@ export class HttpServer {
     if (this.#clients.expects(request, { isRead: everyLine, isLong }))
       this.#continueIfAsked(response, request);
     const framing = framingOf(request, bytesDeclared, everyLine);
-    if (framing !== "sure") exchange.endsInDoubt = true;
+    if (framing !== "certain") exchange.hasUncertainEnd = true;
     const problem =
       typeof framing === "object"
         ? framing
@@ -274,8 +271,8 @@ export class HttpServer {
   }
 
   /**
-   * uWS tells a client that sends `Expect: 100-continue`, in these letters alone, to go on. Other
-   * spellings count too, and what is not known is ignored. RFC 9110, section 10.1.1.
+   * uWS sends 100 (Continue) only for `Expect: 100-continue` in exactly these letters. Other
+   * spellings count too, and unknown expectations are ignored. RFC 9110, section 10.1.1.
    */
   #continueIfAsked(response: HttpResponse, request: HttpRequest): void {
     const { connection, certificate } = this.#options;
@@ -293,7 +290,7 @@ export class HttpServer {
     return chunks.isOver || chunkSenders.isBarred(senderAddress);
   }
 
-  /** Returns the problem for which nothing of the body is kept, if the head shows one. */
+  /** Returns the problem because of which the body is discarded, if the head shows one. */
   #problemAtHead({ label, isV1, body }: HttpExchange): Problem | undefined {
     const { admission, config, refusal } = this.#options;
     const lengthy =
@@ -304,8 +301,8 @@ export class HttpServer {
     if (this.#shared.draining) return problemOf("draining");
     if (lengthy !== undefined) return lengthy;
     if (isV1 && !isV1Encoding(body.contentEncoding)) return unsupportedEncoding;
-    // Only whether there is any room is asked here. Whether a larger body fits shows as it arrives:
-    // others may be done or evicted by then.
+    // Checks only whether there is any room. Whether a larger body fits shows as it arrives,
+    // because others may be done or evicted by then.
     if (!admission.tryTake(0, 0) && !this.#reader.makeRoom(body, admission.lacking(0, 0)))
       return problemOf("overloaded");
     const code = refusal?.(body.bytesDeclared);
@@ -315,11 +312,11 @@ export class HttpServer {
   #preflight(response: HttpResponse, request: HttpRequest, routed: RoutedPreflight): void {
     const framing = framingOf(request, bytesDeclaredIn(request.getHeader("content-length")), true);
     if (typeof framing === "object") {
-      this.#begin(response, request, { ...routed, verdict: framing }).endsInDoubt = true;
+      this.#begin(response, request, { ...routed, verdict: framing }).hasUncertainEnd = true;
       return;
     }
-    // The address is not used here. But without this call the request after this one would be taken
-    // for the connection's first.
+    // The address is not used here, but without this call the next request would be mistaken for
+    // the connection's first.
     this.#clients.of(response, request);
     const { allow, label } = routed;
     const origin = request.getHeader("origin");
@@ -328,8 +325,7 @@ export class HttpServer {
     response.onAborted(() => {
       isGone = true;
     });
-    // The answer is put off to a turn of its own, like all answers to requests whose end is in
-    // doubt.
+    // The answer is deferred to a later turn, like all answers to requests with an uncertain end.
     setImmediate(() => {
       const { metrics, reply } = this.#shared;
       if (!isGone)
@@ -340,9 +336,9 @@ export class HttpServer {
 }
 
 /**
- * Fulfilled when all connections and requests that have arrived by now are taken. A process that
- * did not get to run finds its timers due before it looks at its sockets, and without this would
- * close them on requests that it never read. The first turn may have looked already; the second one
+ * Fulfilled when all connections and requests that have already arrived are read. A process that
+ * did not get CPU time finds its timers due before it polls its sockets, and would otherwise close
+ * them on requests that it never read. The first turn may have polled already; the second one
  * begins with it.
  */
 async function hasReadAll(): Promise<void> {
@@ -386,7 +382,7 @@ function sharedOf(
 }
 
 /**
- * In the newer protocol the query is not read, and no form or base64 around the body is taken off.
+ * In the newer protocol the query is not read, and no form or base64 around the body is decoded.
  */
 function beginV1(exchange: HttpExchange, request: HttpRequest): void {
   exchange.v1 = readV1Head(request, (text, hasRetry) => exchange.answerResults(text, hasRetry));
@@ -394,8 +390,8 @@ function beginV1(exchange: HttpExchange, request: HttpRequest): void {
 }
 
 /**
- * Returns the problem for which a request is refused by its path, method and query alone, even
- * where there is room and the store takes events.
+ * Returns the problem because of which a request is refused by its path, method and query alone,
+ * even if there is room and the store accepts events.
  */
 function problemOfRoute(
   { queryData }: { readonly queryData: string },
@@ -406,8 +402,8 @@ function problemOfRoute(
 }
 
 /**
- * uWS refuses a length that is no number. If one came all the same it is -1 here: with NaN any body
- * would pass for a small one.
+ * uWS refuses a length that is not a number. If one arrived anyway it is -1 here: with NaN any body
+ * would count as a small one.
  */
 function bytesDeclaredIn(contentLength: string): number {
   const bytes = contentLength === "" ? -1 : Number(contentLength);

@@ -1,6 +1,6 @@
-// The one place that imports uWebSockets.js, so that another build of it is swapped in here and in
-// package.json alone. Also declares what the library can do that its own declarations leave out. No
-// rule of ours here.
+// The only importer of uWebSockets.js, so that a different build of it is swapped in only here and
+// in package.json. Also declares functions of the library that its own declarations omit. Contains
+// no rules of ours.
 
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 
@@ -8,8 +8,8 @@ export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "
 export { App, SSLApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 
 /**
- * uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without it SO_REUSEPORT shares the port with whoever else has
- * it open.
+ * uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without it SO_REUSEPORT shares the port with any other process
+ * that has it open.
  */
 const EXCLUSIVE_PORT = 1;
 const SHARED_PORT = 0;
@@ -23,7 +23,9 @@ interface ListenWithHostAndOptions {
   ): unknown;
 }
 
-/** Listens on a port nobody else has. Undefined when that fails: uWS does not say why. */
+/**
+ * Listens on a port that no other process has. Undefined if that fails: uWS does not report why.
+ */
 export function listenExclusively(
   app: TemplatedApp,
   host: string,
@@ -33,8 +35,8 @@ export function listenExclusively(
 }
 
 /**
- * Listens on a port together with others of the same user who share it too; the kernel spreads the
- * connections. Not for port 0, which uWS never shares. Undefined when that fails.
+ * Listens on a port together with other processes of the same user that share it too; the kernel
+ * spreads the connections. Not for port 0, which uWS never shares. Undefined if that fails.
  */
 export function listenShared(
   app: TemplatedApp,
@@ -63,14 +65,14 @@ interface ParentApp {
 }
 
 /**
- * Has `acceptor` hand connections that it accepts from now on to `app`, in turn with the other apps
- * it hands them to.
+ * Makes `acceptor` pass the connections that it accepts from now on to its apps in turn, including
+ * `app`.
  */
 export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
 }
 
-/** Has `acceptor` hand no more connections to `app`. Those already accepted still go to it. */
+/** Makes `acceptor` pass no more connections to `app`. Those already accepted still go to it. */
 export function stopHandingTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).removeChildAppDescriptor(parentApp(app).getDescriptor());
 }

@@ -1,14 +1,11 @@
-// Reads the headers of a request of the newer protocol (v1) as they came. The intake judges them,
+// Reads the headers of a request of the newer protocol (v1) unchanged. The intake validates them,
 // and finds the project of the key.
 
 import { codingOf } from "../body/codings.ts";
 import type { V1Request } from "./port.ts";
 import type { HttpRequest } from "./uws.ts";
 
-/**
- * What stands before the key in Authorization. Capitals make no difference (RFC 9110, section
- * 11.1).
- */
+/** The prefix of the key in Authorization, in any case (RFC 9110, section 11.1). */
 const bearer = /^bearer +/i;
 
 export function readV1Head(
@@ -16,7 +13,7 @@ export function readV1Head(
   answerResults: V1Request["answerResults"],
 ): V1Request {
   const authorization = request.getHeader("authorization");
-  // An Authorization of another scheme is meant for a proxy before us.
+  // An Authorization of another scheme is meant for a proxy in front.
   const token = bearer.test(authorization) ? authorization.replace(bearer, "").trim() : "";
   return {
     apiKey: token === "" ? request.getHeader("posthog-api-token").trim() : token,
@@ -28,7 +25,9 @@ export function readV1Head(
   };
 }
 
-/** Says whether a v1 body may have this Content-Encoding. Only the codings of HTTP may be named. */
+/**
+ * Returns whether a v1 body may have this Content-Encoding. Only the codings of HTTP are allowed.
+ */
 export function isV1Encoding(contentEncoding: string): boolean {
   const coding = codingOf(contentEncoding);
   return coding !== undefined && coding !== "lz64" && coding !== "base64";

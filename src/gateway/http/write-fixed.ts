@@ -1,7 +1,6 @@
-// Writes an answer that does not depend on what the store does: a text, a script, what an upstream
-// said, or the "thank you" for what is not kept. A long answer goes out as its client reads it, so
-// that no copy of a script waits here for a client that asks for it and does not read it. Counts
-// nothing.
+// Writes an answer that does not depend on the store: a text, a script, an upstream's answer, or
+// the confirmation for discarded data. A long answer is sent as its client reads it, so that no
+// copy of a script waits here for a client that requests it and does not read it. Counts nothing.
 
 import type { LongAnswers } from "./long-answers.ts";
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
@@ -16,21 +15,21 @@ interface FixedAnswerOptions {
   readonly close: boolean;
   /** The request was a HEAD: headers only. */
   readonly headOnly: boolean;
-  /** Follows answers that are of one request alone. */
+  /** Tracks answers that belong to one request alone. */
   readonly long: LongAnswers;
   /**
-   * Called once the answer is handed over whole; not called when the client goes before that. With
-   * `mustClose` the caller has to end the connection: nothing else does.
+   * Called once the whole answer is handed over; not called if the client disconnects before. With
+   * `mustClose` the caller must end the connection.
    */
   readonly sent: (mustClose: boolean) => void;
 }
 
-/** What the exchange knows of an answer that is about to be written. */
+/** The exchange's options for an answer that is about to be written. */
 export type Writing = Pick<FixedAnswerOptions, "close" | "sent" | "long">;
 
 /**
- * For a long answer returns the function that stops the writing, to be called when the client is
- * gone; the connection ends with such an answer.
+ * For a long answer returns the function that stops the writing, which must be called when the
+ * client has disconnected; the connection ends with such an answer.
  */
 export function writeFixed(
   response: HttpResponse,

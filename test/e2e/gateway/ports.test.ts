@@ -47,7 +47,7 @@ describe("each port keeps to its own", () => {
   test("who asks the wrong port is told of the other", async () => {
     for (const page of [...adminPages, "/healthz"]) {
       const { text } = await ask(gateway.url + page, "GET");
-      expect(JSON.parse(text).detail).toContain(`at ${page} of this port: metrics and health`);
+      expect(JSON.parse(text).detail).toContain(`at ${page} on this port: metrics and health`);
     }
     const { status, text } = await ask(`${gateway.adminUrl}/capture/`, "POST", "{}");
     expect([status, text]).toEqual([

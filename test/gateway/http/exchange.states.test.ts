@@ -85,7 +85,7 @@ function begin(chunks = notFollowed) {
 test("an answer that is put off stops the work on the body at once, and is the only one", async () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   let stopped = 0;
-  exchange.endsInDoubt = true;
+  exchange.hasUncertainEnd = true;
   exchange.body.state = BodyState.Waiting;
   exchange.body.cancelWork = () => void stopped++;
   exchange.answerProblem(problem);
@@ -100,7 +100,7 @@ test("an answer that is put off stops the work on the body at once, and is the o
 
 test("a client that leaves while its answer is put off gets none, and the request ends", async () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
-  exchange.endsInDoubt = true;
+  exchange.hasUncertainEnd = true;
   exchange.answerProblem(problem);
   exchange.abort();
   expect(shared.inflight).toBe(1);

@@ -26,7 +26,7 @@ describe("a port belongs to one gateway", () => {
     async (host) => {
       const { port } = await startTestServer();
       await expect(another().listen(host, port)).rejects.toThrow(
-        `Listen on ${host} port ${port}: the port is taken`,
+        `Cannot listen on ${host} port ${port}: the port is taken`,
       );
     },
   );

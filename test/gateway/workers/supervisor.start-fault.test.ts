@@ -29,7 +29,7 @@ describe("a start that cannot succeed is an error", () => {
     for (const taken of [port, gateway.port]) {
       const advice = `set PENSTOCK_PORT (--port) to another, or end who has it: ss -ltnp sport = :${taken}`;
       expect(await failure(serve(nats, "--workers", "2", "--port", String(taken)))).toBe(
-        `penstock: Listen on 127.0.0.1 port ${taken}: the port is taken: ${advice}`,
+        `penstock: Cannot listen on 127.0.0.1 port ${taken}: the port is taken: ${advice}`,
       );
     }
     expect(await gateway.readyz()).toMatchObject([200, { workers_ready: 2 }]);

@@ -1,6 +1,6 @@
-// What uWebSockets.js does not show of a connection: its identity, a 100 (Continue) for the
-// spellings of `Expect` that the library does not know, and what of its answers the kernel still
-// holds. No state: any number of threads may load this.
+// Data of a connection that uWebSockets.js does not expose: its identity, a 100 (Continue) for the
+// spellings of `Expect` that the library does not recognize, and the part of its answers that the
+// kernel still buffers. No state: any number of threads may load this.
 
 #include <node.h>
 
@@ -21,11 +21,11 @@
 
 namespace {
 
-// A value of JavaScript in a field has this bit set. The garbage collector moves such values: they
+// A JavaScript value in a field has this bit set. The garbage collector moves such values, so they
 // identify nothing.
 constexpr std::uintptr_t kHeapObjectTag = 1;
 
-// The connection of a response object; null for an object that has none.
+// Returns the connection of a response object; null for an object that has none.
 void* socketOf(const v8::FunctionCallbackInfo<v8::Value>& info) {
   if (info.Length() == 0 || !info[0]->IsObject()) return nullptr;
   const v8::Local<v8::Object> object = info[0].As<v8::Object>();
@@ -34,15 +34,15 @@ void* socketOf(const v8::FunctionCallbackInfo<v8::Value>& info) {
   return (reinterpret_cast<std::uintptr_t>(pointer) & kHeapObjectTag) == 0 ? pointer : nullptr;
 }
 
-// connectionId(response): number, the same for all responses of one open connection; 0 for what has
-// no identity.
+// connectionId(response): number, the same for all responses of one open connection; 0 for an
+// object without an identity.
 void connectionId(const v8::FunctionCallbackInfo<v8::Value>& info) {
-  // Exact: user space has at most 2^53 addresses on the platforms that Node has.
+  // Exact: user space has at most 2^53 addresses on Node's platforms.
   info.GetReturnValue().Set(static_cast<double>(reinterpret_cast<std::uintptr_t>(socketOf(info))));
 }
 
 // The functions of uSockets' own interface (libusockets.h) that are used here. The library that has
-// them is loaded already, for its own process alone; a build without them has none of this.
+// them is already loaded, for its own process alone; in a build without them all stay null.
 struct UsSockets {
   void* (*nativeHandle)(int ssl, void* socket) = nullptr;
   int (*write)(int ssl, void* socket, const char* data, int length, int more) = nullptr;
@@ -88,8 +88,8 @@ const UsSockets& usSockets() {
 
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-// sendContinue(response, isTls): boolean, whether the client has been told to go on. To be called
-// while the head of the request is being handled.
+// sendContinue(response, isTls): boolean, whether the 100 was sent. Must be called while the head
+// of the request is being handled.
 void sendContinue(const v8::FunctionCallbackInfo<v8::Value>& info) {
   const UsSockets& sockets = usSockets();
   void* const socket = socketOf(info);
@@ -103,8 +103,8 @@ void sendContinue(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }
 
 #ifdef __linux__
-// The descriptor of a socket of uSockets, with TLS or without: the library is asked as if there
-// were none, when the native handle is the descriptor. -1 if it is not known.
+// Returns the descriptor of a uSockets socket, with or without TLS: asked as if there were no TLS,
+// the library returns the descriptor as the native handle. -1 if it is not known.
 int descriptorOf(void* socket) {
   const UsSockets& sockets = usSockets();
   if (socket == nullptr || sockets.nativeHandle == nullptr) return -1;
@@ -116,9 +116,9 @@ bool setOption(int descriptor, int level, int name, const void* value, socklen_t
 }
 #endif
 
-// readSendQueue(response, queue: Float64Array): boolean. Writes the bytes that were sent and that
-// the client's kernel has not acknowledged, and those that it has. Returns false if the system does
-// not say. The connection must be open.
+// readSendQueue(response, queue: Float64Array): boolean. Writes the number of sent bytes that the
+// client's kernel has not acknowledged, and of those that it has. Returns false if the system does
+// not report them. The connection must be open.
 void readSendQueue(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__
@@ -141,8 +141,8 @@ void readSendQueue(const v8::FunctionCallbackInfo<v8::Value>& info) {
 #endif
 }
 
-// resetOnClose(response): boolean. Lets the close of an open connection throw away what is not
-// acknowledged: without this the kernel keeps it for minutes.
+// resetOnClose(response): boolean. Makes the close of an open connection discard unacknowledged
+// data, which the kernel would otherwise keep for minutes.
 void resetOnClose(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__
@@ -153,8 +153,8 @@ void resetOnClose(const v8::FunctionCallbackInfo<v8::Value>& info) {
 #endif
 }
 
-// keepOpen(response, seconds): boolean. Has the library close an open connection only after so long
-// without a request or a write, up to four seconds sooner, instead of after its own ten seconds.
+// keepOpen(response, seconds): boolean. Makes the library close an open connection only after this
+// time without a request or a write, or up to four seconds sooner, instead of its own ten seconds.
 void keepOpen(const v8::FunctionCallbackInfo<v8::Value>& info) {
   const UsSockets& sockets = usSockets();
   void* const socket = socketOf(info);
@@ -164,9 +164,9 @@ void keepOpen(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(canSet);
 }
 
-// limitSends(listenSocket, bytes, ms): boolean. Connections accepted from here on hold at most
-// about so many bytes in the kernel, and end when their client acknowledges nothing for so long,
-// also after they were closed here.
+// limitSends(listenSocket, bytes, ms): boolean. Connections accepted from now on buffer at most
+// about this number of bytes in the kernel, and end when their client acknowledges nothing for this
+// time, even after they were closed here.
 void limitSends(const v8::FunctionCallbackInfo<v8::Value>& info) {
   info.GetReturnValue().Set(false);
 #ifdef __linux__

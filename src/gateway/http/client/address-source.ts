@@ -1,6 +1,6 @@
-// Tells which client a request is from: the socket's peer or, where that is a trusted proxy, whom
-// it names by PROXY protocol or X-Forwarded-For. A peer that is not trusted is the client, whatever
-// it sends. Puts the parts of this folder together and holds no rule of its own.
+// Determines the client of a request: the socket's peer or, if that is a trusted proxy, the client
+// that it names by PROXY protocol or X-Forwarded-For. A peer that is not trusted is the client,
+// whatever it sends. Combines the parts of this folder and has no rule of its own.
 
 import { createAddressReader } from "../../../platform/base/addresses.ts";
 import type { Log } from "../../../platform/base/log.ts";
@@ -19,15 +19,15 @@ export const proxyProtocolNeedsAddon =
 
 export interface AddressSourceConfig {
   readonly recordIp: boolean;
-  /** How many connections may be open, in all and from one address. No limit unless given. */
+  /** Maximum number of open connections, in total and from one address. Default: no limit. */
   readonly connectionsMax?: number | undefined;
   readonly addressConnectionsMax?: number | undefined;
-  /** No proxy is trusted unless given. */
+  /** Default: no proxy is trusted. */
   readonly trustedProxies?: readonly Network[] | undefined;
   readonly proxyProtocol?: boolean | undefined;
 }
 
-/** What AddressSource asks about connections. It can be answered without the addon, too. */
+/** The part of ConnectionAddresses that is used here. It also exists without the addon. */
 type Peers = Pick<
   ConnectionAddresses<HttpResponse>,
   | "connection"
@@ -44,7 +44,7 @@ type Peers = Pick<
 
 /**
  * Proxies that share connections among clients add one of these headers to each request. A client
- * cannot take it away again.
+ * cannot remove it.
  */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
@@ -60,14 +60,14 @@ export class AddressSource {
   readonly #peers: Peers;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
-  /** Throws when the settings need `connectionId` and it is undefined. */
+  /** Throws if the settings need `connectionId` and it is undefined. */
   constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
-    // uWS takes a PROXY header before every request of a connection. Only the one before the first
-    // request can be the proxy's: behind that, a proxy that only passes bytes on passes on whatever
-    // its client writes. So without a way to tell first requests there is no safe way to read the
-    // header.
+    // uWS accepts a PROXY header before every request of a connection. Only the one before the
+    // first request can be the proxy's: after that, a proxy that only forwards bytes forwards
+    // whatever its client writes. So the header cannot be read safely if first requests cannot be
+    // identified.
     if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
       throw new Error(proxyProtocolNeedsAddon);
     const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
@@ -87,7 +87,7 @@ export class AddressSource {
   }
 
   /**
-   * To be put on every app with `app.filter`, which calls it for every connection that opens and
+   * Must be set on every app with `app.filter`, which calls it for every connection that opens and
    * closes. Closes connections over a limit.
    */
   follow(response: HttpResponse, change: number): void {
@@ -95,22 +95,22 @@ export class AddressSource {
   }
 
   /**
-   * Returns the client's address, "" for none, even where addresses are not to be recorded. To be
-   * called once with every request, while its head is being handled.
+   * Returns the client's address, "" for none, even if addresses are not recorded. Must be called
+   * once with every request, while its head is being handled.
    */
   of(response: HttpResponse, request: HttpRequest): string {
     return this.#clientOf(response, request);
   }
 
-  /** The connection of the request that `of` was last called for; undefined if it is not known. */
+  /** The connection of the request of the last call of `of`; undefined if it is not known. */
   get connection(): OpenConnection | undefined {
     return this.#peers.connection;
   }
 
   /**
-   * Whether a proxy may have read the head of the request that `of` was last called for. Proxies
-   * say so in a header. A connection's first request tells it for all later ones; the first itself
-   * always counts as read, since it may be anybody's.
+   * Whether a proxy may have read the head of the request of the last call of `of`. A header of the
+   * connection's first request decides it for all later ones; the first itself always counts as
+   * read, since its sender is unknown.
    */
   isReadByOthers(request: HttpRequest): boolean {
     const peers = this.#peers;
@@ -121,22 +121,23 @@ export class AddressSource {
   }
 
   /**
-   * Returns the User-Agent of the request that `of` was last called for, or the name made of that
-   * of its connection's first request: the header is not read with every request of a connection.
-   * `isRead` is what `isReadByOthers` has returned.
+   * Returns the User-Agent of the request of the last call of `of`, or the client name derived from
+   * its connection's first request, because the header is not read with every request. `isRead` is
+   * the result of `isReadByOthers`.
    */
   agentOf(request: HttpRequest, isRead: boolean): string {
     const peers = this.#peers;
-    // A proxy's connection brings the requests of many clients, so each request's own is read.
+    // A proxy's connection carries the requests of many clients, so each request's own header is
+    // read.
     if (peers.isShared !== false) return request.getHeader("user-agent");
     if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
     return peers.agent;
   }
 
   /**
-   * Whether the request that `of` was last called for has an Expect header. `isRead` is what
-   * `isReadByOthers` has returned. On a connection of one client the header is read with the first
-   * request, and later ones are taken to be like it, unless they may bring a long body.
+   * Whether the request of the last call of `of` has an Expect header. `isRead` is the result of
+   * `isReadByOthers`. On a connection of one client the header is read with the first request, and
+   * later ones are assumed to be alike, unless they may have a long body.
    */
   expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
     const peers = this.#peers;
@@ -150,7 +151,7 @@ export class AddressSource {
 interface PeersOptions {
   readonly limits: ConnectionLimits;
   readonly opening: NewConnections<HttpResponse>;
-  /** With it the PROXY header of a connection's first request is read, if its peer is trusted. */
+  /** If given, reads the PROXY header of a connection's first request if its peer is trusted. */
   readonly trusts: ((address: string) => boolean) | undefined;
 }
 
@@ -168,7 +169,7 @@ function peersOf({ connectionId, log }: AddressSourceParts, options: PeersOption
     distrusted: () =>
       log.error(
         {},
-        "tell connections apart: two had one id, their addresses are not held any more",
+        "connection ids not unique: addresses are no longer cached by connection",
       ),
     limits,
     opening,
@@ -180,7 +181,7 @@ function isFromProxy(request: HttpRequest): boolean {
 }
 
 /**
- * Without the addon no connection is known again. Connections are counted in all, not by address,
+ * Without the addon connections cannot be identified. They are counted in total, not by address,
  * and the address is read with every request.
  */
 function countedOnly(of: (response: HttpResponse) => string, limits: ConnectionLimits): Peers {
@@ -207,8 +208,8 @@ function throughProxies(
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // All lines are read. getHeader returns only the first of several, and HAProxy adds its line
-  // behind those that the client sent: the first may be the client's own.
+  // All lines are read, because getHeader returns only the first of several, and HAProxy appends
+  // its line to those that the client sent: the first may be the client's own.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };

@@ -1,37 +1,38 @@
 // Names the program that sent a request, in a few characters, by its User-Agent or by the header of
-// the newer protocol: for people who look for the sender of refused requests. The name is a
-// stranger's word: nothing is decided by it, and nothing else of the header is kept.
+// the newer protocol, so that operators find the sender of refused requests. The name comes from an
+// untrusted client: it is only displayed, and the rest of the header is discarded.
 
 /**
- * A browser's User-Agent names other browsers too. The first of these that it names is the browser.
+ * A browser's User-Agent names other browsers too. The first of these that it contains is the
+ * browser.
  */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
 const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Opera" };
 const charsRead = 256;
 /**
- * A name and its version, parted by a slash, or by a space in a name that clientName has made: that
- * name stays as it is.
+ * A name and its version, separated by a slash, or by a space in a name that clientName has
+ * returned, so that this name does not change.
  */
 const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
-/** The header's form in the newer protocol: name and version are parted at the last slash. */
+/** The header's form in the newer protocol: the last slash separates name and version. */
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 
 /**
- * Returns a name like `posthog-node 5.9.1` or `Chrome 141`; "" where there is none. The name does
- * not keep the header in memory.
+ * Returns a name such as `posthog-node 5.9.1` or `Chrome 141`; "" for none. The name does not keep
+ * the header in memory.
  */
 export function clientName(userAgent: string): string {
   if (userAgent === "") return "";
   const text = userAgent.slice(0, charsRead);
   const name = text.startsWith("Mozilla/") ? browserIn(text) : productIn(text);
-  // A part of a string keeps the whole string in memory, and this name may be kept as long as its
+  // A substring keeps the whole string in memory, and this name may be held as long as its
   // connection. So it is copied.
   return Buffer.from(name, "latin1").toString("latin1");
 }
 
 /**
- * Returns `posthog-rs 1.2.3` for `posthog-rs/1.2.3`; "" for anything else. The name does not keep
+ * Returns `posthog-rs 1.2.3` for `posthog-rs/1.2.3`; "" for any other form. The name does not keep
  * the header in memory.
  */
 export function sdkName(sdkInfo: string): string {

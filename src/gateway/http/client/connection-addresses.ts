@@ -1,6 +1,6 @@
-// Holds one entry for each open connection, with its address. The address is read once, when the
-// connection opens: uWS makes an ArrayBuffer of its own for every reading, which costs a request
-// more than its routing. Closes connections over a limit. Knows nothing of requests.
+// Holds one entry per open connection, with its address. The address is read once, when the
+// connection opens, because each reading of uWS allocates an ArrayBuffer, which costs more than
+// routing a request. Closes connections over a limit. Does not handle requests.
 
 import type { ConnectionId } from "./connection-id.ts";
 import { ConnectionLimits, type OpenConnection, siteOf } from "./connection-limits.ts";
@@ -9,22 +9,22 @@ import type { NewConnection, NewConnections } from "./new-connections.ts";
 interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
   /**
-   * Reads the address off the response itself, once when its connection opens. For connections that
-   * cannot be told apart it is called at every request, or never if there is `atFirstRequest`.
+   * Reads the address from the response itself, once when its connection opens. For connections
+   * that cannot be identified it is called at every request, or never if there is `atFirstRequest`.
    */
   readonly read: (response: Response) => string;
   /**
-   * Called at a connection's first request, with the address that the connection opened with.
-   * Returns the address it has from then on. Never called for connections that cannot be told
-   * apart: with `atFirstRequest` their address is "", for the one they opened with is not their
+   * Called at a connection's first request, with the address at which the connection opened.
+   * Returns its address from then on. Never called for connections that cannot be identified: with
+   * `atFirstRequest` their address is "", because the address at which they opened is not their
    * client's.
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
-  /** Called once, when it turns out that connections cannot be told apart any more. */
+  /** Called once, when connections turn out to be no longer identifiable. */
   readonly distrusted?: (() => void) | undefined;
-  /** No limit unless given. */
+  /** Default: no limit. */
   readonly limits?: ConnectionLimits | undefined;
-  /** Has connections that open at the same time be read in turn. */
+  /** Limits how many connections that open at the same time are read per turn. */
   readonly opening?: NewConnections<Response> | undefined;
 }
 
@@ -43,33 +43,33 @@ export class ConnectionAddresses<Response extends NewConnection> {
     this.#limits = options.limits ?? noLimits();
   }
 
-  /** The connection of the request that `of` was last called for; undefined if it is not known. */
+  /** The connection of the request of the last call of `of`; undefined if it is not known. */
   get connection(): OpenConnection | undefined {
     return this.#last;
   }
 
-  /** How many addresses are held. */
+  /** The number of stored addresses. */
   get size(): number {
     return this.#connections.size;
   }
 
   /**
-   * Whether the request that `of` was last called for was its connection's first. False where
-   * connections cannot be told apart.
+   * Whether the request of the last call of `of` was its connection's first. False if connections
+   * cannot be identified.
    */
   get wasFirst(): boolean {
     return this.#wasFirst;
   }
 
   /**
-   * Whether the connection of that request is a proxy's, which brings the requests of many clients;
-   * undefined where connections cannot be told apart.
+   * Whether the connection of that request belongs to a proxy, which forwards the requests of many
+   * clients; undefined if connections cannot be identified.
    */
   get isShared(): boolean | undefined {
     return this.#last?.isShared;
   }
 
-  /** The name last noted for the connection of that request, "" for none. */
+  /** The client name that was last set for the connection of that request, "" for none. */
   get agent(): string {
     return this.#last?.agent ?? "";
   }
@@ -83,22 +83,19 @@ export class ConnectionAddresses<Response extends NewConnection> {
     if (this.#last !== undefined) this.#last.expects = true;
   }
 
-  /** Notes that the connection of that request brings the requests of many clients. */
+  /** Records that the connection of that request carries the requests of many clients. */
   noteShared(): void {
     if (this.#last !== undefined) this.#last.isShared = true;
   }
 
-  /**
-   * Notes the name that the client of that connection gives itself: some characters, held as long
-   * as the connection.
-   */
+  /** Sets the client name of that connection: some characters, held as long as the connection. */
   noteAgent(agent: string): void {
     if (this.#last !== undefined) this.#last.agent = agent;
   }
 
   /**
-   * Is called by uWS's filter: `change` is above 0 when the response's connection opens, below when
-   * it closes.
+   * Called by uWS's filter: `change` is above 0 when the response's connection opens, below when it
+   * closes.
    */
   follow(response: Response, change: number): void {
     const { connectionId, read, opening } = this.#options;
@@ -113,7 +110,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
       return;
     }
     if (this.#connections.has(id)) {
-      // The earlier connection with this id may be gone without a word, and must not be touched.
+      // The earlier connection with this id may be gone without a report, and must not be touched.
       opening?.closed(id);
       this.#distrust();
     }
@@ -130,13 +127,13 @@ export class ConnectionAddresses<Response extends NewConnection> {
   }
 
   /**
-   * Returns the address of the connection that the response belongs to. To be called once with
+   * Returns the address of the connection that the response belongs to. Must be called once with
    * every request.
    */
   of(response: Response): string {
     const { connectionId, read, atFirstRequest } = this.#options;
     const id = connectionId(response);
-    // Where connections are used again the set is mostly empty, and nothing has to be looked up.
+    // If connections are reused the set is mostly empty, which saves the look-up.
     this.#wasFirst = this.#silent.size > 0 && this.#silent.delete(id);
     const held = this.#connections.get(id);
     this.#last = held;
@@ -149,7 +146,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
   }
 
   /**
-   * Forgets all connections, because two open ones had one id. The id then identifies no
+   * Removes all connections, because two open ones had the same id. The id then identifies no
    * connection, and an address found by it could be another client's.
    */
   #distrust(): void {
@@ -157,7 +154,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
     this.#connections.clear();
     this.#silent.clear();
     this.#limits.forgetAddresses();
-    this.#options.opening?.letGo();
+    this.#options.opening?.resumeAll();
     this.#options.distrusted?.();
   }
 }

@@ -1,12 +1,14 @@
-// Loads the connection addon, which knows of a uWS connection what the library does not show. The
-// addon is built in src/gateway/http/addon, and is found from src/gateway/http/client and from dist/gateway/http/client.
+// Loads the connection addon, which provides data of a uWS connection that the library does not
+// expose. The addon is built in src/gateway/http/addon, and is found from src/gateway/http/client
+// and from dist/gateway/http/client.
 
 import { loadNativeModule } from "../../../platform/base/native-module.ts";
 
 /**
  * Returns the number of the connection that a response belongs to: the same for all responses of
- * one open connection, another for every other open connection of the process, and 0 when the
- * object belongs to none, as after its answer. A number comes again once its connection is closed.
+ * one open connection, different for every other open connection of the process, and 0 if the
+ * object belongs to none, for example after its answer. A number is reused once its connection is
+ * closed.
  */
 export type ConnectionId = (response: object) => number;
 
@@ -18,16 +20,17 @@ export interface ConnectionAddon {
    */
   readonly sendContinue: (response: object, isTls: boolean) => boolean;
   /**
-   * Writes to `queue` the bytes sent on an open connection that its client has not acknowledged,
-   * and, if there are some, those that it has. Returns false if the system does not say.
+   * Writes to `queue` the number of bytes sent on an open connection that its client has not
+   * acknowledged and, if there are some, of those that it has. Returns false if the system does not
+   * report them.
    */
   readonly readSendQueue: (response: object, queue: Float64Array) => boolean;
-  /** Lets the close of an open connection throw away what is not acknowledged. */
+  /** Makes the close of an open connection discard unacknowledged data. */
   readonly resetOnClose: (response: object) => boolean;
-  /** Puts off the time at which uWS closes an open connection on which nothing happens. */
+  /** Postpones the time at which uWS closes an idle open connection. */
   readonly keepOpen: (response: object, seconds: number) => boolean;
   /**
-   * Limits what the kernel holds for each connection accepted from here on, and for how long while
+   * Limits what the kernel buffers for each connection accepted from now on, and for how long while
    * its client acknowledges nothing.
    */
   readonly limitSends: (listenSocket: object, bytes: number, ms: number) => boolean;
@@ -43,7 +46,7 @@ export function loadConnectionAddon(): ConnectionAddon {
   return loadNativeModule("connection addon", addonPlaces) as ConnectionAddon;
 }
 
-/** Throws as loadConnectionAddon does. */
+/** Throws like loadConnectionAddon. */
 export function loadConnectionId(): ConnectionId {
   return loadConnectionAddon().connectionId;
 }

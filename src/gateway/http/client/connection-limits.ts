@@ -1,7 +1,7 @@
-// Limits how many connections may be open, in all and from one address, so that the process keeps
-// descriptors for NATS, files and the admin port: out of descriptors, the HTTP library spins on its
-// listening socket and nothing else can be opened. When all are in use, a new connection takes the
-// place of one of the address that holds most, so that a few addresses cannot keep others out.
+// Limits the number of open connections, in total and from one address, so that descriptors remain
+// for NATS, files and the admin port: out of descriptors, the HTTP library spins on its listening
+// socket and nothing else can be opened. If all connections are in use, a new one replaces one of
+// the address with the most, so that a few addresses cannot lock out the others.
 
 import { networkPrefixOf } from "../../../platform/base/addresses.ts";
 import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
@@ -9,39 +9,41 @@ import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
 interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
-  /** Whether the address is a proxy's. Proxies bring the connections of many clients. */
+  /** Whether the address is a proxy's. Proxies forward the connections of many clients. */
   readonly isProxy: (address: string) => boolean;
-  /** Follows what clients do not read, if the addon is there. */
+  /** Tracks unread answers, if the addon is available. */
   readonly unread?: UnreadAnswers | undefined;
 }
 
-/** The limit that a connection is over: `total` of the process, or `address` of its peer. */
+/** The limit that a connection exceeds: `total` of the process, or `address` of its peer. */
 type TooMany = "total" | "address";
 
-/** Why an open connection was closed: for a new one, or because it was idle when many are open. */
+/**
+ * Why an open connection was closed: for a new one, or because it was idle while many are open.
+ */
 type ClosedFor = "newcomer" | "idle";
 
-/** From this share of all connections on, idle ones are closed early. */
+/** From this share of the maximum on, idle connections are closed early. */
 const busyShare = 3 / 4;
 const sweepMs = 1_000;
 /** An idle connection is closed early after this many sweeps: 4 to 5 seconds. */
 const idleSweeps = 5;
-/** A sweep closes at most this many connections, in some 10 ms. */
+/** Maximum number of connections closed by a sweep, in some 10 ms. */
 const sweptMax = 1_000;
-/** The oldest idle connections of an address are looked for this many at a time. */
+/** Number of the oldest idle connections of an address that are searched at a time. */
 const oldestAtATime = 64;
 
-/** IPv6 is counted by /48, which is one site's, and within it by /64, which is one host's. */
+/** IPv6 is counted by /48, which is one site, and within it by /64, which is one host. */
 const siteBytes = 6;
 const hostBytes = 8;
 
-/** Returns the address, of IPv6 the /48 around it. */
+/** Returns the address, for IPv6 its /48. */
 export function siteOf(address: string): string {
   return networkPrefixOf(address, siteBytes);
 }
 
 interface ConnectionOfRequest {
-  /** The body of its request has not arrived whole. */
+  /** The body of its request is incomplete. */
   readonly isReceiving: boolean;
   /** Its answer is being written. */
   readonly isAnswering: boolean;
@@ -53,11 +55,11 @@ export class OpenConnection {
   isShared = false;
   agent = "";
   expects = false;
-  /** The request that has no answer yet, if there is one: the connection is idle without it. */
+  /** The request without an answer, if there is one: the connection is idle without it. */
   request: ConnectionOfRequest | undefined = undefined;
   /** Grows with each use of any connection. */
   usedAt = 0;
-  /** The connection is to be closed once its client has acknowledged all that it was sent. */
+  /** The connection must be closed once its client has acknowledged everything that was sent. */
   closesWhenRead = false;
   /** Undefined once the connection is closed: its response must not be touched after that. */
   holder: Holder | undefined = undefined;
@@ -79,7 +81,7 @@ export class OpenConnection {
     return this.request?.isAnswering === true;
   }
 
-  /** The request has its answer, or its client has left. */
+  /** Called when the request has its answer, or its client has left. */
   requestEnded(): void {
     this.request = undefined;
     this.usedAt = this.#uses.count++;
@@ -100,7 +102,7 @@ class Holder {
   readonly connections = new Set<OpenConnection>();
   readonly site: Site;
   readonly key: string;
-  /** The idle connections that were used longest ago, the oldest last. */
+  /** The least recently used idle connections, the oldest last. */
   #oldest: { readonly connection: OpenConnection; readonly usedAt: number }[] = [];
 
   constructor(key: string, site: Site) {
@@ -108,7 +110,7 @@ class Holder {
     this.site = site;
   }
 
-  /** Returns the idle connection that was used longest ago. */
+  /** Returns the least recently used idle connection. */
   oldestIdle(): OpenConnection | undefined {
     const isStill = (connection: OpenConnection): boolean =>
       connection.isIdle && connection.holder === this;
@@ -142,7 +144,7 @@ class Site {
   count = 0;
   readonly key: string;
   readonly holders = new Ranking<Holder>();
-  /** What the site is ranked among: clients or proxies. */
+  /** The ranking that contains the site: clients or proxies. */
   readonly ranking: Ranking<Site>;
 
   constructor(key: string, ranking: Ranking<Site>) {
@@ -151,7 +153,7 @@ class Site {
   }
 }
 
-/** Knows which of its items has the highest count. */
+/** Tracks which of its items has the highest count. */
 class Ranking<Item extends { count: number }> {
   readonly #byCount = new Map<number, Set<Item>>();
   #most = 0;
@@ -181,12 +183,12 @@ export class ConnectionLimits {
   readonly #holders = new Map<string, Holder>();
   readonly #sites = new Map<string, Site>();
   readonly #clients = new Ranking<Site>();
-  /** A proxy's connections carry many clients: they make room only if no client holds any. */
+  /** A proxy's connections carry many clients: they are closed only if no client has any. */
   readonly #proxies = new Ranking<Site>();
   #open = 0;
   readonly #refused: Record<TooMany, number> = { total: 0, address: 0 };
   readonly #closed: Record<ClosedFor, number> = { newcomer: 0, idle: 0 };
-  /** What `#uses` was at the last sweeps, the newest last. */
+  /** The values of `#uses` at the last sweeps, the newest last. */
   #usesAtSweeps: number[] = [];
   #timer: NodeJS.Timeout | undefined;
   #unreadTimer: NodeJS.Timeout | undefined;
@@ -203,7 +205,7 @@ export class ConnectionLimits {
     return this.#options.connectionsMax;
   }
 
-  /** How many connections were closed as they opened, by the limit they were over. */
+  /** How many connections were closed as they opened, by the exceeded limit. */
   get refused(): Readonly<Record<TooMany, number>> {
     return this.#refused;
   }
@@ -218,9 +220,9 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts a connection that opens; undefined where its address is not known. If the connection is
-   * over a limit and there is none to close in its place, returns which limit: it is then to be
-   * closed.
+   * Counts a connection that opens; undefined if its address is not known. If the connection
+   * exceeds a limit and no other can be closed instead, returns which limit: the caller must then
+   * close it.
    */
   opened(connection: OpenConnection | undefined): TooMany | undefined {
     const { connectionsMax, addressConnectionsMax, isProxy } = this.#options;
@@ -242,13 +244,13 @@ export class ConnectionLimits {
     return undefined;
   }
 
-  /** To be called once for each `opened`, with the same connection. */
+  /** Must be called once for each `opened`, with the same connection. */
   closed(connection: OpenConnection | undefined): void {
     this.#open--;
     if (connection !== undefined) this.#release(connection);
   }
 
-  /** Counts the connection for the client that its proxy has named from here on. */
+  /** Counts the connection from now on for the client that its proxy has named. */
   moved(connection: OpenConnection, address: string): void {
     this.#release(connection);
     connection.address = address;
@@ -256,8 +258,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Gives up the limit of each address: the addresses of connections that close are not known any
-   * more, so counts by address would never go down. The limit in all stays.
+   * Gives up the limit per address: the addresses of connections that close are no longer known, so
+   * counts by address would never decrease. The total limit remains.
    */
   forgetAddresses(): void {
     for (const { connections } of this.#holders.values())
@@ -304,10 +306,10 @@ export class ConnectionLimits {
   }
 
   /**
-   * The oldest idle connection of the largest holder; if none is idle, the one that has waited
-   * longest for the rest of a body: its client has no answer, and sends it again. Proxies are
-   * spared. None if the newcomer's own address holds as many: two floods would otherwise take turns,
-   * and each of their clients lose its connection all the time.
+   * Returns the oldest idle connection of the largest holder. If none is idle, returns the one that
+   * has waited longest for the rest of a body: its client has no answer and retries. Proxies are
+   * spared. Undefined if the newcomer's own address has as many connections: otherwise two floods
+   * would alternate, and each of their clients would keep losing its connection.
    */
   #victimFor(newcomer: OpenConnection): OpenConnection | undefined {
     const own = newcomer.holder!;
@@ -335,7 +337,7 @@ export class ConnectionLimits {
     for (const { connections } of this.#holders.values()) yield* connections;
   }
 
-  /** Closes what has been idle for some sweeps, while most connections are in use. */
+  /** Closes connections that have been idle for some sweeps, while most connections are in use. */
   #sweep(): void {
     if (!this.#isBusy) {
       clearInterval(this.#timer);
@@ -350,7 +352,7 @@ export class ConnectionLimits {
     for (const { connections } of [...this.#holders.values()])
       for (const connection of connections) {
         if (!connection.isIdle || connection.usedAt >= idleBefore) continue;
-        // A proxy keeps its connections for as long as its own settings say.
+        // A proxy's own settings determine how long it keeps its connections open.
         if (this.#options.isProxy(connection.address)) break;
         if (left-- === 0) return;
         this.#closed.idle++;

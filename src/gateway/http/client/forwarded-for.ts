@@ -1,12 +1,12 @@
-// Reads from X-Forwarded-For who the client is, as told by proxies that are trusted. Each proxy
-// appends the address it was called from, so the text is read from its right end. What stands left
-// of the first address that is not trusted is whatever a client wrote.
+// Reads from X-Forwarded-For the client's address, as reported by trusted proxies. Each proxy
+// appends the address of its peer, so the text is read from its right end. Everything to the left
+// of the first untrusted address may be written by a client.
 
 import { addressOfText } from "../../../platform/base/addresses.ts";
 
 /**
- * At most this many entries are looked up. No chain of proxies is so long, but a client may write a
- * header that looks like a longer one.
+ * Maximum number of entries that are read. No chain of proxies is that long, but a client may send
+ * a header that looks like a longer one.
  */
 const hopsMax = 32;
 const cachedMax = 4_096;
@@ -16,10 +16,10 @@ const cachedTextMax = 128;
 const entryCharsMax = 128;
 
 /**
- * The function takes all lines of the header as one text, in their order, with commas between. It
- * returns the first address from the right that is not trusted. Where there is none, it returns the
- * last trusted one before the text's beginning or before something that is no address; "" where
- * there is no address.
+ * Returns a function that takes all lines of the header as one text, in order, separated by commas.
+ * It returns the first untrusted address from the right. If there is none, it returns the last
+ * trusted one before the text's beginning or before an entry that is not an address; "" if there is
+ * no address.
  */
 export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
   const cached = new Map<string, string>();
@@ -51,8 +51,8 @@ function walk(text: string, trusts: (address: string) => boolean): string {
 
 /**
  * Reads an entry in any form that proxies write: an address, in double quotes or not; IPv6 in
- * brackets or not, with a zone or not; with a port or not. Returns the address as addresses.ts
- * writes it, "" if the entry has none.
+ * brackets or not, with a zone or not; with a port or not. Returns the address in the form of
+ * addresses.ts, "" if the entry has none.
  */
 function addressOfEntry(entry: string): string {
   const text = entry.trim();

@@ -1,9 +1,8 @@
 // Decides which new connections are read in one turn of the event loop. Once a connection is being
-// read, nobody can hold back what comes first on it: a head, and with it as much of a body as the
-// kernel has. So where many connections open at once, only some are read in each turn, and their
-// addresses take turns, and of one address the oldest and the newest: behind a proxy, or a flood
-// that opened first, a connection need not wait for all that opened before it. Knows nothing of
-// requests.
+// read, its first data cannot be held back: a head, and as much of a body as the kernel has. So if
+// many connections open at once, only some are read in each turn. Addresses take turns, and of one
+// address the oldest and the newest connection alternate. So a connection behind a proxy, or after
+// a flood, need not wait for all that opened before it. Does not handle requests.
 
 export interface NewConnection {
   pause(): void;
@@ -12,29 +11,31 @@ export interface NewConnection {
 }
 
 /**
- * At most this many new connections are read in one turn, each in some 0.3 ms where all bring as
- * much as the kernel takes before anybody reads.
+ * Maximum number of new connections that are read in one turn, each in some 0.3 ms if all deliver
+ * as much as the kernel buffers before the first read.
  */
 export const readPerTurnMax = 16;
 /**
- * uSockets reads five connections without a finished handshake in one turn, and of those that wait
- * the newest first: more than five a turn would keep others waiting until a flood ends. One that is
+ * uSockets reads five connections without a finished handshake in one turn, the newest waiting ones
+ * first: more than five a turn would keep others waiting until a flood ends. A connection that is
  * closed in the middle of its handshake is read two or three times: the first flight, the second
  * after a HelloRetryRequest, the end.
  */
 const handshakesPerTurnMax = 1;
-/** The handshakes of one turn may take about so long. One that takes longer gets several turns. */
+/** Approximate time for the handshakes of one turn. A longer handshake gets several turns. */
 const handshakeMsPerTurn = 2.5;
-/** However long a signature takes, a connection waits for at most so many turns. */
+/** Maximum number of turns that a connection waits, however long a signature takes. */
 const turnsPerHandshakeMax = 50;
 
-/** How many new TLS connections may be read in a turn, by what one signature with the key takes. */
+/**
+ * Returns how many new TLS connections may be read in a turn, by the duration of one signature.
+ */
 export function handshakesPerTurn(signatureMs: number): number {
   const inTime = handshakeMsPerTurn / Math.max(signatureMs, 0.01);
   return Math.min(handshakesPerTurnMax, Math.max(inTime, 1 / turnsPerHandshakeMax));
 }
 
-/** A paused connection, between those of its address that were opened before and after it. */
+/** A paused connection, between its address's connections that were opened before and after it. */
 interface Paused<Connection> {
   readonly id: number;
   readonly connection: Connection;
@@ -64,19 +65,20 @@ export class NewConnections<Connection extends NewConnection> {
     this.#nextTurn = nextTurn;
   }
 
-  /** Has so many be read in a turn from here on: with less than 1, one in several turns. */
+  /** Sets how many are read per turn from now on: below 1, one in several turns. */
   set perTurn(count: number) {
     this.#perTurn = count;
     this.#left = Math.min(this.#left, this.#leftMax);
   }
 
-  /** How many new connections are paused, and not read yet. */
+  /** The number of new connections that are paused and not read yet. */
   get size(): number {
     return this.#paused.size;
   }
 
   /**
-   * `id` belongs to no other open connection. Pauses the connection if this turn has had its share.
+   * `id` belongs to no other open connection. Pauses the connection if this turn's limit is
+   * reached.
    */
   opened(connection: Connection, { id, address }: { id: number; address: string }): void {
     this.#awaitTurn();
@@ -93,7 +95,7 @@ export class NewConnections<Connection extends NewConnection> {
     this.#paused.set(id, paused);
   }
 
-  /** Forgets the connection, which is not touched any more. */
+  /** Removes the connection without touching it. */
   closed(id: number): void {
     const paused = this.#paused.get(id);
     if (paused === undefined) return;
@@ -106,8 +108,8 @@ export class NewConnections<Connection extends NewConnection> {
     if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
-  /** Has all paused connections read now: `closed` will not tell any more which of them close. */
-  letGo(): void {
+  /** Resumes all paused connections: `closed` will no longer report which of them close. */
+  resumeAll(): void {
     for (const { connection } of this.#paused.values()) connection.resume();
     this.#paused.clear();
     this.#lines.clear();

@@ -1,30 +1,35 @@
-// Follows what connections have been sent and their clients' kernels have not acknowledged: a
-// request of 60 bytes for a script has the kernel hold a hundred kilobytes, which no memory limit of
-// the process counts. A client that does not read for too long has its connection reset.
+// Tracks the data that was sent on connections and not acknowledged by their clients' kernels: a
+// request of 60 bytes for a script makes the kernel buffer a hundred kilobytes, which no memory
+// limit of the process counts. The connection of a client that does not read for too long is reset.
 
 import type { ConnectionAddon } from "./connection-id.ts";
 
 export const checkMs = 1_000;
-/** A client that acknowledges nothing for this long has its connection reset. */
+/** The connection of a client that acknowledges nothing for this long is reset. */
 const stillMsMax = 15_000;
 /**
- * uWS closes a connection 8 to 12 seconds after it last wrote to it. While an answer is unread, the
- * connection stays open for this long after each check instead, so that the limit above decides.
+ * uWS closes a connection 8 to 12 seconds after its last write. While an answer is unread, each
+ * check extends this time instead, so that the limit above decides.
  */
 const openSeconds = 20;
 /**
- * Past this sum connections are reset, first those on which nothing moves, then the largest: below
- * it a client may read as slowly as its network allows.
+ * If the sum exceeds this, connections are reset, first those without progress, then the largest.
+ * Below it a client may read as slowly as its network allows.
  */
 const bytesMax = 33_554_432;
 /**
- * A client that asks for more while it has read nothing of this much is not waited for: what the
- * kernel does not take of short answers, uWS holds in memory that has no limit.
+ * A client that sends more requests without having read any of this much data is reset at once: uWS
+ * buffers short answers that the kernel does not accept, without a limit.
  */
 const fullBytes = 65_536;
-/** What the kernel holds for one connection; it counts its own structures against twice of it. */
+/**
+ * Limit of the kernel's buffer for one connection; with its own structures the kernel allows twice
+ * as much.
+ */
 const kernelBytesMax = 131_072;
-/** The kernel's own deadline also holds for connections that were closed before they were read. */
+/**
+ * The kernel's own deadline also applies to connections that were closed before they were read.
+ */
 const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {
@@ -35,10 +40,10 @@ interface UnreadAnswersOptions {
   readonly monotonicMs: () => number;
 }
 
-/** What is known here of an open connection. */
+/** The parts of an open connection that are used here. */
 interface AnsweredConnection {
   readonly isIdle: boolean;
-  /** Its request has arrived whole, and its answer is being written. */
+  /** Its request is complete, and its answer is being written. */
   readonly isAnswering: boolean;
   readonly usedAt: number;
   readonly closesWhenRead: boolean;
@@ -77,14 +82,14 @@ export class UnreadAnswers {
     return this.#reset;
   }
 
-  /** Limits what the kernel holds for connections to the port. */
+  /** Limits the kernel's buffers for connections to the port. */
   limit(listenSocket: object): void {
     this.#options.addon.limitSends(listenSocket, kernelBytesMax, kernelDeadlineMs);
   }
 
   /**
-   * Checks the connections that had something unread at the last check, and those used since then.
-   * `uses` is the use that comes next.
+   * Checks the connections that had unread data at the last check, and those used since then.
+   * `uses` is the number of the next use.
    */
   check(connections: Iterable<AnsweredConnection>, uses: number): void {
     const nowMs = this.#options.monotonicMs();

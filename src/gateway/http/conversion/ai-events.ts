@@ -1,6 +1,6 @@
-// Makes events of spans, with the names and properties that PostHog's own products give them: the
-// properties begin with `$ai_`. What instrumentations call the same thing differently is mapped
-// here; an attribute that is mapped is not kept under its own name, any other is.
+// Converts spans to events, with the names and properties of PostHog's own products: the properties
+// begin with `$ai_`. Different names of instrumentations for the same value are mapped here. A
+// mapped attribute is not stored under its own name, any other is.
 
 import { createHash } from "node:crypto";
 import {
@@ -21,23 +21,23 @@ interface AiEvent {
 
 export interface SpanParts {
   readonly span: OtlpSpan;
-  /** What `eventAttributesOf` returns. */
+  /** The result of `eventAttributesOf`. */
   readonly resource: Attributes;
   readonly scopeVersion: string;
   /**
-   * The same for every sending of the request, and the place of the span in it: spans without ids
-   * are told apart by them.
+   * The same for every attempt of the request, and the index of the span in it: they identify spans
+   * without ids.
    */
   readonly requestId: string;
   readonly index: number;
 }
 
-/** Attributes of these beginnings make a span one of a language model. */
+/** A span with an attribute of one of these prefixes belongs to a language model. */
 const markers = [
   ...["gen_ai.", "ai.", "eve.", "llm.", "traceloop.", "pydantic_ai.", "openinference."],
   ...["langfuse.", "langwatch.", "anthropic."],
 ];
-/** What SDKs detect of the machine is no property of an event. */
+/** Attributes that SDKs detect of the machine do not become event properties. */
 const machinePrefixes = ["host.", "process.", "os.", "telemetry."];
 
 const spanIdKeys = [
@@ -60,7 +60,7 @@ export function isAiSpan({ attributes }: OtlpSpan): boolean {
   return false;
 }
 
-/** The attributes of a resource that its spans' events have. */
+/** Returns the attributes of a resource that its spans' events get. */
 export function eventAttributesOf(resource: Attributes): Attributes {
   const attributes = noAttributes();
   for (const key in resource)
@@ -98,7 +98,7 @@ export function aiEventOf(parts: SpanParts): AiEvent {
   if (session !== undefined) properties["$ai_session_id"] ??= session;
   const isTrace = kind === "$ai_span" && properties["$ai_parent_id"] === undefined;
   setStates(properties, kind);
-  for (const key of left) delete properties[key];
+  for (const key of mappedKeys) delete properties[key];
   const timestamp = timeOf(span.startNs);
   const id = isId(traceId) && isId(spanId) ? `${traceId}:${spanId}` : `${requestId}:${index}`;
   return {
@@ -121,7 +121,7 @@ function timeOf(startNs: bigint): string | undefined {
 
 type SpanKind = "$ai_generation" | "$ai_embedding" | "$ai_span";
 
-/** What kind of call each value of an attribute stands for: all others are plain spans. */
+/** The kind of call for each value of an attribute; all others are plain spans. */
 const kindsByAttribute: readonly (readonly [string, Readonly<Record<string, SpanKind>>])[] = [
   [
     "gen_ai.operation.name",
@@ -166,7 +166,7 @@ function firstText(attributes: Attributes, keys: readonly string[]): string | un
   return undefined;
 }
 
-/** One anonymous person for all spans of a session, else of a trace. */
+/** Returns one anonymous person id for all spans of a session, else of a trace. */
 function derivedId(
   attributes: Attributes,
   resource: Attributes,
@@ -179,7 +179,7 @@ function derivedId(
   return isId(traceId) ? uuidOf(distinctIdNamespace, `trace:${traceId}`) : undefined;
 }
 
-/** A UUID of version 5. */
+/** Returns a UUID of version 5. */
 function uuidOf(namespace: string, name: string): string {
   const hash = createHash("sha1").update(Buffer.from(namespace, "hex")).update(name).digest();
   hash[6] = (hash[6]! & 0x0f) | 0x50;
@@ -201,9 +201,9 @@ function setError({ events, statusMessage }: OtlpSpan, properties: Attributes): 
   )?.attributes;
   const type = firstText(exception ?? {}, ["exception.type"]);
   const message = firstText(exception ?? {}, ["exception.message"]);
-  const said = [type, message].filter((text) => text !== undefined).join(": ");
+  const texts = [type, message].filter((text) => text !== undefined).join(": ");
   properties["$ai_is_error"] = true;
-  properties["$ai_error"] ??= said || statusMessage || "OpenTelemetry span status error";
+  properties["$ai_error"] ??= texts || statusMessage || "OpenTelemetry span status error";
   properties["$ai_http_status"] ??=
     httpStatusIn(exception ?? {}) ??
     httpStatusInText(message ?? "") ??
@@ -225,7 +225,7 @@ function isHttpStatus(status: unknown): status is number {
   return Number.isInteger(status) && (status as number) >= 100 && (status as number) <= 599;
 }
 
-/** Three digits soon after the word "http" or "status". */
+/** Finds three digits soon after the word "http" or "status". */
 function httpStatusInText(text: string): number | undefined {
   const found = /(?:http|status).{0,40}?(?<!\d)(\d{3})(?!\d)/i.exec(text.slice(0, 2_000))?.[1];
   const status = Number(found);
@@ -240,8 +240,8 @@ const inputRoles: Readonly<Record<string, string>> = {
 };
 
 /**
- * Messages that came as events of the span, or as its attribute `events`, which is how Logfire
- * writes them; and attributes that came as an event.
+ * Reads messages that were sent as events of the span, or as its attribute `events` (as Logfire
+ * does), and attributes that were sent as an event.
  */
 function setFromEvents(events: readonly SpanEvent[], properties: Attributes): void {
   const messages: Attributes[] = [];
@@ -293,11 +293,13 @@ const prefixes = Object.entries(libraryPrefixes).flatMap(([library, texts]) =>
   texts.map((text) => [library as Library, text] as const),
 );
 
-/** Calls the attributes of single libraries as the conventions do, and names the library. */
+/**
+ * Renames the attributes of single libraries to those of the conventions, and names the library.
+ */
 function setFromLibraries(properties: Attributes, kind: SpanKind): void {
   const keys = Object.keys(properties);
   const libraries = new Set<Library>();
-  // One pass for all: a span may have thousands of attributes.
+  // One pass for all, because a span may have thousands of attributes.
   for (const key of keys)
     for (const [library, prefix] of prefixes) if (key.startsWith(prefix)) libraries.add(library);
   let library = "";
@@ -332,7 +334,7 @@ function setFromLibraries(properties: Attributes, kind: SpanKind): void {
   if (library !== "") properties["$ai_lib"] ??= `opentelemetry/${library}`;
 }
 
-/** Moves an attribute, unless the other name is taken; drops it then. */
+/** Moves an attribute, or drops it if the other name is taken. */
 function move(properties: Attributes, from: string, to: string, read = (value: unknown) => value) {
   const value = properties[from];
   if (value === undefined) return;
@@ -473,9 +475,9 @@ function setFromLangfuse(properties: Attributes, kind: SpanKind): void {
     if (kind === "$ai_span" || Array.isArray(content)) return content;
     return [isObject(content) && "role" in content ? content : { role, content }];
   };
-  for (const place of [own, "langfuse.trace."]) {
-    move(properties, `${place}input`, input!, asMessages("user"));
-    move(properties, `${place}output`, output!, asMessages("assistant"));
+  for (const scope of [own, "langfuse.trace."]) {
+    move(properties, `${scope}input`, input!, asMessages("user"));
+    move(properties, `${scope}output`, output!, asMessages("assistant"));
   }
 }
 
@@ -573,7 +575,7 @@ const conventionNames: readonly (readonly [string, string])[] = [
   ["server.address", "$ai_base_url"],
 ];
 
-/** What went in and came out, which libraries write under names of their own as well. */
+/** Sets input and output, which libraries also write under their own names. */
 function setMessages(properties: Attributes): void {
   move(properties, "gen_ai.input.messages", "$ai_input", parsed);
   move(properties, "gen_ai.output.messages", "$ai_output_choices", parsed);
@@ -613,7 +615,7 @@ function isSystem(message: unknown): boolean {
   return isObject(message) && message["role"] === "system";
 }
 
-/** A span around calls shows what went in and came out as its state. So does a call of a tool. */
+/** The state of a span around calls, or of a tool call, is its input and output. */
 function setStates(properties: Attributes, kind: SpanKind): void {
   if (kind !== "$ai_span") return;
   const tool = properties["gen_ai.tool.name"];
@@ -629,8 +631,8 @@ function setStates(properties: Attributes, kind: SpanKind): void {
     properties["$ai_output_state"] ??= output.at(-1) as unknown;
 }
 
-/** Attributes that say nothing more once the event is made. */
-const left = [
+/** Attributes without further information once the event is built. */
+const mappedKeys = [
   ...["gen_ai.operation.name", "llm.request.type", "ai.operationId", "posthog.ai.debug"],
   ...["posthog.distinct_id", "posthog.geoip_disable", "user.id", "langfuse.user.id"],
   ...["openinference.span.kind", "langfuse.observation.type", "input.mime_type"],
@@ -642,7 +644,7 @@ function isObject(value: unknown): value is Attributes {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value of a JSON text of an object, array or string; any other text is the value itself. */
+/** Returns the value of a JSON text of an object, array or string; any other text unchanged. */
 function parsed(value: unknown): unknown {
   if (typeof value !== "string" || !/^\s*[[{"]/.test(value)) return value;
   try {
@@ -652,7 +654,9 @@ function parsed(value: unknown): unknown {
   }
 }
 
-/** The attributes `prefix.0.name`, `prefix.1.name` and so on, by their index and then name. */
+/**
+ * Returns the attributes `prefix.0.name`, `prefix.1.name` and so on, by their index and then name.
+ */
 function indexed(properties: Attributes, keys: readonly string[], prefix: string): Attributes[] {
   const entries = new Map<number, Attributes>();
   for (const key of keys) {

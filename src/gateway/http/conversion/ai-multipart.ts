@@ -1,8 +1,8 @@
-// Takes one event about a language model that came as multipart/form-data: the part `event`, the
-// part `event.properties`, and a part `event.properties.<name>` for each large property. There is
-// no store for large objects here: such a part goes into the event if it fits, and the answer and
-// the event name each one that does not. The texts of the parts are put together as they are, since
-// parsed numbers lose digits.
+// Converts one event of a language model sent as multipart/form-data: the part `event`, the part
+// `event.properties`, and a part `event.properties.<name>` for each large property. There is no
+// store for large objects: such a part becomes part of the event if it fits, and the answer and the
+// event list each one that does not. The texts of the parts are joined unparsed, since parsed
+// numbers lose digits.
 
 import { Buffer } from "node:buffer";
 import { gunzipSync } from "node:zlib";
@@ -13,10 +13,10 @@ import { type Batch, batchOf, type Conversion, type ConversionHead } from "./con
 import { JsonCursor } from "./json-cursor.ts";
 import { parsedRepaired, textIn } from "./repaired-text.ts";
 
-/** As PostHog's capture has it: event and properties together. */
+/** The limit of PostHog's capture: event and properties together. */
 const eventBytesMax = 983_040;
 const partsMax = 100;
-/** The parts of large properties that go into one event, as they are written there. */
+/** Limit of the parts of large properties in one event, in bytes as written there. */
 const blobBytesMax = 524_288;
 
 interface Part {
@@ -26,7 +26,7 @@ interface Part {
   readonly bytes: Buffer;
 }
 
-/** What the answer says of a part: its bytes are gone by then. */
+/** The answer's description of a part, whose bytes are already released. */
 interface PartInfo {
   readonly name: string;
   readonly length: number;
@@ -87,7 +87,7 @@ export class AiMultipart implements Conversion {
     const own = parts.filter(({ name }) => name === "event" || name === "event.properties");
     const bytes = own.reduce((sum, part) => sum + part.bytes.length, 0);
     if (bytes > eventBytesMax)
-      throw new PartError(`event and event.properties may have ${eventBytesMax} bytes together`);
+      throw new PartError(`event and event.properties may have at most ${eventBytesMax} bytes together`);
     const event = objectIn(first);
     const separate = parts.find(({ name }) => name === "event.properties");
     const within = event.value["properties"];
@@ -101,11 +101,11 @@ export class AiMultipart implements Conversion {
       return withMembers(event.text, [`"properties":${withMembers(properties, members)}`]);
     }
     if (members.length === 0) return event.text;
-    const [before, properties, behind] = around(event.text, "properties");
-    return `${before}${withMembers(isNone(within) ? "{}" : properties, members)}${behind}`;
+    const [before, properties, after] = around(event.text, "properties");
+    return `${before}${withMembers(isNone(within) ? "{}" : properties, members)}${after}`;
   }
 
-  /** The members that the large properties come to, as JSON. */
+  /** Returns the large properties as JSON members. */
   #blobMembers(parts: readonly Part[]): readonly string[] {
     const members: string[] = [];
     const accepted: PartInfo[] = [];
@@ -120,13 +120,13 @@ export class AiMultipart implements Conversion {
       }
       const content = isBlob ? contentIn(part, bytesLeft) : undefined;
       const text = content === undefined ? undefined : blobText(content, part, bytesLeft);
-      // To read a part that is not stored costs as much as one that is.
+      // Reading a part that is not stored costs as much as reading one that is.
       if (isBlob && text === undefined)
         bytesLeft = Math.max(0, bytesLeft - (content ?? bytes).length);
       if (text === undefined) {
         const reason = isBlob
-          ? `it is not readable, or more than the ${blobBytesMax} bytes of such parts that an event may have`
-          : "it is no part of an event";
+          ? `it is unreadable, or exceeds the maximum of ${blobBytesMax} bytes of such parts in an event`
+          : "it is not a part of an event";
         notStored.push({ name: name.slice(0, 200), length: bytes.length, reason });
         continue;
       }
@@ -151,7 +151,7 @@ function infoOf({ name, bytes, contentType, contentEncoding }: Part): PartInfo {
 
 const blobPrefix = "event.properties.";
 
-/** The bytes of a part, decompressed; undefined if they are not readable, or too many. */
+/** Returns the bytes of a part, decompressed; undefined if they are unreadable, or too many. */
 function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer | undefined {
   if (bytes.length > bytesMax) return undefined;
   if (!/gzip/i.test(contentEncoding)) return bytes;
@@ -162,13 +162,13 @@ function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer |
   }
 }
 
-/** JSON as it is, text as text, and all else as a data URL; undefined if that is too much. */
+/** Returns JSON unchanged, text as text, and all else as a data URL; undefined if too long. */
 function blobText(content: Buffer, { contentType }: Part, bytesMax: number): string | undefined {
   const text = contentOf(content, contentType.toLowerCase());
   return Buffer.byteLength(text) <= bytesMax ? text : undefined;
 }
 
-/** JSON in any case. */
+/** Returns JSON in any case. */
 function contentOf(content: Buffer, contentType: string): string {
   const text = textIn(content);
   if (contentType.includes("json")) {
@@ -186,7 +186,7 @@ function contentOf(content: Buffer, contentType: string): string {
 
 interface ObjectText {
   readonly text: string;
-  /** As JSON.parse has it, which is not exact. */
+  /** As parsed by JSON.parse, which is not exact. */
   readonly value: Record<string, unknown>;
 }
 
@@ -196,7 +196,7 @@ function objectIn({ name, bytes }: Part): ObjectText {
   try {
     value = parsed(text);
   } catch (error) {
-    throw new PartError(`The part ${name} is no JSON: ${(error as Error).message}`);
+    throw new PartError(`The part ${name} is not JSON: ${(error as Error).message}`);
   }
   if (isObject(value)) return { text, value };
   if (name === "event.properties" && isNone(value)) return { text: "{}", value: {} };
@@ -212,12 +212,17 @@ function isNone(value: unknown): boolean {
   return value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/** Takes what JSON.parse takes, and NaN and Infinity, which the intake repairs. Else throws. */
+/**
+ * Accepts what JSON.parse accepts, and NaN and Infinity, which the intake repairs. Else throws.
+ */
 function parsed(text: string): unknown {
   return parsedRepaired(text, JSON.parse);
 }
 
-/** The texts before the value of the member, of the value, and behind it; of two the last counts. */
+/**
+ * Returns the text before the member's value, the value, and the text after; the last member
+ * counts.
+ */
 function around(object: string, member: string): readonly [string, string, string] {
   const bytes = Buffer.from(object);
   const cursor = new JsonCursor(bytes);
@@ -236,7 +241,7 @@ function around(object: string, member: string): readonly [string, string, strin
   ];
 }
 
-/** The object with members behind its own: they count where a name stands twice. */
+/** Appends members to the object: they override its own of the same name. */
 function withMembers(object: string, members: readonly string[]): string {
   if (members.length === 0) return object;
   const own = object.slice(1, -1).trim();
@@ -254,7 +259,7 @@ function partsOf(body: Buffer, contentType: string): readonly Part[] {
   const delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
   const parts: Part[] = [];
   const names = new Set<string>();
-  // The first delimiter has no line break before it if nothing comes before it.
+  // The first delimiter has no preceding line break if the body begins with it.
   let at = body.indexOf(delimiter.subarray(2));
   if (at < 0) throw new PartError("The body does not have the boundary of its Content-Type");
   at += delimiter.length - 2;
@@ -265,7 +270,7 @@ function partsOf(body: Buffer, contentType: string): readonly Part[] {
     if (names.has(part.name)) throw new PartError(`There are two parts ${quoted(part.name)}`);
     names.add(part.name);
     parts.push(part);
-    if (parts.length > partsMax) throw new PartError(`A request may have ${partsMax} parts`);
+    if (parts.length > partsMax) throw new PartError(`A request may have at most ${partsMax} parts`);
     at = end + delimiter.length;
   }
   return parts;

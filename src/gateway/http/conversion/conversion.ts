@@ -1,4 +1,4 @@
-// What a path does with bodies that do not hold events as other paths do: it makes a batch of them,
+// The interface for paths whose bodies are in another form: a conversion turns them into a batch,
 // which goes to the intake like any other, and answers in its own form.
 
 import { Buffer } from "node:buffer";
@@ -8,7 +8,7 @@ import type { IntakeReport } from "../port.ts";
 
 export type ConversionKind = "otlp" | "multipart";
 
-/** What a conversion knows of its request besides the body. */
+/** The data of a request, besides the body, that a conversion uses. */
 export interface ConversionHead {
   readonly kind: ConversionKind;
   /** The project's key, "" if the request has none. */
@@ -19,20 +19,20 @@ export interface ConversionHead {
 /** A request for the intake, in memory that can be transferred to another thread. */
 export type Batch = Buffer<ArrayBuffer>;
 
-/** One object for each request. */
+/** One object per request. */
 export interface Conversion {
   readonly head: ConversionHead;
-  /** Whether a body of no bytes is a request like any other. */
+  /** Whether an empty body is a valid request. */
   readonly takesEmpty: boolean;
   /** A longer body is rejected without being read. */
   readonly bytesMax: number;
   /**
-   * What `answer` needs of `convert`, which may run in another thread: a value that can be sent
-   * there and back.
+   * The results of `convert` that `answer` needs. `convert` may run in another thread, so the value
+   * must be transferable.
    */
   notes: unknown;
   convert(body: Buffer): Batch | Problem;
-  /** The answer, once the batch is stored. */
+  /** Returns the answer, once the batch is stored. */
   answer(report: IntakeReport): FixedAnswer | Problem;
 }
 
@@ -43,7 +43,7 @@ export const missingKey: Problem = {
 
 const encoder = new TextEncoder();
 
-/** The batch of these events, which are JSON texts. */
+/** Returns the batch of these events, which are JSON texts. */
 export function batchOf(apiKey: string, events: readonly string[]): Batch {
   const text = `{"api_key":${JSON.stringify(apiKey)},"batch":[${events.join()}]}`;
   return Buffer.from(encoder.encode(text).buffer);

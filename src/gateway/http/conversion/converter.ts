@@ -1,6 +1,6 @@
-// Converts bodies that are in another form than those of most paths, and hands the batches on to
-// the intake. One thread converts one body at a time, and projects take turns. No other request
-// waits for it, whatever the bodies hold: 800 bytes can take 0.1 s.
+// Converts bodies in other forms, and passes the batches to the intake. One thread converts one
+// body at a time, and projects take turns. No other request waits for it, even though 800 bytes can
+// take 0.1 s.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -12,8 +12,8 @@ import { batchOf, type Conversion, missingKey } from "./conversion.ts";
 import { ConversionThread } from "./thread-link.ts";
 
 /**
- * CPU time limit for one body. A usual body of 4 MiB or 1,000 spans takes 0.1 to 0.3 s. Bodies of
- * other projects wait for at most one body of each project, and for at most some seconds.
+ * CPU time limit for one body. A usual body of 4 MiB or 1,000 spans takes 0.1 to 0.3 s. A body
+ * waits for at most one body of each other project, and for at most some seconds.
  */
 const conversionCpuMsMax = 1_000;
 /** Exporters send every few seconds. The thread takes some memory, and starts within 0.1 s. */
@@ -77,7 +77,9 @@ export class Converter {
     await this.#handOn(body, converted);
   }
 
-  /** Fulfilled when the thread is free for this body; with undefined if its time is over first. */
+  /**
+   * Fulfilled when the thread is free for this body; with undefined if its deadline passes first.
+   */
   #turn(deadlineMs: number, group: string): Promise<QueuedWork | undefined> {
     return new Promise((resolve) => {
       const work: QueuedWork = {

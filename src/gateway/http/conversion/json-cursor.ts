@@ -1,5 +1,5 @@
 // Reads a JSON text byte by byte and parses single values of it: a malformed value affects only
-// itself, and only one span is in memory at a time. Names are returned in lowerCamelCase, also if
+// itself, and only one span is in memory at a time. Names are returned in lowerCamelCase, even if
 // the text has the names of protobuf.
 
 import type { Buffer } from "node:buffer";
@@ -7,7 +7,7 @@ import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
 import { exactlyParsed, MalformedOtlpError, RejectedSpanError, spanBytesMax } from "./otlp.ts";
 import { parsedRepaired, textIn } from "./repaired-text.ts";
 
-/** A position in a JSON text. Each value is to be taken by exactly one call. */
+/** A position in a JSON text. Each value must be read by exactly one call. */
 export class JsonCursor {
   readonly #bytes: Buffer;
   #at = 0;
@@ -16,7 +16,9 @@ export class JsonCursor {
     this.#bytes = bytes;
   }
 
-  /** The names of an object's members. Whoever asks for the next has taken the value. */
+  /**
+   * Yields the names of an object's members. The caller must read the value before the next name.
+   */
   *members(): Generator<string, void> {
     this.#take(Ascii.OpenBrace, "an object");
     if (this.#takeIf(Ascii.CloseBrace)) return;
@@ -29,7 +31,7 @@ export class JsonCursor {
     this.#take(Ascii.CloseBrace, "a comma or the end of an object");
   }
 
-  /** As often as an array has items. */
+  /** Yields once per item of an array. */
   *items(): Generator<undefined, void> {
     this.#take(Ascii.OpenBracket, "an array");
     if (this.#takeIf(Ascii.CloseBracket)) return;
@@ -43,20 +45,20 @@ export class JsonCursor {
   }
 
   /**
-   * The value at the position. One that is too large for a span is passed over, and throws a
+   * Returns the value at the position. One that is too large for a span is skipped, and throws a
    * RejectedSpanError; one that is not JSON throws a MalformedOtlpError.
    */
   value(): unknown {
     return this.#parsed(this.#slice());
   }
 
-  /** The text of the value at the position, as it stands in the bytes. */
+  /** Returns the text of the value at the position, as it is in the bytes. */
   text(): Buffer {
     return this.#slice();
   }
 
   end(): void {
-    if (this.#peek() !== undefined) throw this.#malformed("the text goes on behind the request");
+    if (this.#peek() !== undefined) throw this.#malformed("the text continues after the request");
   }
 
   #parsed(slice: Buffer): unknown {
@@ -90,7 +92,7 @@ export class JsonCursor {
     this.#at = at + 1;
   }
 
-  /** Passes brackets with all that is between them. Whether they fit is seen when it is parsed. */
+  /** Skips brackets and their content. Mismatched brackets are found when the value is parsed. */
   #passContainer(): void {
     const bytes = this.#bytes;
     let at = this.#at;

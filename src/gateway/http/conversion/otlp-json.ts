@@ -1,5 +1,5 @@
-// Reads the spans of an ExportTraceServiceRequest in JSON, one after another: it parses one span at
-// a time. Names may be written in lowerCamelCase, as OTLP has them, or as in protobuf.
+// Reads the spans of an ExportTraceServiceRequest in JSON, one at a time. Names may be in
+// lowerCamelCase, as in OTLP, or as in protobuf.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";
@@ -15,7 +15,7 @@ import {
   spansMax,
 } from "./otlp.ts";
 
-/** Every span of the request, in order. Throws a MalformedOtlpError. */
+/** Yields every span of the request, in order. Throws a MalformedOtlpError. */
 export function* jsonSpans(body: Buffer): Generator<ReadSpan, void> {
   const cursor = new JsonCursor(body);
   for (const name of cursor.members()) {
@@ -25,7 +25,7 @@ export function* jsonSpans(body: Buffer): Generator<ReadSpan, void> {
   cursor.end();
 }
 
-/** The spans that `read` finds in each item of an array. `null` is an empty one. */
+/** Yields the spans that `read` finds in each item of an array. `null` is an empty array. */
 function* spansOfItems(
   cursor: JsonCursor,
   name: string,
@@ -35,7 +35,7 @@ function* spansOfItems(
   else if (cursor.text().toString() !== "null") yield { rejected: `${name} is not an array` };
 }
 
-/** A resource may stand behind its spans: then these are read, and wait for it. */
+/** A resource may follow its spans: then these are read first, and wait for it. */
 function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   let resource: Attributes | undefined;
   let rejected = "";
@@ -56,7 +56,7 @@ function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   for (const read of waiting) yield ofResource(read, resource ?? noAttributes(), rejected);
 }
 
-/** The names of the members of an object; none of anything else, which is passed over. */
+/** Returns the names of the members of an object; none for any other value, which is skipped. */
 function membersAt(cursor: JsonCursor): Iterable<string> {
   if (cursor.isAt(Ascii.OpenBrace)) return cursor.members();
   cursor.text();
@@ -68,7 +68,7 @@ function ofResource(read: ReadSpan, resource: Attributes, rejected: string): Rea
   return "rejected" in read ? read : { ...read, resource };
 }
 
-/** The version of a scope that stands behind its spans is not read. */
+/** The version of a scope that follows its spans is not read. */
 function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   let scopeVersion = "";
   for (const name of membersAt(cursor)) {
@@ -85,7 +85,7 @@ function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   }
 }
 
-/** The member of an object, by its name as OTLP or as protobuf has it. */
+/** Returns the member of an object, by its name in OTLP or in protobuf. */
 function memberOf(value: unknown, name: string, protobufName = name): unknown {
   if (typeof value !== "object" || value === null) return undefined;
   const members = value as Record<string, unknown>;
@@ -150,7 +150,7 @@ function mapOf(pairs: unknown, depth: number): Attributes {
   return map;
 }
 
-/** Undefined for a value of no type. */
+/** Returns undefined for a value of no type. */
 function anyValue(value: unknown, depth: number): unknown {
   checkDepth(depth);
   if (typeof value !== "object" || value === null) return undefined;
@@ -164,7 +164,7 @@ function anyValue(value: unknown, depth: number): unknown {
       case "intValue":
         return integerFrom(content);
       case "doubleValue":
-        // The words for numbers that JSON does not have come as text.
+        // The words for numbers that JSON does not have are sent as text.
         return typeof content === "number" ? content : Number(textOf(content));
       case "bytesValue":
         return Buffer.from(textOf(content), "base64").toString("hex");

@@ -1,6 +1,6 @@
-// Reads the spans of an ExportTraceServiceRequest in protobuf, one after another. This is own code:
-// it reads eleven kinds of messages, decodes a span only when it is asked for, and goes on behind a
-// span that is malformed, which the protobuf libraries do not. The field numbers are those of
+// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time. This is own code
+// because it reads only eleven kinds of messages, decodes a span only on demand, and continues
+// after a malformed span, which the protobuf libraries do not. The field numbers are those of
 // opentelemetry/proto/trace/v1/trace.proto, common.proto and resource.proto.
 
 import type { Buffer } from "node:buffer";
@@ -28,7 +28,7 @@ const WireType = {
 } as const;
 const { Varint, Fixed64, Bytes } = WireType;
 
-/** The fields of a message that are read, and their wire types. All others are passed over. */
+/** The fields of a message that are read, and their wire types. All others are skipped. */
 type Fields = Readonly<Record<number, number>>;
 
 const requestFields: Fields = { 1: Bytes };
@@ -68,12 +68,12 @@ class Message {
     return this.#end - this.#at;
   }
 
-  /** What is left of the message, with a position of its own. */
+  /** Returns the rest of the message, with a position of its own. */
   copy(): Message {
     return new Message(this.#bytes, this.#at, this.#end);
   }
 
-  /** Goes to the next known field of its type; false at the end. The caller takes its value. */
+  /** Moves to the next known field of its type; false at the end. The caller reads its value. */
   next(known: Fields): boolean {
     while (this.#at !== this.#end) {
       const wireType = this.#key();
@@ -108,15 +108,15 @@ class Message {
     return this.#bytes.readDoubleLE(this.#at - 8);
   }
 
-  /** A signed integer of 64 bits: a number if it is known to be a safe one. */
+  /** Returns a signed integer of 64 bits: as a number if it is known to be safe. */
   varint(): number | bigint {
     let [low, high] = [0, 0];
-    for (let place = 0; place < 10; place++) {
+    for (let group = 0; group < 10; group++) {
       const byte = this.#byte();
-      if (place < 7) low += (byte & 0x7f) * 2 ** (7 * place);
-      else high += (byte & 0x7f) * 2 ** (7 * (place - 7));
+      if (group < 7) low += (byte & 0x7f) * 2 ** (7 * group);
+      else high += (byte & 0x7f) * 2 ** (7 * (group - 7));
       if (byte >= 0x80) continue;
-      return place < 7 ? low : BigInt.asIntN(64, BigInt(low) + (BigInt(high) << 49n));
+      return group < 7 ? low : BigInt.asIntN(64, BigInt(low) + (BigInt(high) << 49n));
     }
     throw this.#malformed(longVarint);
   }
@@ -129,7 +129,7 @@ class Message {
     return key & 7;
   }
 
-  /** Passes over the value of a field, which may be a group of fields. */
+  /** Skips the value of a field, which may be a group of fields. */
   #pass(wireType: number): void {
     let depth = 0;
     for (let type = wireType; ; type = this.#key()) {
@@ -145,11 +145,11 @@ class Message {
   }
 
   #passVarint(): void {
-    for (let place = 0; place < 10; place++) if (this.#byte() < 0x80) return;
+    for (let group = 0; group < 10; group++) if (this.#byte() < 0x80) return;
     throw this.#malformed(longVarint);
   }
 
-  /** Returns the start of the bytes; the position is their end then. */
+  /** Returns the start of the bytes and moves the position to their end. */
   #bytesField(): number {
     const length = this.#smallVarint();
     const start = this.#at;
@@ -186,19 +186,19 @@ class Message {
   }
 }
 
-/** Every span of the request, in order. Throws a MalformedOtlpError. */
+/** Yields every span of the request, in order. Throws a MalformedOtlpError. */
 export function* protobufSpans(body: Buffer): Generator<ReadSpan, void> {
   const request = new Message(body);
   while (request.next(requestFields)) yield* spansOfResource(request.message());
 }
 
 function* spansOfResource(message: Message): Generator<ReadSpan, void> {
-  const [resource = noAttributes(), fault] = fieldOne(
+  const [resource = noAttributes(), problem] = fieldOne(
     message.copy(),
     resourceSpansFields,
     resourceOf,
   );
-  const rejected = fault === "" ? "" : `its resource: ${fault}`;
+  const rejected = problem === "" ? "" : `its resource: ${problem}`;
   yield* spansOfField(message, resourceSpansFields, (scope) =>
     spansOfScope(scope, resource, rejected),
   );
@@ -216,28 +216,28 @@ function* spansOfScope(
   });
 }
 
-/** What `read` makes of field 1, which may come after the others; and why it cannot be read. */
+/** Returns the result of `read` for field 1, which may follow the others, and why it failed. */
 function fieldOne<T>(
   message: Message,
   fields: Fields,
   read: (part: Message) => T,
 ): readonly [T | undefined, string] {
   let value: T | undefined;
-  let fault = "";
-  // That the message breaks off is reported with its spans.
+  let problem = "";
+  // A truncated message is reported with its spans.
   orRejected(() => {
     while (message.next(fields)) {
       const part = message.message();
       if (message.field !== 1) continue;
       const found = orRejected(() => read(part));
-      if ("rejected" in found) fault = found.rejected;
+      if ("rejected" in found) problem = found.rejected;
       else value = found.value;
     }
   });
-  return [value, fault];
+  return [value, problem];
 }
 
-/** The spans that `read` finds in each field 2. */
+/** Yields the spans that `read` finds in each field 2. */
 function* spansOfField(
   message: Message,
   fields: Fields,
@@ -326,7 +326,7 @@ function statusOf(message: Message): { isError: boolean; statusMessage: string }
   return { isError, statusMessage };
 }
 
-/** A pair without a value is left out, as a value of no type is. */
+/** A pair without a value is skipped, like a value of no type. */
 function readKeyValue(message: Message, target: Attributes, depth: number): void {
   let key = "";
   let value: unknown;
@@ -337,7 +337,7 @@ function readKeyValue(message: Message, target: Attributes, depth: number): void
   if (value !== undefined) target[key] = value;
 }
 
-/** Undefined for a value of no type. */
+/** Returns undefined for a value of no type. */
 function anyValue(message: Message, depth: number): unknown {
   checkDepth(depth);
   let value: unknown;

@@ -1,6 +1,6 @@
-// Takes the spans of language models out of a request of OpenTelemetry's exporters (OTLP over HTTP,
-// in protobuf or JSON), and answers as a collector does: what is not stored is in the answer's
-// partial success.
+// Extracts the spans of language models from a request of OpenTelemetry's exporters (OTLP over
+// HTTP, in protobuf or JSON), and answers like a collector: spans that are not stored are in the
+// answer's partial success.
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -19,16 +19,17 @@ import {
 import { jsonSpans } from "./otlp-json.ts";
 import { protobufSpans } from "./otlp-protobuf.ts";
 
-/** As PostHog's capture has it. */
+/** The limit of PostHog's capture. */
 const bodyBytesMax = 4_194_304;
 /**
  * Each event has the attributes of its resource, so events may be larger than their request. The
- * events of one request may have this many bytes, and `expansionMax` times those of its body more.
+ * events of one request may have `eventBytesFree` bytes, plus `expansionMax` times those of its
+ * body.
  */
 const eventBytesFree = 262_144;
 const expansionMax = 8;
 const eventBytesMax = 8_388_608;
-/** Reasons in one answer. */
+/** Maximum number of reasons in one answer. */
 const reasonsMax = 5;
 const PROTOBUF_TYPE = "application/x-protobuf";
 
@@ -36,7 +37,7 @@ interface OtlpNotes {
   isJson: boolean;
   /** Spans that are not stored for `reasons`. */
   rejected: number;
-  /** Spans of other things than language models. */
+  /** Spans that do not belong to language models. */
   others: number;
   readonly reasons: string[];
 }
@@ -50,14 +51,14 @@ export class OtlpTraces implements Conversion {
     this.head = head;
   }
 
-  /** A message of protobuf in which nothing is set has no bytes. */
+  /** A protobuf message without any set field has no bytes. */
   get takesEmpty(): boolean {
     return this.#isProtobuf;
   }
 
   convert(body: Buffer): Batch | Problem {
     if (body.length > bodyBytesMax) {
-      const detail = `A trace request may have ${bodyBytesMax} bytes, and this one has ${body.length}`;
+      const detail = `A trace request may have at most ${bodyBytesMax} bytes, and this one has ${body.length}`;
       return { code: "body_too_large", detail };
     }
     const { apiKey, contentType } = this.head;
@@ -73,7 +74,7 @@ export class OtlpTraces implements Conversion {
     } catch (error) {
       if (!(error instanceof MalformedOtlpError || error instanceof RejectedSpanError)) throw error;
       const form = isJson ? "JSON" : "protobuf";
-      const detail = `The body is no ExportTraceServiceRequest in ${form}: ${error.message}`;
+      const detail = `The body is not an ExportTraceServiceRequest in ${form}: ${error.message}`;
       return { code: "invalid_payload", detail };
     }
   }
@@ -94,7 +95,7 @@ export class OtlpTraces implements Conversion {
     return /protobuf/i.test(this.head.contentType);
   }
 
-  /** The events as JSON. A client that sends a request again sends the same bytes. */
+  /** Returns the events as JSON. A client that retries a request sends the same bytes. */
   #eventsOf(reads: Iterable<ReadSpan>, body: Buffer): string[] | Problem {
     const requestId = createHash("sha1").update(body).digest("hex");
     const mostBytes = Math.min(eventBytesMax, eventBytesFree + expansionMax * body.length);
@@ -106,7 +107,7 @@ export class OtlpTraces implements Conversion {
     let resourceBytes = 0;
     for (const read of reads) {
       if (++index > spansMax)
-        return { code: "too_many_events", detail: `A trace request may have ${spansMax} spans` };
+        return { code: "too_many_events", detail: `A trace request may have at most ${spansMax} spans` };
       if ("rejected" in read) this.#reject(read.rejected);
       else if (!isAiSpan(read.span)) this.notes.others++;
       else {
@@ -117,7 +118,7 @@ export class OtlpTraces implements Conversion {
         }
         const hasRoom = resourceBytes <= bytesLeft;
         const text = hasRoom ? textOf({ ...read, resource, requestId, index }) : "";
-        // What is made of the attributes of a resource may be short, and takes as long.
+        // The event of a resource's attributes may be short, and takes as long to build.
         bytesLeft = hasRoom ? bytesLeft - Math.max(resourceBytes, Buffer.byteLength(text)) : -1;
         if (bytesLeft < 0) this.#reject(`the events of the request have over ${mostBytes} bytes`);
         else if (text === "") this.#reject("its values are nested too deeply");
@@ -138,12 +139,12 @@ export class OtlpTraces implements Conversion {
   }
 }
 
-/** The event of a span as JSON; "" if it takes too much of the stack. */
+/** Returns the event of a span as JSON; "" if it exceeds the stack. */
 function textOf(parts: SpanParts): string {
   try {
     return JSON.stringify(aiEventOf(parts));
   } catch (error) {
-    // The text of an attribute may hold JSON of any depth, which takes the stack.
+    // The text of an attribute may contain JSON of any depth, which uses up the stack.
     if (!(error instanceof RangeError)) throw error;
     return "";
   }
@@ -155,7 +156,7 @@ function jsonAnswer(rejected: number, message: string): FixedAnswer {
   return { status: 200, headers: [["Content-Type", JSON_TYPE], nosniff], body };
 }
 
-/** An ExportTraceServiceResponse, which is empty if there is nothing to say. */
+/** Returns an ExportTraceServiceResponse, which is empty if there is nothing to report. */
 function protobufAnswer(rejected: number, message: string): FixedAnswer {
   const text = Buffer.from(message);
   const partial = [

@@ -1,15 +1,15 @@
-// The parts of an OTLP trace request that become events, as both of its encodings give them.
+// The parts of an OTLP trace request that become events, in both encodings.
 
-/** The attributes of a span or resource, without a prototype: a key may have any name. */
+/** The attributes of a span or resource, without a prototype, because a key may have any name. */
 export type Attributes = Record<string, unknown>;
 
 export interface OtlpSpan {
-  /** Lower-case hexadecimal digits, "" if there is none. So are the other ids. */
+  /** Lower-case hexadecimal digits, "" if there is none. The same for the other ids. */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
-  /** Nanoseconds since 1970; 0 if the span does not say. */
+  /** Nanoseconds since 1970; 0 if the span has no time. */
   readonly startNs: bigint;
   readonly endNs: bigint;
   readonly attributes: Attributes;
@@ -23,23 +23,28 @@ export interface SpanEvent {
   readonly attributes: Attributes;
 }
 
-/** A span with what it belongs to; or why the span cannot be read. */
+/** A span with its resource and scope; or why the span cannot be read. */
 export type ReadSpan =
   | { readonly span: OtlpSpan; readonly resource: Attributes; readonly scopeVersion: string }
   | { readonly rejected: string };
 
-/** Spans of all kinds in one request. */
+/** Maximum number of spans of all kinds in one request. */
 export const spansMax = 1_000;
-/** Arrays and maps within each other. An event may be 100 deep, with what is around its values. */
+/**
+ * Maximum nesting of arrays and maps. An event may be 100 deep, including the levels around its
+ * values.
+ */
 const valueDepthMax = 90;
-/** No record of the store is larger. */
+/** Records in the store are never larger. */
 export const spanBytesMax = 1_048_576;
-/** Thrown for a request that is not in its encoding. The message says what is wrong, and where. */
+/**
+ * Thrown for a request that is not in its encoding. The message states what is wrong, and where.
+ */
 export class MalformedOtlpError extends Error {}
-/** Thrown for a span that is read no further. The other spans of the request are. */
+/** Thrown for a span that is not read further. The request's other spans are. */
 export class RejectedSpanError extends Error {}
 
-/** What `read` returns; or, for a part of a request that cannot be read, why. */
+/** Returns the result of `read`, or the reason if a part of a request cannot be read. */
 export function orRejected<T>(
   read: () => T,
 ): { readonly value: T } | { readonly rejected: string } {
@@ -52,7 +57,7 @@ export function orRejected<T>(
   }
 }
 
-/** Throws for a value that is within too many others. */
+/** Throws for a value that is nested too deeply. */
 export function checkDepth(depth: number): void {
   if (depth > valueDepthMax)
     throw new RejectedSpanError(`its values are nested more than ${valueDepthMax} deep`);
@@ -62,13 +67,15 @@ export function noAttributes(): Attributes {
   return Object.create(null) as Attributes;
 }
 
-/** A number if a double holds it, else its digits. */
+/** Returns a number if it is a safe integer, else its digits. */
 export function integerOf(value: number | bigint): number | string {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
-/** As JSON.parse, but with the digits, as text, of an integer that a double does not hold. */
+/**
+ * Like JSON.parse, but returns an integer that a double cannot represent as a text of its digits.
+ */
 export function exactlyParsed(text: string): unknown {
   const value = JSON.parse(text);
   if (!/\d{16}/.test(text)) return value;

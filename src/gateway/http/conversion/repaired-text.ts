@@ -1,12 +1,14 @@
-// Reads JSON texts that the intake would repair: a conversion parses texts before the intake sees
-// them.
+// Reads JSON texts that the intake would repair, because a conversion parses texts before the
+// intake.
 
 import { Buffer, isUtf8 } from "node:buffer";
 
 /** The encoded surrogates of a pair (CESU-8), in Latin-1. */
 const surrogatePairs = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/g;
 
-/** The text of the bytes. A pair of encoded surrogates becomes the character it stands for. */
+/**
+ * Returns the text of the bytes. A pair of encoded surrogates becomes the character it represents.
+ */
 export function textIn(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString();
   const joined = bytes.toString("latin1").replace(surrogatePairs, (pair) => {
@@ -17,7 +19,7 @@ export function textIn(bytes: Buffer): string {
   return Buffer.from(joined, "latin1").toString();
 }
 
-/** Parses the text; where it has NaN or Infinity, with `null` in their place. Else throws. */
+/** Parses the text, if necessary with `null` instead of NaN and Infinity. Else throws. */
 export function parsedRepaired(text: string, parse: (text: string) => unknown): unknown {
   try {
     return parse(text);
@@ -28,7 +30,7 @@ export function parsedRepaired(text: string, parse: (text: string) => unknown): 
   }
 }
 
-/** Has `null` for NaN and Infinity outside of strings. */
+/** Replaces NaN and Infinity outside of strings by `null`. */
 function withoutNonFinite(text: string): string {
   const pieces: string[] = [];
   for (let at = 0; at < text.length; ) {
@@ -41,7 +43,7 @@ function withoutNonFinite(text: string): string {
   return pieces.join("");
 }
 
-/** Where the string ends that begins at `start`. */
+/** Returns where the string ends that begins at `start`. */
 function stringEnd(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;

@@ -1,6 +1,6 @@
-// The main-thread side of the conversion thread, which starts with the first body and ends when
-// none has arrived for a while. A body that takes too long or too much memory is rejected: its
-// thread is terminated, and the next body starts another one.
+// The main-thread side of the conversion thread, which starts with the first body and ends after an
+// idle time. A body that takes too long or too much memory is rejected: its thread is terminated,
+// and the next body starts another one.
 
 import { Buffer } from "node:buffer";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -36,7 +36,7 @@ const tooMuchMemory: Problem = {
 };
 const draining: Problem = { code: "draining", detail: "This gateway is shutting down" };
 
-/** Tests run the source, and what is built is JavaScript. */
+/** Tests run the source; the build is JavaScript. */
 const threadFile = new URL(
   import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js",
   import.meta.url,
@@ -70,7 +70,9 @@ export class ConversionThread {
     return this.#worker !== undefined;
   }
 
-  /** Converts one body; no other call may be made meanwhile. The body must not change until then. */
+  /**
+   * Converts one body. No concurrent calls. The body must not change until the promise settles.
+   */
   async convert(conversion: Conversion, bytes: Buffer): Promise<Buffer | Problem> {
     const body = new Uint8Array(bytes.length);
     for (let at = 0; at < bytes.length; at += copiedBytesPerTurn) {
@@ -82,7 +84,7 @@ export class ConversionThread {
     return result instanceof Uint8Array ? Buffer.from(result.buffer) : result;
   }
 
-  /** Ends the thread for good. The body that it has is answered. */
+  /** Ends the thread for good. Its current body is answered. */
   close(): void {
     this.#isClosed = true;
     this.#end(draining);
@@ -105,7 +107,7 @@ export class ConversionThread {
 
   #start(): Worker {
     const worker = new Worker(this.#options.file ?? threadFile, {
-      // Node reports on each start that it strips types; what is built has none.
+      // Node prints a warning on each start that it strips types; the built file has none.
       execArgv: ["--disable-warning=ExperimentalWarning"],
       name: "conversion",
       resourceLimits,
@@ -116,14 +118,14 @@ export class ConversionThread {
       this.#settle(converted);
       this.#after(this.#options.idleMs, () => this.#end(undefined));
     });
-    let fault: unknown;
+    let failure: unknown;
     worker.on("error", (error) => {
-      fault = error;
+      failure = error;
     });
     worker.on("exit", (code) => {
       if (this.#worker !== worker) return;
-      const isFull = (fault as NodeJS.ErrnoException | undefined)?.code === outOfMemory;
-      const error = new Error("Convert a body: its thread has ended", { cause: fault ?? code });
+      const isFull = (failure as NodeJS.ErrnoException | undefined)?.code === outOfMemory;
+      const error = new Error("Conversion of a body failed: its thread has ended", { cause: failure ?? code });
       const pending = this.#pending;
       this.#end(isFull ? tooMuchMemory : undefined);
       if (!isFull) pending?.reject(error);
@@ -132,8 +134,8 @@ export class ConversionThread {
   }
 
   /**
-   * Ends the thread when it has used its CPU time. A clock alone would go on while other processes
-   * have the processors, and reject valid bodies on a busy machine.
+   * Ends the thread when it has used its CPU time. A wall clock would also count while other
+   * processes use the CPUs, and reject valid bodies on a busy machine.
    */
   #watch(worker: Worker, pending: Pending): void {
     const beganMs = performance.now();
@@ -155,7 +157,7 @@ export class ConversionThread {
     this.#timer = setTimeout(then, ms).unref();
   }
 
-  /** Ends the thread, and settles the body that it has. */
+  /** Ends the thread, and settles its current body. */
   #end(problem: Problem | undefined): void {
     clearTimeout(this.#timer);
     const worker = this.#worker;

@@ -1,4 +1,4 @@
-// The thread that converts bodies, one after another. The other end is thread-link.ts.
+// The thread that converts bodies, one after another. The main-thread side is thread-link.ts.
 
 import { Buffer } from "node:buffer";
 import { getPriority, platform, setPriority } from "node:os";
@@ -6,12 +6,12 @@ import { parentPort } from "node:worker_threads";
 import { conversionFor } from "./conversions.ts";
 import type { Converted, ToConvert } from "./thread-link.ts";
 
-// The text of an attribute may hold thousands of texts that are not JSON: the error of each is
+// The text of an attribute may contain thousands of texts that are not JSON: the error of each is
 // cheaper without a stack.
 Error.stackTraceLimit = 0;
 
-// The event loop goes first, as before the threads of the pool. Linux has a priority for each
-// thread, and sets that of the calling one.
+// The event loop has priority over this thread, as over the threads of the pool. Linux has a
+// priority per thread, and sets that of the calling one.
 if (platform() === "linux") setPriority(Math.min(getPriority() + 5, 19));
 
 parentPort?.on("message", ({ head, body }: ToConvert) => {

@@ -1,6 +1,6 @@
-// Makes the page that the `type` of a problem leads to: what each error and warning means and what
-// to do about it. The page is made once, of the tables of errors and warnings. Nothing that a
-// client sent is ever in it, and it loads and runs nothing.
+// Builds the page to which the `type` of a problem links: the meaning of each error and warning,
+// and what to do. The page is built once from the tables of errors and warnings. It contains no
+// client data, and loads and runs nothing.
 
 import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/base/errors.ts";
 import { dropTable, warningTable } from "../../../platform/base/warnings.ts";
@@ -9,8 +9,8 @@ import { type FixedAnswer, fixedPage } from "./fixed-answer.ts";
 export const errorsPath = "/docs/errors";
 
 /**
- * Returns the `type` of a problem: where the page says what its code means. A relative reference
- * leads to this gateway (RFC 9457, 3.1.1).
+ * Returns the `type` of a problem: the link to its code on the page. A relative reference leads to
+ * this gateway (RFC 9457, 3.1.1).
  */
 export function problemType(code: ErrorCode): string {
   return `${errorsPath}#${code}`;
@@ -38,14 +38,14 @@ a { color: var(--accent); }
 `;
 
 const statusWords: Record<ErrorRow["status"], string> = {
-  400: "what was sent cannot be read, or is no event",
-  401: "whose it is cannot be told",
-  404: "there is nothing at the path",
-  405: "the path takes another method",
-  413: "too much at once",
-  415: "an encoding that is not known",
-  429: "over the project's quota",
-  503: "not now",
+  400: "the request cannot be read, or is not an event",
+  401: "the project of the request is unknown or disabled",
+  404: "unknown path",
+  405: "the path accepts other methods",
+  413: "the request is too large",
+  415: "unknown encoding",
+  429: "the project is over its quota",
+  503: "temporarily unavailable",
 };
 
 export function errorsPage(): FixedAnswer {
@@ -74,19 +74,19 @@ function pageText(): string {
 <style>${style}</style>
 </head>
 <body>
-<h1>What Penstock answers, and what to do</h1>
-<p>An error is <code>application/problem+json</code>. Its <code>code</code> is one of those below, its <code>type</code> leads to it, and
-its <code>detail</code> says what was wrong with this request.</p>
+<h1>Errors and warnings of Penstock</h1>
+<p>An error is <code>application/problem+json</code>. Its <code>code</code> is one of those below, its <code>type</code> links to it, and
+its <code>detail</code> describes the problem of this request.</p>
 <nav aria-label="Codes"><ul>
 ${[...codes, ...Object.keys(dropTable), ...Object.keys(warningTable)].map((code) => `<li><a href="#${code}"><code>${code}</code></a></li>`).join("\n")}
 </ul></nav>
 ${sections.join("\n")}
-<h2>Left out of a 200</h2>
-<p>These stand in <code>warnings</code>, with the index of the event: it is not stored, its neighbours are.</p>
+<h2>Dropped, with a 200</h2>
+<p>These are listed in <code>warnings</code> with the index of the event: it is not stored, the other events of the request are.</p>
 ${drops.join("\n")}
 <h2>Stored, with a warning</h2>
-<p>These stand in <code>warnings</code> too, or in the newer protocol in the <code>details</code> of a <code>warning</code>: the event is
-stored, but not all is as it was meant.</p>
+<p>These are listed in <code>warnings</code> too, or in the newer protocol in the <code>details</code> of a <code>warning</code>: the event is
+stored, but part of it was changed or ignored.</p>
 ${warnings.join("\n")}
 </body>
 </html>
@@ -96,7 +96,7 @@ ${warnings.join("\n")}
 function errorText(code: ErrorCode): string {
   const { status, title, when, remedy } = errorTable[code];
   const meaning = sentence(when);
-  // Some titles say all that there is to say.
+  // Some titles are complete descriptions.
   const more = meaning === `${title}.` ? "" : ` ${escaped(meaning)}`;
   return `<h3 id="${code}"><code>${code}</code></h3>
 <p><strong>${escaped(title)}.</strong>${more}</p>
@@ -116,19 +116,19 @@ function retryWords(status: ErrorRow["status"]): string {
     case 503:
       return "Send it again after <code>Retry-After</code>.";
     default:
-      return "Sent again unchanged it gets the same answer.";
+      return "Do not retry it unchanged: the answer would be the same.";
   }
 }
 
 /**
- * Whether the words begin with code, or with a name as clients write it: its small letter stays,
- * even where a sentence begins.
+ * Whether the words begin with code, or with a name as clients write it, which stays in lower case
+ * even at the beginning of a sentence.
  */
 function isNameFirst(words: string): boolean {
   return /^(?:\$|[a-z]+_[a-z]|(?:properties|timestamp|offset|uuid|trace)\b)/.test(words);
 }
 
-/** A sentence of what stands in a table as a clause. */
+/** Returns a sentence for a clause of a table. */
 export function sentence(words: string): string {
   const first = isNameFirst(words) ? words : `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
   return `${first}${words.endsWith(".") ? "" : "."}`;

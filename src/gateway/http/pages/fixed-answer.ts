@@ -1,6 +1,6 @@
-// Declares answers that are settled before they are written, and the security headers of ours:
-// the policy of a page lets it load and run nothing but its own style, and `nosniff` keeps a
-// browser from guessing another content type. Writes nothing: see write-fixed.ts.
+// Declares constant answers, and the security headers of our pages: a page's policy lets it load
+// and run nothing except its own style, and `nosniff` keeps a browser from guessing another content
+// type. write-fixed.ts writes the answers.
 
 import { createHash } from "node:crypto";
 
@@ -9,8 +9,8 @@ export interface FixedAnswer {
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string | Uint8Array;
   /**
-   * The body goes when all who read it are done, be it this request alone or several: until then it
-   * counts as bytes in flight, once. Absent: the process has it anyway.
+   * Who keeps the body in memory: this request alone, or all requests that read it. Until they are
+   * done the body counts as bytes in flight, once. Absent: the process always has it.
    */
   readonly isHeldBy?: "its request" | "its readers";
 }
@@ -21,9 +21,9 @@ export const SCRIPT_TYPE = "text/javascript; charset=utf-8";
 export const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 
 interface PageParts {
-  /** The text of the page's style element, which the policy names by its hash. */
+  /** The text of the page's style element, whose hash is in the policy. */
   readonly style: string;
-  /** How long a cache may keep the page. */
+  /** How long a cache may store the page. */
   readonly cachedSeconds: number;
 }
 

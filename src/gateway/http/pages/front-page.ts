@@ -1,5 +1,5 @@
-// Shows a person who opens the public port in a browser what this is and where the documents are,
-// and tells crawlers to stay away. Says nothing of this installation.
+// Explains to a person who opens the public port in a browser what this is and where the
+// documentation is, and tells crawlers to stay away. Reveals nothing about this installation.
 
 import { type FixedAnswer, fixedPage, nosniff } from "./fixed-answer.ts";
 
@@ -15,13 +15,13 @@ const html = `<!doctype html>
 <style>${style}</style>
 <h1>Penstock</h1>
 <p>This is an event-intake gateway. It takes product-analytics events in the PostHog capture format and answers 200 when they are stored.
-There is nothing to see here: events are sent to it.</p>
+This port only receives events.</p>
 <ul>
 <li>To send some, give a PostHog SDK this address as its host (<code>api_host</code>, <code>host</code>), or send them yourself with
 <code>POST /capture/</code> or <code>POST /batch/</code>.</li>
 <li>The documents are <code>README.md</code>, <code>docs/</code> and <code>docs/openapi.yaml</code>, in the folder Penstock runs from.
 What an error means is at <a href="/docs/errors">/docs/errors</a>.</li>
-<li>For those who run it, the live page, metrics and health are on the admin port.</li>
+<li>For operators, the live page, metrics and health are on the admin port.</li>
 </ul>
 `;
 
@@ -37,7 +37,7 @@ export const robots: FixedAnswer = {
   body: "User-agent: *\nDisallow: /\n",
 };
 
-/** There is no icon. Browsers that are told so ask no more. */
+/** There is no icon. With this answer browsers stop asking. */
 export const favicon: FixedAnswer = {
   status: 204,
   headers: [["Cache-Control", "public, max-age=86400"]],

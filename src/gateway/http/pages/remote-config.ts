@@ -1,12 +1,12 @@
-// Tells SDKs when they start which server-side features there are. There is only one, capture: so
-// there are no flags, recording, surveys and the like are off, and autocapture is on. The answer is
-// the same for every key, and no secret: it does not tell whether a key is known.
+// Reports to SDKs at their start which server-side features exist. There is only capture: no flags;
+// recording, surveys and the like are off; autocapture is on. The answer is the same for every key
+// and does not reveal whether a key exists.
 
 import { randomUUID } from "node:crypto";
 
 /**
- * SDKs choose by this what they send. The compressions are those that `/e/` takes, by the names
- * that SDKs have for them.
+ * SDKs decide from this what they send. The compressions are those that `/e/` accepts, by the SDKs'
+ * names.
  */
 const config = {
   supportedCompression: ["gzip", "gzip-js", "lz64", "base64"],
@@ -31,17 +31,17 @@ const config = {
 };
 
 const configTail = `${JSON.stringify(config).slice(1)}\n`;
-/** SDKs from before 2023 read `enable_collect_everything`, and autocapture nothing without it. */
+/** SDKs from before 2023 read `enable_collect_everything`, and do not autocapture without it. */
 const withOlderConfig = { config: { enable_collect_everything: true }, ...config };
 
-/** `key` may be any text: it is escaped as a JSON string. */
+/** Returns the configuration as JSON. `key` may be any text: it is escaped as a JSON string. */
 export function configJson(key: string): string {
   return `{"token":${JSON.stringify(key)},${configTail}`;
 }
 
 /**
- * Makes the configuration a script, for pages. `key` is any text: it cannot end the string it
- * stands in, nor the element that the script may stand in.
+ * Returns the configuration as a script for pages. `key` may be any text: it cannot end its string,
+ * nor the script element that may contain it.
  */
 export function configScript(key: string): string {
   const quoted = JSON.stringify(key).replaceAll("<", "\\u003c");
@@ -49,14 +49,14 @@ export function configScript(key: string): string {
 }
 
 interface FlagsAsked {
-  /** Chooses the form of the answer; 1 where the request names none. */
+  /** Selects the form of the answer; 1 if the request names none. */
   readonly version: number;
   readonly withConfig: boolean;
-  /** The request came at `/decide`, which SDKs used before `/flags`. */
+  /** The request was sent to `/decide`, which SDKs used before `/flags`. */
   readonly isDecide: boolean;
 }
 
-/** Says that there is no flag, in the form that was asked for. */
+/** Returns an answer without flags, in the requested form. */
 export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: number): string {
   const answer = {
     ...flagsIn(isDecide ? version : version < 2 ? 3 : 4),
@@ -69,7 +69,7 @@ export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: 
 }
 
 /**
- * `version` counts as `/decide` does: version 1 of `/flags` is version 3 of `/decide`, and later
+ * `version` is numbered like `/decide`: version 1 of `/flags` is version 3 of `/decide`, and later
  * ones of `/flags` are version 4.
  */
 function flagsIn(version: number): object {

@@ -1,6 +1,6 @@
 // Serves the scripts of the npm package posthog-js, to pages that load the SDK from here with the
 // HTML snippet, and to the SDK, which loads more of them later. All are read at start, so that no
-// request names a file. A script is compressed when it is first asked for.
+// request names a file. A script is compressed when it is first requested.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { gzip } from "node:zlib";
 import { isPosthogJs } from "../../../platform/base/posthog-js.ts";
 import { type FixedAnswer, nosniff, SCRIPT_TYPE } from "./fixed-answer.ts";
 
-/** The headers that say what the client has already, and which codings it can read. */
+/** The headers with the client's cached version, and the codings that it accepts. */
 interface FileRequest {
   readonly ifNoneMatch: string;
   readonly acceptEncoding: string;
@@ -30,7 +30,7 @@ interface Form {
   readonly etag: string;
 }
 
-/** Browsers ask again after an hour: scripts change only with the package. */
+/** Browsers revalidate after an hour: scripts change only with the package. */
 const CACHED = "public, max-age=3600";
 /** Bundlers import these; no page can load them as a script. */
 const forBundlers = /^(main|module)\b/;
@@ -38,9 +38,9 @@ const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
 
 /**
- * Reads the package in `folder`. Unless one is named, looks in the `node_modules` of the folder
- * where the process runs, then in the nearest one above this program, then for the copy that a
- * bundle carries. Undefined where there is none, or for `off`.
+ * Reads the package in `folder`. Without it, searches the `node_modules` of the current folder,
+ * then the nearest one above this program, then the copy in a bundle. Undefined if there is none,
+ * or for `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
@@ -74,8 +74,8 @@ class Script {
     if (this.#plain === undefined) {
       this.#hash = createHash("sha256").update(this.#text).digest("base64url").slice(0, 22);
       this.#plain = formOf(this.#text, `"${this.#hash}"`, []);
-      // Compressing takes the thread pool some milliseconds. Until it is done, the script is sent
-      // as it is.
+      // Compressing takes the thread pool some milliseconds. Until then, the script is sent
+      // uncompressed.
       gzip(this.#text, { level: 9 }, (error, zipped) => {
         if (error === null)
           this.#zipped = formOf(zipped, `"${this.#hash}-gzip"`, [["Content-Encoding", "gzip"]]);
@@ -88,18 +88,18 @@ class Script {
 }
 
 function formOf(body: Buffer, etag: string, own: readonly (readonly [string, string])[]): Form {
-  const kept = [
+  const cacheHeaders = [
     ["ETag", etag],
     ["Cache-Control", CACHED],
     ["Vary", "Accept-Encoding"],
     ["Cross-Origin-Resource-Policy", "cross-origin"],
   ] as const;
   const type = ["Content-Type", SCRIPT_TYPE] as const;
-  const headers = [type, nosniff, ...own, ...kept];
+  const headers = [type, nosniff, ...own, ...cacheHeaders];
   return {
     etag,
     whole: { status: 200, headers, body },
-    notModified: { status: 304, headers: kept, body: "" },
+    notModified: { status: 304, headers: cacheHeaders, body: "" },
   };
 }
 
@@ -123,8 +123,8 @@ function nearestPackage(): string | undefined {
     folder = above;
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
-  // The bundle's own copy comes last, so that a version installed beside the bundle goes before it.
-  // It is outside of node_modules, where npm would remove it.
+  // The bundle's own copy comes last, so that a version installed next to the bundle has
+  // precedence. It is outside of node_modules, where npm would remove it.
   candidates.push(fileURLToPath(new URL("../../../../posthog-js", import.meta.url)));
   return candidates.find(isPosthogJs);
 }

@@ -120,7 +120,7 @@ describe("new connections are read in turn", () => {
   test("where closes are not told any more, all that wait are read now", () => {
     const kit = new Kit();
     for (const id of range(0, 3 * readPerTurnMax)) kit.open(id);
-    kit.connections.letGo();
+    kit.connections.resumeAll();
     expect(inOrder(kit.resumed)).toEqual(range(readPerTurnMax, 3 * readPerTurnMax));
     expect(kit.connections.size).toBe(0);
     kit.resumed = [];
