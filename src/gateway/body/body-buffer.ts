@@ -1,7 +1,7 @@
-// The bytes of one body that comes in several pieces. Grows with what has arrived, never on the
-// word of a header alone. Small bodies grow by being copied; a large one goes on in another block,
-// and is put together in one piece when it is whole, over several turns of the event loop: to copy
-// 64 MiB takes a tenth of a second.
+// The bytes of one body that arrives in several pieces. Grows with the arrived bytes, never by a
+// header alone. Small bodies grow by copying. A large one continues in another block, and is joined
+// when it is complete, over several turns of the event loop, because copying 64 MiB takes a tenth
+// of a second.
 
 import type { BodyMemory } from "./body-memory.ts";
 
@@ -9,29 +9,29 @@ const GROWTH_ON_HINT = 4;
 const GROWTH_WITHOUT_HINT = 2;
 const CAPACITY_MIN = 16_384;
 /**
- * A body up to this length grows by being copied, which takes a millisecond or two. A longer one
- * goes on in another block.
+ * A body up to this length grows by copying, which takes a millisecond or two. A longer one
+ * continues in another block.
  */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
- * A body of this length grows to 16 times its length, where its hint says as much: one growth takes
- * a body of the default cap to its end, or near it. Of the 16 MiB that are reserved for 1 MiB that
- * is here, no page is touched before it is written.
+ * A body of this length grows to 16 times its length if its hint is as large: one growth is enough,
+ * or nearly, for a body of the default cap. Of the 16 MiB that are reserved for 1 MiB received, no
+ * page is used before it is written.
  */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
-/** Where a block is full, the body goes on in another one of at most this size. */
+/** If a block is full, the body continues in another one of at most this size. */
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;
 /**
- * When a body is put together, so many bytes are copied in one turn of the event loop: with the
- * page faults, that takes some 2 ms.
+ * Number of bytes copied per turn of the event loop when a body is joined: with the page faults,
+ * that takes some 2 ms.
  */
 const copiedBytesPerTurn = 4_194_304;
 
 /**
- * Says how many bytes to make room for when `needed` have arrived. With a hint (a Content-Length, a
- * gzip trailer) that is the hint, but at most 4 times what has arrived, 16 times for a large body,
- * so that a false hint reserves little. Without a hint it is twice what has arrived.
+ * Returns the capacity to allocate when `needed` bytes have arrived. With a hint (a Content-Length,
+ * a gzip trailer) that is the hint, but at most 4 times the arrived bytes, 16 times for a large
+ * body, so that a false hint reserves little. Without a hint it is twice the arrived bytes.
  */
 export function capacityFor(needed: number, hint: number | undefined): number {
   const growth = needed < LARGE_BYTES ? GROWTH_ON_HINT : GROWTH_ON_HINT_LARGE;
@@ -42,7 +42,7 @@ export function capacityFor(needed: number, hint: number | undefined): number {
 
 export class BodyBuffer {
   length = 0;
-  /** The blocks that are full, in order. The body goes on in `#block`. */
+  /** The full blocks, in order. The body continues in `#block`. */
   #full: Buffer[] = [];
   #fullBytes = 0;
   #block: Buffer | undefined;
@@ -54,7 +54,7 @@ export class BodyBuffer {
     this.#hint = hint;
   }
 
-  /** Takes over a block that has the body in its first `length` bytes. */
+  /** Creates a buffer from a block that has the body in its first `length` bytes. */
   static of(memory: BodyMemory, block: Buffer, length: number): BodyBuffer {
     const buffer = new BodyBuffer(memory, undefined);
     buffer.#block = block;
@@ -76,12 +76,14 @@ export class BodyBuffer {
     return this.#fullBytes + (this.#block === undefined ? 0 : this.#block.length);
   }
 
-  /** Where the body is in several pieces, `join` is called before `bytes`. */
+  /** If the body is in several pieces, `join` must be called before `bytes`. */
   get isInOnePiece(): boolean {
     return this.#full.length === 0;
   }
 
-  /** Copies the bytes in: the only copy of a small body on its way to the scanner, growth aside. */
+  /**
+   * Copies the bytes: the only copy of a small body on its way to the scanner, except for growth.
+   */
   append(bytes: Uint8Array): void {
     const needed = this.length + bytes.length;
     if (needed > this.capacity) this.#grow(needed, bytes);
@@ -89,15 +91,15 @@ export class BodyBuffer {
     this.length = needed;
   }
 
-  /** Returns the body in this buffer's own memory: not to be read after `free`. */
+  /** Returns the body in this buffer's own memory, which must not be read after `free`. */
   bytes(): Buffer {
-    if (!this.isInOnePiece) throw new Error("Read a body: it lies in several pieces");
+    if (!this.isInOnePiece) throw new Error("Read a body: it is in several pieces");
     return this.#block?.subarray(0, this.length) ?? Buffer.alloc(0);
   }
 
   /**
-   * Puts the body together in one piece, if it is in several. No other method is to be called
-   * before the promise is fulfilled.
+   * Joins the body into one piece, if it is in several. No other method may be called before the
+   * promise is fulfilled.
    */
   async join(nextTurn: () => Promise<void>): Promise<void> {
     if (this.isInOnePiece) return;
@@ -109,8 +111,8 @@ export class BodyBuffer {
         await nextTurn();
       }
       at += block.length;
-      // Each full block is given back once it is copied: many bodies may be put together at a time,
-      // and none is to be in memory twice for long.
+      // Each full block is released once it is copied: many bodies may be joined at a time, and
+      // none should be in memory twice for long.
       if (this.#full[0] === block) this.#memory.give(this.#full.shift()!);
     }
     this.#memory.give(this.#block!);
@@ -118,7 +120,7 @@ export class BodyBuffer {
     this.#block = whole;
   }
 
-  /** Gives the memory back. Nothing may still be reading it. */
+  /** Releases the memory. Nothing may still be reading it. */
   free(): void {
     for (const block of this.#full) this.#memory.give(block);
     if (this.#block !== undefined) this.#memory.give(this.#block);
@@ -128,7 +130,7 @@ export class BodyBuffer {
     this.length = 0;
   }
 
-  /** Makes room for `needed` bytes in all, and writes `bytes`, which are the new ones. */
+  /** Makes room for `needed` bytes in total, and writes `bytes`, which are the new ones. */
   #grow(needed: number, bytes: Uint8Array): void {
     const old = this.#block;
     if (old === undefined || (this.length <= COPIED_BYTES_MAX && this.isInOnePiece)) {

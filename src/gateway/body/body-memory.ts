@@ -1,11 +1,11 @@
-// Memory of bodies that come in pieces, and of what bodies inflate to, which is used again.
+// Reusable memory for bodies that arrive in pieces, and for inflated bodies.
 
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
 
 /** Enough for two bodies of the default cap, which is 20 MiB. */
 const keptBytesMax = 44_040_192;
 const idleMs = 10_000;
-/** A block is not spent on a body that needs less than a quarter of it. */
+/** A block is not used for a body that needs less than a quarter of it. */
 const wasteFactor = 4;
 
 export class BodyMemory {
@@ -15,12 +15,12 @@ export class BodyMemory {
     return this.#pool.keptBytes;
   }
 
-  /** Memory for at least `bytes` of a body, with whatever it held before. */
+  /** Returns memory for at least `bytes` of a body. It is not cleared. */
   take(bytes: number): Buffer {
     return this.#pool.take(bytes);
   }
 
-  /** Takes a body's memory back. Nobody may hold on to that memory any more. */
+  /** Releases a body's memory. No other code may refer to it any more. */
   give(memory: Buffer): void {
     this.#pool.give(memory);
   }

@@ -1,9 +1,9 @@
-// Lists what can be wrong with a body, in the words that its client hears.
+// The problems of bodies, with the texts for their clients.
 
 import { type ErrorCode, errorTable, type Problem } from "../../platform/base/errors.ts";
 import type { Coding, Compression } from "./codings.ts";
 
-/** Makes a problem whose detail is the title that the table has for its code. */
+/** Returns a problem whose detail is the title of its code in the table. */
 export function problemOf(code: ErrorCode): Problem {
   return { code, detail: errorTable[code].title };
 }
@@ -15,20 +15,20 @@ export const noRoomToInflate: Problem = {
 };
 export const tooManyToInflate: Problem = {
   code: "overloaded",
-  detail: "Too many bodies to decompress came before this one",
+  detail: "Too many bodies are waiting to be decompressed",
 };
 export const tooManyToConvert: Problem = {
   code: "overloaded",
-  detail: "Too many bodies to convert came before this one",
+  detail: "Too many bodies are waiting to be converted",
 };
 export const manyChunks: Problem = {
   code: "overloaded",
-  detail: "The body comes in too many small chunks at once: send larger ones, or a Content-Length",
+  detail: "The body arrives in too many small chunks at once: send larger ones, or a Content-Length",
 };
 
 export const tinyChunks: Problem = {
   code: "invalid_framing",
-  detail: "The body comes in chunks of a few bytes each: send larger ones, or a Content-Length",
+  detail: "The body arrives in chunks of a few bytes each: send larger ones, or a Content-Length",
 };
 
 export const emptyBody: Problem = { code: "empty_body", detail: "The request has no body" };
@@ -38,29 +38,29 @@ export const emptyInflated: Problem = {
 };
 export const emptyPayload: Problem = {
   code: "empty_body",
-  detail: "The payload is empty: there is nothing in data, or in what it stands for",
+  detail: "The payload is empty: data is empty, before or after decoding",
 };
 
-export const dataTwice: Problem = {
+export const duplicateData: Problem = {
   code: "invalid_payload",
   detail: "The form has more than one field data: send one",
 };
 export const compressedTwice: Problem = {
   code: "invalid_encoding",
-  detail: "The body is compressed twice: compress it once, or send it as it is",
+  detail: "The body is compressed twice: compress it once, or not at all",
 };
 export const unsupportedEncoding: Problem = {
   code: "unsupported_encoding",
   detail: "Content-Encoding must be one of identity, gzip, deflate, br, zstd",
 };
 
-export function invalidEncoding(coding: Coding | Compression, fault: string): Problem {
+export function invalidEncoding(coding: Coding | Compression, error: string): Problem {
   const action = coding === "base64" ? "Decode" : "Decompress";
-  return { code: "invalid_encoding", detail: `${action} the body as ${coding}: ${fault}` };
+  return { code: "invalid_encoding", detail: `${action} the body as ${coding}: ${error}` };
 }
 
 /**
- * Names the length that was announced or, where none was, how many bytes had come when they were
+ * States the announced length or, if there was none, how many bytes had arrived when they became
  * too many.
  */
 export function bodyTooLarge(
@@ -68,9 +68,9 @@ export function bodyTooLarge(
   bodyBytesMax: number,
 ): Problem {
   const bytes = Math.max(bytesDeclared, bytesArrived);
-  const came =
-    bytesDeclared >= bytesArrived ? `has ${bytes} bytes` : `came to ${bytes} bytes and more`;
-  return { code: "body_too_large", detail: `The body ${came}, and may have ${bodyBytesMax}` };
+  const size =
+    bytesDeclared >= bytesArrived ? `has ${bytes} bytes` : `has at least ${bytes} bytes`;
+  return { code: "body_too_large", detail: `The body ${size}, more than the maximum of ${bodyBytesMax}` };
 }
 
 export function inflatedTooLarge(bytesMax: number): Problem {

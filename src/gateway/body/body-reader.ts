@@ -1,8 +1,8 @@
-// Reads bodies and hands them on, whole and inflated, to the intake. A request that is lost already
-// (too long, no room, wrong path) is read to its end as well, without being kept: answered earlier,
-// its client would see a reset instead of the answer. Chunks are uWS's memory and die with the
-// callback: a body that comes in one piece is handed on as it lies there, the pieces of a longer
-// one are copied once. The states of a body are drawn in request-body.ts.
+// Reads bodies and passes them, whole and inflated, to the intake. A request that already failed
+// (too long, no room, wrong path) is read to its end as well, and discarded: with an earlier
+// answer, its client would see a reset instead of the answer. Chunks are in uWS's memory, valid
+// during the callback only: a body that arrives in one piece is passed on in that memory, the
+// pieces of a longer one are copied once. request-body.ts shows the states of a body.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -20,7 +20,7 @@ import {
   problemOf,
   tinyChunks,
 } from "./body-problems.ts";
-import { type ChunkedBody, type ChunkTurns, chunksPassedOverMax } from "./chunk-turns.ts";
+import { type ChunkedBody, type ChunkTurns, chunksSkippedMax } from "./chunk-turns.ts";
 import { looksGzipped } from "./codings.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import { peekedBytesMin, peekedFarBytes } from "./inflate.ts";
@@ -33,29 +33,29 @@ import { Unpacker } from "./unpacking.ts";
 /** uWS's receive buffer: no chunk is longer. */
 const CHUNK_BYTES_MAX = 524_288;
 /**
- * From this size on, a piece counts as large: to read a smaller one is no more work than its
+ * From this size on, a piece counts as large: reading a smaller one is no more work than its
  * callback.
  */
 const LARGE_PIECE_BYTES_MIN = 8_192;
-/** Past this multiple of the cap, an over-long body is not worth reading to its end. */
+/** Beyond this multiple of the cap, an oversized body is not read to its end. */
 const DISCARD_FACTOR = 2;
 /**
- * A body that comes in pieces is peeked into for its key when it reaches each of these lengths. It
- * is not peeked into with every piece, which may be one byte.
+ * A body that arrives in pieces is searched for its key when it reaches each of these lengths, not
+ * with every piece, which may be one byte.
  */
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
 /**
- * A body may come in `PIECES_FREE` pieces, whatever they hold; past that, in one more for every
- * `PIECE_BYTES_MIN` bytes. Each chunk of a chunked body is a piece, and takes the library a
- * microsecond however little is in it: a read of 512 KiB has 87,000 chunks of one byte.
+ * A body may arrive in `PIECES_FREE` pieces of any size, plus one for every `PIECE_BYTES_MIN`
+ * bytes. Each chunk of a chunked body is a piece, and takes the library a microsecond even if it is
+ * tiny: a read of 512 KiB has 87,000 chunks of one byte.
  */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
 /**
- * To make room, all bodies are searched for those to evict. So room is made for several small
- * pieces at once, not for each piece anew.
+ * Making room searches all bodies for those to evict. So room is made for several small pieces at
+ * once, not for each piece again.
  */
 const roomMadeAtOnceBytes = 4_096;
 
@@ -93,7 +93,7 @@ export class BodyReader {
     });
   }
 
-  /** Takes a piece of the body. `piece` is valid during the call. */
+  /** Processes a piece of the body. `piece` is valid during the call. */
   chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
     const { body } = exchange;
     const bytes = piece.byteLength;
@@ -102,7 +102,7 @@ export class BodyReader {
     if (isChunk) chunks.count(exchange);
     if (bytes >= LARGE_PIECE_BYTES_MIN) chunks.countLarge(exchange);
     if (exchange.isOver) {
-      if (isChunk && ++body.chunksPassedOver > chunksPassedOverMax) exchange.rejectConnection();
+      if (isChunk && ++body.chunksSkipped > chunksSkippedMax) exchange.rejectConnection();
       return;
     }
     if (bytes === 0 && !isLast) return;
@@ -117,10 +117,10 @@ export class BodyReader {
       exchange.refuseChunks(tooMany);
       return;
     }
-    const verdict = body.verdict ?? this.#faultOfPiece(body, bytes);
+    const verdict = body.verdict ?? this.#problemOfPiece(body, bytes);
     if (verdict !== undefined) {
       body.discard(verdict);
-      this.#passOver(exchange, isLast);
+      this.#skip(exchange, isLast);
     } else if (isLast) {
       const { monotonicMs, requestTimeoutMs } = this.#options;
       exchange.deadlineMs = monotonicMs() + requestTimeoutMs;
@@ -137,7 +137,7 @@ export class BodyReader {
   }
 
   /**
-   * Evicts other bodies, so that the budget has at least `bytes` more for this one. Where those
+   * Evicts other bodies, so that the budget has at least `bytes` more for this one. If the bodies
    * that may be evicted hold less than that, evicts none and returns false.
    */
   makeRoom(body: RequestBody, bytes: number): boolean {
@@ -156,16 +156,14 @@ export class BodyReader {
       : undefined;
   }
 
-  /** Makes room in the budget for the piece, or says why it cannot be kept. */
-  #faultOfPiece(body: RequestBody, bytes: number): Problem | undefined {
+  /** Makes room in the budget for the piece, or returns why it cannot be held. */
+  #problemOfPiece(body: RequestBody, bytes: number): Problem | undefined {
     const { bodyBytesMax } = this.#options;
     if (body.bytesArrived > bodyBytesMax) return bodyTooLarge(body, bodyBytesMax);
     return this.#hold(body, bytes) ? undefined : noRoom;
   }
 
-  /**
-   * Takes bytes out of the budget for the body. Where the budget is full, other bodies are evicted.
-   */
+  /** Takes bytes of the budget for the body. If the budget is full, other bodies are evicted. */
   #hold(body: RequestBody, bytes: number): boolean {
     if (body.tryHold(bytes)) return true;
     const lacking = body.lacking(bytes);
@@ -175,7 +173,7 @@ export class BodyReader {
   }
 
   #append(body: RequestBody, bytes: Uint8Array): void {
-    // The payload is in the query: the body beside it is read to its end, and not kept.
+    // The payload is in the query: the body is read to its end, and discarded.
     if (body.queryData !== "") {
       body.release();
       return;
@@ -189,7 +187,7 @@ export class BodyReader {
     if (bytesBefore === 0) this.#watchSlow(body);
   }
 
-  /** Peeks for the key, where the body has reached another of the `peekMarks`. */
+  /** Peeks for the key if the body has reached another of the `peekMarks`. */
   #peekWhenDue(body: RequestBody, buffer: BodyBuffer): void {
     const { bytesPeeked } = body;
     const isDue = peekMarks.some((mark) => bytesPeeked < mark && mark <= buffer.length);
@@ -199,12 +197,11 @@ export class BodyReader {
       body.bytesPeeked = bytes.length;
       body.peek(bytes, false);
     } else if (this.#unpacker.isBusy) {
-      // The body is peeked into with a piece of a later turn. Until then it counts as one that
-      // shows no key.
+      // A piece of a later turn triggers the peek. Until then the body counts as one without a key.
       if (body.hint === undefined) body.peek(noBytes, false);
     } else {
-      // A compressed body is not peeked into again past `peekedFarBytes`: a peek inflates no more
-      // of it than that.
+      // A compressed body is not peeked into again beyond `peekedFarBytes`, because a peek inflates
+      // no more of it than that.
       const isCompressed = body.contentEncoding !== "" || looksGzipped(bytes);
       body.bytesPeeked =
         isCompressed && bytes.length >= peekedFarBytes ? peekedBytesMax : bytes.length;
@@ -226,17 +223,17 @@ export class BodyReader {
   }
 
   /**
-   * Passes over a piece of a body that has a verdict. Answers with the verdict at the body's end,
-   * or once the body is too long to be read to its end.
+   * Skips a piece of a body that has a verdict. Answers with the verdict at the body's end, or once
+   * the body is too long to be read to its end.
    */
-  #passOver(exchange: HttpExchange, isLast: boolean): void {
+  #skip(exchange: HttpExchange, isLast: boolean): void {
     const { bodyBytesMax } = this.#options;
     const { body } = exchange;
     if (body.hasFixedAnswer && body.bytesArrived > bodyBytesMax) {
       body.verdict = bodyTooLarge(body, bodyBytesMax);
     }
     if (!isLast && body.bytesArrived <= DISCARD_FACTOR * bodyBytesMax) {
-      // Nothing of this body is kept, but it may come as slowly as one that is.
+      // Nothing of this body is stored, but it may arrive as slowly as one that is.
       if (body.hasFixedAnswer) this.#watchSlow(body);
       return;
     }
@@ -247,12 +244,12 @@ export class BodyReader {
   }
 
   /**
-   * Takes the last piece. Hands the body over, now or once it is inflated; or says what is wrong
-   * with it.
+   * Processes the last piece. Passes the body on, now or once it is inflated; or returns what is
+   * wrong with it.
    */
   #takeLast(body: RequestBody, lastPiece: Buffer): Problem | undefined {
     if (body.queryData !== "") {
-      // The payload is in the query, whatever came as a body beside it.
+      // The payload is in the query, whatever was sent as a body.
       body.bytesArrived += body.queryData.length;
       return this.#unpacker.unpackQuery(body);
     }
@@ -274,13 +271,13 @@ export class BodyReader {
   }
 
   /**
-   * Puts a large body together over several turns, and goes on with it unless its request is over
-   * by then.
+   * Joins a large body over several turns, and continues with it unless its request is over by
+   * then.
    */
   #join(body: RequestBody, buffer: BodyBuffer, then: () => void): void {
     body.state = BodyState.Waiting;
-    // The buffer belongs to this work until it is put together: the end of the request must not
-    // free it meanwhile.
+    // The buffer belongs to this work until it is joined: the end of the request must not free it
+    // meanwhile.
     body.buffer = undefined;
     buffer
       .join(nextTurn)
@@ -296,7 +293,7 @@ export class BodyReader {
       .catch((error: unknown) => this.#intakeFailed(body, error));
   }
 
-  /** `bytes` lie in the body's buffer, if it has one. */
+  /** `bytes` are in the body's buffer, if it has one. */
   #unpack(body: RequestBody, bytes: Buffer): Problem | undefined {
     const isPacked = !body.isPlain || !beginsAsJson(bytes[0]);
     if (isPacked && body.taker === undefined) return this.#unpacker.unpack(body, bytes);
@@ -311,11 +308,11 @@ export class BodyReader {
   }
 
   /**
-   * Hands over a body in memory that is not to be read after this call: uWS's own, or what was
-   * inflated at once.
+   * Passes on a body in memory that must not be read after this call: uWS's own, or that of an
+   * inflation at once.
    */
   #handBorrowed(body: RequestBody, payload: Buffer): void {
-    // The peeks at the first pieces may have shown no key: those of a compressed body show little.
+    // The peeks at the first pieces may have found no key: those of a compressed body show little.
     if (body.hint !== undefined) body.peek(payload, true);
     const work = this.#hand(body, { memory: "borrowed", bytes: payload });
     if (work === undefined) body.release();
@@ -323,11 +320,11 @@ export class BodyReader {
   }
 
   /**
-   * Hands over a body in a buffer of its own, and frees the buffer when the intake is done with it.
+   * Passes on a body in a buffer of its own, and frees the buffer when the intake is done with it.
    */
   #handOver(body: RequestBody, buffer: BodyBuffer): void {
     body.peek(buffer.bytes(), true);
-    // An answer from within the intake must not free what the intake still reads.
+    // An answer from within the intake must not free memory that the intake still reads.
     body.buffer = undefined;
     const giveBack = (): void => {
       buffer.free();
@@ -354,7 +351,7 @@ export class BodyReader {
   }
 
   #intakeFailed({ request }: RequestBody, error: unknown): void {
-    this.#options.log.error({ err: error, route: request.label }, "Take a body: the intake threw");
+    this.#options.log.error({ err: error, route: request.label }, "body could not be processed: the intake threw");
     request.answerProblem(problemOf("unavailable"));
   }
 }

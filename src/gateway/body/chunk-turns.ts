@@ -1,67 +1,65 @@
-// Bounds what is read of bodies in one turn of the event loop, for all connections together. uWS
-// reads each connection that has something, calls back for each chunk however little is in it, and
-// stops for nothing in between: megabytes on a thousand connections are one turn. So a turn that
-// has had its share pauses the other connections that are in the middle of a body; each turn
-// resumes some of them. Where chunks are small, a body that goes on is refused, and none begins.
+// Limits how much of bodies is read in one turn of the event loop, for all connections together.
+// uWS reads each connection that has data, calls back for each chunk even if it is tiny, and never
+// yields in between: megabytes on a thousand connections are one turn. So a turn that has used its
+// share pauses the other connections that are in the middle of a body; each turn resumes some of
+// them. If chunks are small, a body that continues is refused, and no new one begins.
 
 import { RateWindow } from "../../platform/base/rate-window.ts";
 
 export interface ChunkedBody {
   /**
-   * Stops reading the body's connection until `resumeReading`. What has already been read from the
-   * connection still comes.
+   * Stops reading the body's connection until `resumeReading`. Data that has already been read from
+   * the connection still arrives.
    */
   pauseReading(): void;
   resumeReading(): void;
 }
 
 /**
- * When a turn has had so many chunks, the other bodies wait for the next turn. One read of 512 KiB
- * has fewer if its chunks have a hundred bytes each. Chunks of the usual size, some kilobytes, come
- * to a hundredth of this number in a turn.
+ * Number of chunks in a turn after which the other bodies wait for the next turn. One read of 512
+ * KiB has fewer if its chunks have a hundred bytes each. With chunks of the usual size, some
+ * kilobytes, a turn has a hundredth of this number.
  */
 export const chunksPerTurn = 5_120;
 /**
- * Past this, the body that still goes on is refused: alone it has had as many chunks as all bodies
- * before it in this turn.
+ * Number of chunks in a turn after which a body that continues is refused: alone it has had as many
+ * chunks as all bodies before it in this turn.
  */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
 /**
- * A refused body has its answer once what was read is passed over. If more chunks than this are
- * still to pass, its connection is closed instead: nothing else keeps uWS from calling back for the
- * rest of what it has read.
+ * A refused body has its answer once the data already read is skipped. If more chunks than this
+ * have to be skipped, its connection is closed instead: nothing else keeps uWS from calling back
+ * for the rest of the data.
  */
-export const chunksPassedOverMax = chunksPerTurn;
+export const chunksSkippedMax = chunksPerTurn;
 /**
- * The other bodies also wait when this thread has worked for so long since the first large piece of
- * the turn: a piece of 100 KiB takes 0.17 ms, most of it for fresh memory.
+ * The other bodies also wait when this thread has worked for this long since the first large piece
+ * of the turn: a piece of 100 KiB takes 0.17 ms, mostly to allocate memory.
  */
 export const readMsPerTurn = 6;
 /**
- * So many of the waiting bodies are read again each turn: to pause a connection and to resume it
- * takes some microseconds.
+ * Number of waiting bodies that are resumed per turn: pausing and resuming a connection takes some
+ * microseconds.
  */
 export const resumedPerTurnMax = 32;
 
 interface ChunkTurnsOptions {
   readonly nextTurn: (run: () => void) => void;
-  /** Milliseconds for which this thread had a processor. */
+  /** CPU time of this thread in milliseconds. */
   readonly workMs: () => number;
 }
 
 export class ChunkTurns<Body extends ChunkedBody> {
   readonly #nextTurn: (run: () => void) => void;
   readonly #workMs: () => number;
-  /**
-   * The bodies that have begun and are not whole. The body that is to be read first stands first.
-   */
+  /** The bodies that have begun and are not complete, the next one to read first. */
   readonly #bodies = new Set<Body>();
   readonly #paused = new Set<Body>();
-  /** The whole bodies whose connections are still paused, until the answer. */
+  /** The complete bodies whose connections are still paused, until the answer. */
   readonly #resting = new Set<Body>();
   #spender: Body | undefined;
   #chunks = 0;
-  /** When the first large piece of this turn came, by `workMs`. */
+  /** When the first large piece of this turn arrived, by `workMs`. */
   #sinceMs: number | undefined;
   #isTurnAwaited = false;
 
@@ -71,19 +69,19 @@ export class ChunkTurns<Body extends ChunkedBody> {
   }
 
   /**
-   * This turn has had more than `chunksPerTurnMax` chunks: a body that goes on is refused, and no
+   * This turn has had more than `chunksPerTurnMax` chunks: a body that continues is refused, and no
    * further chunked body may begin.
    */
   get isOver(): boolean {
     return this.#chunks > chunksPerTurnMax;
   }
 
-  /** The body waits for a turn in which its connection is read. */
+  /** Whether the body waits for a turn in which its connection is read. */
   isPaused(body: Body): boolean {
     return this.#paused.has(body);
   }
 
-  /** Counts a chunk of the body that is not its last. */
+  /** Counts a chunk of the body other than its last. */
   count(body: Body): void {
     this.#awaitTurn();
     if (++this.#chunks === chunksPerTurn) this.#pauseOthers(body);
@@ -94,32 +92,32 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#awaitTurn();
     const nowMs = this.#workMs();
     this.#sinceMs ??= nowMs;
-    // The body goes behind those that have not been read this turn.
+    // The body moves behind those that have not been read this turn.
     if (this.#bodies.delete(body)) this.#bodies.add(body);
     if (nowMs - this.#sinceMs > readMsPerTurn) this.#pauseOthers(body);
   }
 
-  /** The body has begun, and more of it may come. */
+  /** Called when the body has begun, and is not complete. */
   add(body: Body): void {
     this.#bodies.add(body);
     if (this.#spender !== undefined) this.#pause(body);
   }
 
   /**
-   * The body is whole. If its connection is paused, that stays paused until the answer: if it were
-   * resumed, uWS would begin its timeout on a client that waits for us.
+   * Called when the body is complete. If its connection is paused, it stays paused until the
+   * answer: resumed, uWS would start its timeout on a client that waits for us.
    */
   whole(body: Body): void {
     if (this.#bodies.delete(body) && this.#paused.delete(body)) this.#resting.add(body);
   }
 
-  /** The request is answered: if its connection is still paused, it is read again. */
+  /** Called when the request is answered: a paused connection is resumed. */
   answered(body: Body): void {
     this.whole(body);
     if (this.#resting.delete(body)) body.resumeReading();
   }
 
-  /** The body's connection is gone, and is not resumed any more. */
+  /** Called when the body's connection is closed, so that it is not resumed any more. */
   gone(body: Body): void {
     this.whole(body);
     this.#resting.delete(body);
@@ -151,8 +149,8 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#spender = undefined;
     this.#resumeFirst();
     if (spender !== undefined && this.#bodies.delete(spender)) {
-      // The body that spent the turn goes behind those that waited for it: they have the next turn
-      // without it.
+      // The body that used up the turn moves behind those that waited for it: they have the next
+      // turn without it.
       this.#bodies.add(spender);
       this.#pause(spender);
     }

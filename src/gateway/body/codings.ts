@@ -1,15 +1,14 @@
-// Knows the codings that a body may be in, by the names that clients have for them: in
-// Content-Encoding, in a query, in a field of a form. Also tells gzip by its magic bytes, which
-// need no name. Decodes nothing.
+// The codings of bodies, by the names that clients use: in Content-Encoding, in a query, in a field
+// of a form. Also recognizes gzip by its magic bytes. Decodes nothing.
 
-/** The codings of HTTP that the decompressors know. */
+/** The codings of HTTP that the decompressors support. */
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
 /**
- * The ways to pack a payload that clients name outside Content-Encoding, in a query or in a form.
- * `lz64` is lz-string's compressToBase64.
+ * The compressions of a payload that clients name outside Content-Encoding, in a query or in a
+ * form. `lz64` is lz-string's compressToBase64.
  */
 export type Compression = "gzip" | "lz64" | "base64";
-/** What Content-Encoding may name: PostHog's clients send compressions there, too. */
+/** The supported values of Content-Encoding: PostHog's clients send compressions there, too. */
 export type BodyCoding = Coding | Compression | "identity";
 
 const compressions: Readonly<Record<string, Compression>> = {
@@ -30,8 +29,8 @@ const codings: Readonly<Record<string, BodyCoding>> = {
 };
 
 /**
- * The compression that a query, or a field of a form, names; undefined for an unknown name, which
- * is ignored.
+ * Returns the compression named in a query, or in a field of a form; undefined for an unknown name,
+ * which is ignored.
  */
 export function compressionNamed(value: string): Compression | undefined {
   const name = value.trim().toLowerCase();
@@ -39,9 +38,10 @@ export function compressionNamed(value: string): Compression | undefined {
 }
 
 /**
- * The known coding that a Content-Encoding names, `identity` for none; undefined where it names more
- * than one. Unknown names are ignored: clients send charsets and content types here, and the bytes
- * show whether the body can be read. Stacked codings are refused, because they multiply a bomb.
+ * Returns the known coding named in a Content-Encoding, `identity` for none; undefined if it names
+ * more than one. Unknown names are ignored: clients send charsets and content types here, and the
+ * bytes show whether the body can be read. Stacked codings are refused, because they multiply a
+ * decompression bomb.
  */
 export function codingOf(header: string): BodyCoding | undefined {
   if (header === "") return "identity";
@@ -56,7 +56,7 @@ export function codingOf(header: string): BodyCoding | undefined {
   return found;
 }
 
-/** True when a Content-Encoding names a coding that is not known. */
+/** Returns whether a Content-Encoding names an unknown coding. */
 export function namesUnknownCoding(header: string): boolean {
   return namesIn(header).some(
     (name) => name !== "" && name !== "identity" && !Object.hasOwn(codings, name),
@@ -68,16 +68,16 @@ function namesIn(header: string): string[] {
 }
 
 /**
- * Tells gzip by its magic bytes and its only compression method: no JSON text begins with these
- * bytes. RFC 1952.
+ * Recognizes gzip by its magic bytes and its only compression method: no JSON text begins with
+ * these bytes. RFC 1952.
  */
 export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }
 
 /**
- * True when the first two bytes are a zlib header (RFC 1950). `deflate` has one by RFC 9110, but
- * some clients send it without.
+ * Returns whether the first two bytes are a zlib header (RFC 1950). `deflate` has one by RFC 9110,
+ * but some clients send it without.
  */
 export function hasZlibHeader(body: Uint8Array): boolean {
   const method = body[0] ?? 0;

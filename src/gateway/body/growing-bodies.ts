@@ -1,12 +1,12 @@
-// Holds the bodies that still grow, as they arrive in pieces or inflate, and says which of them are
-// evicted where the budget is full: first those too slow to wait for; then those that show no key
-// of a project, from the addresses that hold the most; then the large ones that came last, so that
-// the first of many come to an end. None is evicted where all of these hold less than is lacking.
-// Knows nothing of the budget.
+// Holds the bodies that still grow, as they arrive in pieces or inflate, and chooses which of them
+// are evicted if the budget is full. First those that are too slow. Then those without a project's
+// key, from the addresses that hold the most. Then the large ones that arrived last, so that the
+// first of many are completed. None is evicted if all of these hold less than is needed. Does not
+// know the budget.
 
 /**
- * A body counts as slow when it has taken longer than one second, or five if it is large, and the
- * time that its bytes take at 256 KiB a second.
+ * A body counts as slow if it has taken longer than one second, or five if it is large, plus the
+ * time of its bytes at 256 KiB per second.
  */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
@@ -16,21 +16,21 @@ export interface GrowingBody {
   /** Milliseconds of the monotonic clock. */
   readonly startedMs: number;
   readonly bytesArrived: number;
-  /** What the budget gets back when the body is evicted. */
+  /** The bytes that the budget regains if the body is evicted. */
   readonly bytesHeld: number;
   /** `answer`: the whole body has arrived. */
   readonly phase: "head" | "body" | "answer";
   readonly isLarge: boolean;
-  /** The body shows the key of a project, or no key is looked for. */
+  /** The body contains the key of a project, or the check for keys is off. */
   readonly isKnown: boolean;
   readonly senderAddress: string;
 }
 
 export class GrowingBodies<Body extends GrowingBody> {
-  /** The bodies stand in the order in which they turned out to come in pieces, or to be large. */
+  /** The bodies in the order in which they were found to arrive in pieces, or to be large. */
   readonly #bodies = new Set<Body>();
 
-  /** A body that is added again keeps its place. */
+  /** A body that is added again keeps its position. */
   add(body: Body): void {
     this.#bodies.add(body);
   }
@@ -48,9 +48,9 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 
   /**
-   * Says which other bodies are to be evicted, so that this one gets `bytesLacking`: those that are
-   * slow, where this one is not, or came before them; those that show no key, where this one does;
-   * and large ones that came later. None where all of these together hold less.
+   * Returns the other bodies to evict, so that this one gets `bytesLacking`: those that are slow,
+   * if this one is not, or arrived before them; those without a key, if this one has one; and large
+   * ones that arrived later. None if all of these together hold less.
    */
   evictedFor(body: Body, bytesLacking: number, monotonicMs: number): readonly Body[] {
     const selfIsSlow = isSlow(body, monotonicMs);
@@ -70,8 +70,8 @@ export class GrowingBodies<Body extends GrowingBody> {
 }
 
 /**
- * Orders the bodies by how many bytes the address of each holds in all of them, the fewest first.
- * Bodies whose addresses hold the same stay in the order in which they came.
+ * Sorts the bodies by the bytes that their address holds in all of them, the fewest first. Bodies
+ * whose addresses hold the same number stay in order of arrival.
  */
 function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   const heldBy = new Map<string, number>();
@@ -84,7 +84,7 @@ function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   );
 }
 
-/** Takes bodies from the end until they hold `bytes` together; none where all of them hold less. */
+/** Returns bodies from the end until they hold `bytes` together; none if all of them hold less. */
 function lastOf<Body extends GrowingBody>(bodies: readonly Body[], bytes: number): readonly Body[] {
   let held = 0;
   for (let count = 1; count <= bodies.length; count++) {

@@ -1,6 +1,6 @@
-// Decompresses small bodies at once, on the event loop, because a trip to the thread pool costs
-// more than the work. The output is bounded while it grows. What is larger, or turns out to be,
-// goes to the pool: see pooled-inflation.ts.
+// Decompresses small bodies at once, on the event loop, because the thread pool would cost more
+// than the work. The output is limited while it grows. Larger bodies, and those that turn out to
+// be, go to the pool: see pooled-inflation.ts.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -10,24 +10,26 @@ import { type Member, type MemberForm, Members, ZSTD_WINDOW_LOG_MAX } from "./me
 
 /** A body that is larger than this before decompression is not tried on the event loop. */
 export const atOnceBytesMax = 65_536;
-/** On the event loop, no body is inflated to more than this. `WORK_PER_MS` says what that costs. */
+/** Maximum size that a body is inflated to on the event loop. `WORK_PER_MS` states the cost. */
 export const atOnceInflatedBytesMax = 262_144;
 
 /**
  * Brotli bodies with a larger window are not tried on the event loop. The decoder fills its window
- * before it gives out a byte: 300 bytes with a window of 16 MiB take it 60 ms.
+ * before it returns a byte: 300 bytes with a window of 16 MiB take it 60 ms.
  */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
-/** A body of more compressed parts is not tried on the event loop: each takes a decoder. */
+/**
+ * A body of more compressed parts is not tried on the event loop, because each needs a decoder.
+ */
 const AT_ONCE_MEMBERS_MAX = 8;
 
 const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
 /**
- * A byte that is read counts as `WORK_PER_BYTE_READ` bytes of output. Events sometimes compress
- * only to more than a quarter of their size; then the bytes read decide what they cost.
+ * A byte read counts as `WORK_PER_BYTE_READ` bytes of output. If events compress only to more than
+ * a quarter of their size, the bytes read determine the cost.
  */
 const WORK_PER_BYTE_READ = 4;
 /**
@@ -43,38 +45,34 @@ interface Inflated {
 }
 
 /**
- * Says how much work an inflation was, in bytes of output: more than it wrote, where it read much
- * or took long. 64 KiB of empty deflate blocks inflate to nothing, and take ten milliseconds where
- * each block has Huffman tables of its own.
+ * Returns the work of an inflation in bytes of output: more than it wrote, if it read much or took
+ * long. 64 KiB of empty deflate blocks inflate to nothing, and take ten milliseconds if each block
+ * has its own Huffman tables.
  */
 export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
 
-/** No input of deflate inflates to more than so many times its length. */
+/** Maximum ratio of deflate. */
 const DEFLATE_RATIO_MAX = 1_032;
 /**
- * Up to this size a body may inflate whatever its ratio. Past it, a body may come to
- * `DEFLATE_RATIO_MAX` times what was sent. Brotli, zstd and lz64 can go a hundred times as far, and
- * then 77 bytes keep a thread busy for a second. Events that differ in their ids or times come to
- * 10 to 200 times what was sent, events that are all equal to 10,000 times and more.
+ * Up to this size a body may inflate at any ratio. Beyond it, at most at `DEFLATE_RATIO_MAX`.
+ * Brotli, zstd and lz64 can reach a hundred times that ratio, so that 77 bytes keep a thread busy
+ * for a second. Events that differ in their ids or times reach a ratio of 10 to 200, events that
+ * are all equal 10,000 and more.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
-/**
- * A body whose first bytes show no project may come to so many times what was sent: as far as
- * events go that differ.
- */
+/** Maximum ratio of a body whose first bytes show no project: that of events that differ. */
 const UNKNOWN_RATIO_MAX = 200;
 /**
- * A peek inflates only the first of the bytes that were sent. 384 are enough for a key that stands
- * before the events, 1,000 for a key behind what a browser tells of itself.
+ * A peek inflates only the first of the bytes sent. 384 are enough for a key before the events,
+ * 1,000 for a key after a browser's own data.
  */
 export const peekedBytesMin = 384;
 export const peekedFarBytes = 1_000;
 /**
- * How many bytes a peek tries to inflate, one number after the other. Where events are nearly
- * equal, the first number inflates to too much: then fewer bytes are tried, in which the key still
- * stands.
+ * The numbers of bytes that a peek tries to inflate, in order. If events are nearly equal, the
+ * first number inflates to too much: then fewer bytes are tried, which still contain the key.
  */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
@@ -85,8 +83,8 @@ interface BufferWithEngine {
 }
 
 /**
- * Inflates a body now. `compressed` is only read during the call. Returns undefined where this is
- * more work than should be done on the event loop.
+ * Inflates a body now. `compressed` is only read during the call. Returns undefined if this is too
+ * much work for the event loop.
  */
 export function inflateAtOnce(
   coding: Coding,
@@ -99,8 +97,8 @@ export function inflateAtOnce(
   const hint = sizeHint(coding, compressed);
   const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
   if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
-  // A chunk is a little larger than the size that the trailer tells, so that the output is one
-  // piece and need not be put together. Where that size is a lie, the output is a few pieces.
+  // A chunk is a little larger than the size in the trailer, so that the output is one piece and
+  // need not be joined. If that size is wrong, the output is a few pieces.
   const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
   const members = new Members(coding, compressed);
   const parts: Buffer[] = [];
@@ -130,7 +128,7 @@ interface MemberOptions {
   readonly chunkSize: number;
 }
 
-/** Returns what a member inflates to, what is wrong with it, or `tooLarge`. */
+/** Returns the inflated member, what is wrong with it, or `tooLarge`. */
 function inflateMember(
   { form, start, end }: Member,
   compressed: Uint8Array,
@@ -144,16 +142,15 @@ function inflateMember(
       info: true,
     });
     members.inflated(buffer);
-    return members.fault(engine.bytesWritten) ?? buffer;
+    return members.error(engine.bytesWritten) ?? buffer;
   } catch (error) {
     return codeOf(error) === "ERR_BUFFER_TOO_LARGE" ? tooLarge : messageOf(error);
   }
 }
 
 /**
- * Inflates the first bytes of a body, to peek at them: enough of what SDKs send to show a key that
- * comes first. Returns no bytes for Brotli and zstd, nor where the bytes are faulty or inflate to
- * too much.
+ * Inflates the first bytes of a body for a peek: enough to show a key at the beginning of an SDK's
+ * body. Returns no bytes for Brotli and zstd, or if the bytes are invalid or inflate to too much.
  */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
@@ -185,7 +182,7 @@ interface SyncOptions {
   readonly info: true;
 }
 
-/** With `info: true` Node returns buffer and engine; its declarations say only the buffer. */
+/** With `info: true` Node returns buffer and engine; its declarations have only the buffer. */
 function inflateSync(
   form: Coding | MemberForm,
   bytes: Uint8Array,
@@ -213,7 +210,7 @@ function inflateSync(
 export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
 
 /**
- * Reads the base-2 logarithm of the window that a Brotli stream asks for in its first byte. RFC
+ * Returns the base-2 logarithm of the window that a Brotli stream requests in its first byte. RFC
  * 7932, section 9.1.
  */
 export function brotliWindowBits(first: number): number {
@@ -224,7 +221,7 @@ export function brotliWindowBits(first: number): number {
   return low === 0 ? 17 : 8 + low;
 }
 
-/** Reads the size that a gzip trailer claims. It is a hint: it may lie, and counts modulo 2^32. */
+/** Returns the size in a gzip trailer. It is a hint: it may be false, and counts modulo 2^32. */
 export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(
@@ -235,15 +232,15 @@ export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined 
 
 interface InflatedSize {
   readonly length: number;
-  /** From how many bytes the body was inflated. */
+  /** Number of compressed bytes of the body. */
   readonly sent: number;
   readonly bytesMax: number;
-  /** The body shows the key of a project, or no key is looked for. */
+  /** The body contains the key of a project, or the check for keys is off. */
   readonly isKnown: boolean;
 }
 
-/** Says what is wrong where a body has inflated to more than it may; undefined where it has not. */
-export function inflatedFault({
+/** Returns the problem of a body that has inflated to more than is allowed; undefined for none. */
+export function inflatedProblem({
   length,
   sent,
   bytesMax,
@@ -255,11 +252,11 @@ export function inflatedFault({
   const unknown = isKnown ? "" : ", and no api_key of a project in its first bytes";
   return {
     code: "inflated_too_large",
-    detail: `More than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${ratioMax} times what was sent${unknown}`,
+    detail: `More than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${ratioMax} times the bytes sent${unknown}`,
   };
 }
 
-/** Says how much `sent` bytes may inflate to at most, whether they show a project or not. */
+/** Returns how much `sent` bytes may inflate to at most, with or without a project's key. */
 export function inflatedBytesAtMost(sent: number, bytesMax: number): number {
   return Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, DEFLATE_RATIO_MAX * sent));
 }

@@ -1,13 +1,13 @@
-// Decides which body is inflated next on the thread pool, a chunk at a time. Projects take turns, and
-// of one project the shortest body is next. Bodies that show no key of a project take turns by
-// address, and never have all of the pool or of the memory.
+// Decides which body is inflated next on the thread pool, a chunk at a time. Projects take turns,
+// and the shortest body of a project is next. Bodies without a project's key take turns by address,
+// and never use all of the pool or of the memory.
 
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
 
 export interface UnpackingWork extends QueuedWork {
   /** The group is a project, not an address. May change while the work has a slot. */
   readonly isKnown: boolean;
-  /** About how many bytes of work are left. Changes while the work has a slot. */
+  /** Estimated bytes of work that are left. Changes while the work has a slot. */
   readonly bytesLeft: number;
 }
 
@@ -20,13 +20,13 @@ export interface InflationWork extends UnpackingWork {
 const slots = 2;
 /**
  * A decoder has a window of up to 16 MiB, which only this limits. One project may have half of it,
- * and so may all works together that show no key of a project.
+ * and so may all works together that have no project's key.
  */
 const memoryBytesMax = 100_663_296;
 
 export class InflationPool {
   readonly #queue: FairQueue<InflationWork>;
-  /** What the works hold that have begun, and for whom it counts. */
+  /** The started works, with the holder that their memory is charged to. */
   readonly #begun = new Map<InflationWork, string>();
   readonly #memoryOf = new Map<string, number>();
   #memoryBytes = 0;
@@ -44,12 +44,12 @@ export class InflationPool {
     this.#queue.add(work);
   }
 
-  /** To be called with each step of a work. */
+  /** Must be called with each step of a work. */
   began(work: InflationWork): void {
     if (!this.#begun.has(work)) this.#count(work, 1);
   }
 
-  /** Ends a step after which more is to come. Does nothing for a work that has left. */
+  /** Ends a step that is not the last. Does nothing for a work that has left. */
   again(work: InflationWork): void {
     if (!this.#begun.has(work)) return;
     this.#count(work, -1);
@@ -57,7 +57,7 @@ export class InflationPool {
     this.#queue.again(work);
   }
 
-  /** Removes a work of which nothing is on the thread pool any more, in any state. */
+  /** Removes a work, in any state, that has nothing on the thread pool any more. */
   leave(work: InflationWork): void {
     if (this.#begun.has(work)) this.#count(work, -1);
     this.#queue.leave(work);

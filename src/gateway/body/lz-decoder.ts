@@ -1,51 +1,51 @@
-// Decompresses what lz-string's compressToBase64 makes, a piece a step, bounded while it grows.
-// Every phrase of the dictionary stands somewhere in the output: one that came out before, and the
-// character behind it. So a phrase is kept as two numbers, its start and its length, and no text is
-// made. Characters are UTF-16 units, each written as UTF-8 by itself; surrogates are put together
-// in a second pass, where there are any.
+// Decompresses the output of lz-string's compressToBase64, a piece per step, with a limit while it
+// grows. Every phrase of the dictionary is a part of the output: an earlier phrase and the
+// character after it. So a phrase is stored as two numbers, its start and its length, without text.
+// Characters are UTF-16 units, each written as UTF-8 by itself; surrogates are joined in a second
+// pass, if there are any.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
 import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { invalidEncoding, noRoomToInflate } from "./body-problems.ts";
-import { inflatedBytesAtMost, inflatedFault } from "./inflate.ts";
+import { inflatedBytesAtMost, inflatedProblem } from "./inflate.ts";
 import type { StepDecoder } from "./step-decoder.ts";
 import { joinSurrogates } from "./surrogates.ts";
 
 interface LzOptions {
   readonly bytesMax: number;
   readonly memory: BodyMemory;
-  /** The body shows the key of a project, or no key is looked for: asked anew with every step. */
+  /**
+   * Whether the body contains the key of a project, or the check for keys is off. Called with every
+   * step.
+   */
   isKnown(): boolean;
-  /** Asks for room in the budget for more bytes; false stops the work. */
+  /** Requests room in the budget for more bytes; false stops the work. */
   hold(bytes: number): boolean;
 }
 
-/**
- * A step ends when it has written so many bytes or read so many codes. Either takes some tenths of
- * a millisecond.
- */
+/** Maximum bytes written, and codes read, per step. Either takes some tenths of a millisecond. */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
 /**
- * Up to this size the output grows by being copied. Past it, the output gets room for all that may
- * come, of which no page is touched before it is written.
+ * Up to this size the output grows by copying. Beyond it, the output gets room for the maximum, of
+ * which no page is used before it is written.
  */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
- * A step may write so far past the limit before it is checked: the longest phrase of a body of the
- * default limit has 45 kB.
+ * How far a step may write beyond the limit before it is checked: the longest phrase of a body of
+ * the default limit has 45 kB.
  */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
 const UNIT_BYTES_MAX = 3;
-/** From this length on, a copy by the engine is faster than one byte after the other. */
+/** From this length on, copyWithin is faster than copying byte by byte. */
 const LONG_COPY_BYTES = 32;
 
 /**
- * Behind `Byte` and `Unit` follows a new character, of 8 or of 16 bits. From `FirstPhrase` on, a
+ * `Byte` and `Unit` are followed by a new character, of 8 or of 16 bits. From `FirstPhrase` on, a
  * code is the number of a phrase.
  */
 const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
@@ -63,8 +63,8 @@ const BLOCK_BYTES = 8 << BLOCK_BITS;
 const PADDING = 0x3d;
 
 /**
- * The six bits that each character of the alphabet stands for. The first bit is the lowest, because
- * the codes have theirs in that order; -1 for any other character.
+ * The six bits of each character of the alphabet, the first bit lowest, because codes have that
+ * order; -1 for any other character.
  */
 const bitsOf = new Int8Array(256).fill(-1);
 for (const [value, letter] of [
@@ -87,20 +87,20 @@ export class LzDecoder implements StepDecoder {
   #read = 0;
   #bits = 0;
   #bitCount = 0;
-  #fault = "";
+  #error = "";
   readonly #blocks: Uint32Array[] = [];
   #phrases: number = Code.FirstPhrase;
   #codeBits = 2;
-  /** After so many more phrases, codes get one bit longer. */
+  /** Number of phrases until codes get one bit longer. */
   #room = 2;
-  /** Where the phrase that came out last stands in the output, and its length. */
+  /** The position of the last phrase in the output, and its length. */
   #lastStart = 0;
   #lastBytes = 0;
   #isDecoded = false;
   #hasSurrogates = false;
   readonly #joined = { read: 0, written: 0 };
 
-  /** `text` must stay as it is until there is a result. */
+  /** `text` must not change until there is a result. */
   constructor(text: Buffer, options: LzOptions) {
     this.#text = text;
     this.#options = options;
@@ -144,8 +144,8 @@ export class LzDecoder implements StepDecoder {
     for (let codes = 0; codes < STEP_CODES && this.#length < end && !this.#isDecoded; codes++)
       this.#takeCode();
     const { bytesMax, isKnown, hold } = this.#options;
-    if (this.#fault !== "") return invalidEncoding("lz64", this.#fault);
-    const problem = inflatedFault({
+    if (this.#error !== "") return invalidEncoding("lz64", this.#error);
+    const problem = inflatedProblem({
       length: this.#length,
       sent: this.#text.length,
       bytesMax,
@@ -159,12 +159,12 @@ export class LzDecoder implements StepDecoder {
   }
 
   /**
-   * Reads a code, and writes what it stands for. Each code but the first also adds a new phrase to
-   * the dictionary: the phrase that came out before, and the first character of this one.
+   * Reads a code, and writes its text. Each code except the first also adds a new phrase to the
+   * dictionary: the previous phrase, and the first character of this one.
    */
   #takeCode(): void {
     const code = this.#next(this.#codeBits);
-    if (this.#fault !== "") return;
+    if (this.#error !== "") return;
     if (code === Code.End) {
       this.#end();
       return;
@@ -172,7 +172,7 @@ export class LzDecoder implements StepDecoder {
     const start = this.#length;
     if (code < Code.End) {
       const unit = this.#next(code === Code.Byte ? 8 : 16);
-      if (this.#fault !== "") return;
+      if (this.#error !== "") return;
       this.#write(unit);
       this.#add(start, this.#length - start);
       if (start === 0) {
@@ -182,7 +182,7 @@ export class LzDecoder implements StepDecoder {
         return;
       }
     } else if (!this.#repeat(code)) {
-      this.#stop("a phrase that is not there");
+      this.#stop("a reference to a missing phrase");
       return;
     }
     this.#add(this.#lastStart, this.#lastBytes + unitBytes(this.#out[start]!));
@@ -190,7 +190,7 @@ export class LzDecoder implements StepDecoder {
     this.#lastBytes = this.#length - start;
   }
 
-  /** Writes a phrase of the dictionary again; false where there is none of that number. */
+  /** Writes a phrase of the dictionary again; false if there is none of that number. */
   #repeat(code: number): boolean {
     const isNext = code === this.#phrases;
     if (code > this.#phrases || this.#lastBytes === 0) return false;
@@ -244,9 +244,9 @@ export class LzDecoder implements StepDecoder {
     const needed = this.#length + bytes;
     if (needed <= this.#out.length) return;
     const { bytesMax, memory } = this.#options;
-    const few = Math.min(Math.max(needed, 4 * this.#out.length), COPIED_BYTES_MAX);
-    const all = inflatedBytesAtMost(this.#text.length, bytesMax) + OVER_LIMIT_BYTES;
-    const larger = memory.take(Math.max(needed, needed <= COPIED_BYTES_MAX ? few : all));
+    const byGrowth = Math.min(Math.max(needed, 4 * this.#out.length), COPIED_BYTES_MAX);
+    const byLimit = inflatedBytesAtMost(this.#text.length, bytesMax) + OVER_LIMIT_BYTES;
+    const larger = memory.take(Math.max(needed, needed <= COPIED_BYTES_MAX ? byGrowth : byLimit));
     larger.set(this.begun());
     memory.give(this.#out);
     this.#out = larger;
@@ -258,7 +258,7 @@ export class LzDecoder implements StepDecoder {
       const bits = byte === undefined ? -1 : bitsOf[byte]!;
       if (bits < 0) {
         const isEnd = byte === undefined || byte === PADDING;
-        this.#stop(isEnd ? "unexpected end of data" : "a character that is not of base64");
+        this.#stop(isEnd ? "unexpected end of data" : "a character that is not base64");
         return 0;
       }
       this.#read++;
@@ -272,8 +272,8 @@ export class LzDecoder implements StepDecoder {
   }
 
   /**
-   * Handles the end code. Behind it may stand at most a character whose bits are all 0, padding and
-   * a line break.
+   * Handles the end code. It may be followed by at most a character whose bits are byLimit 0, padding
+   * and a line break.
    */
   #end(): void {
     const rest = this.#text.toString("latin1", this.#read, this.#read + 8);
@@ -281,13 +281,13 @@ export class LzDecoder implements StepDecoder {
     else this.#stop("more data after the end");
   }
 
-  #stop(fault: string): void {
-    this.#fault = fault;
+  #stop(error: string): void {
+    this.#error = error;
     this.#isDecoded = true;
   }
 }
 
-/** Says how many bytes the character has that begins with this byte. */
+/** Returns the number of bytes of the character that begins with this byte. */
 function unitBytes(first: number): number {
   if (first < 0x80) return 1;
   return first < 0xe0 ? 2 : 3;

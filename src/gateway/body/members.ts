@@ -1,11 +1,11 @@
-// Finds the members of a compressed body: those of gzip (RFC 1952), the frames of Zstandard
-// (RFC 8878), the one stream of deflate or Brotli. What comes after the last whole member is not
-// read: clients and proxies pad bodies with zeros, line feeds and more. Decodes nothing itself.
+// Finds the members of a compressed body: those of gzip (RFC 1952), the frames of Zstandard (RFC
+// 8878), the one stream of deflate or Brotli. Data after the last whole member is not read: clients
+// and proxies pad bodies with zeros, line feeds and more. Does not decode.
 
 import { crc32 } from "node:zlib";
 import { type Coding, hasZlibHeader, looksGzipped } from "./codings.ts";
 
-/** What a decoder of node:zlib reads. The members of gzip are read without their wrapping. */
+/** The input forms of node:zlib decoders. The members of gzip are read without their wrapping. */
 export type MemberForm = "raw" | "zlib" | "br" | "zstd";
 
 export interface Member {
@@ -17,8 +17,8 @@ export interface Member {
 }
 
 /**
- * Each member takes a decoder of its own, whatever is in it. A member that may be 64 KiB before
- * compression, as in files made in blocks, is one of 1,600 in the largest body.
+ * Each member needs a decoder, even an empty one. If members have up to 64 KiB before compression,
+ * as in files compressed in blocks, the largest body has 1,600.
  */
 export const membersMax = 2_048;
 
@@ -39,7 +39,7 @@ const dictionaryIdBytes = [0, 1, 2, 4];
 
 /**
  * RFC 9659: over HTTP, a zstd window is at most 8 MiB. Without this limit a few bytes make the
- * decoder ask for 128 MiB.
+ * decoder allocate 128 MiB.
  */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
@@ -61,8 +61,8 @@ export class Members {
   }
 
   /**
-   * Returns the next member, the fault in the first one, or undefined if there are no more. Not to
-   * be called again before `fault` was.
+   * Returns the next member, the error in the first one, or undefined if there are no more. Must
+   * not be called again before `error` was called.
    */
   next(): Member | string | undefined {
     const member = this.#next();
@@ -75,7 +75,7 @@ export class Members {
     return member;
   }
 
-  /** To be called with all that the member inflates to, in order. */
+  /** Must be called with all of the member's inflated data, in order. */
   inflated(bytes: Uint8Array): void {
     if (this.#coding !== "gzip") return;
     this.#sum = crc32(bytes, this.#sum);
@@ -83,10 +83,10 @@ export class Members {
   }
 
   /**
-   * Returns what is wrong with the member that `next` has returned, if anything, once its decoder
-   * has read `bytesRead` of it and found its end.
+   * Returns the error in the member that `next` has returned, if any, once its decoder has read
+   * `bytesRead` of it and found its end.
    */
-  fault(bytesRead: number): string | undefined {
+  error(bytesRead: number): string | undefined {
     if (this.#coding !== "gzip") return undefined;
     this.#at = this.#start + bytesRead;
     const { byteOffset, length } = this.#bytes;
@@ -131,7 +131,7 @@ export class Members {
   }
 }
 
-/** Returns where the data of a gzip member begins, or what is wrong with its header. */
+/** Returns where the data of a gzip member begins, or the error in its header. */
 function gzipDataStart(bytes: Uint8Array): number | string {
   if (!looksGzipped(bytes)) {
     if (bytes.length >= 2 && (bytes[0] !== 0x1f || bytes[1] !== 0x8b))
@@ -164,8 +164,8 @@ interface ZstdFrame {
 }
 
 /**
- * Finds frames by their block headers alone: Node 22 inflates a frame that is cut short, or the
- * first of two, and says nothing. Ends with a fault where bytes are not a whole frame.
+ * Finds frames by their block headers alone, because Node 22 inflates a truncated frame, or the
+ * first of two, without an error. Ends with an error if bytes are not a whole frame.
  */
 function* zstdFrames(body: Uint8Array, from: number): Generator<ZstdFrame | string, void, void> {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
@@ -203,8 +203,8 @@ function zstdFrameEnd(body: Uint8Array, start: number): number | string {
 }
 
 /**
- * Returns the largest window that a frame asks for, at most the largest that a decoder may have.
- * That largest one, too, for a single segment and for bytes too short to tell. RFC 8878, 3.1.1.1.2.
+ * Returns the largest window that a frame requests, limited to the maximum of a decoder. Returns
+ * that maximum also for a single segment, and for too few bytes. RFC 8878, 3.1.1.1.2.
  */
 export function zstdWindowBytes(body: Uint8Array): number {
   let most = 0;

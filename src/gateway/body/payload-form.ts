@@ -1,7 +1,7 @@
-// Tells what a body is: the payload, or a form, a text or a compressed body around it, by its first
-// bytes and by what the request names. The bytes are believed before headers and content types: JSON
-// begins with a brace, gzip with its magic bytes. Decodes no more than a few bytes, and of a form
-// reads a bounded number, apart from the search for the end of `data`.
+// Detects the form of a body by its first bytes and the request's names: the payload, or a form, a
+// text or a compressed body around it. The bytes have precedence over headers and content types:
+// JSON begins with a brace, gzip with its magic bytes. Decodes no more than a few bytes, and reads
+// a bounded part of a form, apart from the search for the end of `data`.
 
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -15,11 +15,11 @@ import {
   namesUnknownCoding,
 } from "./codings.ts";
 
-/** The layers that have been taken off a body already, as bits: each comes once. */
+/** The layers that have already been removed from a body, as bits: each occurs once. */
 export const Layer = {
   /**
-   * gzip, deflate, br, zstd or lz64. Only one of them is taken off: with two, a few bytes would be
-   * a bomb of bombs.
+   * gzip, deflate, br, zstd or lz64. Only one of them is removed: two nested ones would multiply a
+   * decompression bomb.
    */
   Compressed: 1,
   Form: 2,
@@ -28,19 +28,19 @@ export const Layer = {
 
 type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
 
-/** So many bytes of white space before the payload are skipped at most. */
+/** Maximum bytes of white space that are skipped before the payload. */
 const SPACE_BYTES_MAX = 1_024;
-/** So many bytes of a text that may be base64 are decoded to see what is in it. */
+/** Number of bytes of a possible base64 text that are decoded to check its content. */
 const SAMPLE_BYTES = 64;
 
-/** Says whether a body begins as JSON that holds events: a plain body is not checked for more. */
+/** Returns whether a body begins as JSON with events: a plain body is not checked further. */
 export function beginsAsJson(first: number | undefined): boolean {
   return first === Ascii.OpenBrace || first === Ascii.OpenBracket;
 }
 
 /**
- * Tells the form of a body. `layers` are those that have been taken off; `named` is the compression
- * that the request names, if any.
+ * Returns the form of a body. `layers` are those already removed; `named` is the compression that
+ * the request names, if any.
  */
 export function formOf(bytes: Buffer, layers: number, named: Compression | undefined): PayloadForm {
   const at = payloadStart(bytes);
@@ -55,7 +55,7 @@ export function formOf(bytes: Buffer, layers: number, named: Compression | undef
   return "unknown";
 }
 
-/** Finds where the payload begins, behind a byte order mark and some white space. */
+/** Returns where the payload begins, after a byte order mark and some white space. */
 function payloadStart(bytes: Buffer): number {
   let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   const end = Math.min(bytes.length, SPACE_BYTES_MAX);
@@ -64,9 +64,9 @@ function payloadStart(bytes: Buffer): number {
 }
 
 /**
- * Judges by what the beginning decodes to: JSON, perhaps behind white space, or gzip. The alphabet
- * alone would not do, since `true` and `1234` are written in it. The rest of the body is checked as
- * it is decoded.
+ * Checks whether the beginning decodes to JSON, perhaps after white space, or gzip. The alphabet
+ * alone is not enough, since `true` and `1234` consist of it. The rest of the body is checked as it
+ * is decoded.
  */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);
@@ -76,33 +76,30 @@ function looksLikeBase64(bytes: Buffer, at: number): boolean {
 }
 
 export interface FormFields {
-  /** The value of `data` stands from here to `dataEnd`, percent-encoded. */
+  /** The value of `data` extends from here to `dataEnd`, percent-encoded. */
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;
-  /** The form has a second field `data`, and nobody can tell which one is meant. */
-  readonly isDoubled: boolean;
+  /** The form has a second field `data`, so the intended one is unknown. */
+  readonly hasDuplicateData: boolean;
 }
 
-/**
- * The fields before `data` may have so many bytes together. Behind `data`, as many bytes are
- * searched for fields.
- */
+/** Maximum bytes of the fields before `data` together, and maximum bytes searched after `data`. */
 const OTHERS_BYTES_MAX = 4_096;
 const AMPERSAND = 0x26;
 const DATA = "data=";
 
-/** Finds the fields of a form with a field `data`; undefined for any other body. */
+/** Returns the fields of a form with a field `data`; undefined for any other body. */
 function fieldsOf(bytes: Buffer): FormFields | undefined {
   const name = bytes.toString("latin1", 0, DATA.length);
-  // A form begins with only these characters, so most bodies that are no forms are told apart here.
+  // A form begins with only these characters, so most other bodies are excluded here.
   if (!/^[\w.$%&=-]+$/.test(name)) return undefined;
   const before = name === DATA ? "" : othersBefore(bytes);
   if (before === undefined) return undefined;
   const dataStart = before.length + DATA.length;
   const ampersand = bytes.indexOf(AMPERSAND, dataStart);
   const dataEnd = ampersand < 0 ? bytes.length : ampersand;
-  const behind = bytes.toString(
+  const after = bytes.toString(
     "latin1",
     dataEnd,
     Math.min(bytes.length, dataEnd + OTHERS_BYTES_MAX),
@@ -110,14 +107,14 @@ function fieldsOf(bytes: Buffer): FormFields | undefined {
   return {
     dataStart,
     dataEnd,
-    compression: compressionIn(`&${before}`) ?? compressionIn(behind),
-    isDoubled: behind.includes(`&${DATA}`),
+    compression: compressionIn(`&${before}`) ?? compressionIn(after),
+    hasDuplicateData: after.includes(`&${DATA}`),
   };
 }
 
 /**
- * Returns the fields before `data`, with the `&` behind them; undefined where what stands there is
- * not a list of fields.
+ * Returns the fields before `data`, with the `&` after them; undefined if the text is not a list of
+ * fields.
  */
 function othersBefore(bytes: Buffer): string | undefined {
   const text = bytes.toString("latin1", 0, Math.min(bytes.length, OTHERS_BYTES_MAX));
@@ -136,13 +133,13 @@ interface Packed {
   /** The compression that the query or the form names. */
   readonly compression: Compression | undefined;
   readonly contentEncoding: string;
-  /** The layers that have been taken off, as bits of `Layer`. */
+  /** The layers that have been removed, as bits of `Layer`. */
   readonly layers: number;
 }
 
 /**
- * Returns the compression that the query or a form names or, where they name none, the
- * Content-Encoding. In that, only gzip, lz64 and base64 count here.
+ * Returns the compression that the query or a form names or, if they name none, the
+ * Content-Encoding. There, only gzip, lz64 and base64 count.
  */
 export function compressionOf(body: Packed): Compression | undefined {
   if (body.compression !== undefined || body.contentEncoding === "") return body.compression;
@@ -150,8 +147,8 @@ export function compressionOf(body: Packed): Compression | undefined {
   return coding === "gzip" || coding === "lz64" || coding === "base64" ? coding : undefined;
 }
 
-/** Says what is wrong where the request names a compression that its payload does not have. */
-export function faultOf(body: Packed, form: "json" | "unknown"): Problem | undefined {
+/** Returns the problem if the request names a compression that its payload does not have. */
+export function compressionProblem(body: Packed, form: "json" | "unknown"): Problem | undefined {
   const { layers } = body;
   if (form === "unknown" && namesUnknownCoding(body.contentEncoding)) return unsupportedEncoding;
   const compression = (layers & Layer.Compressed) === 0 ? compressionOf(body) : undefined;
@@ -159,6 +156,6 @@ export function faultOf(body: Packed, form: "json" | "unknown"): Problem | undef
     return undefined;
   return invalidEncoding(
     compression,
-    form === "json" ? "it is JSON as it came" : "incorrect header check",
+    form === "json" ? "it is uncompressed JSON" : "incorrect header check",
   );
 }

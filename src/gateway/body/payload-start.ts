@@ -1,6 +1,6 @@
-// Unpacks the first bytes of a packed body, to peek at them before the body is whole or its turn
-// has come: some kilobytes at most. What cannot be unpacked without more of the body is left as it
-// is.
+// Unpacks the first bytes of a packed body, to peek at them before the body is complete or its turn
+// has come: some kilobytes at most. Data that cannot be unpacked without more of the body stays
+// unchanged.
 
 import { BodyMemory } from "./body-memory.ts";
 import type { BodyCoding, Compression } from "./codings.ts";
@@ -10,7 +10,7 @@ import { formOf, Layer } from "./payload-form.ts";
 import { PercentDecoder, plainBase64 } from "./step-decoder.ts";
 
 const STEP_BYTES_MAX = 4_096;
-/** A payload may lie in a form, in base64 and in a compression, each once. */
+/** A payload may be in a form, in base64 and in a compression, each once. */
 const LAYERS_MAX = 3;
 
 export function startOfPayload(
@@ -40,8 +40,8 @@ export function startOfPayload(
         break;
       default:
         layers |= Layer.Form;
-        // The decoder works on a copy: it writes over what it reads, and the body is still to be
-        // read.
+        // The decoder works on a copy, because it overwrites its input, and the body is still
+        // needed.
         start =
           new PercentDecoder(Buffer.from(start), form.dataStart, form.dataEnd).step() ?? start;
     }
@@ -49,15 +49,15 @@ export function startOfPayload(
   return start;
 }
 
-/** Decodes a copy: the decoder writes over what it reads, and the body is still to be read. */
+/** Decodes a copy, because the decoder overwrites its input, and the body is still needed. */
 function base64Start(text: Buffer): Buffer {
   const copy = Buffer.from(text);
   return Buffer.from(copy.toString("latin1", 0, plainBase64(copy, 0, copy.length)), "base64");
 }
 
 /**
- * The blocks of all peeks, one of each size. A pool for each peek would keep its blocks until it is
- * idle, outside every account: 33 MB of requests without a key took 2 GB.
+ * The blocks of all peeks, one of each size. A pool per peek would keep its blocks until it is
+ * idle, outside every limit: 33 MB of requests without a key took 2 GB.
  */
 const peekMemory = new BodyMemory();
 

@@ -1,7 +1,7 @@
-// Decompresses one body on the thread pool, a chunk of output a step, so that others may go between
-// two steps. The output is bounded while it grows, the more so while the body has shown no key of a
-// project. A body inflated here can reach the intake after one that arrived later, from another
-// connection.
+// Decompresses one body on the thread pool, a chunk of output per step, so that other bodies can
+// run between two steps. The output is limited while it grows, more strictly while the body has
+// shown no key of a project. A body inflated here may reach the intake after one that arrived
+// later, from another connection.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -9,31 +9,34 @@ import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { invalidEncoding, noRoomToInflate } from "./body-problems.ts";
 import type { Coding } from "./codings.ts";
-import { brotliWindowBits, inflatedFault, messageOf, sizeHint, zstdParams } from "./inflate.ts";
+import { brotliWindowBits, inflatedProblem, messageOf, sizeHint, zstdParams } from "./inflate.ts";
 import { type Member, type MemberForm, Members, zstdWindowBytes } from "./members.ts";
 
 const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
 
 type Decoder = zlib.Inflate | zlib.InflateRaw | zlib.BrotliDecompress | zlib.ZstdDecompress;
-/** Every decoder of Node has `reset`; its declarations leave it out for some. */
+/** Every decoder of Node has `reset`; its declarations omit it for some. */
 type ResettableDecoder = Decoder & zlib.ZlibReset;
 
 interface InflationSink {
-  /** The body shows the key of a project, or no key is looked for: asked anew with every chunk. */
+  /**
+   * Whether the body contains the key of a project, or the check for keys is off. Called with every
+   * chunk.
+   */
   isKnown(): boolean;
-  /** Shows the first bytes of the inflated body. They are valid during the call. */
+  /** Receives the first bytes of the inflated body. They are valid during the call. */
   begun(bytes: Buffer): void;
   /**
-   * Asks for room in the budget for bytes just inflated; false stops the work with `overloaded`.
+   * Requests room in the budget for bytes just inflated; false stops the work with `overloaded`.
    */
   hold(bytes: number): boolean;
   /**
-   * Is called once, cancelled or not, before `done`. From then on the pool reads nothing of the
-   * compressed body, whose memory is the caller's again.
+   * Called once, cancelled or not, before `done`. From then on the pool does not read the
+   * compressed body, and the caller owns its memory again.
    */
   left(): void;
-  /** Is called once, unless the inflation is cancelled. The buffer is the caller's. */
+  /** Called once, unless the inflation is cancelled. The caller owns the buffer. */
   done(result: BodyBuffer | Problem): void;
 }
 
@@ -44,7 +47,7 @@ interface InflationOptions {
 }
 
 export class PooledInflation {
-  /** About how many bytes the decoder's window and output take. */
+  /** Estimated bytes of the decoder's window and output. */
   readonly memoryBytes: number;
   readonly #coding: Coding;
   readonly #compressed: Buffer;
@@ -55,18 +58,18 @@ export class PooledInflation {
   readonly #members: Members;
   /** The member to begin with the next step; undefined before the first. */
   #next: Member | string | undefined;
-  /** What has been inflated before the present member. */
+  /** The length inflated before the current member. */
   #lengthBefore = 0;
   #stream: Decoder | undefined;
   #yielded: () => void = () => {};
   /**
    * resting ◄─► working ─► over: while the inflation is working, a chunk is on the pool and cannot
-   * be called back. An inflation that is cancelled while resting is over at once.
+   * be cancelled. An inflation that is cancelled while resting is over at once.
    */
   #state: "resting" | "working" | "over" = "resting";
   #isCancelled = false;
 
-  /** `compressed` must stay as it is until `left`. */
+  /** `compressed` must not change until `left`. */
   constructor(coding: Coding, compressed: Buffer, { bytesMax, memory, sink }: InflationOptions) {
     this.#coding = coding;
     this.#compressed = compressed;
@@ -80,8 +83,8 @@ export class PooledInflation {
   }
 
   /**
-   * The size that the body claims, or has compressed if that is more, less what is inflated. A body
-   * that has come to more than that size is taken to be half done.
+   * The size that the body claims or, if that is more, its compressed size, minus the inflated
+   * length. A body that has exceeded that size is assumed to be half done.
    */
   get bytesLeft(): number {
     const { length } = this.#inflated;
@@ -89,7 +92,7 @@ export class PooledInflation {
   }
 
   /**
-   * Inflates a chunk, and calls `yielded` when more is to come. Not to be called again before that.
+   * Inflates a chunk, and calls `yielded` if there is more. Must not be called again before that.
    */
   step(yielded: () => void): void {
     if (this.#state !== "resting") return;
@@ -100,8 +103,8 @@ export class PooledInflation {
   }
 
   /**
-   * Gives the inflation up. A chunk in work is waited for, so that no more chunks are on the pool
-   * than have a turn.
+   * Cancels the inflation. Waits for a chunk in work, so that no more chunks are on the pool than
+   * have a turn.
    */
   cancel(): void {
     if (this.#state === "over" || this.#isCancelled) return;
@@ -121,23 +124,23 @@ export class PooledInflation {
     this.#stream = stream;
     stream.on("readable", () => this.#readable(stream));
     stream.on("error", (error) => this.#memberEnded(stream, messageOf(error)));
-    stream.on("end", () => this.#memberEnded(stream, this.#members.fault(stream.bytesWritten)));
+    stream.on("end", () => this.#memberEnded(stream, this.#members.error(stream.bytesWritten)));
     stream.end(this.#compressed.subarray(member.start, member.end));
   }
 
-  /** A fault in a member after the first is no fault of the body: such bytes are padding. */
-  #memberEnded(stream: Decoder, fault: string | undefined): void {
+  /** An error in a member after the first is not an error of the body: such bytes are padding. */
+  #memberEnded(stream: Decoder, error: string | undefined): void {
     if (this.#stream !== stream) return;
     if (this.#isCancelled) {
       this.#finish();
       return;
     }
-    if (fault !== undefined && this.#members.count === 1) {
-      this.#finish(invalidEncoding(this.#coding, fault));
+    if (error !== undefined && this.#members.count === 1) {
+      this.#finish(invalidEncoding(this.#coding, error));
       return;
     }
-    if (fault !== undefined) this.#inflated.shorten(this.#lengthBefore);
-    const next = fault === undefined ? this.#members.next() : undefined;
+    if (error !== undefined) this.#inflated.shorten(this.#lengthBefore);
+    const next = error === undefined ? this.#members.next() : undefined;
     if (next === undefined) {
       this.#finish(this.#inflated);
       return;
@@ -148,7 +151,7 @@ export class PooledInflation {
     this.#yielded();
   }
 
-  /** Nothing is in work on the pool now: the next chunk is begun when this one is read. */
+  /** Nothing is in work on the pool now: reading this chunk begins the next one. */
   #readable(stream: Decoder): void {
     if (this.#state !== "working" || this.#stream !== stream) return;
     if (this.#isCancelled) this.#finish();
@@ -160,9 +163,9 @@ export class PooledInflation {
     }
   }
 
-  /** Takes the output that is there, and has the pool begin the next chunk, if there is one. */
+  /** Takes the available output, and makes the pool begin the next chunk, if there is one. */
   #takeChunks(stream: Decoder): void {
-    // The bounds are checked before the chunk is read, because reading begins the next one.
+    // The limits are checked before the chunk is read, because reading begins the next one.
     const problem = this.#problemOf(stream.readableLength);
     if (problem !== undefined) {
       this.#finish(problem);
@@ -174,8 +177,8 @@ export class PooledInflation {
     this.#inflated.append(chunk);
     this.#members.inflated(chunk);
     if (isFirst) this.#sink.begun(chunk);
-    // Nobody else uses the memory of a full chunk, so it is freed here. Left to the garbage
-    // collector, the chunks of some bodies of a mebibyte would have it run ten times a second.
+    // No other code uses the memory of a full chunk, so it is freed here. Left to the garbage
+    // collector, the chunks of some bodies of a mebibyte would trigger it ten times a second.
     const { buffer } = chunk;
     if (
       chunk.length === OUTPUT_CHUNK_BYTES &&
@@ -189,7 +192,7 @@ export class PooledInflation {
   #problemOf(bytes: number): Problem | undefined {
     const length = this.#inflated.length + bytes;
     const sent = this.#compressed.length;
-    const problem = inflatedFault({
+    const problem = inflatedProblem({
       length,
       sent,
       bytesMax: this.#bytesMax,
@@ -200,7 +203,7 @@ export class PooledInflation {
     return noRoomToInflate;
   }
 
-  /** Is called between two chunks only: nothing is in work on the pool then. */
+  /** Called between two chunks only, when nothing is in work on the pool. */
   #finish(result?: BodyBuffer | Problem): void {
     if (this.#state === "over") return;
     this.#state = "over";
@@ -211,12 +214,12 @@ export class PooledInflation {
   }
 
   /**
-   * Ends the stream, and has its decoder's window freed. Node frees a zstd window only together
-   * with the stream's object, whenever the garbage collector comes to it, and tells the collector
-   * nothing of its size: 180 bodies with windows of 8 MiB took 970 MB. A reset puts a new decoder,
-   * without a window, in the old one's place. It throws once an error has closed the stream, or
-   * while the pool still writes the last piece: then an allocation of the window's size, never
-   * written to, tells the collector.
+   * Ends the stream, and frees its decoder's window. Node frees a zstd window only together with
+   * the stream's object, when the garbage collector reaches it, and does not report its size to the
+   * collector: 180 bodies with windows of 8 MiB took 970 MB. A reset replaces the decoder by a new
+   * one without a window. It throws once an error has closed the stream, or while the pool still
+   * writes the last piece. Then an allocation of the window's size, which is never written to,
+   * informs the collector.
    */
   #freeDecoder(): void {
     const stream = this.#stream;

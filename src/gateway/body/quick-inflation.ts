@@ -1,17 +1,18 @@
-// Inflates small gzip and deflate bodies in the addon, each into the same memory. node:zlib makes a
-// stream, a decoder and an output for each body: that takes 10 to 15 µs and leaves garbage outside
-// of the heap, for which a flood of small bodies has V8 stop for 5 to 15 ms several times a second.
-// What does not inflate here goes the usual way, which says what is wrong with it.
+// Inflates small gzip and deflate bodies in the addon, all into the same memory. node:zlib creates
+// a stream, a decoder and an output for each body: that takes 10 to 15 µs and leaves garbage
+// outside of the heap, for which a flood of small bodies makes V8 stop for 5 to 15 ms several times
+// a second. A body that does not inflate here goes to node:zlib, which reports what is wrong with
+// it.
 
 import { Buffer } from "node:buffer";
 import { type Coding, hasZlibHeader } from "./codings.ts";
 import { atOnceBytesMax, atOnceInflatedBytesMax, sizeHint } from "./inflate.ts";
 
-/** The addon's. Belongs to one thread. */
+/** The addon's inflater. Belongs to one thread. */
 export interface QuickInflater {
   /**
-   * Inflates the whole body to the start of `output` and returns how many bytes that are; -1 where
-   * the body is faulty, goes on behind its end, or has no room. `windowBits`: as zlib.h has them.
+   * Inflates the whole body to the start of `output` and returns the number of bytes; -1 if the
+   * body is invalid, continues after its end, or does not fit. `windowBits`: as in zlib.h.
    */
   inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
 }
@@ -24,15 +25,15 @@ export class QuickInflation {
   readonly #inflater: QuickInflater;
   readonly #output: Buffer;
 
-  /** `bytesMax`: the most bytes that a body may inflate to, whichever way. */
+  /** `bytesMax`: the maximum inflated size of any body. */
   constructor(inflater: QuickInflater, bytesMax: number) {
     this.#inflater = inflater;
     this.#output = Buffer.allocUnsafeSlow(Math.min(bytesMax, atOnceInflatedBytesMax));
   }
 
   /**
-   * What the body inflates to, in memory that is valid until the next call; undefined where the
-   * body is not one for here, or is faulty. `compressed` is only read during the call.
+   * Returns the inflated body, in memory that is valid until the next call; undefined if the body
+   * is not suitable, or is invalid. `compressed` is only read during the call.
    */
   inflated(coding: Coding, compressed: Uint8Array): Buffer | undefined {
     if (compressed.length > atOnceBytesMax || (coding !== "gzip" && coding !== "deflate"))

@@ -1,11 +1,11 @@
-// The body of one request: how far it is, what is known of it, and what it holds of the budget.
+// The body of one request: its state, its properties, and the bytes that it holds of the budget.
 //
 //   head ─► arriving ─► whole ◄─► waiting
 //     │                 ▲  │
 //     └─────────────────┘  └─► taken (by the intake)
 //
-// A body that has a verdict is read as far as `whole` as well, but nothing of it is kept. The
-// request may be answered, and its client may go, in every state.
+// A body that has a verdict is read up to `whole` as well, but discarded. The request may be
+// answered, and its client may disconnect, in every state.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { Conversion } from "../http/conversion/conversion.ts";
@@ -18,26 +18,28 @@ import type { Compression } from "./codings.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 
 export const BodyState = {
-  /** Nothing of it has come. */
+  /** Nothing of it has arrived. */
   Head: "head",
-  /** Some of it has come: what is kept lies in `buffer`. */
+  /** Some of it has arrived, and is in `buffer` unless it is discarded. */
   Arriving: "arriving",
   /**
-   * All of it has come. It lies in `buffer`; where that is undefined, in memory that is valid only
-   * during the present call of the body reader: uWS's own, or what was inflated at once.
+   * All of it has arrived. It is in `buffer` or, if that is undefined, in memory that is valid only
+   * during the current call of the body reader: uWS's own, or that of an inflation at once.
    */
   Whole: "whole",
   /**
-   * It is put together, or its next layer is unpacked, over several turns of the event loop. Its
-   * memory belongs to that work where `buffer` is undefined.
+   * It is joined, or its next layer is unpacked, over several turns of the event loop. Its memory
+   * belongs to that work if `buffer` is undefined.
    */
   Waiting: "waiting",
-  /** The intake has it, and will answer. Its memory belongs to nobody else until then. */
+  /** The intake has it, and will answer. Until then the intake alone owns its memory. */
   Taken: "taken",
 } as const;
 export type BodyState = (typeof BodyState)[keyof typeof BodyState];
 
-/** Where a request is, as others see it: no byte of the body is here, some of them are, or all. */
+/**
+ * The progress of a request for outside observers: no byte of the body has arrived, some, or all.
+ */
 export type RequestPhase = "head" | "body" | "answer";
 
 const phaseOf: Readonly<Record<BodyState, RequestPhase>> = {
@@ -48,12 +50,12 @@ const phaseOf: Readonly<Record<BodyState, RequestPhase>> = {
   taken: "answer",
 };
 
-/** The request that a body belongs to: the intake gets both. */
+/** The request of a body: the intake gets both. */
 interface BodyRequest extends Exchange {
   readonly label: string;
-  /** Answered, or left by its client: what still comes for it is to be ignored. */
+  /** Answered, or abandoned by its client: later results must be ignored. */
   readonly isOver: boolean;
-  /** Has uWS begin its timeout of ten seconds anew. */
+  /** Restarts uWS's timeout of ten seconds. */
   keepOpen(): void;
 }
 
@@ -63,7 +65,7 @@ interface RequestBodyOptions {
   readonly growing: GrowingBodies<RequestBody>;
   /** Peeks at a body for its project and its lane. Without this function no body has a hint. */
   readonly peek: Peek | undefined;
-  /** Monotonic clock, milliseconds: when the head came. */
+  /** When the head arrived, in milliseconds of the monotonic clock. */
   readonly startedMs: number;
   /** Content-Length, or -1 for none. */
   readonly bytesDeclared: number;
@@ -76,42 +78,42 @@ export class RequestBody {
   readonly request: BodyRequest;
   readonly startedMs: number;
   readonly bytesDeclared: number;
-  /** The client's address, whether addresses are recorded or not. */
+  /** The client's address, even if addresses are not recorded. */
   readonly senderAddress: string;
   state: BodyState = BodyState.Head;
   /**
-   * The answer that is given once the body has come, whatever more of it comes: a problem, or the
-   * fixed answer of a path that keeps no bodies.
+   * The answer that is sent once the body has arrived: a problem, or the fixed answer of a path
+   * that discards bodies.
    */
   verdict: Problem | FixedAnswer | undefined = undefined;
   bytesArrived = 0;
-  /** The pieces that the body has come in so far. */
+  /** Number of pieces that have arrived. */
   pieces = 0;
-  /** The chunks that have come since the answer was known, or the client was gone. */
-  chunksPassedOver = 0;
+  /** Number of chunks that arrived after the answer was known, or the client had disconnected. */
+  chunksSkipped = 0;
   /** Bytes of the admission budget that this body holds. */
   bytesHeld = 0;
   buffer: BodyBuffer | undefined = undefined;
-  /** The coding of what is still to be unpacked, as Content-Encoding names it. */
+  /** The coding that is still to be unpacked, as named by Content-Encoding. */
   contentEncoding: string;
-  /** The compression that the query names or, where it names none, the form. */
+  /** The compression that the query names or, if it names none, the form. */
   compression: Compression | undefined = undefined;
-  /** The layers that have been taken off, as bits: see payload-form.ts. */
+  /** The removed layers, as bits: see payload-form.ts. */
   layers = 0;
-  /** A payload in the query, as it stands there; "" for none. */
+  /** A payload in the query, as sent; "" for none. */
   queryData = "";
   /** Stops the work on a body that is waiting. */
   cancelWork: (() => void) | undefined = undefined;
   hint: BodyHint | undefined = undefined;
-  /** Takes the body as it came, in place of the intake: it holds no events. */
+  /** Receives the body unchanged instead of the intake, because it contains no events. */
   taker: Intake | undefined = undefined;
-  /** Makes events of the body before the intake takes it. */
+  /** Converts the body to events before the intake takes it. */
   conversion: Conversion | undefined = undefined;
-  /** How much of the body had come when it was last peeked into for its key. */
+  /** How much of the body had arrived at the last peek for its key. */
   bytesPeeked = 0;
-  /** How much of the body had come when it was last checked for being slow. */
+  /** How much of the body had arrived at the last check for slowness. */
   bytesChecked = 0;
-  /** How many checks in a row have found no new bytes. */
+  /** Number of consecutive checks that found no new bytes. */
   idleChecks = 0;
   readonly #admission: Admission;
   readonly #growing: GrowingBodies<RequestBody>;
@@ -132,19 +134,19 @@ export class RequestBody {
     return phaseOf[this.state];
   }
 
-  /** Nothing that came before the body says that it is packed. */
+  /** Neither headers nor query state that the body is packed. */
   get isPlain(): boolean {
     return this.contentEncoding === "" && this.compression === undefined;
   }
 
-  /** The request gets a fixed answer that is no problem, whatever is in its body. */
+  /** The request gets a fixed answer other than a problem, for any body. */
   get hasFixedAnswer(): boolean {
     return this.verdict !== undefined && !("code" in this.verdict);
   }
 
   /**
-   * The body shows the key of a project, or no key is looked for. A body with a fixed answer counts
-   * as one that shows none.
+   * The body contains the key of a project, or the check for keys is off. A body with a fixed
+   * answer counts as one without a key.
    */
   get isKnown(): boolean {
     return !this.hasFixedAnswer && (this.hint === undefined || this.hint.projectId !== undefined);
@@ -154,12 +156,12 @@ export class RequestBody {
     return this.hint?.projectId !== undefined;
   }
 
-  /** The body is large by what it holds or, if that is more, announces. */
+  /** The body is large by the bytes that it holds or, if that is more, announces. */
   get isLarge(): boolean {
     return this.#admission.isLarge(this.#bytesWith(0));
   }
 
-  /** Takes bytes out of the budget for a body that grows or is repaired, or returns false. */
+  /** Takes bytes of the budget for a body that grows or is repaired, or returns false. */
   tryHold(bytes: number): boolean {
     const requestBytes = this.#bytesWith(bytes);
     const isGrowing = this.state !== BodyState.Taken;
@@ -169,14 +171,14 @@ export class RequestBody {
     return true;
   }
 
-  /** What the budget lacks for `tryHold` to return true. */
+  /** How many bytes the budget lacks for `tryHold` to return true. */
   lacking(bytes: number): number {
     return this.#admission.lacking(bytes, this.#bytesWith(bytes));
   }
 
   /**
-   * Peeks at what has come of the body, or of what it inflates to, unless an earlier peek has shown
-   * all that is looked for.
+   * Peeks at the part of the body that has arrived or was inflated, unless an earlier peek has
+   * found everything.
    */
   peek(bytes: Buffer, isWhole: boolean): void {
     const { hint } = this;
@@ -187,8 +189,8 @@ export class RequestBody {
   }
 
   /**
-   * Keeps nothing of the body, and has the request answered with the verdict at the body's end. The
-   * first verdict counts.
+   * Discards the body; the request is answered with the verdict at the body's end. The first
+   * verdict counts.
    */
   discard(verdict: Problem | FixedAnswer): void {
     this.verdict ??= verdict;
@@ -208,7 +210,10 @@ export class RequestBody {
     this.request.keepOpen();
   }
 
-  /** The body is whole and unpacked: it is the intake's now, and is not evicted any more. */
+  /**
+   * Called when the body is whole and unpacked: the intake owns it now, and it is not evicted any
+   * more.
+   */
   handOver(): void {
     this.state = BodyState.Taken;
     this.stopGrowing();
@@ -218,13 +223,13 @@ export class RequestBody {
     this.#growing.delete(this);
   }
 
-  /** Frees the memory of the body, whose layer has been unpacked or is not wanted any more. */
+  /** Frees the memory of the body, whose layer has been unpacked or is no longer needed. */
   freeBuffer(): void {
     this.buffer?.free();
     this.buffer = undefined;
   }
 
-  /** Gives back the budget's bytes that the body holds, and its memory. */
+  /** Releases the budget's bytes that the body holds, and its memory. */
   release(): void {
     this.stopGrowing();
     if (this.bytesHeld > 0) this.#admission.release(this.bytesHeld);
@@ -232,7 +237,7 @@ export class RequestBody {
     this.freeBuffer();
   }
 
-  /** Stops what is still done for a body that is waiting: its request has its answer. */
+  /** Stops the work on a body that is waiting, because its request has its answer. */
   stopWork(): void {
     const { cancelWork } = this;
     this.cancelWork = undefined;

@@ -1,29 +1,29 @@
-// Lets small bodies through that come slowly, as from a phone on a bad link. uWS ends a connection
-// whose body comes to less than 160 KiB in a timeout of ten seconds, which in fact takes 8 to 12.
-// To pause and resume the connection begins that timeout anew. So Penstock has a lower floor of its
-// own, for a bounded number of bodies, by one timer for all. Below that floor, and for large
-// bodies, uWS's timeout holds.
+// Lets small, slow bodies through, for example from a phone on a bad link. uWS ends a connection
+// that receives less than 160 KiB of a body in a timeout of ten seconds, which in fact takes 8 to
+// 12. Pausing and resuming the connection restarts that timeout. So Penstock has its own lower
+// minimum, for a bounded number of bodies, with one timer for all. Below that minimum, and for
+// large bodies, uWS's timeout applies.
 
 /**
- * So often bodies are checked: at most half of uWS's ten seconds, which are 8 at least, so that a
- * body which comes at all is kept open in time.
+ * Interval of the checks: at most half of uWS's ten seconds, which are 8 at least, so that a body
+ * that makes progress is kept open in time.
  */
 export const slowCheckMs = 4_000;
-/** A body must come to so many bytes a second on the whole: 256 KiB in less than five minutes. */
+/** Minimum average of a body in bytes per second: 256 KiB in less than five minutes. */
 const bytesPerSecondMin = 1_000;
 /**
- * At the second check in a row that finds no new byte, uWS's timeout is not begun anew: it runs on
- * from the check before. So a pause of 12 seconds is survived.
+ * At the second consecutive check without a new byte, uWS's timeout is not restarted: it continues
+ * from the previous check. So a body survives a pause of 12 seconds.
  */
 const idleChecksMax = 1;
 /**
- * So many slow bodies are kept open at a time. Slow bodies are the first that are evicted from the
+ * Maximum number of slow bodies that are kept open. They are the first to be evicted from the
  * budget.
  */
 export const slowBodiesMax = 1_024;
 /**
- * Where more bodies are slow than are kept open, so many of each address come first and its others
- * last: one address leaves places to others.
+ * If more bodies are slow than can be kept open, this number of each address has precedence over
+ * its others, so that one address cannot use all places.
  */
 const addressSlowBodiesMax = slowBodiesMax / 8;
 
@@ -37,15 +37,15 @@ export interface SlowBody {
   readonly senderAddress: string;
   /** How many bytes had arrived at the last check. */
   bytesChecked: number;
-  /** How many checks in a row have found no new bytes. */
+  /** Number of consecutive checks that found no new bytes. */
   idleChecks: number;
-  /** Begins uWS's timeout of ten seconds anew. */
+  /** Restarts uWS's timeout of ten seconds. */
   keepOpen(): void;
 }
 
 /**
- * Keeps open the connections of small bodies that come slowly, but not below the floor. Called
- * every `slowCheckMs`.
+ * Keeps open the connections of small bodies that are slow, but not below the minimum. Called every
+ * `slowCheckMs`.
  */
 export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): void {
   const slow: SlowBody[] = [];
@@ -67,8 +67,8 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
 }
 
 /**
- * Puts the bodies within their address's share first, and those beyond it behind them. In both
- * parts those that show a key stand first; otherwise the bodies stand as they came.
+ * Sorts the bodies within their address's share before those beyond it. In both parts those with a
+ * key are first; otherwise they stay in order of arrival.
  */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];

@@ -1,6 +1,6 @@
 // Decodes percent-encoded texts and base64 on the event loop, a piece at a time, so that a body of
-// 20 MB holds up nobody. Both decoders write over the text that they read, which is never shorter
-// than the result, so they take no memory. A piece takes some tenths of a millisecond.
+// 20 MB delays no other request. Both decoders overwrite their input, which is never shorter than
+// the result, so they need no memory. A piece takes some tenths of a millisecond.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -9,28 +9,28 @@ import type { BodyBuffer } from "./body-buffer.ts";
 import { invalidEncoding } from "./body-problems.ts";
 
 export interface StepDecoder {
-  /** About what is left to do, in bytes. */
+  /** Estimated bytes of work that are left. */
   readonly bytesLeft: number;
   /**
-   * Does a piece. Returns undefined while more is to come, then the result or a problem, and is not
-   * to be called again after these. A `Buffer` lies at the beginning of the bytes that the decoder
-   * was given; a `BodyBuffer` is the caller's.
+   * Decodes a piece. Returns undefined while there is more, then the result or a problem, after
+   * which it must not be called again. A `Buffer` is at the beginning of the decoder's input; a
+   * `BodyBuffer` is owned by the caller.
    */
   step(): Buffer | BodyBuffer | Problem | undefined;
-  /** Returns as much of the result as there is, to peek at it. */
+  /** Returns the available part of the result, to peek at it. */
   begun(): Buffer;
-  /** Gives back the decoder's own memory, where nobody wants the result any more. */
+  /** Releases the decoder's own memory if the result is not needed. */
   free(): void;
 }
 
-/** A step reads so many bytes: a multiple of four, because base64 has groups of four. */
+/** Bytes read per step: a multiple of four, because base64 has groups of four. */
 const STEP_BYTES = 131_072;
 
 const PERCENT = 0x25;
 
 /**
  * Decodes a value of a form, and writes the result to the beginning of `bytes`. A `%` that begins
- * no escape stands for itself, as in browsers.
+ * no escape is literal, as in browsers.
  */
 export class PercentDecoder implements StepDecoder {
   readonly #bytes: Buffer;
@@ -78,15 +78,15 @@ export class PercentDecoder implements StepDecoder {
 }
 
 /**
- * Decodes base64 of the usual alphabet or that for URLs, with its padding or without. A space
- * counts as a plus sign, which forms turn into spaces, and lines may be broken.
+ * Decodes base64 of the standard or the URL alphabet, with or without padding. A space counts as a
+ * plus sign, because forms turn plus signs into spaces, and line breaks are allowed.
  */
 export class Base64Decoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;
   #read = 0;
   #written = 0;
-  /** The characters of a group of four that is not whole yet. */
+  /** The characters of an incomplete group of four. */
   #carry = "";
 
   constructor(bytes: Buffer) {
@@ -109,7 +109,7 @@ export class Base64Decoder implements StepDecoder {
     this.#carry = text.slice(whole);
     this.#read = stepEnd;
     const group = isLast ? text.replace(/={1,2}$/, "") : text.slice(0, whole);
-    // Node skips characters that are not of the alphabet, and then writes fewer bytes.
+    // Node skips characters outside of the alphabet, and then writes fewer bytes.
     const written = this.#bytes.write(group, this.#written, "base64");
     if (group.length % 4 === 1 || written !== Math.floor((group.length * 3) / 4)) return notBase64;
     this.#written += written;
@@ -124,8 +124,8 @@ export class Base64Decoder implements StepDecoder {
 }
 
 /**
- * Puts a plus sign for each space, and leaves out line breaks, in place; returns where the text
- * ends now. A string's own methods take 50 times as long where there are many of either.
+ * Replaces spaces by plus signs and removes line breaks, in place; returns where the text ends now.
+ * A string's own methods take 50 times as long if there are many of either.
  */
 export function plainBase64(bytes: Buffer, start: number, end: number): number {
   const text = bytes.subarray(start, end);
@@ -144,4 +144,4 @@ function isLineBreak(byte: number): boolean {
   return byte === Ascii.LineFeed || byte === Ascii.CarriageReturn;
 }
 
-const notBase64 = invalidEncoding("base64", "cut short, or a character that is not of base64");
+const notBase64 = invalidEncoding("base64", "cut short, or a character that is not base64");

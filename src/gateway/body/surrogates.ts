@@ -1,7 +1,7 @@
-// Makes UTF-8 of text in which each UTF-16 unit was written by itself: two surrogates that belong
-// together become one character of four bytes, one that stands alone becomes U+FFFD.
+// Converts text in which each UTF-16 unit was written by itself to UTF-8: a pair of surrogates
+// becomes one character of four bytes, a single surrogate U+FFFD.
 
-/** A step reads so many bytes, in some tenths of a millisecond. */
+/** Bytes read per step, in some tenths of a millisecond. */
 const STEP_BYTES = 131_072;
 /**
  * The first byte of every surrogate is `LEAD`. Only in surrogates is it followed by 0xa0 or more:
@@ -12,8 +12,8 @@ const HIGH_FIRST = 0xa0;
 const LOW_FIRST = 0xb0;
 
 /**
- * Does a piece of the work in place, from where `joined` is. Returns true when all is done: the
- * result is the first `joined.written` bytes then.
+ * Converts a piece in place, starting at `joined`. Returns true when all is done: the result is
+ * then the first `joined.written` bytes.
  */
 export function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
   let { read, written } = joined;

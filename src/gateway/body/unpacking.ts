@@ -1,14 +1,14 @@
-// Takes off what clients put around their JSON, one layer after the other. Each layer comes once,
-// and only one of them compresses:
+// Removes the layers around the JSON of clients, one after the other. Each layer occurs once, and
+// only one of them compresses:
 //
 //   whole ─► peel ─┬─► inflate: at once, or a chunk a step on the thread pool ──┐
 //             ▲    ├─► decode: at once, or a step a turn of the event loop ─────┤
-//             │    ├─► handed on: it is JSON, or nothing that is known here     │
+//             │    ├─► passed on: it is JSON, or unrecognized                   │
 //             │    └─► refused                                                  │
-//             └───────────────────── what was in the layer ─────────────────────┘
+//             └─────────────────────  the layer's content  ─────────────────────┘
 //
-// What is done at once is bounded for all bodies of a turn together. The scan judges what is handed
-// on without being known.
+// The work at once is limited for all bodies of a turn together. Unrecognized data is passed on,
+// and the scan decides.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { FairQueue } from "../../platform/base/fair-queue.ts";
@@ -18,7 +18,7 @@ import { BodyBuffer } from "./body-buffer.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import {
   compressedTwice,
-  dataTwice,
+  duplicateData,
   emptyInflated,
   emptyPayload,
   noRoom,
@@ -29,7 +29,7 @@ import { type Coding, codingOf, looksGzipped, namesUnknownCoding } from "./codin
 import { WORK_PER_MS, workOf } from "./inflate.ts";
 import { InflationPool, type UnpackingWork } from "./inflation-pool.ts";
 import { LzDecoder } from "./lz-decoder.ts";
-import { compressionOf, type FormFields, faultOf, formOf, Layer } from "./payload-form.ts";
+import { compressionOf, type FormFields, compressionProblem, formOf, Layer } from "./payload-form.ts";
 import { startOfPayload } from "./payload-start.ts";
 import { PooledInflation } from "./pooled-inflation.ts";
 import type { QuickInflater } from "./quick-inflation.ts";
@@ -37,46 +37,46 @@ import { BodyState, type RequestBody } from "./request-body.ts";
 import { Base64Decoder, PercentDecoder, type StepDecoder } from "./step-decoder.ts";
 
 /**
- * All bodies together may inflate to so many bytes on the event loop in one turn (`WORK_PER_MS`
- * says what that costs). The other bodies go to the thread pool.
+ * Limit of what all bodies together inflate to on the event loop in one turn (`WORK_PER_MS` states
+ * the cost). The other bodies go to the thread pool.
  */
 const inflatedPerTurnMax = 1_048_576;
 /**
- * Steps of decoding in the queue may do so much work in one turn, a millisecond of it. The placing
- * of the small bodies that come out counts as well.
+ * Limit of the decoding steps of the queue in one turn: a millisecond of work. The placing of small
+ * decoded bodies counts as well.
  */
 const decodedPerTurnMax = WORK_PER_MS;
-/** A peek into a packed body counts as so many bytes at least: the decoder's setup costs most. */
+/** Minimum cost of a peek into a packed body, in bytes: the decoder's setup costs most. */
 const peekWork = 16_384;
 
 interface UnpackerOptions {
   readonly inflatedBytesMax: number;
   readonly memory: BodyMemory;
   readonly monotonicMs: () => number;
-  /** Without it all bodies go the usual way. */
+  /** Without it all bodies are inflated by node:zlib. */
   readonly inflater?: QuickInflater | undefined;
-  /** Takes bytes out of the budget for the body; false where there is no room. */
+  /** Takes bytes of the budget for the body; false if there is no room. */
   hold(body: RequestBody, bytes: number): boolean;
   /**
-   * Puts a buffer together in one piece, makes it the body's and calls `then`, unless the request
-   * is over by then.
+   * Joins a buffer into one piece, makes it the body's and calls `then`, unless the request is over
+   * by then.
    */
   join(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
   /**
-   * Takes the payload, which lies in the body's buffer; where the body has none, in memory
-   * that is gone when this returns.
+   * Takes the payload, which is in the body's buffer or, if the body has none, in memory that is
+   * invalid when this returns.
    */
   handOn(body: RequestBody, payload: Buffer): void;
 }
 
-/** A step of the unpacking returns a fault; undefined where the body is handed on or queued. */
+/** A step of the unpacking returns a problem; undefined if the body is passed on or queued. */
 type Unpacked = Problem | undefined;
 
 export class Unpacker {
   readonly #options: UnpackerOptions;
   readonly #atOnce: AtOnceInflation;
   readonly #pool: InflationPool;
-  /** On the event loop one body is unpacked after the other. The budget counts their memory. */
+  /** On the event loop bodies are unpacked one after the other. The budget counts their memory. */
   readonly #inTurns: FairQueue<UnpackingWork>;
   readonly #atOnceBudget = new TurnBudget(inflatedPerTurnMax);
   readonly #inTurnsBudget = new TurnBudget(decodedPerTurnMax);
@@ -96,14 +96,14 @@ export class Unpacker {
     });
   }
 
-  /** This turn has had its share of unpacking at once: what can wait should wait. */
+  /** This turn has used its share of unpacking at once: other work should wait if it can. */
   get isBusy(): boolean {
     return this.#atOnceBudget.isSpent;
   }
 
   /**
-   * Unpacks a whole body, which lies in the body's buffer if there is one, and hands it on; or
-   * says what is wrong with it.
+   * Unpacks a whole body, which is in the body's buffer if there is one, and passes it on; or
+   * returns what is wrong with it.
    */
   unpack(body: RequestBody, bytes: Buffer): Unpacked {
     if (body.contentEncoding === "") return this.#peel(body, bytes);
@@ -115,20 +115,20 @@ export class Unpacker {
       coding === "lz64" ||
       coding === "base64" ||
       (looksGzipped(bytes) && body.compression === "gzip");
-    const fault = isSeenInBytes ? this.#peel(body, bytes) : this.#inflate(body, coding, bytes);
-    return asRefused(body, fault);
+    const problem = isSeenInBytes ? this.#peel(body, bytes) : this.#inflate(body, coding, bytes);
+    return asRefused(body, problem);
   }
 
-  /** Unpacks the payload in the query, as `unpack` does a body. */
+  /** Unpacks the payload in the query, like `unpack` does for a body. */
   unpackQuery(body: RequestBody): Unpacked {
     const data = Buffer.from(body.queryData, "latin1");
     body.layers |= Layer.Form;
-    // Content-Encoding speaks of the body, which does not count here.
+    // Content-Encoding applies to the body, which is ignored here.
     body.contentEncoding = "";
     return this.#decode(body, new PercentDecoder(data, 0, data.length));
   }
 
-  /** Peeks for the key in what the first bytes of a packed body hold. */
+  /** Peeks for the key in the first bytes of a packed body, unpacked. */
   peekInto(body: RequestBody, bytes: Buffer): void {
     const { monotonicMs } = this.#options;
     const startedMs = monotonicMs();
@@ -142,14 +142,14 @@ export class Unpacker {
     body.peek(start, false);
   }
 
-  /** Takes off one layer, if there is one, and goes on with what was in it. */
+  /** Removes one layer, if there is one, and continues with its content. */
   #peel(body: RequestBody, bytes: Buffer): Unpacked {
     if (bytes.length === 0) return emptyPayload;
     const form = formOf(bytes, body.layers, compressionOf(body));
     switch (form) {
       case "json":
       case "unknown":
-        return faultOf(body, form) ?? void this.#options.handOn(body, bytes);
+        return compressionProblem(body, form) ?? void this.#options.handOn(body, bytes);
       case "twice":
         return compressedTwice;
       case "gzip":
@@ -166,7 +166,7 @@ export class Unpacker {
   }
 
   #takeData(body: RequestBody, fields: FormFields, bytes: Buffer): Unpacked {
-    if (fields.isDoubled) return dataTwice;
+    if (fields.hasDuplicateData) return duplicateData;
     body.layers |= Layer.Form;
     body.compression ??= fields.compression;
     const { dataStart, dataEnd } = fields;
@@ -190,8 +190,8 @@ export class Unpacker {
     const { inflatedBytesMax, memory, hold } = this.#options;
     const compressed = ownBytes(body, bytes);
     if (!body.showsProject) this.peekInto(body, compressed);
-    // The pool may read this memory from here on, whatever becomes of the request. So it belongs to
-    // the inflation until that has left the pool.
+    // The pool may read this memory from here on, even if the request ends. So it belongs to the
+    // inflation until that has left the pool.
     const source = body.buffer;
     body.buffer = undefined;
     const inflation = new PooledInflation(coding, compressed, {
@@ -206,8 +206,8 @@ export class Unpacker {
           this.#pool.leave(work);
         },
         done: (result) => {
-          goOn(body);
-          const next = result instanceof BodyBuffer ? this.#goOnWith(body, result) : result;
+          resume(body);
+          const next = result instanceof BodyBuffer ? this.#continueWith(body, result) : result;
           refuseFor(body, next);
         },
       },
@@ -220,7 +220,7 @@ export class Unpacker {
     this.#pool.add(work);
   }
 
-  /** Does the first step now, where this turn has time for it; the rest waits in the queue. */
+  /** Does the first step now, if this turn has time for it; the rest waits in the queue. */
   #decode(body: RequestBody, decoder: StepDecoder): Unpacked {
     const result = this.isBusy ? undefined : this.#stepAtOnce(decoder);
     return result === undefined
@@ -236,10 +236,10 @@ export class Unpacker {
       const result = decoder.step();
       if (result === undefined) peekAtBegun(body, decoder);
       else {
-        goOn(body);
+        resume(body);
         refuseFor(body, this.#decoded(body, decoder, result));
       }
-      // The time includes the placing of the body, where the last step handed it on.
+      // The time includes the placing of the body, if the last step passed it on.
       const ms = monotonicMs() - startedMs;
       this.#inTurnsBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
       // Both calls begin the queue's next step: a turn has time for several small ones.
@@ -270,7 +270,7 @@ export class Unpacker {
     decoder: StepDecoder,
     result: Buffer | BodyBuffer | Problem,
   ): Unpacked {
-    if (result instanceof BodyBuffer) return this.#goOnWith(body, result);
+    if (result instanceof BodyBuffer) return this.#continueWith(body, result);
     if (Buffer.isBuffer(result)) {
       body.buffer?.shorten(result.length);
       return this.#peel(body, result);
@@ -279,8 +279,8 @@ export class Unpacker {
     return result;
   }
 
-  /** Goes on with the next layer in its own buffer. The buffer that it came out of is freed. */
-  #goOnWith(body: RequestBody, buffer: BodyBuffer): Unpacked {
+  /** Continues with the next layer in its own buffer. The previous buffer is freed. */
+  #continueWith(body: RequestBody, buffer: BodyBuffer): Unpacked {
     body.freeBuffer();
     if (buffer.length === 0) {
       buffer.free();
@@ -309,7 +309,7 @@ function peekAtBegun(body: RequestBody, decoder: StepDecoder): void {
   if (!body.showsProject) body.peek(decoder.begun(), false);
 }
 
-/** Returns the bytes in memory that is the body's own, to keep and to write over. */
+/** Returns the bytes in memory that the body owns, which may be kept and overwritten. */
 function ownBytes(body: RequestBody, bytes: Buffer): Buffer {
   return body.buffer === undefined ? Buffer.from(bytes) : bytes;
 }
@@ -319,7 +319,7 @@ function wait(body: RequestBody, cancelWork: () => void): void {
   body.cancelWork = cancelWork;
 }
 
-function goOn(body: RequestBody): void {
+function resume(body: RequestBody): void {
   body.state = BodyState.Whole;
   body.cancelWork = undefined;
 }
@@ -329,14 +329,16 @@ function refuseFor(body: RequestBody, unpacked: Unpacked): void {
   if (problem !== undefined) body.request.answerProblem(problem);
 }
 
-/** A body that cannot be read is in the unknown coding that its Content-Encoding names, if any. */
+/** If a body cannot be read and its Content-Encoding is unknown, that coding is the problem. */
 function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
   return problem?.code === "invalid_encoding" && namesUnknownCoding(body.contentEncoding)
     ? unsupportedEncoding
     : problem;
 }
 
-/** Makes work that waits for the turn of its project, or of its address where none is known. */
+/**
+ * Creates work that waits for the turn of its project, or of its address if no project is known.
+ */
 function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?: number }>(
   body: RequestBody,
   part: Part,

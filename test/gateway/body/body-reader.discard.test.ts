@@ -36,7 +36,7 @@ describe("long bodies are discarded", () => {
     const reply = await wire.reply();
     expect([reply.status, codeIn(reply)]).toEqual([413, "body_too_large"]);
     expect(JSON.parse(reply.body).detail).toBe(
-      `The body has 120000 bytes, and may have ${bodyBytesMax}`,
+      `The body has 120000 bytes, more than the maximum of ${bodyBytesMax}`,
     );
     wire.write(post("{}"));
     expect((await wire.reply()).status).toBe(200);
@@ -55,7 +55,7 @@ describe("long bodies are discarded", () => {
     const reply = await wire.reply();
     expect(codeIn(reply)).toBe("body_too_large");
     expect(JSON.parse(reply.body).detail).toBe(
-      `The body came to 110000 bytes and more, and may have ${bodyBytesMax}`,
+      `The body has at least 110000 bytes, more than the maximum of ${bodyBytesMax}`,
     );
     await wire.ended();
   });

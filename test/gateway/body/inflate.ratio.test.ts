@@ -37,7 +37,7 @@ describe("few bytes do not become many", () => {
     const { reply } = await answerTo(coding, encode(Buffer.alloc(9 * MIB, " ")));
     expect([reply.status, codeIn(reply)]).toEqual([413, "inflated_too_large"]);
     expect(JSON.parse(reply.body).detail).toBe(
-      "More than 8388608 bytes after decompression, and more than 1032 times what was sent",
+      "More than 8388608 bytes after decompression, and more than 1032 times the bytes sent",
     );
   });
 

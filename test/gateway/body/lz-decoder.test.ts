@@ -99,7 +99,7 @@ describe("LZ texts are decompressed", () => {
       );
     }
     expect(decoded(`${whole.slice(0, 9)}*${whole.slice(10)}`).detail).toBe(
-      "Decompress the body as lz64: a character that is not of base64",
+      "Decompress the body as lz64: a character that is not base64",
     );
   });
 
@@ -108,12 +108,12 @@ describe("LZ texts are decompressed", () => {
     writer.literal(0x61);
     writer.phrase(6);
     expect(decoded(writer.end()).detail).toBe(
-      "Decompress the body as lz64: a phrase that is not there",
+      "Decompress the body as lz64: a reference to a missing phrase",
     );
     const first = new LzWriter();
     first.phrase(3);
     expect(decoded(first.end()).detail).toBe(
-      "Decompress the body as lz64: a phrase that is not there",
+      "Decompress the body as lz64: a reference to a missing phrase",
     );
   });
 
@@ -124,11 +124,11 @@ describe("LZ texts are decompressed", () => {
     expect(small.detail).toBe("More than 1000000 bytes after decompression");
     const unknown = decoded(bomb, 100_000_000, false);
     expect(unknown.detail).toMatch(
-      /^More than 8388608 bytes after decompression, and more than 200 times what was sent/,
+      /^More than 8388608 bytes after decompression, and more than 200 times the bytes sent/,
     );
     expect(unknown.held).toBeLessThan(8_388_608 + 1_000_000);
     const known = decoded(bomb, 100_000_000);
-    expect(known.detail).toMatch(/and more than 1032 times what was sent$/);
+    expect(known.detail).toMatch(/and more than 1032 times the bytes sent$/);
     expect(known.steps).toBeGreaterThan(100);
   });
 

@@ -270,7 +270,7 @@ describe("SDKs get what they ask for", () => {
     const refused = await endless.reply();
     expect(codeIn(refused)).toBe("body_too_large");
     expect(JSON.parse(refused.body).detail).toMatch(
-      /^The body came to 1[01]\d{4} bytes and more, and may have 100000$/,
+      /^The body has at least 1[01]\d{4} bytes, more than the maximum of 100000$/,
     );
     await endless.ended();
   });

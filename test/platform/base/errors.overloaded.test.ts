@@ -13,11 +13,11 @@ const causes: Record<string, string> = {
   "No room for the body": "the budget of bytes in flight is used up",
   "No room to decompress the body": "the budget of bytes in flight is used up",
   "No room to repair the body": "the budget of bytes in flight is used up",
-  "Too many bodies to convert came before this one":
+  "Too many bodies are waiting to be converted":
     "earlier large bodies to be decompressed, conv",
-  "Too many bodies to decompress came before this one": "earlier large bodies to be decompressed",
+  "Too many bodies are waiting to be decompressed": "earlier large bodies to be decompressed",
   "Too many large bodies are waiting before this one": "decompressed, converted or scanned",
-  "The body comes in too many small chunks at once: send larger ones, or a Content-Length":
+  "The body arrives in too many small chunks at once: send larger ones, or a Content-Length":
     "too many small chunks",
   "There is not enough memory to scan the body": "not enough memory to scan it",
 };
