@@ -141,7 +141,7 @@ async function readProjects(
     if (entry.operation !== "PUT" || id === lossMark) continue;
     const parsed = parseProject(id, entry.value);
     if (parsed.ok) projects.push(parsed.project);
-    else damaged.push({ id, fault: parsed.fault, isNobodys: parsed.isNobodys });
+    else damaged.push({ id, fault: parsed.fault, isNobodys: parsed.isUnowned });
   }
   return { projects, damaged, entries: latest.size, isIncomplete: isMarked(latest) };
 }

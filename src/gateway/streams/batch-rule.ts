@@ -1,6 +1,6 @@
-// Whether a stream may be set to take atomic batches. In a cluster every server must be 2.15 or
-// newer: one of 2.10 that replicates a batch panics, and again after each restart until it is
-// upgraded. The servers are asked once, however many streams there are.
+// Whether a stream may be set to accept atomic batches. In a cluster every server must be 2.15 or
+// newer: a server of 2.10 that replicates a batch panics, and again after each restart until it is
+// upgraded. The servers are queried once, for all streams.
 
 import type { StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -14,21 +14,21 @@ export class BatchRule {
   readonly #connection: NatsConnection;
   readonly #log: Pick<Log, "info">;
   #versions: ReturnType<typeof clusterVersions> | undefined;
-  #told = false;
+  #isLogged = false;
 
   constructor(connection: NatsConnection, log: Pick<Log, "info">) {
     this.#connection = connection;
     this.#log = log;
   }
 
-  /** Whether streams are on several servers, so that only their `members` tell if they may. */
+  /** Whether streams are on several servers, so that only their `members` decide if they may. */
   get isOfCluster(): boolean {
     return this.#connection.info?.cluster !== undefined;
   }
 
   /**
-   * The change that lets a stream take atomic batches; empty where it has it, need not have it, or
-   * must not. `members`: the servers that the stream is on, by name.
+   * Returns the change that lets a stream accept atomic batches; empty if it is set already, not
+   * needed, or not allowed. `members`: the servers that the stream is on, by name.
    */
   async setting(
     settings: Pick<StreamSettings, "atomicBatches">,
@@ -44,16 +44,16 @@ export class BatchRule {
     const names = new Set([...versions.keys(), ...members]);
     const without = [...names].filter((name) => !storesAtomicBatchesWell(versions.get(name) ?? ""));
     if (without.length === 0) return atomic;
-    this.#tell(without.map((name) => `${name}: ${versions.get(name) || "version not known"}`));
+    this.#logOnce(without.map((name) => `${name}: ${versions.get(name) || "version not known"}`));
     return {};
   }
 
-  #tell(servers: readonly string[]): void {
-    if (this.#told) return;
-    this.#told = true;
+  #logOnce(servers: readonly string[]): void {
+    if (this.#isLogged) return;
+    this.#isLogged = true;
     this.#log.info(
       { servers },
-      "no atomic batches: not every server of the cluster is known to be 2.15 or newer",
+      "atomic batches disabled: not every server of the cluster is known to be 2.15 or newer",
     );
   }
 }

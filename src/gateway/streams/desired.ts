@@ -1,6 +1,6 @@
-// The rules for a stream's configuration: the settings that a new stream is made with, and what
-// must hold of an existing one, so that the events it acknowledges stay in it. Pure functions;
-// JetStream is asked nothing here.
+// The rules for a stream's configuration: the settings of a new stream, and the requirements for an
+// existing one, so that the events it acknowledges stay in it. Pure functions, without requests to
+// JetStream.
 
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -17,25 +17,29 @@ export interface StreamSettings {
   readonly liveAgeMax: number;
   readonly historicalAgeMax: number;
   readonly frameBytesMax: number;
-  /** Whether the streams are to take atomic batches, where nats-server knows them. */
+  /** Whether the streams should accept atomic batches, if nats-server supports them. */
   readonly atomicBatches: boolean;
-  /** The JetStream domain of the hub that gathers the streams; set only beside a leaf node. */
+  /** The JetStream domain of the hub that mirrors the streams; set only for a leaf node. */
   readonly hubDomain?: string | undefined;
 }
 
 const duplicateWindowMs = 120_000;
-/** A max_age below this leaves readers no time for the events, unless the settings ask for less. */
+/**
+ * A max_age below this leaves readers no time for the events, unless the settings ask for less.
+ */
 const readableMs = 3_600_000;
 
 /**
- * The most bytes a stream must take in one message: a full frame with its headers, or what the
- * server takes in one message where that is less.
+ * Returns the message size in bytes that a stream must accept: a full frame with its headers, or
+ * the server's maximum if that is less.
  */
 export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
 
-/** The configurations that all streams should have, lane by lane, partition by partition. */
+/**
+ * Returns the configurations that all streams should have, lane by lane, partition by partition.
+ */
 export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
   return lanes.flatMap((lane) =>
     Array.from({ length: settings.partitions }, (_, partition) =>
@@ -44,7 +48,7 @@ export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
   );
 }
 
-/** The settings of a stream that Penstock cares about; the rest is the operator's. */
+/** The settings of a stream that Penstock manages; the operator owns the rest. */
 export type WantedConfig = Pick<
   StreamConfig,
   | "name"
@@ -60,9 +64,9 @@ export type WantedConfig = Pick<
 >;
 
 /**
- * The setting of a stream that is changed for atomic batches; empty where it has it, or need not
- * have it: a stream that gathers others, as at a hub, is not published to. `version` is that of the
- * nats-server which is to be asked. One that does not know the setting may refuse it.
+ * Returns the setting of a stream to change for atomic batches; empty if it is set already, or not
+ * needed: no frames are published to a stream with sources, such as a hub's. `version` is that of
+ * the nats-server that receives the change. One without the setting may refuse it.
  */
 export function atomicSetting(
   { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
@@ -81,9 +85,9 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
     subjects: [streamSubject(subjectPrefix, lane, partition)],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
-    // A full stream must refuse new messages. It gets no limit on the number of messages beside the
-    // one on bytes: with both, a full stream can acknowledge a message that it did not store
-    // (nats-server issue 4771).
+    // A full stream must refuse new messages. It gets no limit on the number of messages in
+    // addition to the one on bytes: with both, a full stream can acknowledge a message that it did
+    // not store (nats-server issue 4771).
     discard: DiscardPolicy.New,
     max_age: ageMaxMs * nanosPerMs,
     max_bytes: streamBytesMax,
@@ -94,13 +98,12 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 }
 
 /**
- * Why a stream cannot keep what a 200 promises; empty when it can. The other settings of a stream,
- * in nats-server 2.10 to 2.15, change nothing about a message that was acknowledged. They say where
- * it lies (placement, compression, first_seq), who reads it (allow_direct, republish,
- * subject_transform, consumer limits), what may be asked of the stream by headers
- * (allow_rollup_hdrs, allow_msg_ttl, allow_atomic, allow_msg_schedules), or who may delete it
- * (deny_delete, deny_purge). A mirror takes no subjects, so the check of the subjects
- * finds it.
+ * Returns why a stream cannot fulfil what a 200 promises; empty if it can. The other settings of a
+ * stream, in nats-server 2.10 to 2.15, do not affect an acknowledged message. They determine where
+ * it is stored (placement, compression, first_seq), who reads it (allow_direct, republish,
+ * subject_transform, consumer limits), which headers the stream accepts (allow_rollup_hdrs,
+ * allow_msg_ttl, allow_atomic, allow_msg_schedules), or who may delete it (deny_delete,
+ * deny_purge). A mirror has no subjects, so the check of the subjects finds it.
  */
 export function brokenPromises(
   wanted: WantedConfig,
@@ -116,29 +119,29 @@ export function brokenPromises(
   if (config.max_msgs_per_subject > 0) {
     broken.push(`it has a limit of ${config.max_msgs_per_subject} messages per subject`);
   }
-  // 0 and -1 mean "no limit". A frame that is too large for the stream is refused whole, and with
-  // it the lines of every request in it.
+  // 0 and -1 mean "no limit". A frame that is too large for the stream is refused as a whole, with
+  // the lines of every request in it.
   if (config.max_msg_size > 0 && config.max_msg_size < messageBytes) {
     broken.push(
-      `it takes ${config.max_msg_size} bytes in one message, a full frame has ${messageBytes}`,
+      `its maximum message size is ${config.max_msg_size} bytes, and a full frame has ${messageBytes}`,
     );
   }
   if (!(config.subjects ?? []).includes(wanted.subjects[0]!))
-    broken.push(`it does not take ${wanted.subjects[0]}`);
+    broken.push(`it does not accept the subject ${wanted.subjects[0]}`);
   if (config.no_ack) broken.push("it does not acknowledge");
   if (config.sealed) broken.push("it is sealed");
-  // The next two settings exist from nats-server 2.12 on. They are read by name because this
-  // client's types do not know them both.
+  // The next two settings exist since nats-server 2.12. They are read by name because this client's
+  // types do not include both.
   if (Reflect.get(config, "persist_mode") === "async")
     broken.push("persist_mode is async: it acknowledges before it writes");
   if (Reflect.get(config, "allow_msg_counter") === true)
-    broken.push("it counts (allow_msg_counter), and keeps no messages");
+    broken.push("allow_msg_counter is set: it stores counters instead of messages");
   return broken;
 }
 
 /**
- * The limits that are lower than the settings promise: an operator may have lowered them while the
- * stream was in use. `ensure` raises them again at the next start.
+ * Returns the limits that are lower than the settings promise: an operator may have lowered them
+ * while the stream was in use. `ensure` raises them again at the next start.
  */
 export function loweredLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   const lowered: string[] = [];
@@ -147,10 +150,10 @@ export function loweredLimits(wanted: WantedConfig, config: StreamConfig): strin
   }
   if (config.duplicate_window < wanted.duplicate_window) {
     const [seconds, due] = [config.duplicate_window, wanted.duplicate_window].map(secondsOf);
-    lowered.push(`it knows duplicates for ${seconds} s, not ${due} s`);
+    lowered.push(`its duplicate window is ${seconds} s, not ${due} s`);
   }
   // An operator may choose a shorter max_age than the settings', to make room. One that leaves
-  // readers no time is a slip.
+  // readers no time is a mistake.
   const ageMin = Math.min(readableMs * nanosPerMs, wanted.max_age);
   if (config.max_age > 0 && config.max_age < ageMin)
     lowered.push(`it keeps events for ${secondsOf(config.max_age)} s`);
@@ -163,14 +166,19 @@ function secondsOf(nanos: number): number {
 
 const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
 
-/** The limit as a number to compare. JetStream writes "no limit" as 0 or -1: Infinity here. */
+/**
+ * Returns the limit as a number to compare. JetStream writes "no limit" as 0 or -1: Infinity here.
+ */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age")
     ? Number.POSITIVE_INFINITY
     : value;
 }
 
-/** The limits that are smaller than the settings, with the values that `ensure` raises them to. */
+/**
+ * Returns the limits that are smaller than the settings, with the values that `ensure` raises them
+ * to.
+ */
 export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partial<StreamConfig> {
   const raised: Partial<StreamConfig> = {};
   for (const limit of limits) {
@@ -180,8 +188,8 @@ export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partia
 }
 
 /**
- * The limits that are larger than the settings, which `ensure` leaves as they are. Each text names
- * the settings' value too.
+ * Returns the limits that are larger than the settings, which `ensure` does not change. Each text
+ * contains the settings' value too.
  */
 export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   return limits

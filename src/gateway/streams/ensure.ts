@@ -1,6 +1,6 @@
-// Makes sure of the streams at the start and after each reconnect: creates those that are missing,
-// raises limits, and refuses a stream that would break what a 200 promises. Between those times the
-// streams are watched in `watch.ts`. Never shrinks, empties or deletes a stream.
+// Ensures the streams at the start and after each reconnect: creates missing ones, raises limits,
+// and refuses a stream that would break what a 200 promises. `watch.ts` checks the streams in
+// between. Never shrinks, empties or deletes a stream.
 
 import { JetStreamApiError, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -28,7 +28,7 @@ import {
   wantedConfigs,
 } from "./desired.ts";
 
-/** A fault of a stream that no waiting can cure; the message says what to change. */
+/** An error of a stream that waiting cannot resolve; the message states what to change. */
 class StreamError extends Error {
   override name = "StreamError";
 }
@@ -50,11 +50,11 @@ export class Streams {
   readonly #settings: StreamSettings;
   readonly #log: Log;
   readonly #wanted: readonly WantedConfig[];
-  /** Counted, so that who is ensuring a stream can tell whether a reconnect came meanwhile. */
+  /** Counts reconnects, so that the code that ensures a stream can detect one meanwhile. */
   #reconnects = 0;
   #followsReconnects = false;
   #isEnsured = false;
-  /** What the cluster's servers have said to the streams that are ensured now; see BatchRule. */
+  /** The reports of the cluster's servers for the streams that are ensured now; see BatchRule. */
   #batchRule: BatchRule;
   /** The streams that are being ensured again after a reconnect. */
   readonly #ensuringAgain = new Set<WantedConfig>();
@@ -68,10 +68,10 @@ export class Streams {
   }
 
   /**
-   * Makes sure of every stream, and waits as long as JetStream is not ready; begins anew when a
-   * reconnect comes meanwhile. Once this has succeeded, the streams are made sure of again after
-   * each reconnect. Rejects with a StreamError when only a change of settings or streams can help.
-   * Rejects also when the signal aborts.
+   * Ensures every stream, and waits while JetStream is not ready; starts over after a reconnect.
+   * Once this has succeeded, the streams are ensured again after each reconnect. Rejects with a
+   * StreamError if only a change of settings or streams can help. Rejects also when the signal
+   * aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
     this.#followReconnects();
@@ -91,12 +91,12 @@ export class Streams {
       this.#reconnects++;
       this.#batchRule = new BatchRule(this.#link.connection, this.#log);
       if (!this.#isEnsured) return;
-      // `#ensureAgain` never rejects: it logs what fails.
+      // `#ensureAgain` never rejects: it logs failures.
       for (const config of this.#wanted) void this.#ensureAgain(config);
     });
   }
 
-  /** Tries until the stream is there and fit; logs every few seconds what it waits for. */
+  /** Retries until the stream exists and is fit; logs every few seconds what it waits for. */
   async #ensureReady(config: WantedConfig, signal: AbortSignal | undefined): Promise<void> {
     const link = this.#link;
     const log = this.#log;
@@ -117,7 +117,7 @@ export class Streams {
       explain: (error) => {
         if (error instanceof StreamError) throw error;
         if (link.connection.isClosed())
-          throw new StreamError(`check stream ${config.name}: the connection is closed`);
+          throw new StreamError(`cannot check stream ${config.name}: the connection is closed`);
         const refusal = this.#isEnsured ? undefined : link.refusal(error);
         refusals = refusal === undefined ? 0 : refusals + 1;
         if (refusal !== undefined && refusals >= refusalsMax) throw refusal;
@@ -128,9 +128,9 @@ export class Streams {
   }
 
   /**
-   * After a reconnect the store may be a new one, as when a server came back on an empty disk.
-   * Every stream is seen to by itself, because one that cannot be used must not keep the others
-   * from being made, nor from being made once more after the next reconnect.
+   * After a reconnect the store may be a new one, for example a server with an empty disk. Every
+   * stream is ensured on its own, so that one which cannot be used does not keep the others from
+   * being created, now or after the next reconnect.
    */
   async #ensureAgain(config: WantedConfig): Promise<void> {
     if (this.#ensuringAgain.has(config)) return;
@@ -139,19 +139,19 @@ export class Streams {
     do {
       reconnects = this.#reconnects;
       await this.#ensureReady(config, undefined).catch((error: unknown) =>
-        this.#failedAgain(error),
+        this.#logFailure(error),
       );
     } while (reconnects !== this.#reconnects);
     this.#ensuringAgain.delete(config);
   }
 
-  #failedAgain(error: unknown): void {
+  #logFailure(error: unknown): void {
     if (!this.#link.connection.isClosed())
-      this.#log.error({ err: error }, "checking the streams again failed");
+      this.#log.error({ err: error }, "stream check after a reconnect failed");
   }
 }
 
-/** A server without JetStream may be in a cluster, or be a leaf, whose other servers have it. */
+/** A server without JetStream may be a leaf, or in a cluster whose other servers have it. */
 function withoutJetStream({ connection }: NatsLink): string {
   const { reason, fix } = withoutJetStreamAtAll;
   return connection.info?.jetstream === true ? "" : `: ${reason}: ${fix}`;
@@ -167,7 +167,7 @@ interface EnsureOptions {
 }
 
 /**
- * Creates each stream or raises its limits, once, for a command that runs beside no gateway.
+ * Creates each stream or raises its limits, once, for a command that runs without a gateway.
  * Returns the streams' names. Rejects like `ensure`, but does not wait for JetStream.
  */
 export async function ensureStreams(
@@ -195,56 +195,56 @@ async function ensureOne(
   const { settings, messageBytes, log } = options;
   const existing = await ledStreamInfo(jsm, wanted.name);
   if (existing === undefined) {
-    // A hub remembers up to which sequence it has gathered a leaf's stream. A leaf's stream that is
-    // made anew, on an empty disk, therefore begins above every sequence there was before: if it
-    // began at 1, a hub of nats-server 2.10 would skip the messages that come before the hub asks
-    // again. The time in microseconds is such a sequence, since it grows faster than messages come.
+    // A hub remembers the sequence up to which it has mirrored a leaf's stream. So a leaf's stream
+    // that is recreated, on an empty disk, begins above every earlier sequence: if it began at 1, a
+    // hub of nats-server 2.10 would skip the messages before the hub's next request. The time in
+    // microseconds is such a sequence, since it grows faster than messages arrive.
     const first = settings.hubDomain === undefined ? {} : { first_seq: Date.now() * 1_000 };
     const { batchRule } = options;
     const atomic = batchRule.isOfCluster ? {} : await batchRule.setting(settings, {}, []);
-    const made = await jsm.streams
+    const created = await jsm.streams
       .add({ ...wanted, ...first, ...atomic })
       .catch((error: unknown) => {
-        throw changeFault(error, "create", wanted);
+        throw changeError(error, "create", wanted);
       });
     log.info(
       { stream: wanted.name, bytesMax: wanted.max_bytes, replicas: wanted.num_replicas },
       "stream created",
     );
-    if (batchRule.isOfCluster) await letTakeBatches(jsm, made, options);
+    if (batchRule.isOfCluster) await enableBatches(jsm, created, options);
     return;
   }
   const { config } = existing;
   const broken = brokenPromises(wanted, config, messageBytes);
   if (broken.length > 0) {
     throw new StreamError(
-      `use stream ${wanted.name}: it would break what a 200 promises: ${broken.join("; ")}`,
+      `cannot use stream ${wanted.name}: it would break what a 200 promises: ${broken.join("; ")}`,
     );
   }
   const raised = raisedLimits(wanted, config);
   const kept = keptLimits(wanted, config);
   if (kept.length > 0)
-    log.warn({ stream: wanted.name, kept }, "stream has larger limits than the settings: kept");
+    log.warn({ stream: wanted.name, kept }, "stream has larger limits than the settings: unchanged");
   let current: StreamInfo = existing;
   if (Object.keys(raised).length > 0) {
     const change = { ...config, ...raised };
     current = await jsm.streams.update(wanted.name, change).catch((error: unknown) => {
-      throw changeFault(error, "raise the limits of", wanted);
+      throw changeError(error, "raise the limits of", wanted);
     });
     log.warn(
       { stream: wanted.name, raised },
       "stream had smaller limits than the settings: raised",
     );
   }
-  if (options.isStart) await letTakeBatches(jsm, current, options);
+  if (options.isStart) await enableBatches(jsm, current, options);
 }
 
 /**
- * Sets `allow_atomic` on a stream that was made without it, or just now. On one that was there only
- * at the start: after a reconnect a cluster may be in the middle of an upgrade. Without it
- * everything works as well, so a failure is only logged.
+ * Sets `allow_atomic` on a stream that was created without it, or just now. On an existing one only
+ * at the start, because after a reconnect a cluster may be in the middle of an upgrade. It is
+ * optional, so a failure is only logged.
  */
-async function letTakeBatches(
+async function enableBatches(
   jsm: JetStreamManager,
   { config, cluster }: StreamInfo,
   { batchRule, settings, log }: EnsureOptions,
@@ -252,29 +252,29 @@ async function letTakeBatches(
   const { name: stream } = config;
   const members = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)];
   const known = members.filter((name) => name !== undefined);
-  // One whose replicas were just raised may not be on all of its servers yet: it is set later.
+  // A stream whose replicas were just raised may not be on all of its servers yet: it is set later.
   if (config.num_replicas > 1 && known.length < config.num_replicas) return;
   const atomic = await batchRule.setting(settings, config, known);
-  // The leader's version, too: it may be another server.
-  const leads = config.metadata?.["_nats.ver"] ?? "";
-  if (Object.keys(atomic).length === 0 || !storesAtomicBatchesWell(leads)) return;
+  // The leader's version counts, too: it may be another server.
+  const leaderVersion = config.metadata?.["_nats.ver"] ?? "";
+  if (Object.keys(atomic).length === 0 || !storesAtomicBatchesWell(leaderVersion)) return;
   try {
     await jsm.streams.update(stream, { ...config, ...atomic });
-    log.info({ stream }, "stream takes atomic batches from now on");
+    log.info({ stream }, "stream now accepts atomic batches");
   } catch (error) {
     const reason = (error as Error).message;
-    log.warn({ stream, reason }, "stream cannot be set to take atomic batches: it works without");
+    log.warn({ stream, reason }, "stream cannot be set to accept atomic batches: it works without them");
   }
 }
 
 /**
- * The error to throw when a create or an update has failed: a StreamError when waiting cannot help,
- * else the error as it is.
+ * Returns the error to throw after a failed create or update: a StreamError if waiting cannot help,
+ * else the error itself.
  */
-function changeFault(error: unknown, action: string, wanted: WantedConfig): unknown {
+function changeError(error: unknown, action: string, wanted: WantedConfig): unknown {
   if (!(error instanceof JetStreamApiError) || isNotReady(error)) return error;
   return new StreamError(
-    `${action} stream ${wanted.name}: ${error.message}${hintOf(error.code, wanted)}`,
+    `cannot ${action} stream ${wanted.name}: ${error.message}${hintOf(error.code, wanted)}`,
     {
       cause: error,
     },
@@ -286,7 +286,7 @@ function hintOf(
   { max_bytes: bytesMax, num_replicas: replicas }: WantedConfig,
 ): string {
   if (noRoomCodes.includes(code)) {
-    return `: the server cannot promise it ${bytesMax} bytes: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more room`;
+    return `: the server cannot reserve ${bytesMax} bytes for it: lower PENSTOCK_STREAM_BYTES_MAX, or give JetStream more storage`;
   }
   if (code !== apiCodes.streamReplicasNotSupported) return "";
   return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;

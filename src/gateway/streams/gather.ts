@@ -1,20 +1,20 @@
-// Makes the streams of a hub gather the streams of the same names from the JetStream domains of its
+// Makes the streams of a hub mirror the streams of the same names from the JetStream domains of its
 // leaf nodes. Adds sources, and never removes one.
 
 import type { JetStreamManager, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { apiPrefixOf, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 
-/** How far the hub's stream has gathered the stream of one leaf. */
+/** How far the hub's stream has mirrored the stream of one leaf. */
 export interface GatheredStream {
   readonly stream: string;
   readonly leaf: string;
   /**
-   * Absent when the hub has not heard from the leaf's stream since the hub started, or since the
-   * leaf was added.
+   * Absent if the hub has received nothing from the leaf's stream since the hub started, or since
+   * the leaf was added.
    */
   readonly heard?: {
-    /** Messages that the leaf had when the hub last heard from it, and that the hub lacked. */
+    /** Messages of the leaf that the hub lacked at its last contact. */
     readonly messagesBehind: number;
     readonly silentMs: number;
   };
@@ -23,8 +23,8 @@ export interface GatheredStream {
 const apiTimeoutMs = 5_000;
 
 /**
- * Makes each stream gather from each leaf; leaves that it gathers from already stay. The streams
- * must exist. Rejects with JetStream's error.
+ * Adds each leaf as a source of each stream; existing sources stay. The streams must exist. Rejects
+ * with JetStream's error.
  */
 export async function gatherFrom(
   connection: NatsConnection,

@@ -1,7 +1,7 @@
-// Judges whether a stream still has the events it acknowledged, by its sequences: in a store that
-// keeps everything the last sequence never goes down. A stream whose last sequence goes down has
-// lost events that were answered 200, as when a replica without them became the leader, or a disk
-// was restored.
+// Checks by a stream's sequences whether it still has the events it acknowledged: in an intact
+// store the last sequence never decreases. If it does, the stream has lost events that were
+// answered 200, for example because a replica without them became the leader, or a disk was
+// restored.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -19,7 +19,7 @@ interface StreamHistoryOptions {
   readonly monotonicMs: () => number;
 }
 
-/** What was known of the stream before its leader was asked. */
+/** The known state of the stream before its leader was queried. */
 export interface Before {
   /** The highest acknowledged sequence. */
   readonly sequence: number;
@@ -27,20 +27,20 @@ export interface Before {
 }
 
 /**
- * `unsure`: it cannot be told yet which events the stream has. `broken`: its sequence went down
+ * `unsure`: it is not known yet which events the stream has. `broken`: its sequence decreased
  * although its server kept running, as with nats-server 2.10 on a full disk. Such a server
- * acknowledges messages that it does not keep, until it is restarted.
+ * acknowledges messages that it does not store, until it is restarted.
  */
 export type Certainty = "sure" | "unsure" | "broken";
 
 /**
- * How many readings in a row must show too low a sequence before it counts as a loss: a leader that
- * has just been elected may not have applied all the messages it has.
+ * How many consecutive readings must show too low a sequence before it counts as a loss: a leader
+ * that has just been elected may not have applied all its messages.
  */
 const lowReadingsMin = 3;
 /**
- * How long a loss makes the gateway unready: long enough to be noticed. Not for ever, because lost
- * events do not come back, and new ones are stored.
+ * How long a loss makes the gateway unready: long enough to be noticed. Not permanently, because
+ * lost events do not return, and new ones are stored.
  */
 const unreadyMs = 60_000;
 
@@ -54,43 +54,44 @@ export class StreamHistory {
   #lowReadings = 0;
   /**
    * The leader under which the stream last had everything it had acknowledged, and the one under
-   * which it turned out broken; "" for a server that is in no cluster.
+   * which it was found broken; "" for a server outside of a cluster.
    */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
-  #told = { text: "", untilMonotonicMs: Number.NEGATIVE_INFINITY };
+  #reported = { text: "", untilMonotonicMs: Number.NEGATIVE_INFINITY };
 
   constructor(options: StreamHistoryOptions) {
     this.#options = options;
   }
 
   /**
-   * The stream was missing, or had no leader, or NATS was away: its server may have been restarted.
+   * Called if the stream was missing, or had no leader, or NATS was away: its server may have been
+   * restarted.
    */
   interrupted(): void {
     this.#wholeUnder = undefined;
     this.#brokenUnder = undefined;
   }
 
-  /** What /readyz says of a loss, for a minute after it was found. */
+  /** Returns the loss for /readyz, for a minute after it was found. */
   faults(): string[] {
-    const { text, untilMonotonicMs } = this.#told;
+    const { text, untilMonotonicMs } = this.#reported;
     return this.#options.monotonicMs() < untilMonotonicMs ? [text] : [];
   }
 
-  /** Judges what a leader says of the stream. */
+  /** Evaluates a leader's report on the stream. */
   read(info: StreamInfo, before: Before): Certainty {
     const { state } = this.#options;
-    // An acknowledgement has shown since the question was asked that the stream went back, and the
-    // leader's answer may be older than that.
+    // Since the request, an acknowledgement has shown that the stream went back, and the leader's
+    // answer may be older than that.
     if (state.wentBack !== before.wentBack) return "unsure";
     const leader = info.cluster?.leader ?? "";
     const lastSequence = info.state.last_seq;
     const reading = { lastSequence, leader, before, ...this.#note(info, before) };
     if (reading.isNew) this.#readNew(reading);
     else if (state.wentBack !== undefined) {
-      // The leader may not have applied yet the message that was acknowledged at `to`. If it never
-      // applies it, that acknowledgement was none.
+      // The leader may not have applied the message that was acknowledged at `to` yet. If it never
+      // does, that acknowledgement was false.
       if (lastSequence < state.wentBack.to && this.#lowReadings < lowReadingsMin) return "unsure";
       this.#readCutBack(reading, state.wentBack);
     } else if (this.#lowReadings >= lowReadingsMin && state.sequence === before.sequence) {
@@ -108,14 +109,14 @@ export class StreamHistory {
     return leader === this.#brokenUnder ? "broken" : "sure";
   }
 
-  /** Keeps what the reading says, and returns how that compares with what was known. */
+  /** Stores the reading, and returns how it compares with the known state. */
   #note(info: StreamInfo, before: Before): Pick<Reading, "isNew" | "from" | "hadEvents"> {
     const { wentBack } = this.#options.state;
     const lastSequence = info.state.last_seq;
     const created = String(info.created);
     const isNew = this.#created !== undefined && created !== this.#created;
-    // Where the reading reaches the acknowledged sequence, a stream made anew may have acknowledged
-    // it. Then the last reading is what is known of the old stream.
+    // If the reading reaches the acknowledged sequence, a recreated stream may have acknowledged
+    // it. Then the last reading is the known state of the old stream.
     const acknowledged = before.sequence > lastSequence ? before.sequence : this.#known;
     const from = wentBack?.from ?? acknowledged;
     // A stream that never had an event has lost none.
@@ -128,23 +129,23 @@ export class StreamHistory {
     return { isNew, from, hadEvents };
   }
 
-  /** Another stream has taken the place of the one that was known. */
+  /** Handles another stream in the place of the known one. */
   #readNew({ hadEvents, from, lastSequence, before }: Reading): void {
     const { state } = this.#options;
     this.#brokenUnder = undefined;
-    if (hadEvents) this.#tell("made_anew", { from, to: state.wentBack?.to ?? lastSequence });
-    // An acknowledgement that has come since the question may be the new stream's, and stays.
+    if (hadEvents) this.#report("made_anew", { from, to: state.wentBack?.to ?? lastSequence });
+    // An acknowledgement that has arrived since the request may be the new stream's, and stays.
     if (state.sequence === before.sequence) state.sequence = lastSequence;
   }
 
-  /** The same stream ends before what it had acknowledged. */
+  /** Handles the same stream ending before the sequence that it had acknowledged. */
   #readCutBack({ lastSequence, leader }: Reading, wentBack: WentBack): void {
-    this.#tell("cut_back", wentBack);
+    this.#report("cut_back", wentBack);
     if (lastSequence < wentBack.from && leader === this.#wholeUnder) this.#brokenUnder = leader;
     this.#options.state.sequence = lastSequence;
   }
 
-  #tell(cause: RegressionCause, { from, to }: WentBack): void {
+  #report(cause: RegressionCause, { from, to }: WentBack): void {
     const { state, metrics, log, monotonicMs } = this.#options;
     state.wentBackMonotonicMs = monotonicMs();
     metrics.streamWentBack(state.lane, cause);
@@ -152,25 +153,25 @@ export class StreamHistory {
     log.error(
       { stream: state.name, acknowledged: from, now: to },
       isNew
-        ? "a stream was made anew: what it had acknowledged is not in it any more"
-        : "a stream went back: it has lost events that it had acknowledged",
+        ? "stream recreated: the events it had acknowledged are lost"
+        : "stream went back: events that it had acknowledged are lost",
     );
     const text = isNew
-      ? `stream ${state.name} was made anew: the events it had acknowledged, up to sequence ${from}, are not in it`
+      ? `stream ${state.name} was recreated: the events it had acknowledged, up to sequence ${from}, are not in it`
       : `stream ${state.name} went back from sequence ${from} to ${to}: acknowledged events are lost`;
-    this.#told = { text, untilMonotonicMs: monotonicMs() + unreadyMs };
+    this.#reported = { text, untilMonotonicMs: monotonicMs() + unreadyMs };
   }
 }
 
-/** What a leader says of the stream, compared with what was known. */
+/** A leader's report on the stream, compared with the known state. */
 interface Reading {
   readonly lastSequence: number;
-  /** "" for a server that is in no cluster. */
+  /** "" for a server outside of a cluster. */
   readonly leader: string;
   readonly before: Before;
-  /** Whether this is another stream of the same name than the one that was read before. */
+  /** Whether this is another stream of the same name than at the last reading. */
   readonly isNew: boolean;
-  /** The highest sequence that the stream known before had acknowledged. */
+  /** The highest sequence that the previously known stream had acknowledged. */
   readonly from: number;
   readonly hadEvents: boolean;
 }

@@ -1,8 +1,8 @@
-// Limits how much of each stream one project may fill, so that a flood from one project costs that
-// project alone. Each gateway counts what it has stored of each project (`stream-ledger.ts`) and
-// adds that to one record of the stream in the usage bucket, which all gateways read. A project may
-// have its share of a stream, whatever others have. The end of a stream is a reserve: once the rest
-// is filled, each project may add an equal part of the reserve to what it has.
+// Limits how much of each stream one project may fill, so that a flood from one project affects
+// that project alone. Each gateway counts the bytes it has stored for each project
+// (`stream-ledger.ts`) and adds them to one record per stream in the usage bucket, which all
+// gateways read. A project may always use its share of a stream. The end of a stream is a reserve:
+// once the rest is filled, each project may add an equal part of the reserve.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
@@ -27,11 +27,11 @@ export interface ProjectShares {
   /** Undefined while the project may add to its stream. */
   refusalOf(lane: Lane, projectId: string): Problem | undefined;
   /**
-   * Counts `bytes` more of a large request that the publisher holds. Less than 0: it no longer
-   * holds them, whatever became of them.
+   * Counts `bytes` more of a large request that the publisher holds. Below 0: it no longer holds
+   * them, with any outcome.
    */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void;
-  /** Counts bytes of messages that were stored, or may be stored: their outcome is not known. */
+  /** Counts bytes of messages that were stored, or whose outcome is unknown. */
   stored(lane: Lane, projectId: string, bytes: number): void;
 }
 
@@ -46,9 +46,11 @@ interface StoredSharesOptions {
     readonly projectShare: number;
   };
   readonly streamShareOf: (projectId: string) => number | undefined;
-  /** How many projects there are. A single one is not limited: there are no others to protect. */
+  /**
+   * The number of projects. A single one is not limited, because there are no others to protect.
+   */
   readonly projectsKnown: () => number;
-  /** Names this process's writes. */
+  /** Identifies this process's writes. */
   readonly processId: string;
   readonly openBucket: () => Promise<KV>;
   readonly log: Pick<Log, "warn">;
@@ -58,19 +60,19 @@ interface StoredSharesOptions {
 const roundMs = 1_000;
 const apiTimeoutMs = 2_000;
 const warningEveryMs = 60_000;
-/** How long the start waits for what others have counted, and the end for the last record. */
+/** How long the start waits for the other gateways' counts, and the end for the last record. */
 const waitMsMax = 1_000;
 const recordSlicesMax = 16_384;
 
 const shareFull: Problem = {
   code: "project_full",
-  detail: "The project has filled its share of the store: older events have to leave it first",
+  detail: "The project has filled its share of the store: older events must expire or be purged first",
   retryAfterMs: 30_000,
 };
 const reserveFull: Problem = {
   code: "store_full",
   detail:
-    "The store is full except for a reserve, and the project has used its part of that: older events have to leave it first",
+    "The store is full except for a reserve, and the project has used its part of that: older events must expire or be purged first",
   retryAfterMs: 30_000,
 };
 
@@ -88,16 +90,16 @@ export class StoredShares implements ProjectShares {
     this.#warning = new SparseWarning(options.log, warningEveryMs);
   }
 
-  /** Reads what has been counted before, for a second at most, and follows it until `close`. */
+  /** Reads the earlier counts, for a second at most, and follows them until `close`. */
   static async open(options: StoredSharesOptions): Promise<StoredShares> {
     const shares = new StoredShares(options);
     const first = shares.#round();
-    shares.#rounds = shares.#keepRounds(first);
+    shares.#rounds = shares.#runRounds(first);
     await atMost(waitMsMax, first);
     return shares;
   }
 
-  /** How many projects are over their share; one that is over in two streams counts twice. */
+  /** The number of projects over their share; one that is over in two streams counts twice. */
   get projectsOver(): number {
     return this.#exchanges.reduce((count, { ledger }) => count + this.#over(ledger).length, 0);
   }
@@ -106,12 +108,12 @@ export class StoredShares implements ProjectShares {
     const projects = this.#options.projectsKnown();
     if (projects <= 1) return undefined;
     const ledger = this.#ledgerOf(lane, projectId);
-    // A stream that is missing, or takes nothing, is refused for that reason.
+    // A stream that is missing, or accepts nothing, is refused for that reason.
     if (ledger.state.reading === undefined || ledger.state.refusal !== undefined) return undefined;
     const holding = ledger.holdings.get(projectId);
     const isOver = holding !== undefined && this.#isOver(ledger, holding);
     if (!isOver && !ledger.isOverReserve(holding, projects)) return undefined;
-    // A frame that is sent has the stream asked for, and so has one that is not.
+    // Sending a frame triggers a query of the stream, and so must refusing one.
     const { state } = ledger;
     if (this.#options.monotonicMs() >= state.askMonotonicMs) state.ask();
     return isOver ? shareFull : reserveFull;
@@ -125,7 +127,7 @@ export class StoredShares implements ProjectShares {
     this.#ledgerOf(lane, projectId).add(projectId, bytes);
   }
 
-  /** Writes what is in no record yet, for a second at most. */
+  /** Writes the counts that are in no record yet, for a second at most. */
   async close(): Promise<void> {
     this.#closing.abort();
     const written = async (): Promise<void> => {
@@ -158,17 +160,17 @@ export class StoredShares implements ProjectShares {
     return this.#exchanges[lane === "live" ? partition : partitions + partition]!.ledger;
   }
 
-  async #keepRounds(first: Promise<void>): Promise<void> {
+  async #runRounds(first: Promise<void>): Promise<void> {
     const { signal } = this.#closing;
     await first;
     while (!signal.aborted) {
-      // Not always at the same time as another gateway.
+      // Randomised, so that gateways do not write at the same time.
       await pauseUntilAborted(roundMs * (0.8 + Math.random() * 0.4), signal, { ref: false });
       if (!signal.aborted) await this.#round();
     }
   }
 
-  /** Never rejects: the next round tries again what has failed. */
+  /** Never rejects: the next round retries what has failed. */
   async #round(): Promise<void> {
     const { link } = this.#options;
     for (const exchange of this.#exchanges) exchange.read();
@@ -180,7 +182,7 @@ export class StoredShares implements ProjectShares {
     } catch (error) {
       this.#bucket = undefined;
       const reason = (error as Error).message;
-      this.#warning.warn({ reason }, "project shares are not exchanged with other gateways now");
+      this.#warning.warn({ reason }, "project shares cannot be exchanged with other gateways");
     }
   }
 
@@ -194,9 +196,9 @@ export class StoredShares implements ProjectShares {
   }
 
   /**
-   * A purge of one project's subject leaves the stream's first sequence as it is. So while more is
+   * A purge of one project's subject does not change the stream's first sequence. So while more is
    * counted than the stream holds, the oldest messages of the projects over their share are looked
-   * up, one project in each round.
+   * up, one project per round.
    */
   async #findPurge(manager: JetStreamManager, exchange: Exchange): Promise<void> {
     const { ledger } = exchange;
@@ -218,17 +220,17 @@ export class StoredShares implements ProjectShares {
   #subjectOf({ state }: StreamLedger, projectId: string): string {
     const { subjectPrefix, partitions } = this.#options.config;
     const partition = this.#exchanges.findIndex(({ ledger }) => ledger.state === state);
-    const place = { partition: partition % partitions, projectId };
-    return subjectOf(subjectPrefix, state.lane, place);
+    const target = { partition: partition % partitions, projectId };
+    return subjectOf(subjectPrefix, state.lane, target);
   }
 }
 
-/** Follows the one record of a stream, which all gateways add to. */
+/** Follows the one record of a stream, to which all gateways add. */
 class Exchange {
   readonly ledger: StreamLedger;
   lookups = 0;
   #revision = -1;
-  /** Names the write whose outcome is not known. */
+  /** Identifies the write whose outcome is unknown. */
   #write: string | undefined;
   #writes = 0;
 
@@ -241,8 +243,8 @@ class Exchange {
   }
 
   /**
-   * Reads the record, and adds to it what this process has counted. Rejects when that fails, as
-   * when another process has written meanwhile: it is tried again in the next round.
+   * Reads the record, and adds the counts of this process to it. Rejects if that fails, for example
+   * because another process has written meanwhile: the next round retries it.
    */
   async run(bucket: KV, processId: string): Promise<void> {
     const { ledger } = this;
@@ -281,7 +283,9 @@ interface SharesRecord {
   readonly projects: ReadonlyMap<string, Slices>;
 }
 
-/** Undefined if the value is no record, or of an earlier stream of that name. */
+/**
+ * Returns undefined if the value is not a record, or belongs to an earlier stream of that name.
+ */
 function recordOf(value: Uint8Array, streamCreated: string): SharesRecord | undefined {
   try {
     const { created, write, projects } = JSON.parse(new TextDecoder().decode(value));

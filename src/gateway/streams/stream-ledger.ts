@@ -1,7 +1,6 @@
-// The bytes that each project has in one stream, as the gateways counted them when they were stored.
-// They are counted in slices, each with the highest sequence in it, so the stream's
-// first sequence shows which slices have left it, whether by age, by a purge or with the stream
-// itself. No clock decides what counts.
+// The bytes that each project has in one stream, as counted by the gateways when they stored them.
+// They are counted in slices, each with its highest sequence, so the stream's first sequence shows
+// which slices have left it, by age, by a purge or with the stream itself. No clock is involved.
 
 import type { StreamReading, StreamState } from "../../platform/nats/readiness.ts";
 
@@ -15,7 +14,7 @@ export type Slices = number[];
 const parts = ["shared", "sending", "own"] as const;
 type Part = (typeof parts)[number];
 
-/** What one project has in the stream. */
+/** The bytes of one project in the stream. */
 export class Holding {
   readonly projectId: string;
   readonly slices: Record<Part, Slices> = { shared: [], sending: [], own: [] };
@@ -23,7 +22,7 @@ export class Holding {
   stored = 0;
   /** Bytes given to the publisher that have no outcome yet. */
   underWay = 0;
-  /** What the project had when it first added something since the reserve was divided. */
+  /** The project's bytes when it first added some since the reserve was divided. */
   heldBefore = 0;
   division = 0;
 
@@ -32,13 +31,13 @@ export class Holding {
   }
 }
 
-/** This part of a stream, its end, is divided equally. */
+/** The part of a stream, at its end, that is divided equally. */
 const reservePart = 1 / 10;
 /** The reserve is divided again when this part of the stream has become free. */
 const dividedAgainPart = 1 / 128;
 /** A slice ends with this part of the stream's bytes. One that has left in part counts in full. */
 const slicePart = 1 / 1_024;
-/** Less of one project is not worth a place in the record. It bounds the record's size. */
+/** Minimum part of a stream for a project to be in the record. It limits the record's size. */
 const sharedPart = 1 / 4_096;
 
 export class StreamLedger {
@@ -48,7 +47,10 @@ export class StreamLedger {
   readonly #purged = new Map<string, number>();
   #reading: StreamReading | undefined;
   #stored = 0;
-  /** What this process has stored after the last sequence of the reading, and its bytes. */
+  /**
+   * The slices that this process has stored after the last sequence of the reading, and their
+   * bytes.
+   */
   #unread: Slices = [];
   #unreadBytes = 0;
   #underWay = 0;
@@ -75,7 +77,7 @@ export class StreamLedger {
     this.#divide();
   }
 
-  /** Counts bytes at about the stream's present end. */
+  /** Counts bytes at approximately the stream's current end. */
   add(projectId: string, bytes: number): void {
     const holding = this.#holdingOf(projectId);
     const { sequence } = this.state;
@@ -87,7 +89,7 @@ export class StreamLedger {
     this.#divide();
   }
 
-  /** Replaces what the record says of all projects. */
+  /** Replaces the record's counts of all projects. */
   load(record: ReadonlyMap<string, Slices>): void {
     for (const projectId of record.keys()) this.#holdingOf(projectId);
     for (const holding of this.holdings.values()) {
@@ -99,8 +101,8 @@ export class StreamLedger {
   }
 
   /**
-   * The record with what this process has to add; undefined if that is too little. Call `sent`
-   * before the next call. `isMissing`: there is no record.
+   * Returns the record including this process's counts; undefined if these are too small. Call
+   * `sent` before the next call. `isMissing`: there is no record.
    */
   send(isMissing: boolean): (readonly [projectId: string, slices: Slices])[] | undefined {
     const all = [...this.holdings.values()];
@@ -112,7 +114,7 @@ export class StreamLedger {
     return isMissing && found.length === 0 ? undefined : found;
   }
 
-  /** Ends a `send`. What was not written is to be sent again. */
+  /** Ends a `send`. Counts that were not written are sent again. */
   sent(isWritten: boolean): void {
     if (isWritten) this.#purged.clear();
     for (const holding of this.holdings.values()) {
@@ -125,7 +127,7 @@ export class StreamLedger {
 
   /**
    * Takes the last answer of the stream's leader. Returns whether it is the first one of this
-   * stream, of which nothing is known yet.
+   * stream, for which there are no counts yet.
    */
   read(): boolean {
     const { reading } = this.state;
@@ -146,7 +148,7 @@ export class StreamLedger {
     return isNew;
   }
 
-  /** Whether the project has as many bytes as it may have by this share, in per cent. */
+  /** Whether the project has used up this share, in per cent. */
   isOver(holding: Holding, share: number): boolean {
     return heldBy(holding) >= (this.bytesMax * share) / 100;
   }
@@ -154,7 +156,7 @@ export class StreamLedger {
   /** Whether the reserve is in use, and the project has used its part of it. */
   isOverReserve(holding: Holding | undefined, projects: number): boolean {
     const { bytesMax } = this;
-    // JetStream refuses what a full stream has no room for: then no project has room.
+    // JetStream refuses messages that do not fit a full stream: then no project has room.
     if (this.#dividedAt > bytesMax || this.#filled >= bytesMax) return false;
     if (holding === undefined || holding.division !== this.#division) return false;
     const part = (bytesMax - this.#dividedAt) / projects;
@@ -162,8 +164,8 @@ export class StreamLedger {
   }
 
   /**
-   * Forgets what the project had before its oldest message, as far as more is counted than the
-   * stream holds: messages that were purged.
+   * Removes the project's counts before its oldest message, while more is counted than the stream
+   * holds, because those messages were purged.
    */
   forgetPurged(holding: Holding, oldest: number): void {
     const { shared } = holding.slices;
@@ -181,7 +183,7 @@ export class StreamLedger {
     return (this.#reading?.bytes ?? 0) + this.#unreadBytes + this.#underWay;
   }
 
-  /** An answer may be older than what was stored since it was asked for. */
+  /** An answer may be older than the data stored since the request. */
   #dropRead(lastSequence: number): void {
     let read = 0;
     while (read < this.#unread.length && this.#unread[read]! <= lastSequence) read += 2;
@@ -226,9 +228,9 @@ export class StreamLedger {
   #forget(holding: Holding, firstSequence: number, of: readonly Part[] = parts): void {
     for (const part of of) {
       const slices = holding.slices[part];
-      let gone = 0;
-      while (gone < slices.length && slices[gone]! < firstSequence) gone += 2;
-      if (gone > 0) this.#change(holding, -sumOf(slices.splice(0, gone)));
+      let left = 0;
+      while (left < slices.length && slices[left]! < firstSequence) left += 2;
+      if (left > 0) this.#change(holding, -sumOf(slices.splice(0, left)));
     }
   }
 

@@ -1,8 +1,8 @@
-// Asks JetStream for each stream about once a second and at each reconnect, because anyone may edit
-// a stream while it is in use. The answers decide which requests are refused, what /readyz says,
-// and the stream sizes in the metrics. Asks for each stream by name: a list of all streams is
-// gathered from every server, and one frozen server would cost the whole answer. Leaves a server
-// through which no stream is served.
+// Queries JetStream for each stream about once a second and at each reconnect, because an operator
+// may edit a stream while it is in use. The answers determine which requests are refused, the
+// reasons in /readyz, and the stream sizes in the metrics. Streams are queried by name: a list of
+// all streams is collected from every server, and one frozen server would prevent the whole answer.
+// Leaves a server through which no stream is served.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -22,14 +22,14 @@ export interface StreamWatchOptions {
   readonly metrics: StreamMetrics;
   readonly log: Log;
   readonly monotonicMs: () => number;
-  /** How often each stream is asked for. */
+  /** The query interval per stream. */
   readonly everyMs?: number;
 }
 
 const everyMsDefault = 1_000;
 /**
- * With many streams, the idle ones are asked in turn, this many at each interval. A stream that
- * frames are sent to is asked when a frame is sent.
+ * Number of idle streams that are queried at each interval, in turn. A stream in use is queried
+ * when a frame is sent.
  */
 const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
@@ -37,20 +37,20 @@ const askTimeoutMs = 1_000;
 const stuckMsMax = 2_000;
 /**
  * How long a server must be stuck before another one is tried; by then the other servers have
- * agreed on leaders. Where that does not help, the wait doubles each time, up to `leaveMsMax`.
+ * agreed on leaders. If that does not help, the wait doubles each time, up to `leaveMsMax`.
  */
 const leaveMsMin = 5_000;
 const leaveMsMax = 60_000;
 
 /**
- * Asks for the streams at once, and then at intervals until it is closed. A question that JetStream
- * does not answer changes nothing of what is known.
+ * Queries the streams at once, and then at intervals until it is closed. A query without an answer
+ * does not change the known state.
  */
 export class StreamWatch {
   /**
-   * Fulfilled when each stream has been asked for once, whether or not it answered. Events should
-   * not be taken before: a stream that was never read, and is made anew, cannot be told from one
-   * that went back. Never rejects.
+   * Fulfilled when each stream has been queried once, with or without an answer. Events should not
+   * be accepted before: a stream that was never read, and is recreated, cannot be distinguished
+   * from one that went back. Never rejects.
    */
   readonly askedOnce: Promise<void>;
   readonly #options: StreamWatchOptions;
@@ -77,37 +77,36 @@ export class StreamWatch {
   }
 
   /**
-   * What stands in the way of storing events now; empty when nothing does. Fulfilled within about a
-   * second.
+   * Returns the reasons why events cannot be stored now; empty if there are none. Fulfilled within
+   * about a second.
    */
   async check(): Promise<string[]> {
     const { link, monotonicMs } = this.#options;
     if (!link.connected) return ["NATS is not connected"];
-    // A stream that acknowledges while it is asked can store, even where the question goes
-    // unanswered.
+    // A stream that acknowledges during the query can store, even if the query gets no answer.
     const sinceMonotonicMs = monotonicMs();
     await this.#askAll();
-    const unheard = this.#streams.filter(
-      (stream) => stream.unheard !== undefined && stream.state.ackedMonotonicMs < sinceMonotonicMs,
+    const unanswered = this.#streams.filter(
+      (stream) => stream.unanswered !== undefined && stream.state.ackedMonotonicMs < sinceMonotonicMs,
     );
-    if (unheard.length === this.#streams.length)
-      return [`JetStream does not answer: ${unheard[0]!.unheard}`];
+    if (unanswered.length === this.#streams.length)
+      return [`JetStream does not answer: ${unanswered[0]!.unanswered}`];
     return this.#streams.flatMap((stream) =>
-      unheard.includes(stream) ? stream.faultsUnheard() : stream.faults(),
+      unanswered.includes(stream) ? stream.faultsUnanswered() : stream.faults(),
     );
   }
 
   /**
-   * The sizes as last heard, kept while NATS is away. Only this gateway's own streams are among
-   * them, and only those that exist.
+   * Returns the last reported sizes, even while NATS is away. Includes only this gateway's own
+   * streams that exist.
    */
   sizes(): readonly StreamSize[] {
     return this.#streams.flatMap(({ size }) => size ?? []);
   }
 
   /**
-   * How many streams' events are refused, because the stream would not keep what a 200 promises, or
-   * acknowledges nothing.
+   * Returns the number of streams whose events are refused, because the stream would break what a
+   * 200 promises, or acknowledges nothing.
    */
   unfit(): number {
     return this.#streams.filter(({ isRefused }) => isRefused).length;
@@ -150,8 +149,8 @@ export class StreamWatch {
   }
 
   /**
-   * Asks for the streams whose events are refused, since no frame is sent that would have them
-   * asked, and for some of all streams in turn.
+   * Queries the streams whose events are refused, since no frame is sent that would trigger it, and
+   * some of all streams in turn.
    */
   #askSome(): void {
     const { link, monotonicMs } = this.#options;
@@ -167,9 +166,9 @@ export class StreamWatch {
   }
 
   /**
-   * Moves to another server when no stream is served through this one. A server that is cut off
-   * from its cluster serves no stream, while the others, which this process may reach, go on
-   * without it.
+   * Moves to another server if no stream is served through this one. A server that is cut off from
+   * its cluster serves no stream, while the others, which this process may reach, continue without
+   * it.
    */
   #leaveStuckServer(): void {
     const { link, log, monotonicMs } = this.#options;
@@ -185,7 +184,7 @@ export class StreamWatch {
     this.#stuckSinceMonotonicMs ??= now;
     if (now - this.#stuckSinceMonotonicMs < this.#leaveMs || !link.tryAnotherServer()) return;
     const server = link.connection.getServer();
-    log.warn({ server }, "no stream is served through this server: another one is tried");
+    log.warn({ server }, "no stream is served through this NATS server: trying another one");
     this.#stuckSinceMonotonicMs = now;
     this.#leaveMs = Math.min(2 * this.#leaveMs, leaveMsMax);
   }

@@ -1,5 +1,5 @@
-// The present state of one stream: whether its events are refused, what /readyz says of it, and its
-// size. JetStream is asked for the stream by its name, and the stream's leader answers. Changes no
+// The current state of one stream: whether its events are refused, the reasons in /readyz, and its
+// size. JetStream is queried by the stream's name, and the stream's leader answers. Changes no
 // stream.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
@@ -26,31 +26,29 @@ interface WatchedStreamOptions {
   readonly labels: StreamSize["labels"];
   readonly state: StreamState;
   readonly manager: () => Promise<JetStreamManager>;
-  /** Whether frames may be sent to it in atomic batches, where it takes them. */
+  /** Whether frames may be sent to it in atomic batches, if it accepts them. */
   readonly atomicBatches: boolean;
-  /** How many bytes the stream must take in one message. */
+  /** The message size in bytes that the stream must accept. */
   readonly messageBytes: () => number;
   readonly metrics: StreamMetrics;
   readonly log: Log;
   readonly monotonicMs: () => number;
-  /**
-   * A frame that is sent has the stream asked for, once this has passed since the last question.
-   */
+  /** Sending a frame queries the stream if this time has passed since the last query. */
   readonly askEveryMs: number;
 }
 
-/** When a question was asked, and what was known then. */
+/** When a query was sent, and the known state then. */
 interface Asked extends Before {
   readonly monotonicMs: number;
 }
 
 /**
  * How long a stream may be missing before its events are refused: after a reconnect it may be about
- * to be made. Until then its frames wait.
+ * to be created. Until then its frames wait.
  */
 const missingMsMax = 1_000;
-const givesTwice =
-  "it gave sequences twice under a server that went on running, as nats-server 2.10 does on a full disk, and then keeps nothing: " +
+const repeatsSequences =
+  "it assigned sequences twice while its server kept running, as nats-server 2.10 does on a full disk, and then stores nothing: " +
   "make room on the disk. Penstock restarts an embedded nats-server; if it is your own, restart nats-server";
 
 export class WatchedStream {
@@ -60,16 +58,14 @@ export class WatchedStream {
   readonly #silence: StreamSilence;
   readonly #room: StreamRoom;
   #size: StreamSize | undefined;
-  /** What keeps the stream from storing events, as last heard. */
+  /** The last reported reasons why the stream cannot store events. */
   #faults: readonly string[] = [];
-  #unheard: string | undefined;
+  #unanswered: string | undefined;
   #missingSinceMonotonicMs: number | undefined;
   #isStuck = false;
   #asking: Promise<void> | undefined;
 
-  /**
-   * Sets `state.ask` and `state.askMonotonicMs`, by which the publisher has the stream asked for.
-   */
+  /** Sets `state.ask` and `state.askMonotonicMs`, by which the publisher triggers queries. */
   constructor(options: WatchedStreamOptions) {
     const { state, monotonicMs } = options;
     this.#options = options;
@@ -85,19 +81,19 @@ export class WatchedStream {
     return this.#options.wanted.name;
   }
 
-  /** Undefined while the stream is missing, and until its size is first heard. */
+  /** Undefined while the stream is missing, and until its size is first reported. */
   get size(): StreamSize | undefined {
     return this.#size;
   }
 
-  /** Why the last question got no answer; undefined when it got one. */
-  get unheard(): string | undefined {
-    return this.#unheard;
+  /** Why the last query got no answer; undefined if it got one. */
+  get unanswered(): string | undefined {
+    return this.#unanswered;
   }
 
   /**
-   * Whether, as seen from the server that was asked, nobody answers for the stream, it has no
-   * leader, or its leader does not hear from a majority.
+   * Whether, from the server that was queried, nothing answers for the stream, it has no leader, or
+   * its leader does not reach a majority.
    */
   get isStuck(): boolean {
     return this.#isStuck;
@@ -107,51 +103,51 @@ export class WatchedStream {
     return (this.state.refusal ?? this.state.silence) !== undefined;
   }
 
-  /** NATS did not let this process publish to that subject. */
+  /** Called when NATS did not let this process publish to that subject. */
   denied(subject: string, { reason, fix }: Pick<NatsRefusedError, "reason" | "fix">): void {
     const [own = ""] = this.#options.wanted.subjects;
     if (subject.startsWith(own.replace("*", "")))
       this.state.denial = `stream ${this.name} cannot be written: ${reason}: ${fix}`;
   }
 
-  /** What keeps the stream from storing events, as last heard. */
+  /** Returns the last reported reasons why the stream cannot store events. */
   faults(): string[] {
     return [...this.#faults, ...this.#history.faults()];
   }
 
-  /** What to answer in place of `faults` when the last question got no answer. */
-  faultsUnheard(): string[] {
-    return [`stream ${this.name} does not answer: ${this.#unheard}`, ...this.#history.faults()];
+  /** Returns the reasons instead of `faults` if the last query got no answer. */
+  faultsUnanswered(): string[] {
+    return [`stream ${this.name} does not answer: ${this.#unanswered}`, ...this.#history.faults()];
   }
 
-  /** The connection was lost: its server may have been restarted. */
+  /** Called when the connection was lost: its server may have been restarted. */
   interrupted(): void {
     this.#silence.forget();
     this.#history.interrupted();
   }
 
   /**
-   * Asks for the stream, one question at a time: a call during a question waits for that one's
-   * answer. Never rejects.
+   * Queries the stream, one query at a time: a call during a query waits for its answer. Never
+   * rejects.
    */
   ask(): Promise<void> {
     const { state } = this;
     const monotonicMs = this.#options.monotonicMs();
     const { sequence, wentBack } = state;
     state.askMonotonicMs = monotonicMs + this.#options.askEveryMs;
-    this.#asking ??= this.#hear({ sequence, wentBack, monotonicMs }).finally(() => {
+    this.#asking ??= this.#query({ sequence, wentBack, monotonicMs }).finally(() => {
       this.#asking = undefined;
-      // The stream was found during the question to have gone back. The answer may be older, so the
-      // stream is asked again.
+      // During the query the stream was found to have gone back. The answer may be older, so the
+      // stream is queried again.
       if (state.wentBack !== undefined && state.wentBack !== wentBack) void this.ask();
     });
     return this.#asking;
   }
 
-  async #hear(asked: Asked): Promise<void> {
+  async #query(asked: Asked): Promise<void> {
     try {
       const info = await (await this.#options.manager()).streams.info(this.name);
-      this.#unheard = undefined;
+      this.#unanswered = undefined;
       this.#missingSinceMonotonicMs = undefined;
       const isLed = isFromLeader(info);
       this.#isStuck = !isLed || !hasQuorum(info);
@@ -164,20 +160,20 @@ export class WatchedStream {
       const isMissing = isApiError(error, apiCodes.streamNotFound);
       this.#isStuck = !isMissing;
       if (isMissing) this.#notFound();
-      else this.#unheard = (error as Error).message;
+      else this.#unanswered = (error as Error).message;
     }
   }
 
   #notFound(): void {
     const monotonicMs = this.#options.monotonicMs();
-    this.#unheard = undefined;
+    this.#unanswered = undefined;
     this.#history.interrupted();
     this.#missingSinceMonotonicMs ??= monotonicMs;
     this.#size = undefined;
     this.state.reading = undefined;
     this.#faults = [`stream ${this.name} is missing`];
     if (monotonicMs - this.#missingSinceMonotonicMs >= missingMsMax)
-      this.#refuse("it is missing: a gateway makes it at its start");
+      this.#refuse("it is missing: a gateway creates it at its start");
   }
 
   #read(info: StreamInfo, asked: Asked): void {
@@ -191,7 +187,7 @@ export class WatchedStream {
     ].join("; ");
     const certainty = this.#history.read(info, asked);
     if (broken !== "") this.#refuse(broken);
-    else if (certainty === "broken") this.#refuse(givesTwice);
+    else if (certainty === "broken") this.#refuse(repeatsSequences);
     else if (certainty === "sure") this.#accept();
     state.messageBytesMax =
       config.max_msg_size > 0 ? config.max_msg_size : Number.POSITIVE_INFINITY;
@@ -225,9 +221,9 @@ export class WatchedStream {
     const { name } = this;
     const faults: string[] = [];
     if (certainty === "unsure")
-      faults.push(`stream ${name} gave a sequence twice, and has not said what it still has`);
+      faults.push(`stream ${name} assigned a sequence twice, and has not reported what it still has`);
     if (certainty === "broken")
-      faults.push(`stream ${name} would not keep what a 200 promises: ${givesTwice}`);
+      faults.push(`stream ${name} would not keep what a 200 promises: ${repeatsSequences}`);
     if (broken !== "") faults.push(`stream ${name} would break what a 200 promises: ${broken}`);
     return faults;
   }
@@ -240,7 +236,7 @@ export class WatchedStream {
     noteAway(state, this.#options.monotonicMs());
     this.#options.log.error(
       { stream: state.name, reason: why },
-      "a stream would break what a 200 promises: its events are refused",
+      "stream would break what a 200 promises: its events are refused",
     );
   }
 
@@ -250,7 +246,7 @@ export class WatchedStream {
     state.refusal = undefined;
     this.#options.log.info(
       { stream: state.name },
-      "a stream is as it should be again: its events are taken",
+      "stream fit again: its events are accepted",
     );
   }
 }

@@ -126,7 +126,7 @@ describe("doctor finds what is wrong with the streams", () => {
     });
     expect(nobodys).toMatchObject({
       level: "warn",
-      found: expect.stringMatching(/answered 401: my\.third \(its name is no project id\)$/),
+      found: expect.stringMatching(/answered 401: my\.third \(its name is not a project id\)$/),
     });
     expect(run.out).not.toContain("phc_only_they_know");
   });

@@ -93,7 +93,7 @@ describe("few bytes do not become many", () => {
       const { reply } = await answerTo(coding, body, nobodys);
       expect([reply.status, codeIn(reply)]).toEqual([413, "inflated_too_large"]);
       expect(JSON.parse(reply.body).detail).toBe(
-        "More than 8388608 bytes after decompression, and more than 200 times what was sent, and no api_key of a project in its first bytes",
+        "More than 8388608 bytes after decompression, and more than 200 times the bytes sent, and no api_key of a project in its first bytes",
       );
     },
   );

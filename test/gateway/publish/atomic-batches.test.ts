@@ -292,7 +292,7 @@ describe("a stream that was made before", () => {
     const rig = await startRig(server, { settings: { ...old.settings, atomicBatches: true } });
     expect(await sendEach(rig)).toEqual(allStored);
     expect(rig.heard.batches).toEqual([["stored", projects.length]]);
-    expect(rig.log.join("\n")).toContain("stream takes atomic batches from now on");
+    expect(rig.log.join("\n")).toContain("stream now accepts atomic batches");
     await old.close();
     await rig.close();
   });

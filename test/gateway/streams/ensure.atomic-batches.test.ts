@@ -82,7 +82,7 @@ test("where the gateway may not update streams, it starts all the same, and says
   const settings = streamSettings({ atomicBatches: false });
   await ensure(settings, url);
   const log = await ensure({ ...settings, atomicBatches: true }, url);
-  expect(log.join("\n")).toContain("stream cannot be set to take atomic batches");
+  expect(log.join("\n")).toContain("stream cannot be set to accept atomic batches");
 });
 
 test.each([

@@ -89,9 +89,9 @@ describe("streams are created and never shrunk", () => {
       max_bytes: mebibyte,
     });
     await expect(ensure(settings)).rejects.toThrow(
-      `use stream ${name}: it would break what a 200 promises: ` +
+      `cannot use stream ${name}: it would break what a 200 promises: ` +
         "storage is memory, not file; discard is old, not new; it has a limit of 10 messages; " +
-        "it takes 1000 bytes in one message, a full frame has 524800",
+        "its maximum message size is 1000 bytes, and a full frame has 524800",
     );
   });
 

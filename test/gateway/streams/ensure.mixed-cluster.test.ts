@@ -66,7 +66,7 @@ test("no stream is made or set to take batches until the last node is upgraded",
   const settings = streamSettings({ replicas: 3 });
   const log = await ensure(settings);
   expect(await takes(settings)).toBe(false);
-  expect(log).toContain("no atomic batches");
+  expect(log).toContain("atomic batches disabled");
   expect(log).toContain("nats-3");
   await ensure(settings);
   expect(await takes(settings)).toBe(false);

@@ -45,7 +45,7 @@ async function backToAnOlderDisk({
 }
 
 function toldIn(rig: Rig): string[] {
-  return rig.log.filter((line) => /went back|made anew/.test(line));
+  return rig.log.filter((line) => /went back|recreated/.test(line));
 }
 
 describe("a stream that went back is told", () => {
@@ -102,7 +102,7 @@ describe("a stream that went back is told", () => {
     const checked = rig.streams.check();
     doubt(rig.streams.states.of("live", 0), { from: 1, to: 1 }, performance.now());
     // A reading that was asked for after it may have been quicker, and says more.
-    expect((await checked).join()).toMatch(/gave a sequence twice|went back from sequence 1 to 1/);
+    expect((await checked).join()).toMatch(/assigned a sequence twice|went back from sequence 1 to 1/);
     await vi.waitFor(
       () => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined(),
       within,
@@ -139,7 +139,7 @@ describe("a stream that went back is told", () => {
     rmSync(server.storeDir, { recursive: true });
     await server.restart();
     const name = liveStream(rig);
-    const fault = `stream ${name} was made anew: the events it had acknowledged, up to sequence 2, are not in it`;
+    const fault = `stream ${name} was recreated: the events it had acknowledged, up to sequence 2, are not in it`;
     await vi.waitFor(async () => expect(await rig.streams.check()).toEqual([fault]), within);
     expect(toldIn(rig)).toEqual([expect.stringContaining(name)]);
     expect(await rig.send("live", "three")).toEqual(stored);

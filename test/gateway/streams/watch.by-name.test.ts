@@ -78,7 +78,7 @@ describe("each stream is asked by name", () => {
     });
     expect(await rig.streams.check()).toEqual([
       expect.stringMatching(
-        /^stream SILENT_LIVE_0 answers questions, and acknowledges nothing: .*make room on its disk.*, restart nats-server$/,
+        /^stream SILENT_LIVE_0 answers requests but acknowledges nothing: .*make room on its disk.*, restart nats-server$/,
       ),
     ]);
     expect(await rig.send("historical", "old")).toEqual(stored);
@@ -124,7 +124,7 @@ describe("each stream is asked by name", () => {
       expect(refusal()).toEqual({
         code: "unavailable",
         detail: expect.stringMatching(
-          /^Stream DUMB_LIVE_0 answers questions, and acknowledges nothing: .*make room on its disk.*, restart nats-server$/,
+          /^Stream DUMB_LIVE_0 answers requests but acknowledges nothing: .*make room on its disk.*, restart nats-server$/,
         ),
       });
       expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();

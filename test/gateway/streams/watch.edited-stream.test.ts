@@ -20,12 +20,12 @@ describe("an edited stream is not ready", () => {
       [
         { subjects: [`${rig.settings.subjectPrefix}.live.0.other`] },
         { subjects: [`${rig.settings.subjectPrefix}.live.0.*`] },
-        `it does not take ${rig.settings.subjectPrefix}.live.0.*`,
+        `it does not accept the subject ${rig.settings.subjectPrefix}.live.0.*`,
       ],
       [
         { max_msg_size: 1_000 },
         { max_msg_size: -1 },
-        "it takes 1000 bytes in one message, a full frame has 524800",
+        "its maximum message size is 1000 bytes, and a full frame has 524800",
       ],
       [{ sealed: true }, {}, "it is sealed"],
     ];

@@ -8,9 +8,9 @@ import { startNatsServer } from "../../kit/nats-server.ts";
 import { liveStream, mebibyte, type Rig, recordingLog, startRig } from "../../kit/publisher-rig.ts";
 
 const within = { timeout: 30_000, interval: 20 };
-const full = "a stream is full";
-const serverFull = "NATS has no room";
-const roomAgain = "a stream has room again";
+const full = "stream full:";
+const serverFull = "NATS storage full";
+const roomAgain = "stream has room again";
 
 async function start(more: { maxFileStore?: number } = {}) {
   const server = await startNatsServer(more);

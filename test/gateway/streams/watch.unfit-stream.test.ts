@@ -42,7 +42,7 @@ const edits: [change: Partial<StreamConfig>, cure: Partial<StreamConfig>, fault:
   [
     { duplicate_window: second },
     { duplicate_window: 120 * second },
-    "it knows duplicates for 1 s, not 120 s",
+    "its duplicate window is 1 s, not 120 s",
   ],
   [
     { max_age: second, duplicate_window: second },

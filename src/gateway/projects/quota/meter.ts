@@ -1,23 +1,25 @@
-// One project's meter in this process: token buckets that hold the project to its quota, and counts
-// for its usage record. All are plain numbers: a request costs a few additions, no timer, no
-// memory. Must not know requests or NATS.
+// One project's meter in this process: token buckets that enforce its quota, and counts for its
+// usage record. All are plain numbers: a request costs a few additions, no timer, no memory. Does
+// not depend on requests or NATS.
 
 import { expansionBytesAMinute } from "../../../platform/base/expansion.ts";
 import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
 import { Portions } from "./portions.ts";
 
-/** What a project's requests have come to, in this process. */
+/** The counts of a project's requests in this process. */
 export interface Counts {
-  /** Events that are stored, including those of a request that was answered 503 for its others. */
+  /** Stored events, including those of a request that was answered 503 because of its others. */
   readonly accepted: number;
   /** The bytes of those events' lines. */
   readonly storedBytes: number;
-  /** Events that were sent to JetStream and not acknowledged in time: they may be stored or not. */
+  /**
+   * Events that were sent to JetStream and not acknowledged in time: they may be stored or not.
+   */
   readonly unknown: number;
-  /** Events left out and events in error. */
+  /** Dropped events and events with errors. */
   readonly dropped: number;
   readonly rateLimitedRequests: number;
-  /** Without those of bodies that were refused before they were scanned. */
+  /** Excluding those of bodies that were refused before they were scanned. */
   readonly rateLimitedEvents: number;
   /** The bytes of the refused requests' bodies, after decompression. */
   readonly rateLimitedBytes: number;
@@ -34,13 +36,13 @@ export const noCounts: Counts = {
 };
 
 /**
- * A burst is never less than what an SDK sends at once. So a quota, however low, limits the rate
- * and shuts no client out. One request may cost two bursts, of which one can be debt.
+ * A burst is never less than an SDK sends at once. So a quota, however low, limits the rate and
+ * locks no client out. One request may cost two bursts, of which one can be debt.
  */
 export const burstEventsMin = 100;
 export const burstBytesMin = 65_536;
 
-/** A rate, how many tokens a burst has, and how large a debt one request may leave. */
+/** A rate, the number of tokens of a burst, and the maximum debt that one request may leave. */
 interface Rate {
   readonly perSecond: number;
   readonly burst: number;
@@ -48,8 +50,8 @@ interface Rate {
 }
 
 /**
- * A project that is kept out for so long is far over its quota. One that is kept out for less is
- * told how many events were refused, which takes a scan.
+ * A project that has to wait this long is far over its quota. With a shorter wait the number of
+ * refused events is counted, which requires a scan.
  */
 const farOverMs = 100;
 
@@ -60,11 +62,11 @@ const expansionRate: Rate = {
 };
 
 /**
- * Tokens that come back at a rate, up to a burst. A request that finds a token may take more tokens
- * than there are, so that one larger than the burst gets through. The debt is paid off before the
- * next request. Everything that passes is paid for in full, so the rate holds. The debt of a quota
- * is at most a burst, because keys are public, and one request of a stranger must not shut a
- * project out for hours.
+ * Tokens that are refilled at a rate, up to a burst. A request that finds a token may take more
+ * than there are, so that one larger than the burst is accepted. The debt is paid off before the
+ * next request. Every accepted request is paid in full, so the rate holds. The debt of a quota is
+ * at most a burst, because keys are public, and one request of a stranger must not lock a project
+ * out for hours.
  */
 class TokenBucket {
   #perSecond: number;
@@ -81,7 +83,7 @@ class TokenBucket {
     this.#filledMonotonicMs = monotonicMs;
   }
 
-  /** Tokens and debt stay, so that a change of the quota gives nobody a second burst. */
+  /** Tokens and debt stay, so that a change of the quota does not grant a second burst. */
   change({ perSecond, burst, debtMax }: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
     this.#perSecond = perSecond;
@@ -90,7 +92,7 @@ class TokenBucket {
     this.#level = Math.max(-debtMax, Math.min(this.#level, burst));
   }
 
-  /** The most tokens that one request may ever take. */
+  /** The maximum number of tokens that one request may ever take. */
   get requestMax(): number {
     return this.#burst + this.#debtMax;
   }
@@ -99,14 +101,14 @@ class TokenBucket {
     return this.#perSecond;
   }
 
-  /** At the time of the last call of `waitMs`, there was nothing for any request. */
+  /** Whether there were no tokens at the last call of `waitMs`. */
   get isEmpty(): boolean {
     return this.#level <= 0;
   }
 
   /**
-   * 0 while there is a token and taking `tokens` would leave a debt that is allowed. Else the
-   * milliseconds until that is so, at least 1.
+   * Returns 0 if there is a token and taking `tokens` would leave an allowed debt. Else returns the
+   * milliseconds until then, at least 1.
    */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
@@ -116,13 +118,13 @@ class TokenBucket {
       : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
   }
 
-  /** Only for tokens that `waitMs` has returned 0 for. Returns how many were taken. */
+  /** Only for tokens for which `waitMs` has returned 0. Returns how many were taken. */
   take(tokens: number): number {
     this.#level -= tokens;
     return tokens;
   }
 
-  /** Puts tokens back, up to the burst, since others may have come back by themselves meanwhile. */
+  /** Returns tokens, up to the burst, since others may have been refilled meanwhile. */
   giveBack(tokens: number, monotonicMs: number): void {
     this.#fill(monotonicMs);
     if (tokens > 0) this.#level = Math.min(this.#burst, this.#level + tokens);
@@ -131,14 +133,14 @@ class TokenBucket {
   #fill(monotonicMs: number): void {
     const elapsedMs = monotonicMs - this.#filledMonotonicMs;
     this.#filledMonotonicMs = monotonicMs;
-    // A clock that went back gives nothing, and takes nothing.
+    // A clock that went back adds nothing, and removes nothing.
     if (elapsedMs > 0)
       this.#level = Math.min(this.#burst, this.#level + (elapsedMs / 1_000) * this.#perSecond);
   }
 }
 
 export class Meter implements ProjectMeter {
-  /** Tells this meter from one of the same project that was evicted before this one was made. */
+  /** Distinguishes this meter from an earlier, evicted one of the same project. */
   readonly series: number;
   readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
@@ -146,7 +148,7 @@ export class Meter implements ProjectMeter {
   /** Undefined until the first body that expands far. */
   #expansion: TokenBucket | undefined = undefined;
   #portions = new Portions();
-  /** The quota that was hit last is that of bytes, not that of events. */
+  /** Whether the last limit that was hit is that of bytes, not that of events. */
   #isOverBytes = false;
   #stored = 0;
   #storedBytes = 0;
@@ -156,20 +158,20 @@ export class Meter implements ProjectMeter {
   #rateLimitedEvents = 0;
   #rateLimitedBytes = 0;
 
-  /** `monotonicMs` is read only where there is a quota, and for bodies that expand far. */
+  /** `monotonicMs` is read only if there is a quota, and for bodies that expand far. */
   constructor(monotonicMs: () => number, series = 0) {
     this.#monotonicMs = monotonicMs;
     this.series = series;
   }
 
-  /** This quota holds from now on. Setting the same quota again changes nothing. */
+  /** Applies this quota from now on. Setting the same quota again changes nothing. */
   setQuota({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectQuota = noQuota): void {
     this.#events = this.#bucketOf(
       this.#events,
       rateOf(eventsPerSecond, burstSeconds, burstEventsMin),
     );
     this.#bytes = this.#bucketOf(this.#bytes, rateOf(bytesPerSecond, burstSeconds, burstBytesMin));
-    // What was refused by the quota before says nothing of this one.
+    // Refusals by the previous quota do not count for this one.
     this.#portions = new Portions();
   }
 
@@ -227,7 +229,7 @@ export class Meter implements ProjectMeter {
     const monotonicMs = this.#monotonicMs();
     const eventsMs = this.#events?.waitMs(eventTokens(events), monotonicMs) ?? 0;
     const bytesMs = this.#bytes?.waitMs(bytes, monotonicMs) ?? 0;
-    // Where both are 0, a portion gathers for the limit that was hit before.
+    // If both are 0, a portion accumulates for the limit that was hit before.
     if (eventsMs + bytesMs > 0) this.#isOverBytes = bytesMs > eventsMs;
     if (this.#events?.isEmpty || this.#bytes?.isEmpty) this.#portions.refused(monotonicMs);
     return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));
@@ -239,7 +241,7 @@ export class Meter implements ProjectMeter {
     return refusalBy(what, (what === "bytes" ? this.#bytes : this.#events)!, waitMs);
   }
 
-  /** Gives back tokens that a request has taken. */
+  /** Returns tokens that a request has taken. */
   giveBack({ events, bytes, expansion }: Tokens): void {
     if (events + bytes + expansion === 0) return;
     const monotonicMs = this.#monotonicMs();
@@ -274,7 +276,7 @@ export class Meter implements ProjectMeter {
   }
 }
 
-/** Tokens that a request has taken, and not given back since; 0 where there was no limit. */
+/** Tokens that a request has taken, and not returned since; 0 if there was no limit. */
 interface Tokens {
   events: number;
   bytes: number;
@@ -292,25 +294,25 @@ class Ticket implements Taken {
     this.#taken = taken;
   }
 
-  giveBack(kept: number): void {
+  giveBack(retained: number): void {
     const { events, bytes, expansion } = this.#cost;
-    const part = kept === 0 ? 0 : kept / events;
-    this.#keep({ events: kept, bytes: bytes * part, expansion: expansion * part });
+    const part = retained === 0 ? 0 : retained / events;
+    this.#retain({ events: retained, bytes: bytes * part, expansion: expansion * part });
   }
 
   countDropped(events: number): void {
     this.#meter.countDropped(events);
     const { events: ofAll, expansion } = this.#cost;
     const taken = this.#taken;
-    this.#keep({
+    this.#retain({
       events: eventTokens(taken.events - events),
       bytes: taken.bytes,
       expansion: taken.expansion - (expansion * events) / Math.max(1, ofAll),
     });
   }
 
-  /** Gives back what is taken beyond this. */
-  #keep({ events, bytes, expansion }: Tokens): void {
+  /** Returns the tokens taken beyond these. */
+  #retain({ events, bytes, expansion }: Tokens): void {
     const taken = this.#taken;
     const rest = {
       events: Math.min(taken.events, Math.max(0, taken.events - events)),

@@ -1,6 +1,6 @@
-// The meters of all projects by id. A project that is deleted keeps its meter for a while, so that
-// a project that is added again under the same id goes on with the old counts and debt. Must not
-// know requests or NATS.
+// The meters of all projects by id. A deleted project retains its meter for a while, so that a
+// project that is added again under the same id continues with its counts and debt. Does not depend
+// on requests or NATS.
 
 import { Meter } from "./meter.ts";
 
@@ -11,30 +11,30 @@ export interface KnownMeter {
 
 interface MetersOptions {
   readonly monotonicMs: () => number;
-  /** How many deleted projects keep their meters. */
-  readonly goneMax?: number;
+  /** Number of deleted projects that retain their meters. */
+  readonly deletedMax?: number;
 }
 
-const goneMaxDefault = 1_000;
+const deletedMaxDefault = 1_000;
 
 export class Meters {
   readonly #monotonicMs: () => number;
-  readonly #goneMax: number;
+  readonly #deletedMax: number;
   readonly #meters = new Map<string, Meter>();
   /** The ids of deleted projects, the longest deleted first. */
-  readonly #gone = new Set<string>();
-  /** The meters that were evicted since they were last taken. */
+  readonly #deleted = new Set<string>();
+  /** The meters that were evicted since the last `takeEvicted`. */
   #evicted: KnownMeter[] = [];
   #evictions = 0;
 
-  constructor({ monotonicMs, goneMax = goneMaxDefault }: MetersOptions) {
+  constructor({ monotonicMs, deletedMax = deletedMaxDefault }: MetersOptions) {
     this.#monotonicMs = monotonicMs;
-    this.#goneMax = goneMax;
+    this.#deletedMax = deletedMax;
   }
 
-  /** The project's meter, made when there is none. */
+  /** Returns the project's meter, and creates it if there is none. */
   of(projectId: string): Meter {
-    this.#gone.delete(projectId);
+    this.#deleted.delete(projectId);
     const known = this.#meters.get(projectId);
     if (known !== undefined) return known;
     const meter = new Meter(this.#monotonicMs, this.#evictions);
@@ -43,20 +43,20 @@ export class Meters {
   }
 
   /**
-   * Notes that the project was deleted, until its meter is asked for again. Only the last few
-   * deleted projects keep their meters.
+   * Marks the project as deleted, until its meter is requested again. Only the last few deleted
+   * projects retain their meters.
    */
   leave(projectId: string): void {
-    if (this.#meters.has(projectId)) this.#gone.add(projectId);
-    if (this.#gone.size <= this.#goneMax) return;
-    const [longestGone = ""] = this.#gone;
-    this.#gone.delete(longestGone);
+    if (this.#meters.has(projectId)) this.#deleted.add(projectId);
+    if (this.#deleted.size <= this.#deletedMax) return;
+    const [longestDeleted = ""] = this.#deleted;
+    this.#deleted.delete(longestDeleted);
     this.#evictions++;
-    this.#evicted.push({ projectId: longestGone, meter: this.#meters.get(longestGone)! });
-    this.#meters.delete(longestGone);
+    this.#evicted.push({ projectId: longestDeleted, meter: this.#meters.get(longestDeleted)! });
+    this.#meters.delete(longestDeleted);
   }
 
-  /** The meters that were evicted since the last call, whose counts may not be written yet. */
+  /** Returns the meters evicted since the last call, whose counts may not be written yet. */
   takeEvicted(): readonly KnownMeter[] {
     const evicted = this.#evicted;
     this.#evicted = [];

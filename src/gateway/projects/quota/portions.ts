@@ -1,13 +1,15 @@
-// What the quota of a flooded project lets through, gathered into portions. Tokens come back one by
-// one, and a flood takes each as it comes: then each of its events is a frame, and an fsync, that
-// its neighbours wait for. So a project that is refused again and again is refused for the rest of
-// a short time, and what its quota lets through after that comes together. Must not know requests.
+// Accumulates a flooded project's quota into portions. Tokens return one by one, and a flood takes
+// each at once: then each of its events is a frame, and an fsync that delays other projects. So a
+// project that is refused repeatedly is refused for the rest of a short time, and the requests that
+// its quota allows after that arrive together. Does not handle requests.
 
-/** How long the tokens of a portion gather, in milliseconds. A client waits a second at least. */
+/**
+ * How long the tokens of a portion accumulate, in milliseconds. A client waits a second at least.
+ */
 export const portionMs = 25;
 /**
- * So many refusals within the time of a portion are a flood: as many as 300 a second. A client
- * that is now and then over its quota is let in as soon as there is a token.
+ * Number of refusals within the time of a portion that make a flood: 300 a second. A client that is
+ * occasionally over its quota is admitted as soon as there is a token.
  */
 export const refusalsOfFlood = 8;
 
@@ -15,11 +17,11 @@ export class Portions {
   #sinceMonotonicMs = Number.NEGATIVE_INFINITY;
   #refusals = 0;
 
-  /** Milliseconds until the project is let in again; 0 where it is not kept out. */
+  /** Returns the milliseconds until the project is admitted again; 0 if it is not blocked. */
   waitMs(monotonicMs: number): number {
     if (this.#refusals < refusalsOfFlood) return 0;
     const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
-    // A clock that went back keeps nobody out.
+    // A clock that went back blocks no project.
     return elapsedMs >= 0 && elapsedMs < portionMs ? portionMs - elapsedMs : 0;
   }
 

@@ -1,22 +1,18 @@
-// A project's quota, as the registry's entry holds it and as a person reads it. Requests are held
-// against it in meter.ts.
+// A project's quota, in the registry's entry and as text for people. meter.ts enforces it.
 
 import type { ProjectQuota } from "../project.ts";
 
-/** The burst of a quota that sets none: as long as SDKs gather events before they send them. */
+/** The default burst: as long as SDKs collect events before they send them. */
 export const burstSecondsDefault = 10;
 
-/**
- * The quota, undefined for none; or what is wrong with the value, in words that hold nothing of its
- * content.
- */
+/** The quota, undefined for none; or what is wrong with the value, without quoting it. */
 type ParsedQuota =
   | { readonly ok: true; readonly quota: ProjectQuota | undefined }
   | { readonly ok: false; readonly fault: string };
 
 /**
- * `value` is the field `limits` of a stored entry: the quota has that name there. Unknown fields
- * are ignored, since a newer version may have written them.
+ * Parses the field `limits` of a stored entry, which holds the quota. Unknown fields are ignored,
+ * since a newer version may have written them.
  */
 export function parseQuota(value: unknown): ParsedQuota {
   if (value === undefined) return { ok: true, quota: undefined };
@@ -63,7 +59,7 @@ export function quotaValue({
   };
 }
 
-/** The quota as one line for people; "" for no quota. */
+/** Returns the quota as one line for people; "" for no quota. */
 export function quotaText(quota: ProjectQuota | undefined): string {
   if (quota === undefined) return "";
   const { eventsPerSecond, bytesPerSecond, burstSeconds, streamShare } = quota;
@@ -78,12 +74,12 @@ export function quotaText(quota: ProjectQuota | undefined): string {
 
 const streamShareMax = 100;
 
-/** Whether it can be the per cent of a stream that a project may fill. */
+/** Returns whether the value can be the percentage of a stream that a project may fill. */
 export function isStreamShare(value: number): boolean {
   return value >= 1 && value <= streamShareMax;
 }
 
-/** Infinity is no positive number here: JSON can hold 1e999, which is read as Infinity. */
+/** Excludes Infinity: JSON can contain 1e999, which is read as Infinity. */
 export function isPositive(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value > 0;
 }

@@ -1,7 +1,7 @@
-// Follows the registry's bucket by a poll: reads the whole bucket first, then asks its leader at an
-// interval how far the bucket is, and reads each entry that was added since. A bucket that lost
-// entries, was created again or may have been restored is read again from the start. Must not judge
-// what a reading is worth.
+// Follows the registry's bucket by polling: reads the whole bucket first, then asks its leader at
+// an interval for the last sequence, and reads each entry that was added since. A bucket that lost
+// entries, was recreated or may have been restored is read again from the start. Does not evaluate
+// the readings.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -30,24 +30,25 @@ import { readWhole } from "./whole-reading.ts";
 interface BucketFollowerOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
-  /** How long the follower waits between two questions to the bucket's leader. */
+  /** The interval between two queries to the bucket's leader. */
   readonly pollMs: number;
-  /** What the streams say of projects, asked where a bucket is read for the first time. */
+  /** Returns the streams' data on projects, requested when a bucket is read for the first time. */
   readonly storedEvents: () => Promise<StoredEvents>;
-  /** Whether there are known projects, and none that this process may never have heard of. */
+  /** Whether projects are known, and this process cannot have missed any. */
   readonly knowsProjects: () => boolean;
   /**
-   * The bucket is missing although it was there before, or ought to be. It is not created again.
+   * Called if the bucket is missing although it existed before, or should exist. It is not created
+   * again.
    */
   readonly onGone: () => void;
   readonly onRead: (reading: Reading) => void;
-  /** Before the first reading: why the bucket cannot be read. */
+  /** Called before the first reading: why the bucket cannot be read. */
   readonly onFailure: (error: unknown) => void;
-  /** Takes one more entry of the bucket that was read last. */
+  /** Called with each new entry of the bucket that was read last. */
   readonly onChange: (key: string, news: EntryNews) => void;
 }
 
-/** How far the bucket has been read. */
+/** The position up to which the bucket has been read. */
 interface Progress {
   /** When the bucket was created. */
   readonly created: string;
@@ -60,12 +61,12 @@ const pauseMsMin = 100;
 const pauseMsMax = 2_000;
 const warningEveryMs = 5_000;
 /**
- * After fewer questions without an answer, polling goes on from the same entry. A slow store would
- * be slowed more if the whole bucket were read again.
+ * After fewer unanswered queries, polling continues from the same entry, because reading the whole
+ * bucket again would slow a slow store further.
  */
 const unansweredInARowMax = 3;
 /**
- * While a question has had no answer for this long, nothing is confirmed: the store may be cut off
+ * While a query has been unanswered for this long, nothing is confirmed: the store may be cut off
  * from this gateway and accept projects from others.
  */
 const unansweredMsMax = 250;
@@ -73,17 +74,17 @@ const unansweredMsMax = 250;
 export class BucketFollower {
   readonly #options: BucketFollowerOptions;
   readonly #closing = new AbortController();
-  /** Whether everything that the last answer told of has been read. */
+  /** Whether all entries reported by the last answer have been read. */
   #isUpToDate = false;
-  /** When the question was sent that has no answer yet. */
+  /** When the query without an answer was sent. */
   #askedMonotonicMs: number | undefined;
   /** Whether the connection was lost since the last reading began: the next server may differ. */
   #mustReadAgain = false;
   /** Whether `onRead` or `onGone` has been called yet. */
   #isTold = false;
   /**
-   * Whether a reading has been compared with what the streams say. After that, the known projects
-   * say more than the streams do.
+   * Whether a reading has been compared with the streams. After that, the known projects are more
+   * complete than the streams.
    */
   #isCompared = false;
 
@@ -92,14 +93,14 @@ export class BucketFollower {
     void this.#noteDisconnects();
   }
 
-  /** Whether the last question was answered, and everything up to that answer has been read. */
+  /** Whether the last query was answered, and everything up to that answer has been read. */
   get isConfirmed(): boolean {
     const askedMs = this.#askedMonotonicMs;
     const isLate = askedMs !== undefined && performance.now() - askedMs > unansweredMsMax;
     return this.#isUpToDate && !isLate;
   }
 
-  /** Follows until it is closed, or the connection is. */
+  /** Follows until it, or the connection, is closed. */
   async follow(): Promise<void> {
     const { connection, log } = this.#options;
     const warning = new SparseWarning(log, warningEveryMs);
@@ -118,7 +119,7 @@ export class BucketFollower {
         if (this.#closing.signal.aborted) return;
         const reason = (error as Error).message;
         if (isConnected(connection))
-          warning.warn({ reason }, "the project registry cannot be read, trying again");
+          warning.warn({ reason }, "project registry cannot be read: trying again");
       },
     });
   }
@@ -140,8 +141,8 @@ export class BucketFollower {
     }
     const { bucket, state } = opened;
     const isNew = !this.#isCompared || !this.#options.knowsProjects();
-    // Asked before the reading begins, so that the reading has every project with events stored by
-    // now.
+    // Requested before the reading begins, so that the reading has every project with events stored
+    // by now.
     const stored = isNew ? await this.#options.storedEvents() : nothingStored;
     const loss = isNew ? lossOfAll(state, stored) : undefined;
     if (loss !== undefined) await this.#markLoss(stored);
@@ -164,7 +165,7 @@ export class BucketFollower {
   }
 
   /**
-   * Ends when the bucket must be read again. Rejects when several questions in a row have no answer.
+   * Ends when the bucket must be read again. Rejects after several consecutive unanswered queries.
    */
   async #poll(reader: BucketReader, progress: Progress): Promise<void> {
     const { connection, pollMs } = this.#options;
@@ -185,9 +186,9 @@ export class BucketFollower {
   }
 
   /**
-   * Reads the entries that were added since the last time. Returns false if the bucket is gone, was
-   * created again, ends earlier than it did, or holds fewer entries: a purge or an age limit
-   * removes entries without a marker.
+   * Reads the entries added since the last time. Returns false if the bucket is missing, was
+   * recreated, ends earlier than before, or has fewer entries: a purge or an age limit removes
+   * entries without a marker.
    */
   async #catchUp(reader: BucketReader, progress: Progress): Promise<boolean> {
     const { created, sequence, keys } = progress;
@@ -216,7 +217,7 @@ export class BucketFollower {
   }
 
   /**
-   * Creates the bucket only at a first start: one that vanishes while this process runs is a loss.
+   * Creates the bucket only at a first start: if it vanishes while this process runs, data is lost.
    */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
@@ -227,14 +228,14 @@ export class BucketFollower {
     return bucket === undefined || state === undefined ? undefined : { bucket, state };
   }
 
-  /** Where it cannot be marked, the loss counts for this process alone. */
+  /** If it cannot be marked, only this process knows of the loss. */
   async #markLoss(stored: StoredEvents): Promise<void> {
     const { connection, log } = this.#options;
     try {
       await markLoss(connection, this.#options, async () => stored);
     } catch (error) {
       const reason = (error as Error).message;
-      log.warn({ reason }, "that the project registry has lost projects cannot be written to it");
+      log.warn({ reason }, "project registry: the mark of lost projects cannot be written to it");
     }
   }
 
@@ -244,7 +245,7 @@ export class BucketFollower {
     const parsed = parseProject(key, value);
     if (parsed.ok) return { kind: "project", revision, project: parsed.project };
     this.#options.log.warn({ entry: key, revision, fault: parsed.fault }, "registry entry ignored");
-    return { kind: parsed.isNobodys ? "nobodys" : "damaged", revision };
+    return { kind: parsed.isUnowned ? "unowned" : "damaged", revision };
   }
 
   async #noteDisconnects(): Promise<void> {

@@ -1,6 +1,6 @@
-// The state of the registry's bucket, as its leader says it. In newer nats-servers a member of a
-// group without a leader answers too, from a store that may have been cut back when it started.
-// Such an answer is no fact, so it counts as none.
+// The state of the registry's bucket, as reported by its leader. In newer nats-servers a member of
+// a group without a leader answers too, from a store that may have been truncated when it started.
+// Such an answer is not reliable, so it is ignored.
 
 import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -8,9 +8,9 @@ import { ledStreamInfo, managerOf } from "../../../platform/nats/api.ts";
 import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
 
 export interface BucketState {
-  /** When the stream was made: tells a bucket from another one of the same name. */
+  /** When the stream was created: distinguishes buckets of the same name. */
   readonly created: string;
-  /** The sequence of the newest entry, also when that entry is gone. */
+  /** The sequence of the newest entry, even if that entry was removed. */
   readonly lastSequence: number;
   readonly entries: number;
   readonly config: StreamConfig;
@@ -19,26 +19,21 @@ export interface BucketState {
 export interface BucketReader {
   /** The stream's name. */
   readonly name: string;
-  /**
-   * Undefined: there is no such bucket. Rejects when JetStream does not answer, or no leader does.
-   */
+  /** Undefined: there is no such bucket. Rejects if JetStream, or a leader, does not answer. */
   state(): Promise<BucketState | undefined>;
-  /**
-   * The first entry at this sequence or after it, as the leader has it; undefined when there is
-   * none.
-   */
+  /** Returns the leader's first entry at this sequence or after it; undefined if there is none. */
   next(sequence: number): Promise<BucketEntry | undefined>;
 }
 
 export interface BucketEntry {
-  /** The project's id, where the entry is a project's. */
+  /** The project's id, if the entry is a project's. */
   readonly key: string;
   readonly operation: "PUT" | "DEL" | "PURGE";
   readonly revision: number;
   readonly value: Uint8Array;
 }
 
-/** How long the registry's questions to JetStream may take. */
+/** Timeout of the registry's requests to JetStream. */
 export const registryTimeoutMs = 3_000;
 
 /** `bucket`: its name, without the stream's prefix. */
@@ -53,7 +48,7 @@ export async function bucketReader(
     name,
     state: () => stateOf(manager, name),
     async next(sequence) {
-      // This is no direct get, because any member may answer that, and only the leader counts.
+      // Not a direct get, because any member may answer that, and only the leader counts.
       const query = { seq: sequence, next_by_subj: `${subjects}>` };
       const message = await manager.streams.getMessage(name, query);
       if (message === null) return undefined;

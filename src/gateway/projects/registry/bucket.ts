@@ -1,5 +1,5 @@
-// The registry's bucket in JetStream, and how one value of it is written. Both sides of the
-// registry, the follower and the commands, read values through here only.
+// The registry's bucket in JetStream, and the format of its values. Both sides of the registry, the
+// follower and the commands, read values through this file only.
 
 import { jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
@@ -14,15 +14,14 @@ import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 
 /**
- * Names a bucket: there is one per subject prefix. `replicas` is used when the bucket is created,
- * and a gateway raises an existing bucket to its own setting.
+ * Identifies a bucket: there is one per subject prefix. `replicas` is used when the bucket is
+ * created, and a gateway raises an existing bucket to its own setting.
  */
 export interface BucketPlace {
   readonly prefix: string;
   readonly replicas: number;
   /**
-   * Set beside a leaf node: the JetStream domain of the hub. The bucket here is then a mirror of
-   * the hub's.
+   * Set for a leaf node: the JetStream domain of the hub. The local bucket then mirrors the hub's.
    */
   readonly hubDomain?: string | undefined;
 }
@@ -35,9 +34,9 @@ export function bucketName(prefix: string): string {
 }
 
 /**
- * Opens the bucket, and creates it if there is none. Rejects when JetStream does not answer, when
- * the bucket has no leader, and for a mirror that has not yet had all that the hub has: until then
- * projects that exist would be unknown.
+ * Opens the bucket, and creates it if there is none. Rejects if JetStream does not answer, if the
+ * bucket has no leader, and for a mirror that has never caught up with the hub: until then existing
+ * projects would be unknown.
  */
 export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
   const found = await openExistingBucket(connection, place);
@@ -46,27 +45,27 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   const name = bucketName(prefix);
   const js = jetstream(connection, { timeout: registryTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
-  // Only the last value of each project is kept, so that keys which a rotation took away do not
-  // stay behind in older ones.
+  // Only the last value of each project is retained, so that keys removed by a rotation do not
+  // remain in older ones.
   const bucket = await new Kvm(js)
     .create(name, { replicas, history: 1, ...mirror })
     .catch((error: unknown) => {
-      throw replicasFault(error, replicas);
+      throw replicasError(error, replicas);
     });
   if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
   return bucket;
 }
 
 /**
- * The error to throw. It names the setting where the server has no cluster for so many replicas.
+ * Returns the error to throw. It names the setting if the server has no cluster for the replicas.
  */
-function replicasFault(error: unknown, replicas: number): unknown {
+function replicasError(error: unknown, replicas: number): unknown {
   if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
   const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
   return new Error(`create the project registry: ${error.message}: ${fix}`, { cause: error });
 }
 
-/** As openBucket, but creates nothing: undefined where there is no bucket. */
+/** Like openBucket, but creates nothing: undefined if there is no bucket. */
 export async function openExistingBucket(
   connection: NatsConnection,
   place: BucketPlace,
@@ -75,14 +74,14 @@ export async function openExistingBucket(
   const name = bucketName(prefix);
   if ((await (await bucketReader(connection, name)).state()) === undefined) return undefined;
   if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
-  // `open` only binds to the bucket: one that has vanished just now must not be created here. Reads
-  // go to the leader.
+  // `open` only binds to the bucket: one that has just vanished must not be created here. Reads go
+  // to the leader.
   return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
 /**
- * What the subjects of projects' entries begin with, for writing. Beside a leaf node they are the
- * hub's, and the changes come back through the mirror.
+ * Returns the prefix of the subjects of projects' entries, for writing. For a leaf node they are
+ * the hub's, and the changes return through the mirror.
  */
 export async function entrySubjects(
   connection: NatsConnection,
@@ -103,9 +102,9 @@ interface BucketReplicas {
 }
 
 /**
- * Raises a bucket to `replicas`: the process that created it may have been set to fewer than the
- * streams have. What JetStream cannot do, as for want of nodes, is logged, and the bucket stays as
- * it is.
+ * Raises a bucket to `replicas`: the process that created it may have had a lower setting. If
+ * JetStream cannot do it, for example because nodes are missing, the failure is logged, and the
+ * bucket stays unchanged.
  */
 export async function raiseReplicas(
   connection: NatsConnection,
@@ -117,13 +116,13 @@ export async function raiseReplicas(
   try {
     const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
     await manager.streams.update(bucket, { ...config, num_replicas: replicas });
-    log.warn({ bucket, replicas }, "a bucket had fewer replicas than the settings: raised");
+    log.warn({ bucket, replicas }, "bucket had fewer replicas than the settings: raised");
   } catch (error) {
-    log.warn({ bucket, reason: (error as Error).message }, "a bucket keeps its few replicas");
+    log.warn({ bucket, reason: (error as Error).message }, "bucket replicas cannot be raised");
   }
 }
 
-/** Keys as clients send them: printable ASCII without spaces. */
+/** Valid keys of clients: printable ASCII without spaces. */
 export function isProjectKey(key: string): boolean {
   return key.length <= keyCharsMax && /^[!-~]+$/.test(key);
 }
@@ -135,7 +134,7 @@ export function isProjectName(name: string): boolean {
   );
 }
 
-/** A whole Project, or what is wrong with the value, in words that hold nothing of its content. */
+/** A whole Project, or what is wrong with the value, without quoting it. */
 type ParsedValue =
   | { readonly ok: true; readonly project: Project }
   | { readonly ok: false; readonly fault: string };
@@ -144,17 +143,17 @@ type ParsedProject =
   | Extract<ParsedValue, { ok: true }>
   | (Extract<ParsedValue, { ok: false }> & {
       /**
-       * The entry's own name can be no project's, so the keys in it are nobody's: 401. In any other
-       * entry that cannot be read, a key may be a project's: 503.
+       * The entry's name cannot be a project id, so the keys in it belong to no project: 401. In
+       * any other unreadable entry, a key may be a project's: 503.
        */
-      readonly isNobodys: boolean;
+      readonly isUnowned: boolean;
     });
 
-/** `id`: the name of the entry, which is the project's id where the entry is a project's. */
+/** `id`: the name of the entry, which is the project's id if the entry is a project's. */
 export function parseProject(id: string, value: Uint8Array): ParsedProject {
-  if (!isProjectId(id)) return { ok: false, fault: "its name is no project id", isNobodys: true };
+  if (!isProjectId(id)) return { ok: false, fault: "its name is not a project id", isUnowned: true };
   const parsed = parseValue(id, value);
-  return parsed.ok ? parsed : { ...parsed, isNobodys: false };
+  return parsed.ok ? parsed : { ...parsed, isUnowned: false };
 }
 
 function parseValue(id: string, value: Uint8Array): ParsedValue {
@@ -192,8 +191,8 @@ export function projectValue({ id, name, keys, enabled, quota }: Project): strin
 }
 
 /**
- * The value with the fields of `changed` in place of its own. The rest of it stays, also fields
- * that only a newer version knows.
+ * Returns the value with the fields of `changed` replaced. All other fields stay, including those
+ * of newer versions.
  */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
   const entry = JSON.parse(new TextDecoder().decode(value)) as { limits?: object };

@@ -1,9 +1,8 @@
-// What an operator does to the registry: add a project, list the projects, give out a new key,
-// switch a project off and on, limit it, and say that a registry has every project again. Changes
-// are compare-and-set, so that of two operators at once neither loses a change: on the entry, and
-// on the whole bucket where a key is given out, since no other project may have got that key
-// meanwhile. Keys are made here. Every command waits some seconds for a cluster that has no leader
-// yet.
+// An operator's changes to the registry: add, list, enable, disable and limit projects, rotate
+// keys, and declare a registry complete again. Changes are compare-and-set, so that concurrent
+// operators do not overwrite each other: on the entry, and on the whole bucket if a key is
+// assigned, since no other project may have received that key meanwhile. Keys are generated here.
+// Every command waits some seconds for a cluster that has no leader yet.
 
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -36,7 +35,7 @@ interface AddProject extends BucketPlace {
 
 interface RotateKey extends BucketPlace {
   readonly id: string;
-  /** Whether the present keys stay valid beside the new one. Default: they do not. */
+  /** Whether the current keys stay valid next to the new one. Default: they do not. */
   readonly keepOld?: boolean | undefined;
   readonly key?: string | undefined;
 }
@@ -48,7 +47,7 @@ interface SetEnabled extends BucketPlace {
 
 interface SetQuota extends BucketPlace {
   readonly id: string;
-  /** Replaces the whole quota there is; undefined for no quota. */
+  /** Replaces the whole quota; undefined for no quota. */
   readonly quota: ProjectQuota | undefined;
 }
 
@@ -68,7 +67,7 @@ export function newKey(): string {
   return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
 }
 
-/** Throws a ProjectError when the id or the key is taken already, or is not valid. */
+/** Throws a ProjectError if the id or the key is taken already, or is not valid. */
 export async function addProject(
   connection: NatsConnection,
   options: AddProject,
@@ -82,7 +81,7 @@ export async function addProject(
   const project: Project = { id, name, keys: [key], enabled: true };
   return await write(connection, options, async () => {
     const { lastSequence, projects, entries } = await read(connection, options);
-    // A project of the same id is left out here: it is refused below, in words of its own.
+    // A project of the same id is excluded here: it is refused below, with its own message.
     requireFree(
       key,
       projects.filter((other) => other.id !== id),
@@ -94,8 +93,8 @@ export async function addProject(
 }
 
 /**
- * All projects, by id. Values that are not projects are left out; the gateway ignores them too, and
- * says so in its log.
+ * Returns all projects, by id. Values that are not projects are skipped; the gateway ignores them
+ * too, and logs it.
  */
 export async function listProjects(
   connection: NatsConnection,
@@ -104,7 +103,7 @@ export async function listProjects(
   return [...(await onceLed(() => read(connection, place))).projects];
 }
 
-/** Throws a ProjectError where there is no such project. */
+/** Throws a ProjectError if there is no such project. */
 export async function requireExisting(
   connection: NatsConnection,
   options: BucketPlace & { id: string },
@@ -113,7 +112,7 @@ export async function requireExisting(
   projectOfEntry(options.id, entries.get(options.id));
 }
 
-/** Whether the registry has the project, in whatever form, or the marker of its removal. */
+/** Returns whether the registry has the project, in any form, or its deletion marker. */
 export async function hasEntry(
   connection: NatsConnection,
   options: BucketPlace & { id: string },
@@ -127,7 +126,7 @@ interface ReadProjects extends WholeReading {
   readonly projects: readonly Project[];
 }
 
-/** Creates nothing: where there is no bucket there is no project. */
+/** Creates nothing: without a bucket there are no projects. */
 async function read(connection: NatsConnection, place: BucketPlace): Promise<ReadProjects> {
   const bucket = await openExistingBucket(connection, place);
   if (bucket === undefined) return { lastSequence: 0, entries: new Map(), projects: [] };
@@ -156,7 +155,7 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
   });
 }
 
-/** The newest key alone stays valid: the end of a rotation that kept the old ones for a while. */
+/** Leaves only the newest key valid: the end of a rotation that kept the old ones for a while. */
 export async function retireKeys(
   connection: NatsConnection,
   options: BucketPlace & { id: string },
@@ -177,7 +176,7 @@ export async function setQuota(connection: NatsConnection, options: SetQuota): P
   return await change(connection, options, () => ({ quota }));
 }
 
-/** Throws a ProjectError for a burst where there is no rate, neither before nor in the change. */
+/** Throws a ProjectError for a burst without a rate, neither existing nor in the change. */
 export async function changeLimits(
   connection: NatsConnection,
   options: ChangeLimits,
@@ -195,10 +194,10 @@ export async function changeLimits(
 }
 
 /**
- * Adds the project `demo` if there is none, and returns it; one that is there stays as it is. Where
- * the registry has lost projects, adds nothing and returns undefined: a new project would hide the
- * loss from a process that reads the registry for the first time, and the lost demo project may
- * have had another key.
+ * Adds the project `demo` if there is none, and returns it; an existing one stays unchanged. If the
+ * registry has lost projects, adds nothing and returns undefined: a new project would hide the loss
+ * from a process that reads the registry for the first time, and the lost demo project may have had
+ * another key.
  */
 export async function ensureDemoProject(
   connection: NatsConnection,
@@ -225,7 +224,7 @@ async function demoIn(
   place: BucketPlace,
 ): Promise<Project | undefined> {
   const projects = await listProjects(connection, place);
-  // Where another project has the demo key, that project is the one to try things with.
+  // If another project has the demo key, that project is the one to use.
   return (
     projects.find(({ id }) => id === demo.id) ??
     projects.find(({ keys }) => keys.includes(demo.key))
@@ -240,7 +239,7 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
   return [...stored.projectIds].some((id) => !entries.has(id));
 }
 
-/** Makes a change that gives out no key: compare-and-set on the project's entry. */
+/** Makes a change that assigns no key: compare-and-set on the project's entry. */
 async function change(
   connection: NatsConnection,
   options: BucketPlace & { id: string },
@@ -263,9 +262,9 @@ async function change(
 }
 
 /**
- * Says that the registry has every project there is, after it had lost some: a key that none of
- * them has is unknown from now on. Throws a ProjectError where the streams have events of a project
- * that the registry says nothing of. Returns how many projects there are.
+ * Declares that the registry has all projects again, after it had lost some: from now on a key that
+ * none of them has is unknown. Throws a ProjectError if the streams have events of a project
+ * without an entry in the registry. Returns the number of projects.
  */
 export async function declareComplete(
   connection: NatsConnection,
@@ -286,7 +285,7 @@ interface Entry extends Pick<EntryToWrite, "expect"> {
   readonly value: string;
 }
 
-/** Writes a project's entry, and returns the project as it is written. */
+/** Writes a project's entry, and returns the project as written. */
 async function write(
   connection: NatsConnection,
   place: BucketPlace,

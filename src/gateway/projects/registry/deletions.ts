@@ -1,10 +1,10 @@
 // Which projects were deleted, and by which entry of which bucket. A copy of the bucket from before
-// a deletion still has the project, in an entry that is older than the marker: by that the copy is
-// recognised. Must not grow with every project there ever was.
+// a deletion still has the project, in an entry that is older than the marker, which identifies the
+// copy. Its size is limited, even if many projects are deleted over time.
 
 interface Deletion {
   readonly revision: number;
-  /** When the bucket was made. */
+  /** When the bucket was created. */
   readonly created: string;
 }
 
@@ -22,12 +22,14 @@ export class Deletions {
       this.#deletions.delete(this.#deletions.keys().next().value!);
   }
 
-  /** The project was added again. */
+  /** Called when the project was added again. */
   forget(projectId: string): void {
     this.#deletions.delete(projectId);
   }
 
-  /** Whether an entry of that revision and bucket is from before the project's deletion. */
+  /**
+   * Returns whether an entry of that revision and bucket is from before the project's deletion.
+   */
   isUndoneBy(projectId: string, { revision, created }: Deletion): boolean {
     const deletion = this.#deletions.get(projectId);
     return deletion !== undefined && deletion.created === created && revision < deletion.revision;

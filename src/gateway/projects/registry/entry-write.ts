@@ -1,5 +1,5 @@
-// Writes one entry of the bucket by compare-and-set: made from what the bucket holds, and made anew
-// where another writer was faster. Must not know what an entry says.
+// Writes one entry of the bucket by compare-and-set: derived from the bucket's content, and derived
+// again if another writer was faster. Does not interpret entries.
 
 import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -15,7 +15,7 @@ export interface EntryToWrite {
   /** Undefined: the marker of a deleted entry is written. */
   readonly value: string | undefined;
   /**
-   * The sequence of the bucket, or of the entry, that this was made from. It is written only if
+   * The sequence of the bucket, or of the entry, that this was derived from. It is written only if
    * that is still the last one.
    */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
@@ -25,8 +25,8 @@ const triesMax = 30;
 const pauseMsMax = 20;
 
 /**
- * Writes the entry that `make` returns, and returns it; nothing where that is undefined. Where
- * another writer was faster, `make` is called again, to begin from what that one has left.
+ * Writes the entry that `make` returns, and returns it; writes nothing if that is undefined. If
+ * another writer was faster, `make` is called again, to start from the new state.
  */
 export async function writeEntry<T extends EntryToWrite | undefined>(
   connection: NatsConnection,
@@ -48,7 +48,7 @@ export async function writeEntry<T extends EntryToWrite | undefined>(
       await delay(randomInt(pauseMsMax * (tries + 1)));
     }
   }
-  throw new ProjectError("the registry is being changed by others without pause: try again");
+  throw new ProjectError("the registry is constantly being changed by other processes: try again");
 }
 
 function deletion() {

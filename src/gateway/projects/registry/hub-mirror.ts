@@ -1,6 +1,6 @@
-// The registry's bucket beside a leaf node: a mirror of the hub's bucket, which can be read also
-// while the hub is away. A new mirror is empty for a moment, so its metadata tells when it first
-// had everything that the hub has. Must not write to the hub.
+// The registry's bucket on a leaf node: a mirror of the hub's bucket, which can be read even while
+// the hub is away. A new mirror is empty for a moment, so its metadata records that it has once
+// caught up with the hub. Never writes to the hub.
 
 import type { StreamConfig, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -16,8 +16,7 @@ import { bucketStream } from "../../../platform/nats/names.ts";
 import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 
 /**
- * The key in the metadata of the bucket's stream that is set once the mirror has first caught up
- * with the hub.
+ * The key in the metadata of the bucket's stream that is set once the mirror has first caught up.
  */
 const filledMark = "penstock-filled";
 
@@ -35,14 +34,14 @@ export function isMirrorOf({ mirror }: StreamConfig, hubDomain: string): boolean
   return mirror?.external?.api === apiPrefixOf(hubDomain);
 }
 
-/** Whether the mirror has once had everything that the hub had. */
+/** Returns whether the mirror has once caught up with the hub. */
 export function isFilled({ metadata }: StreamConfig): boolean {
   return metadata?.[filledMark] !== undefined;
 }
 
 /**
- * Rejects unless the bucket is a mirror of that hub's bucket and has once had everything in it. The
- * hub is needed only until the mirror has.
+ * Rejects unless the bucket is a mirror of that hub's bucket and has once caught up with it. The
+ * hub is needed only until then.
  */
 export async function requireFilled(
   connection: NatsConnection,
@@ -54,14 +53,14 @@ export async function requireFilled(
   const { config, lastSequence } = found;
   if (!isMirrorOf(config, hubDomain)) {
     throw new Error(
-      `open the project registry: stream ${config.name} is not a mirror of the one in domain ${hubDomain}: delete it here, and it is made again as one`,
+      `open the project registry: stream ${config.name} is not a mirror of the one in domain ${hubDomain}: delete it here, and it is recreated as a mirror`,
     );
   }
   if (isFilled(config)) return;
   const atHub = await lastSequenceAtHub(connection, config.name, hubDomain);
   if (lastSequence < atHub) {
     throw new Error(
-      `open the project registry: its mirror is at ${lastSequence} of ${atHub} entries of the hub's`,
+      `open the project registry: its mirror has ${lastSequence} of the hub's ${atHub} entries`,
     );
   }
   const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });

@@ -1,6 +1,6 @@
-// Which project has which key. Updated entry by entry, so that a change costs as much as one
-// project's keys, however many projects there are. A key that two projects claim belongs to neither
-// until one gives it up, because a rule that picks one may hand it the events of the other.
+// Maps keys to projects. Updated entry by entry, so that the cost of a change depends on one
+// project's keys, not on the number of projects. A key that two projects claim belongs to neither
+// until one gives it up, because a rule that picks one may assign it the events of the other.
 
 import type { MeteredProject } from "../project.ts";
 
@@ -28,7 +28,7 @@ export class KeyMap {
     this.#onClash = onClash;
   }
 
-  /** The project that has the key; undefined where no project or more than one claims it. */
+  /** Returns the project that has the key; undefined if no project or more than one claims it. */
   get(key: string): MeteredProject | undefined {
     return this.#projectOf.get(key);
   }
@@ -42,7 +42,7 @@ export class KeyMap {
     return [...this.#clashes.keys()].map((pair) => pair.split(" ") as [string, string]);
   }
 
-  /** `before`: the same project as it was, where it was known. */
+  /** `before`: the previous version of the project, if it was known. */
   put(project: MeteredProject, before: MeteredProject | undefined): void {
     for (const key of before?.keys ?? [])
       if (!project.keys.includes(key)) this.#drop(key, project.id);

@@ -1,7 +1,6 @@
-// The projects as this process knows them, and what a reading of the bucket may change about them.
-// A project is removed only by a marker that says so. A reading that lacks a known project, or is
-// older than what was read before, shows a registry in trouble, and removes nothing. Must not ask
-// NATS.
+// The projects known to this process, and the rules for how a reading of the bucket changes them. A
+// project is removed only by a deletion marker. A reading that lacks a known project, or is older
+// than an earlier one, shows an inconsistent registry, and removes nothing. Does not access NATS.
 
 import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../project.ts";
@@ -10,74 +9,76 @@ import { type ClashTaker, KeyMap } from "./key-map.ts";
 import { lossAdvice, lossMark } from "./loss-mark.ts";
 
 /**
- * What an entry says: a project, that its project was deleted, nothing that can be read
- * (`damaged`), something that can belong to no project (`nobodys`), or that the bucket has lost
- * projects (`lost`).
+ * The content of an entry: a project, its deletion, something unreadable (`damaged`), something
+ * that cannot belong to a project (`unowned`), or the mark that the bucket has lost projects
+ * (`lost`).
  */
 export type EntryNews =
   | { readonly kind: "project"; readonly revision: number; readonly project: Project }
   | { readonly kind: "deleted"; readonly revision: number }
-  | { readonly kind: "damaged" | "nobodys" | "lost"; readonly revision: number };
+  | { readonly kind: "damaged" | "unowned" | "lost"; readonly revision: number };
 
-/** The whole of a bucket at one moment. */
+/** The whole content of a bucket at one moment. */
 export interface Reading {
-  /** When the bucket was made. */
+  /** When the bucket was created. */
   readonly created: string;
   readonly lastSequence: number;
   /** By project id. */
   readonly entries: ReadonlyMap<string, EntryNews>;
-  /** The reading must have an entry of each of these projects, since they have stored events. */
+  /** The reading must have an entry for each of these projects, since they have stored events. */
   readonly expected?: ReadonlySet<string>;
-  /** What the bucket has lost, as far as an empty one shows. */
+  /** The loss that an empty bucket shows. */
   readonly loss?: string | undefined;
 }
 
 interface Known {
   readonly project: MeteredProject;
-  /** The project as its entry says, without its meter. */
+  /** The project as in its entry, without its meter. */
   readonly stated: Project;
   readonly revision: number;
-  /** When the bucket of that entry was made. Revisions of different buckets cannot be compared. */
+  /**
+   * When the bucket of that entry was created. Revisions of different buckets cannot be compared.
+   */
   readonly created: string;
 }
 
 interface KnownProjectsOptions {
   readonly onClash: ClashTaker;
-  /** The project with its meter, which holds it to its quota from now on. */
+  /** Returns the project with its meter, which enforces its quota from now on. */
   readonly metered: (project: Project) => MeteredProject;
   readonly onGone: (projectId: string) => void;
 }
 
 const namedMax = 10;
-const nobody: ReadonlySet<string> = new Set();
+const noIds: ReadonlySet<string> = new Set();
 
 export class KnownProjects {
   readonly #known = new Map<string, Known>();
   readonly #metered: KnownProjectsOptions["metered"];
   readonly #onGone: KnownProjectsOptions["onGone"];
   readonly keys: KeyMap;
-  /** Projects of which the bucket says nothing, or only something older than what is known. */
+  /** Projects that the bucket lacks, or has only in an entry older than the known one. */
   readonly #missing = new Set<string>();
   /** Entries that cannot be read. */
   readonly #damaged = new Set<string>();
-  /** Entries that can be no project's. */
-  readonly #nobodys = new Set<string>();
-  /** Projects that were deleted, and that the bucket has again as they were before. */
+  /** Entries that cannot belong to a project. */
+  readonly #unowned = new Set<string>();
+  /** Deleted projects that the bucket contains again in their old form. */
   readonly #undeleted = new Set<string>();
   readonly #deletions = new Deletions();
   /**
-   * Entries of unknown projects, from a bucket that ends earlier than it once did. Whether these
-   * projects are new shows only when the bucket has come as far again.
+   * Entries of unknown projects, from a bucket that ends earlier than before. Whether these
+   * projects are new is known only when the bucket has reached its former end.
    */
   readonly #held = new Map<string, EntryNews>();
   #created = "";
   /**
-   * What the bucket has lost, until an operator says that every project is back: projects that are
-   * added again do not tell whether others are still to come.
+   * What the bucket has lost, until an operator declares it complete: projects that are added again
+   * do not show whether others are still missing.
    */
   #loss: string | undefined;
-  /** Up to which sequence the bucket had been read when nothing was wrong with it last. */
-  #wholeTo = { created: "", sequence: 0 };
+  /** The sequence up to which the bucket had been read when it was last consistent. */
+  #consistentTo = { created: "", sequence: 0 };
   #readTo = 0;
 
   constructor({ onClash, metered, onGone }: KnownProjectsOptions) {
@@ -95,32 +96,32 @@ export class KnownProjects {
   }
 
   /**
-   * What is wrong with the bucket as it was read, compared with what was known before; undefined
-   * when nothing is wrong.
+   * Returns what is wrong with the bucket as it was read, compared with the earlier state;
+   * undefined if nothing is wrong.
    */
   get fault(): string | undefined {
-    const { created, sequence } = this.#wholeTo;
+    const { created, sequence } = this.#consistentTo;
     const isSame = created === this.#created;
-    if (this.#isBehind)
+    if (this.#lags)
       return `it ends at entry ${this.#readTo}, and was read up to ${sequence} before`;
     if (this.#undeleted.size > 0) {
       const names = firstOf(this.#undeleted).join(", ");
-      return `it has projects again that were deleted (${names}): remove them again, or rotate their keys to have them back`;
+      return `it contains deleted projects again (${names}): remove them again, or rotate their keys to restore them`;
     }
     if (this.#missing.size === 0)
       return this.lacksUnknown ? `${this.#loss}; ${lossAdvice}` : undefined;
     const count = this.#missing.size === 1 ? "1 project" : `${this.#missing.size} projects`;
-    const why = isSame || created === "" ? "" : `: the bucket was made anew at ${this.#created}`;
+    const why = isSame || created === "" ? "" : `: the bucket was recreated at ${this.#created}`;
     const named = this.missing.join(", ") + (this.#missing.size > namedMax ? ", …" : "");
-    return `it lacks ${count} that it had (${named}), and nothing in it says that they were deleted${why}`;
+    return `it lacks ${count} that it had (${named}), and has no markers of their deletion${why}`;
   }
 
   /**
-   * Whether the bucket may lack projects of which this process has never heard. One that has once
-   * read a whole bucket has heard of all, and misses them by name.
+   * Whether the bucket may lack projects that this process has never seen. A process that has once
+   * read a whole bucket has seen all, and reports missing ones by name.
    */
   get lacksUnknown(): boolean {
-    return this.#loss !== undefined && this.#wholeTo.created === "";
+    return this.#loss !== undefined && this.#consistentTo.created === "";
   }
 
   /** The ids of the first few projects that the bucket lacks. */
@@ -137,52 +138,52 @@ export class KnownProjects {
     return firstOf(this.#damaged);
   }
 
-  /** The first few entries that can be no project's. */
-  get nobodys(): readonly string[] {
-    return firstOf(this.#nobodys);
+  /** The first few entries that cannot belong to a project. */
+  get unowned(): readonly string[] {
+    return firstOf(this.#unowned);
   }
 
-  /** The bucket is gone, and with it the entries of all known projects. */
+  /** Called when the bucket is missing, and with it the entries of all known projects. */
   bucketGone(): void {
     for (const projectId of this.#known.keys()) this.#missing.add(projectId);
   }
 
   /**
-   * Takes a reading of the whole bucket. A known project that the bucket says nothing of stays as
-   * it is known.
+   * Applies a reading of the whole bucket. A known project without an entry in the bucket stays
+   * known.
    */
-  takeWhole({ created, lastSequence, entries, expected = nobody, loss }: Reading): void {
-    // Another bucket, as one that was restored, says for itself whether it lacks anything.
+  takeWhole({ created, lastSequence, entries, expected = noIds, loss }: Reading): void {
+    // Another bucket, for example a restored one, has its own mark of a loss.
     if (created !== this.#created) this.#loss = undefined;
     this.#loss = loss ?? this.#loss;
     this.#created = created;
     this.#readTo = lastSequence;
     this.#damaged.clear();
-    this.#nobodys.clear();
+    this.#unowned.clear();
     for (const projectId of expected) if (!entries.has(projectId)) this.#missing.add(projectId);
     for (const projectId of this.#known.keys())
       if (!entries.has(projectId)) this.#missing.add(projectId);
     this.#undeleted.clear();
     this.#held.clear();
     for (const [projectId, news] of entries) {
-      if (this.#isBehind && news.kind === "project" && !this.#known.has(projectId))
+      if (this.#lags && news.kind === "project" && !this.#known.has(projectId))
         this.#held.set(projectId, news);
       else this.#apply(projectId, news);
     }
-    this.#noteWhole();
+    this.#noteConsistent();
   }
 
-  /** Takes one more entry of the bucket that was read last. */
+  /** Applies one more entry of the bucket that was read last. */
   take(projectId: string, news: EntryNews): void {
     this.#readTo = Math.max(this.#readTo, news.revision);
     this.#held.delete(projectId);
     this.#apply(projectId, news);
-    if (!this.#isBehind) this.#applyHeld();
-    this.#noteWhole();
+    if (!this.#lags) this.#applyHeld();
+    this.#noteConsistent();
   }
 
-  get #isBehind(): boolean {
-    return this.#wholeTo.created === this.#created && this.#readTo < this.#wholeTo.sequence;
+  get #lags(): boolean {
+    return this.#consistentTo.created === this.#created && this.#readTo < this.#consistentTo.sequence;
   }
 
   #applyHeld(): void {
@@ -195,15 +196,15 @@ export class KnownProjects {
       this.#loss = news.kind === "lost" ? (this.#loss ?? "it has lost projects") : undefined;
       return;
     }
-    if (news.kind === "nobodys") return void this.#nobodys.add(projectId);
-    this.#nobodys.delete(projectId);
+    if (news.kind === "unowned") return void this.#unowned.add(projectId);
+    this.#unowned.delete(projectId);
     const before = this.#known.get(projectId);
     if (before?.created === this.#created && news.revision < before.revision) {
       this.#missing.add(projectId);
       return;
     }
     this.#missing.delete(projectId);
-    // A known project goes on as it was: a damaged entry must not turn its events away.
+    // A known project continues unchanged: a damaged entry must not reject its events.
     if (news.kind === "damaged") return void this.#damaged.add(projectId);
     this.#damaged.delete(projectId);
     const from = { revision: news.revision, created: this.#created };
@@ -224,8 +225,8 @@ export class KnownProjects {
     this.#undeleted.delete(projectId);
     this.#deletions.forget(projectId);
     const { revision, project: stated } = news;
-    // The revision alone does not tell: where an older copy of the store was restored, the same
-    // revision can come again with other content.
+    // The revision alone is not enough: after an older copy of the store was restored, the same
+    // revision can occur with other content.
     const isSameEntry = before?.created === this.#created && before.revision === revision;
     if (isSameEntry && isDeepStrictEqual(before.stated, stated)) return;
     const project = this.#metered(stated);
@@ -233,13 +234,13 @@ export class KnownProjects {
     this.keys.put(project, before?.project);
   }
 
-  #noteWhole(): void {
+  #noteConsistent(): void {
     if (this.fault === undefined)
-      this.#wholeTo = { created: this.#created, sequence: this.#readTo };
+      this.#consistentTo = { created: this.#created, sequence: this.#readTo };
   }
 }
 
-/** Does not copy the whole set, since a request may ask for this. */
+/** Does not copy the whole set, since a request may need this. */
 function firstOf(names: ReadonlySet<string>): string[] {
   const first: string[] = [];
   for (const name of names) {

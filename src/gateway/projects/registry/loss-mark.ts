@@ -1,7 +1,7 @@
-// The mark of a bucket that has lost projects. It stands in the bucket from the time when the loss
-// is noticed until an operator says that every project is back: once the first one is added again,
-// nothing else tells that others are still to come. It is an entry that can be no project's, so
-// that it goes wherever the entries go.
+// The mark of a bucket that has lost projects. It stays in the bucket from the detection of the
+// loss until an operator declares the registry complete: once the first project is added again,
+// nothing else shows that others are still missing. It is an entry that cannot be a project's, so
+// that it is copied together with the entries.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type BucketPlace, bucketName } from "./bucket.ts";
@@ -13,18 +13,19 @@ import { lossOfAll, type StoredEvents, storedEvents } from "./stored-events.ts";
 /** The key of the mark's entry. A project's id has no dot. */
 export const lossMark = "registry.incomplete";
 
-/** What an operator is told to do about a registry that has lost projects. */
+/** The advice to an operator whose registry has lost projects. */
 export const lossAdvice =
   "restore it from a backup, or add every project again with its key and then run `penstock project complete`";
 
-/** Whether nobody has said yet that every project is back. */
+/** Returns whether the registry has not yet been declared complete. */
 export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operation">>): boolean {
   return entries.get(lossMark)?.operation === "PUT";
 }
 
 /**
- * Marks the bucket if it is empty and has lost what was in it. Called before anything is added to
- * it. Does nothing beside a leaf node, whose streams do not tell and whose registry is the hub's.
+ * Marks the bucket if it is empty and has lost its content. Called before anything is added to it.
+ * Does nothing on a leaf node, whose streams have no such information and whose registry is the
+ * hub's.
  */
 export async function markLoss(
   connection: NatsConnection,
@@ -42,7 +43,7 @@ export async function markLoss(
   });
 }
 
-/** The projects with events in the streams of which the bucket says nothing. */
+/** Returns the projects with events in the streams that have no entry in the bucket. */
 export async function projectsLacking(
   connection: NatsConnection,
   place: BucketPlace,
@@ -60,6 +61,6 @@ export function requireNoneLacking(lacking: readonly string[]): void {
   if (lacking.length === 0) return;
   const more = lacking.length > namedMax ? ", …" : "";
   throw new ProjectError(
-    `the registry lacks projects with events in the streams (${lacking.slice(0, namedMax).join(", ")}${more}): add each again, or write a marker for one that is to be gone (\`nats kv del <prefix>_projects <id>\`)`,
+    `the registry lacks projects with events in the streams (${lacking.slice(0, namedMax).join(", ")}${more}): add each again, or write a deletion marker for one that should not exist (\`nats kv del <prefix>_projects <id>\`)`,
   );
 }

@@ -1,6 +1,6 @@
-// What a person may give as a project's id, name and key. The commands that write the registry
-// check it, and the command line checks it before it looks for NATS, so that a wrong argument is
-// told as one whether or not NATS is there.
+// The valid forms of a project's id, name and key. The commands that write the registry check them,
+// and the command line checks them before it connects to NATS, so that a wrong argument is reported
+// whether or not NATS is available.
 
 import { isProjectId } from "../../../platform/base/forms.ts";
 import { isProjectKey, isProjectName } from "./bucket.ts";
@@ -9,8 +9,8 @@ import { isProjectKey, isProjectName } from "./bucket.ts";
 export class ProjectError extends Error {}
 
 /**
- * How the secret keys begin that PostHog gives to people and servers. None may be a project's key:
- * clients show theirs to everybody, and PostHog takes no events with these.
+ * Prefixes of the secret keys that PostHog issues to people and servers. None may be a project's
+ * key: clients publish theirs, and PostHog accepts no events with these.
  */
 const secretKinds = [
   ["phx_", "a personal key"],
@@ -27,7 +27,7 @@ export function requireName(name: string): void {
     throw new ProjectError("the project's name must be at most 200 printable characters");
 }
 
-/** The message does not show the key: it may be a secret. */
+/** The message does not show the key, which may be a secret. */
 export function requireKey(key: string): void {
   if (!isProjectKey(key)) {
     throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
@@ -36,7 +36,7 @@ export function requireKey(key: string): void {
   if (secret !== undefined) {
     const [beginning, kind] = secret;
     throw new ProjectError(
-      `the key begins with ${beginning}: that is ${kind} of PostHog, a secret that is not to stand in apps and pages. Give the project's, which begins with phc_, or none for a new one`,
+      `the key begins with ${beginning}: that is ${kind} of PostHog, a secret that must not appear in apps and pages. Use the project's key, which begins with phc_, or omit the key to create one`,
     );
   }
 }

@@ -1,7 +1,7 @@
-// The projects in memory: follows the bucket, so that a change counts within a second and a lookup
-// is one Map read, whatever NATS is doing. A bucket that is gone, or holds less than what was read
-// before, is an outage: the projects known before stay in use, and no key counts as unknown. Must
-// not change projects.
+// The projects in memory: follows the bucket, so that a change takes effect within a second and a
+// lookup is one Map read, whatever the state of NATS. A bucket that is missing, or has less than at
+// an earlier reading, is an outage: the known projects stay in use, and no key counts as unknown.
+// Never changes projects.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { firstProject } from "../../../platform/base/first-project.ts";
@@ -21,14 +21,18 @@ export interface RegistryOptions extends BucketPlace {
   readonly log: Log;
   /** Ends the wait for the first reading when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** How often the bucket is asked for changes. Default 0.5 s. */
+  /** How often the bucket is polled for changes. Default 0.5 s. */
   readonly pollMs?: number | undefined;
   /**
-   * What the streams say of projects. A registry that is read for the first time must have an entry
-   * of each project with stored events, or it has lost that project. Default: no events are stored.
+   * Returns the streams' data on projects. A registry that is read for the first time must have an
+   * entry for each project with stored events; otherwise it has lost that project. Default: no
+   * events are stored.
    */
   readonly storedEvents?: () => Promise<StoredEvents>;
-  /** The error that ends the wait for the first reading, if `error` shows that waiting is vain. */
+  /**
+   * Returns the error that ends the wait for the first reading, if `error` shows that waiting is
+   * useless.
+   */
   readonly refusal?: (error: unknown) => Error | undefined;
 }
 
@@ -37,9 +41,9 @@ const warnedPairsMax = 5;
 const noProjects = `there is no project: every request is answered 401; add one with ${firstProject}`;
 
 /**
- * Fulfilled when the projects have been read once, however long that takes, or when it is known
- * that they were lost. Rejects when the signal aborts, when NATS refuses the reading for good, or
- * when the connection is closed before.
+ * Fulfilled when the projects have been read once, however long that takes, or when they are known
+ * to be lost. Rejects if the signal aborts, if NATS refuses the reading permanently, or if the
+ * connection is closed before.
  */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const registry = new Registry(options);
@@ -56,7 +60,7 @@ export class Registry implements ProjectLookup {
   readonly #followed: Promise<void>;
   readonly #firstReading = Promise.withResolvers<void>();
   #isReady = false;
-  /** That there is no bucket. Ends with the next whole reading. */
+  /** The bucket is missing. Cleared by the next whole reading. */
   #bucketFault: string | undefined;
   #isFaultLogged = false;
   readonly opened: Promise<void>;
@@ -75,7 +79,7 @@ export class Registry implements ProjectLookup {
       pollMs: options.pollMs ?? pollMsDefault,
       storedEvents: options.storedEvents ?? (async () => nothingStored),
       knowsProjects: () => this.#known.size > 0 && !this.#known.lacksUnknown,
-      onGone: () => this.#takeLoss(),
+      onGone: () => this.#bucketMissing(),
       onRead: (reading) => this.#takeWhole(reading),
       onFailure: (error) => this.#failed(options.refusal?.(error)),
       onChange: (key, news) => this.#takeChange(key, news),
@@ -88,23 +92,23 @@ export class Registry implements ProjectLookup {
     return this.#known.size;
   }
 
-  /** The project's own share of a stream in per cent; undefined if it has none. */
+  /** Returns the project's own share of a stream in per cent; undefined if it has none. */
   streamShareOf(projectId: string): number | undefined {
     return this.#known.byId(projectId)?.quota?.streamShare;
   }
 
   /**
    * Why there may be projects that this process does not know, so that an operator has to act;
-   * undefined when nothing is wrong.
+   * undefined if nothing is wrong.
    */
   get fault(): string | undefined {
     const found = this.#bucketFault ?? (this.#isReady ? this.#known.fault : undefined);
     return found === undefined
       ? undefined
-      : `the project registry, stream ${this.#stream}, is not as it was: ${found}`;
+      : `the project registry, stream ${this.#stream}, is inconsistent: ${found}`;
   }
 
-  /** What an operator should know, though events can be stored. */
+  /** Problems for the operator's attention that do not prevent the storing of events. */
   get warnings(): readonly string[] {
     const clashes = this.#known.keys.contestedPairs.map(
       ([one, other]) => `projects ${one} and ${other} claim one key: its events are refused (503)`,
@@ -113,13 +117,13 @@ export class Registry implements ProjectLookup {
     return [
       ...(this.#isReady && this.hasNone ? [noProjects] : []),
       ...(this.#isReady && !this.#follower.isConfirmed
-        ? ["the project registry does not answer: keys it might know get 503"]
+        ? ["the project registry does not answer: unknown keys are answered 503"]
         : []),
       ...this.#known.damaged.map(
-        (entry) => `registry entry ${entry} cannot be read: keys that it might hold get 503`,
+        (entry) => `registry entry ${entry} cannot be read: unknown keys are answered 503`,
       ),
-      ...this.#known.nobodys.map(
-        (entry) => `registry entry ${entry} can be no project's: keys in it are answered 401`,
+      ...this.#known.unowned.map(
+        (entry) => `registry entry ${entry} cannot be a project's: keys in it are answered 401`,
       ),
       ...clashes.slice(0, warnedPairsMax),
       ...(more > 0 ? [`and ${more} more pairs of projects`] : []),
@@ -131,8 +135,8 @@ export class Registry implements ProjectLookup {
   }
 
   /**
-   * The time of a look-up does not tell how much of a key was right: a Map goes by a seeded hash of
-   * the whole text.
+   * The duration of a look-up does not reveal how much of a key was right, because a Map uses a
+   * seeded hash of the whole text.
    */
   byKey(key: string): MeteredProject | undefined {
     return this.#known.keys.get(key);
@@ -142,7 +146,7 @@ export class Registry implements ProjectLookup {
     if (this.#known.keys.isContested(key)) return "More than one project claims this API key";
     if (!this.#isReady) return "The project registry has not been read yet";
     if (this.fault !== undefined)
-      return "The project registry is in trouble: the key may be one of those it lacks";
+      return "The project registry is inconsistent: the key may be one that it lacks";
     if (this.#known.hasDamaged)
       return "An entry of the project registry cannot be read: the key may be in it";
     return this.#follower.isConfirmed
@@ -151,8 +155,8 @@ export class Registry implements ProjectLookup {
   }
 
   /**
-   * What each project has sent to this process. Those deleted lately are among them, and each that
-   * was evicted is so once.
+   * Returns the counts of each project in this process, including those of recently deleted
+   * projects, and once those of each evicted meter.
    */
   meters(): Iterable<KnownMeter> {
     return [...this.#meters.all(), ...this.#meters.takeEvicted()];
@@ -193,19 +197,19 @@ export class Registry implements ProjectLookup {
     return { ...project, meter };
   }
 
-  #takeLoss(): void {
+  #bucketMissing(): void {
     this.#known.bucketGone();
     const { size } = this.#known;
     const projects = size === 1 ? "the 1 project" : `the ${size} projects`;
-    const whose = size === 0 ? "" : `, with ${projects} known from it`;
-    this.#bucketFault = `it is gone${whose}; ${lossAdvice}`;
-    this.#haveRead();
+    const lost = size === 0 ? "" : `, with ${projects} known from it`;
+    this.#bucketFault = `it is gone${lost}; ${lossAdvice}`;
+    this.#readingDone();
   }
 
   #takeWhole(reading: Reading): void {
     this.#bucketFault = undefined;
     this.#known.takeWhole(reading);
-    this.#haveRead();
+    this.#readingDone();
   }
 
   #takeChange(key: string, news: EntryNews): void {
@@ -214,32 +218,32 @@ export class Registry implements ProjectLookup {
   }
 
   /**
-   * Called after a whole reading, or when the bucket is gone: from the first time on, requests may
-   * be answered.
+   * Called after a whole reading, or when the bucket is missing: from the first time on, requests
+   * may be answered.
    */
-  #haveRead(): void {
+  #readingDone(): void {
     this.#isReady = true;
     this.#judge();
     this.#firstReading.resolve();
   }
 
-  /** Logs when a fault begins or ends. Called after anything that may do either. */
+  /** Logs when a problem begins or ends. Called after any event that may change it. */
   #judge(): void {
     const found = this.fault;
     const { missing, size } = this.#known;
     if (found !== undefined && !this.#isFaultLogged) {
       this.#log.error(
         { reason: found, missing, projects: size },
-        "the project registry is in doubt: the projects known before go on, other keys are answered 503",
+        "project registry inconsistent: known projects continue, other keys are answered 503",
       );
     }
     if (found === undefined && this.#isFaultLogged)
-      this.#log.info({ projects: size }, "the project registry is whole again");
+      this.#log.info({ projects: size }, "project registry consistent again");
     this.#isFaultLogged = found !== undefined;
   }
 
   #logClash({ projects, isOver }: Clash): void {
-    if (isOver) this.#log.info({ projects }, "no key is claimed by these two projects any more");
+    if (isOver) this.#log.info({ projects }, "projects no longer share a key");
     else
       this.#log.error(
         { projects },

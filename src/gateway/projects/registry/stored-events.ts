@@ -1,6 +1,6 @@
-// What the streams under the prefix say of projects. Events are stored only for projects that the
-// registry has. So a registry that says nothing of a project with stored events, neither that it
-// exists nor that it was deleted, has lost that project. Must not change anything.
+// The information on projects in the streams under the prefix. Events are stored only for projects
+// in the registry. So a registry with neither an entry nor a deletion marker for a project with
+// stored events has lost that project. Changes nothing.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -10,11 +10,11 @@ import { lanes } from "../../../platform/nats/names.ts";
 import { registryTimeoutMs } from "./bucket-state.ts";
 
 export interface StoredEvents {
-  /** Whether the streams have ever had events, also when all of them have left since. */
+  /** Whether the streams have ever had events, even if all of them have left since. */
   readonly any: boolean;
   /**
-   * The projects that have events in the streams now, but for those whose events share messages
-   * with other projects': the subject of such a message names nobody.
+   * The projects that have events in the streams now, except those whose events share messages with
+   * other projects': the subject of such a message names no project.
    */
   readonly projectIds: ReadonlySet<string>;
 }
@@ -22,15 +22,15 @@ export interface StoredEvents {
 export const nothingStored: StoredEvents = { any: false, projectIds: new Set() };
 
 /**
- * How many streams are asked at once: one after another, many partitions would make a start take
- * too long.
+ * Number of concurrent stream queries: one after another, they would delay a start with many
+ * partitions.
  */
 const askedAtOnce = 16;
 
 /**
- * Whether any of the streams has ever had an event, by its last sequence. Rejects when JetStream or
- * a stream's leader does not answer. Not for a leaf's streams: they begin at a sequence made of the
- * time.
+ * Returns whether any of the streams has ever had an event, by its last sequence. Rejects if
+ * JetStream or a stream's leader does not answer. Not for a leaf's streams, which begin at a
+ * sequence derived from the time.
  */
 export async function haveEventsBeenStored(
   connection: NatsConnection,
@@ -43,7 +43,7 @@ export async function haveEventsBeenStored(
   return false;
 }
 
-/** As haveEventsBeenStored, and also which projects the stored events are of. */
+/** Like haveEventsBeenStored, and also returns the projects of the stored events. */
 export async function storedEvents(
   connection: NatsConnection,
   prefix: string,
@@ -95,14 +95,14 @@ async function ledInfo(
 }
 
 interface BucketExtent {
-  /** The sequence of the newest entry, also when that entry is gone. */
+  /** The sequence of the newest entry, even if that entry was removed. */
   readonly lastSequence: number;
   readonly entries: number;
 }
 
 /**
- * What an empty bucket has lost, as far as a process can tell that has never read it before.
- * Undefined when the bucket has entries, or nothing says that it has lost any.
+ * Returns what an empty bucket has lost, as far as a process that has never read it before can
+ * detect. Undefined if the bucket has entries, or there is no sign of a loss.
  */
 export function lossOfAll(
   { lastSequence, entries }: BucketExtent,
@@ -110,8 +110,8 @@ export function lossOfAll(
 ): string | undefined {
   if (entries > 0) return undefined;
   if (lastSequence > 0)
-    return "its entries are gone, and nothing in it says that their projects were deleted";
+    return "its entries are gone, and it has no markers of their projects' deletion";
   return stored.any
-    ? "no project was ever in it, but the streams hold events of projects"
+    ? "it never had a project, but the streams contain events of projects"
     : undefined;
 }

@@ -1,4 +1,4 @@
-// All entries of the bucket at one moment: what the leader has, none of it missing. Must not follow
+// Reads all entries of the bucket at one moment, complete as of the leader's state. Does not follow
 // changes.
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -6,18 +6,19 @@ import type { KV } from "@nats-io/kv";
 import type { BucketEntry, BucketReader } from "./bucket-state.ts";
 
 export interface WholeReading {
-  /** The reading has everything that was written up to this sequence, and nothing written later. */
+  /**
+   * The reading has everything that was written up to this sequence, and nothing written later.
+   */
   readonly lastSequence: number;
-  /** By the entry's key; deletion markers are among them. */
+  /** By the entry's key, including deletion markers. */
   readonly entries: ReadonlyMap<string, BucketEntry>;
 }
 
 const triesMax = 10;
-const againMs = 100;
+const retryMs = 100;
 
 /**
- * Rejects when the leader does not answer, or when the replica that reads the entries out stays
- * behind the leader.
+ * Rejects if the leader does not answer, or if the replica that delivers the entries keeps lagging.
  */
 export async function readWhole(bucket: KV, reader: BucketReader): Promise<WholeReading> {
   for (let tries = 1; ; tries++) {
@@ -30,13 +31,13 @@ export async function readWhole(bucket: KV, reader: BucketReader): Promise<Whole
       entries.set(entry.key, entry);
       sequence = Math.max(sequence, entry.revision);
     }
-    // A reading that ends below the last sequence is whole too where the leader has no later entry:
-    // entries can be removed for good.
+    // A reading that ends below the last sequence is also complete if the leader has no later
+    // entry, because entries can be removed permanently.
     const isWhole =
       sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;
     if (isWhole) return { lastSequence: Math.max(sequence, state.lastSequence), entries };
     if (tries === triesMax)
-      throw new Error(`read stream ${reader.name}: a copy that is behind its leader answers`);
-    await delay(againMs);
+      throw new Error(`read stream ${reader.name}: the answering replica lags behind its leader`);
+    await delay(retryMs);
   }
 }

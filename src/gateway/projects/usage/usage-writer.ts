@@ -1,7 +1,6 @@
-// Writes this process's counts into the usage record: every ten seconds those of the projects whose
-// counts have changed, and at the end all that are not written yet. Until the end one value at a
-// time, and slowly, so that events never wait for these writes. A value that cannot be written now
-// is written later.
+// Writes this process's counts to the usage record: every ten seconds those of the projects whose
+// counts have changed, and at the end all unwritten ones. Until the end it writes one value at a
+// time, and slowly, so that events never wait for these writes. A failed write is retried later.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -15,7 +14,7 @@ import { openUsageBucket, type UsageRecord, usageKey, usageValue } from "./usage
 
 interface UsageWriterOptions extends BucketPlace {
   readonly connection: NatsConnection;
-  /** Tells this process's records from those of others. Only letters, digits, - and _. */
+  /** Distinguishes this process's records from those of others. Only letters, digits, - and _. */
   readonly processId: string;
   readonly meters: () => Iterable<KnownMeter>;
   readonly log: Pick<Log, "warn">;
@@ -25,18 +24,18 @@ interface UsageWriterOptions extends BucketPlace {
   readonly intervalMs?: number;
 }
 
-/** A meter's counts as last seen, when that was, and whether they are written. */
-interface Seen {
+/** The last collected counts of a meter, their time, and whether they are written. */
+interface Collected {
   readonly counts: Counts;
   atMs: number;
   isWritten: boolean;
 }
 
-/** A value to write, and what was seen when it was made. */
+/** A value to write, and the collected counts that it contains. */
 interface Change {
   readonly key: string;
   readonly record: UsageRecord;
-  readonly seen: Seen;
+  readonly seen: Collected;
 }
 
 const intervalMsDefault = 10_000;
@@ -45,8 +44,8 @@ const intervalMsDefault = 10_000;
  */
 const failuresInARowMax = 3;
 /**
- * With the pause below, at most 100 values a second: where the server has `sync_interval: always`,
- * each is one more fsync beside those of the events.
+ * With the pause below, at most 100 values a second: with `sync_interval: always`, each needs one
+ * more fsync in addition to those of the events.
  */
 const writesInARow = 10;
 const pauseMs = 100;
@@ -59,13 +58,13 @@ export class UsageWriter {
   readonly #intervalMs: number;
   readonly #closing = new AbortController();
   readonly #sinceMs: number;
-  readonly #seen = new WeakMap<Meter, Seen>();
+  readonly #collected = new WeakMap<Meter, Collected>();
   readonly #warning: SparseWarning;
   readonly #writing: Promise<void>;
   #collectedMs: number;
   #bucket: Promise<KV> | undefined;
 
-  /** Starts to write, which goes on until `close`. */
+  /** Starts to write, which continues until `close`. */
   constructor(options: UsageWriterOptions) {
     this.#options = options;
     this.#intervalMs = options.intervalMs ?? intervalMsDefault;
@@ -98,11 +97,11 @@ export class UsageWriter {
     }
   }
 
-  /** The meters whose counts are not written yet. */
+  /** Yields the meters whose counts are not written yet. */
   *#changes(): Generator<Change> {
     const { processId, wallMs } = this.#options;
     for (const { projectId, meter } of this.#collect()) {
-      const before = this.#seen.get(meter)!;
+      const before = this.#collected.get(meter)!;
       const { counts } = meter;
       const atMs = wallMs();
       if (before.isWritten && areSame(counts, before.counts)) {
@@ -110,7 +109,7 @@ export class UsageWriter {
         continue;
       }
       const seen = { counts, atMs, isWritten: false };
-      this.#seen.set(meter, seen);
+      this.#collected.set(meter, seen);
       const lately = {
         seconds: (atMs - before.atMs) / 1_000,
         accepted: counts.accepted - before.counts.accepted,
@@ -124,15 +123,15 @@ export class UsageWriter {
   }
 
   /**
-   * All meters. A new one has counted since the last collection at the most, so it is noted as seen
-   * then, without counts. All are noted before any is written: a round may end early, and the next
-   * one would not know since when a new meter has counted.
+   * Returns all meters. A new one has counted since the last collection at most, so it is recorded
+   * as of then, without counts. All are recorded before any is written: a round may end early, and
+   * the next one would not know since when a new meter has counted.
    */
   #collect(): KnownMeter[] {
     const all = [...this.#options.meters()];
     for (const { meter } of all) {
-      if (!this.#seen.has(meter))
-        this.#seen.set(meter, { counts: noCounts, atMs: this.#collectedMs, isWritten: true });
+      if (!this.#collected.has(meter))
+        this.#collected.set(meter, { counts: noCounts, atMs: this.#collectedMs, isWritten: true });
     }
     this.#collectedMs = this.#options.wallMs();
     return all;
@@ -145,12 +144,12 @@ export class UsageWriter {
       seen.isWritten = true;
       return true;
     } catch (error) {
-      // The bucket may have been deleted: the next try opens it anew, or creates it.
+      // The bucket may have been deleted: the next try opens it again, or creates it.
       this.#bucket = undefined;
       if (isConnected(this.#options.connection))
         this.#warning.warn(
           { reason: (error as Error).message },
-          "the usage record cannot be written, trying again",
+          "usage record cannot be written: trying again",
         );
       return false;
     }

@@ -1,7 +1,7 @@
-// The usage record: what each project has sent. It is a bucket of its own beside the registry's,
-// with one value for each project and gateway process; values with three parts in their keys are
-// those of gateway/streams/project-shares.ts. Here are the form of a value, and the sums
-// over the processes that an operator reads; usage-writer.ts does the writing.
+// The usage record: what each project has sent. It is a separate bucket next to the registry's,
+// with one value per project and gateway process; values with three parts in their keys belong to
+// gateway/streams/project-shares.ts. This file has the format of a value, and the sums over the
+// processes that an operator reads; usage-writer.ts writes.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
@@ -13,14 +13,14 @@ import { type Counts, noCounts } from "../quota/meter.ts";
 import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
 /**
- * What one process says of one project. Counts are of the whole life of the process, so a value
- * replaces the one before.
+ * One process's counts of one project. They cover the whole life of the process, so a value
+ * replaces the previous one.
  */
 export interface UsageRecord extends Counts {
-  /** When the counts begin, and up to when they go. Milliseconds since the epoch. */
+  /** Begin and end of the counts, in milliseconds since the epoch. */
   readonly sinceMs: number;
   readonly atMs: number;
-  /** The last stretch of counting, up to `atMs`: its length, and the events in it. */
+  /** The last interval of counting, up to `atMs`: its length, and the events in it. */
   readonly lately: {
     readonly seconds: number;
     readonly accepted: number;
@@ -29,7 +29,7 @@ export interface UsageRecord extends Counts {
 }
 
 /**
- * One project's counts, summed over all processes. Those that have ended are included, until their
+ * One project's counts, summed over all processes. Ended processes are included, until their
  * records are too old.
  */
 export interface ProjectUsage extends Counts {
@@ -43,15 +43,15 @@ export interface ProjectUsage extends Counts {
 }
 
 const apiTimeoutMs = 1_000;
-const keptMs = 30 * 24 * 3_600_000;
+const retentionMs = 30 * 24 * 3_600_000;
 /**
- * Room for some 200,000 values. In a full bucket a new value takes the place of those that have
- * gone longest without a change.
+ * Room for some 200,000 values. In a full bucket a new value replaces those unchanged for the
+ * longest time.
  */
 export const usageBytesMax = 67_108_864;
 /**
  * A record older than this does not count for the rates. Three times the interval at which a busy
- * project's record is written anew.
+ * project's record is rewritten.
  */
 const latelyMsMax = 30_000;
 
@@ -60,14 +60,17 @@ export function usageBucketName(prefix: string): string {
 }
 
 interface OpenUsageBucket extends BucketPlace {
-  /** How long the streams keep events: the bucket keeps its values no shorter. Default: 30 days. */
+  /**
+   * How long the streams retain events: the bucket retains its values at least as long. Default: 30
+   * days.
+   */
   readonly ageMaxMs?: number;
   readonly log: Pick<Log, "warn">;
 }
 
 /**
  * Opens the bucket, and creates it if there is none. A bucket with fewer replicas than `replicas`
- * is raised to that number. Rejects when JetStream does not answer.
+ * is raised to that number. Rejects if JetStream does not answer.
  */
 export async function openUsageBucket(
   connection: NatsConnection,
@@ -75,7 +78,7 @@ export async function openUsageBucket(
 ): Promise<KV> {
   const { prefix, replicas, log, ageMaxMs = 0 } = options;
   const js = jetstream(connection, { timeout: apiTimeoutMs });
-  const ttl = Math.max(keptMs, ageMaxMs);
+  const ttl = Math.max(retentionMs, ageMaxMs);
   const limits = { replicas, history: 1, ttl, max_bytes: usageBytesMax };
   const bucket = await new Kvm(js).create(usageBucketName(prefix), limits);
   const { config } = (await bucket.status()).streamInfo;
@@ -89,7 +92,8 @@ export async function openUsageBucket(
 
 /**
  * Lets a full bucket evict its oldest values: the client creates a bucket that refuses every write
- * when it is full, even one that replaces an older value. Raises the age of the bucket's values.
+ * when it is full, even one that replaces an older value. Raises the maximum age of the bucket's
+ * values.
  */
 async function adjusted(
   connection: NatsConnection,
@@ -103,7 +107,7 @@ async function adjusted(
   return (await manager.streams.update(config.name, wanted)).config;
 }
 
-/** `processId` may have only the characters that a project id may have. */
+/** `processId` may have only the characters of a project id. */
 export function usageKey(projectId: string, processId: string): string {
   return `${projectId}.${processId}`;
 }
@@ -139,7 +143,7 @@ export function usageValue(record: UsageRecord): string {
   });
 }
 
-/** Undefined for a value that is no usage record. */
+/** Returns undefined for a value that is not a usage record. */
 function parseUsage(value: Uint8Array): UsageRecord | undefined {
   try {
     const { accepted, stored_bytes, unknown, dropped, rate_limited, since, at, lately } =
@@ -177,8 +181,8 @@ interface ReadUsage extends BucketPlace {
 }
 
 /**
- * The usage of each project, sorted by project id. A project that has sent nothing is not among
- * them. Creates no bucket: without one, nothing has been sent.
+ * Returns the usage of each project, sorted by project id. A project that has sent nothing is
+ * omitted. Creates no bucket: without one, nothing has been sent.
  */
 export async function readUsage(
   connection: NatsConnection,

@@ -40,7 +40,7 @@ describe("a project that comes back keeps its meter", () => {
   });
 
   test("of those that are gone the last few are kept, and all that are there", () => {
-    const meters = new Meters({ monotonicMs: () => 0, goneMax: 2 });
+    const meters = new Meters({ monotonicMs: () => 0, deletedMax: 2 });
     const ids = () => [...meters.all()].map(({ projectId }) => projectId).sort();
     for (const id of ["a", "b", "c", "d", "e"]) meters.of(id);
     meters.leave("b");
@@ -56,7 +56,7 @@ describe("a project that comes back keeps its meter", () => {
   });
 
   test("what an evicted meter has counted is told once, and a later meter is not taken for it", () => {
-    const meters = new Meters({ monotonicMs: () => 0, goneMax: 1 });
+    const meters = new Meters({ monotonicMs: () => 0, deletedMax: 1 });
     const first = meters.of("a");
     first.countStored(5, 0);
     meters.of("b");

@@ -56,7 +56,7 @@ const fresh = (place: Place): Promise<Registry> =>
 function expectDoubt(registry: Registry, fault: string): void {
   expect(registry.fault).toContain(fault);
   expect(registry.refusalOf("phc_nobody")).toContain("registry");
-  expect(registry.lines.filter(({ message }) => message.includes("in doubt"))).toHaveLength(1);
+  expect(registry.lines.filter(({ message }) => message.includes("registry inconsistent"))).toHaveLength(1);
 }
 
 describe("a fresh start takes no loss for a fact", () => {
@@ -154,11 +154,11 @@ describe("a fresh start takes no loss for a fact", () => {
     await storeEvents(place);
     const bucket = await openBucket(rig.connection, place);
     const registry = await fresh(place);
-    expectDoubt(registry, "no project was ever in it");
+    expectDoubt(registry, "it never had a project");
     const entry = { id: "shop", name: "", keys: ["phc_shop"], enabled: true };
     await bucket.put("shop", projectValue(entry));
     await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
-    expectDoubt(registry, "no project was ever in it");
+    expectDoubt(registry, "it never had a project");
     expectDoubt(await fresh(place), "it has lost projects");
   });
 
@@ -244,7 +244,7 @@ describe("a fresh start takes no loss for a fact", () => {
     for (const one of [registry, await fresh(place)]) {
       await expect.poll(() => one.refusalOf("phc_blog"), soon).toBeUndefined();
       expect(one.warnings).toEqual([
-        "registry entry my.blog can be no project's: keys in it are answered 401",
+        "registry entry my.blog cannot be a project's: keys in it are answered 401",
       ]);
     }
     await bucket.delete("my.blog");

@@ -37,7 +37,7 @@ function expectKept(registry: Registry, ...ids: string[]): void {
 }
 
 const errors = (registry: Registry): number =>
-  registry.lines.filter(({ message }) => message.includes("in doubt")).length;
+  registry.lines.filter(({ message }) => message.includes("registry inconsistent")).length;
 
 describe("a registry that lost projects is an outage", () => {
   test("a bucket that is deleted is told, and is not made again; a new one with all projects ends it", async () => {
@@ -50,7 +50,7 @@ describe("a registry that lost projects is an outage", () => {
       .toContain("it is gone, with the 2 projects known from it");
     expectKept(registry, "shop", "blog");
     expect(errors(registry)).toBe(1);
-    const told = registry.lines.find(({ message }) => message.includes("in doubt"));
+    const told = registry.lines.find(({ message }) => message.includes("registry inconsistent"));
     expect(told?.fields).toMatchObject({ missing: ["shop", "blog"] });
     await expect((await streams()).info(streamOf(place))).rejects.toThrow("stream not found");
 
@@ -63,7 +63,7 @@ describe("a registry that lost projects is an outage", () => {
     await expect.poll(() => registry.fault, soon).toBeUndefined();
     await expect.poll(() => registry.refusalOf("phc_nobody"), soon).toBeUndefined();
     expect(errors(registry)).toBe(1);
-    expect(registry.lines.some(({ message }) => message.includes("whole again"))).toBe(true);
+    expect(registry.lines.some(({ message }) => message.includes("consistent again"))).toBe(true);
   });
 
   test("an empty bucket in place of the one there was changes nothing, until markers say that the projects are gone", async () => {
@@ -139,10 +139,10 @@ describe("a registry that lost projects is an outage", () => {
     expect(registry.refusalOf("phc_shop")).toContain("registry");
     await expect((await streams()).info(streamOf(place))).rejects.toThrow("stream not found");
     const bucket = await openBucket(rig.connection, place);
-    await expect.poll(() => registry.fault, soon).toContain("no project was ever in it");
+    await expect.poll(() => registry.fault, soon).toContain("it never had a project");
     await bucket.put("shop", entryOf("shop"));
     await expect.poll(() => registry.byKey("phc_shop")?.id, soon).toBe("shop");
-    expect(registry.fault).toContain("no project was ever in it");
+    expect(registry.fault).toContain("it never had a project");
     await declareComplete(rig.connection, place);
     await expect.poll(() => registry.fault, soon).toBeUndefined();
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();

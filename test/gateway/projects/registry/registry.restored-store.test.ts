@@ -47,7 +47,7 @@ describe("a restored store is read for what it says", () => {
     await expect.poll(() => registry.byKey("phc_new")?.id, soon).toBe("new");
     expect(registry.byKey("phc_gone")).toBeUndefined();
     expect(registry.refusalOf("phc_gone")).toContain("registry");
-    expect(registry.fault).toContain("it has projects again that were deleted (gone)");
+    expect(registry.fault).toContain("it contains deleted projects again (gone)");
 
     await bucket.delete("gone");
     await expect.poll(() => registry.fault, soon).toBeUndefined();

@@ -79,7 +79,7 @@ describe("the usage record takes care of itself", () => {
 
   test("the counts of a meter that was evicted add up with those of the project's next one", async () => {
     const place = newPlace();
-    const meters = new Meters({ monotonicMs: () => 0, goneMax: 1 });
+    const meters = new Meters({ monotonicMs: () => 0, deletedMax: 1 });
     meters.of("a").countStored(5, 0);
     meters.of("b");
     for (const projectId of ["a", "b"]) meters.leave(projectId);
