@@ -77,7 +77,7 @@ export async function startGatewayProcess({
         const { msg, time = "", worker, pid } = parsed(line);
         if (msg === "closing connections")
           closings.push({ fromMs: Date.parse(time), toMs: Number.POSITIVE_INFINITY });
-        if (msg === "worker takes connections" && worker !== undefined && pid !== undefined)
+        if (msg === "worker accepts connections" && worker !== undefined && pid !== undefined)
           workers.set(worker, pid);
       }
     });

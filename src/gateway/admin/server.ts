@@ -1,45 +1,46 @@
-// The admin port: metrics and health for scrapers and supervisors, and the live page, which comes
-// as an argument. It is not on the hot path, so it is plain node:http. Apart from the live page it
-// shows nothing that a client sent.
+// The admin port: metrics and health for scrapers and supervisors, and the live page, which is
+// passed as an argument. It is not on the hot path, so it is plain node:http. Except on the live
+// page, it shows no client data.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HttpPort } from "../../platform/base/http-port.ts";
 import type { Log } from "../../platform/base/log.ts";
 import type { PortName } from "../../platform/base/port-fault.ts";
 
-/** How long the result of a readiness check is used again. */
+/** How long the result of a readiness check is reused. */
 const READINESS_CACHED_MS = 500;
 /**
- * Connections of scrapers, probes and viewers of the live page. More of them would take descriptors
+ * Maximum connections of scrapers, probes and viewers of the live page. More would take descriptors
  * from the public port.
  */
 const CONNECTIONS_MAX = 128;
-/** A readiness check that takes longer is itself a reason not to be ready. */
+/** A readiness check that takes longer is itself a reason for not being ready. */
 const READINESS_TIMEOUT_MS = 1_500;
 
 interface AdminServerOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   /**
-   * The reasons why events cannot be stored now; an empty list means ready. With several workers,
-   * also how many of them are ready.
+   * Returns the reasons why events cannot be stored now; an empty list means ready. With several
+   * workers, also the number of ready ones.
    */
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
   /**
-   * What an operator should know though events can be stored, for example that there is no project.
+   * Returns problems that do not prevent the storing of events, for example that there is no
+   * project.
    */
   readonly warnings?: () => Promise<readonly string[]>;
   /**
-   * Answers requests for other paths of this port, whatever their method. True: answered. False:
-   * the path is not one of its own.
+   * Answers requests for other paths of this port, with any method. Returns whether it has
+   * answered.
    */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
   /** The installation of this process. */
   readonly instance?: object;
-  /** The port that takes events; undefined until it is known. */
+  /** The port for events; undefined until it is known. */
   readonly publicPort?: () => number | undefined;
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
-  /** The setting that names the port; default: that of the gateway's. */
+  /** The setting that names the port. Default: the gateway's. */
   readonly portName?: PortName;
 }
 
@@ -76,14 +77,14 @@ export class AdminServer {
     });
   }
 
-  /** The port, or an Error that says what is in the way. */
+  /** Returns the port. Rejects with an Error that has the reason. */
   listen(host: string, port: number): Promise<number> {
     return this.#port.listen(host, port);
   }
 
   /**
-   * To be called when readiness has changed. Results of checks that ended or began before this call
-   * are not used any more.
+   * Must be called when readiness has changed. Results of checks that ended or began before this
+   * call are no longer used.
    */
   readinessChanged(): void {
     this.#readiness = new ReadinessCheck(this.#options);
@@ -112,7 +113,7 @@ export class AdminServer {
           .writeHead(status, { "Content-Type": contentType, "Cache-Control": "no-store" })
           .end(body);
       } catch (error) {
-        log.error({ err: error, path }, "Answer on the admin port: failed");
+        log.error({ err: error, path }, "admin port: answering a request failed");
         response.writeHead(503).end();
       }
     }
@@ -135,9 +136,9 @@ export class AdminServer {
 
   async #ready(): Promise<Answer> {
     const check = this.#readiness;
-    const [found, said = []] = await Promise.all([check.found(), this.#options.warnings?.()]);
+    const [found, reported = []] = await Promise.all([check.found(), this.#options.warnings?.()]);
     if (check !== this.#readiness) return this.#ready();
-    const warnings = said.length === 0 ? {} : { warnings: said };
+    const warnings = reported.length === 0 ? {} : { warnings: reported };
     if ("ready" in found) return ofWorkers(found, warnings);
     return found.length === 0
       ? json(200, { status: "ready", ...warnings })
@@ -150,7 +151,10 @@ function nothingHere(publicPort: number | undefined): string {
   return `Path not found: this is the admin port. Events go to ${port}.\n`;
 }
 
-/** One ready worker is enough: the kernel sends no connections to workers that do not listen. */
+/**
+ * One ready worker is enough, because the kernel sends no connections to workers that do not
+ * listen.
+ */
 function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
   const found = { workers, workers_ready: ready, reasons, ...warnings };
   return ready > 0
@@ -171,7 +175,7 @@ type Found = readonly string[] | WorkersReadiness;
 class ReadinessCheck {
   readonly #options: AdminServerOptions;
   #checked: Promise<Found> | undefined;
-  /** When `#checked` goes stale. While its check runs it does not. */
+  /** When `#checked` expires. While its check runs it does not. */
   #staleMonotonicMs = 0;
 
   constructor(options: AdminServerOptions) {
@@ -202,7 +206,7 @@ class ReadinessCheck {
     try {
       return await Promise.race([readiness(), late]);
     } catch (error) {
-      log.error({ err: error }, "Check readiness: failed");
+      log.error({ err: error }, "readiness check failed");
       return ["The check failed"];
     } finally {
       clearTimeout(timer);

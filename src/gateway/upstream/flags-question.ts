@@ -1,6 +1,6 @@
-// Reads of a request for flags what it asks, without the time at which it was sent, so that the
-// same question of the same person is known again. It is told from the bytes themselves: parsed
-// values are the same for large numbers that differ by one, and for a member that is there twice.
+// Extracts the question of a flags request, without the time of sending, so that a repeated
+// question of the same person is recognized. It uses the bytes themselves: parsed values are the
+// same for large numbers that differ by one, and for a repeated member.
 
 import { gunzipSync } from "node:zlib";
 import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
@@ -9,16 +9,16 @@ import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
 const questionBytesMax = 16_384;
 const gzipMagic = [0x1f, 0x8b];
 const formStart = "data=";
-/** Members of the question that say when it was asked. */
+/** Members of the question that state when it was asked. */
 const timed: ReadonlySet<string> = new Set(["sent_at", "sentAt", "$sent_at"]);
 const timedChars = { min: 6, max: 8 };
 
-/** How it is packed, what it asks, and what came with it. */
-type Question = readonly [packing: string, asked: Uint8Array, beside: string];
+/** The packing, the question, and the additional form fields. */
+type Question = readonly [packing: string, asked: Uint8Array, rest: string];
 
 /**
- * What is the same for the same question in the same packing; undefined for one that is too long.
- * What cannot be read is the same only if it is the same to the byte.
+ * Returns the parts that identify the question, including its packing; undefined if it is too long.
+ * Unreadable questions are equal only if all bytes are.
  */
 export function flagsQuestion(body: Uint8Array): Question | undefined {
   if (body.length > questionBytesMax) return undefined;
@@ -28,7 +28,8 @@ export function flagsQuestion(body: Uint8Array): Question | undefined {
   const text = bytes.toString("latin1");
   const [first = "", ...others] = text.split("&");
   const inForm = first.startsWith(formStart) ? fromForm(first.slice(formStart.length)) : undefined;
-  // Another `data` beside it is another question: which of them counts is the upstream's to say.
+  // A second `data` makes it a different question, because only the upstream knows which one
+  // counts.
   if (inForm !== undefined) return ["form", withoutTimes(inForm), others.join("&")];
   const inBase64 = fromBase64(text);
   if (inBase64 !== undefined) return ["base64", withoutTimes(inBase64), ""];
@@ -46,7 +47,7 @@ function ofGzip(bytes: Buffer): Question | undefined {
 }
 
 function fromForm(value: string): Buffer | undefined {
-  // A plus is a space in a form, whatever the client meant; other bytes should be encoded.
+  // A plus is a space in a form, whatever the client intended; other bytes should be encoded.
   if (/[^!-*,-~]/.test(value)) return undefined;
   try {
     const text = decodeURIComponent(value);
@@ -56,13 +57,13 @@ function fromForm(value: string): Buffer | undefined {
   }
 }
 
-/** Undefined for what is not spelt as an encoder does: others might read it as something else. */
+/** Returns undefined for non-canonical base64, which other decoders may read differently. */
 function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64");
   return bytes[0] === Ascii.OpenBrace && bytes.toString("base64") === text ? bytes : undefined;
 }
 
-/** The JSON with the values of the outermost timed members made empty where they are strings. */
+/** Returns the JSON with the string values of the outermost timed members emptied. */
 function withoutTimes(json: Buffer): Uint8Array {
   const parts: Buffer[] = [];
   let taken = 0;
@@ -87,7 +88,7 @@ function withoutTimes(json: Buffer): Uint8Array {
   return parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(taken)]);
 }
 
-/** Whether the string is such a name, and a colon follows. */
+/** Whether the string is such a name, and is followed by a colon. */
 function isTimedName(json: Buffer, start: number, end: number): boolean {
   const chars = end - start;
   if (chars < timedChars.min || chars > timedChars.max) return false;

@@ -1,8 +1,8 @@
-// The values that the labels of passed requests can have in metrics.
+// The label values of forwarded requests in metrics.
 
 import type { SdkRouteLabel } from "../http/sdk-requests.ts";
 
-/** What is asked for. */
+/** The kind of the requested resource. */
 export const passedKinds = [
   "flags",
   "config",
@@ -13,6 +13,8 @@ export const passedKinds = [
 ] as const satisfies readonly SdkRouteLabel[];
 export type PassedKind = (typeof passedKinds)[number];
 
-/** How a request for the upstream ended; penstock_passed_requests_total says what each means. */
+/**
+ * How a request for the upstream ended; the help of penstock_passed_requests_total explains each.
+ */
 export const passedOutcomes = ["passed", "fresh", "kept", "failed", "full", "gone"] as const;
 export type PassedOutcome = (typeof passedOutcomes)[number];

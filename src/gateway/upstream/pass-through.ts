@@ -1,12 +1,12 @@
-// The story of one request that is passed on: a fresh answer that is kept, else the upstream's,
-// else a kept one that is older, else 503. Flags are always asked for; their kept answer is that of
-// the same question, and is given only while the upstream is away.
+// Handles one request that is forwarded: a fresh cached answer, else the upstream's, else an older
+// cached one, else 503. Flags are always requested from the upstream; their cached answer is that
+// of the same question, and is used only while the upstream is away.
 
 import { createHash } from "node:crypto";
 import type { Problem } from "../../platform/base/errors.ts";
 import type { FixedAnswer } from "../http/pages/fixed-answer.ts";
 import { flagsQuestion } from "./flags-question.ts";
-import { ageMsOf, freshMsOf, KeptAnswers } from "./kept-answers.ts";
+import { ageMsOf, freshMsOf, AnswerCache } from "./answer-cache.ts";
 import type { PassedKind, PassedOutcome } from "./labels.ts";
 import type { PassedHead } from "./passed-head.ts";
 import { type UpstreamAnswer, UpstreamClient } from "./upstream-client.ts";
@@ -28,46 +28,46 @@ interface PassThroughOptions {
 /** The request that waits for the answer. */
 interface Asking {
   readonly head: PassedHead;
-  /** In memory that stays as it is until the answer is there. */
+  /** In memory that does not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
-  /** False: clients that read slowly hold so much that no more is asked for that many ask for. */
+  /** False: slow readers hold so much that no further shared answers are requested. */
   readonly hasRoom: boolean;
 }
 
-/** A question for what many ask for. */
+/** A request for a shared resource. */
 interface SharedAsking {
   readonly head: PassedHead;
-  /** Where its answer is kept. */
-  readonly answers: KeptAnswers;
-  readonly hasKept: boolean;
+  /** The cache for its answer. */
+  readonly answers: AnswerCache;
+  readonly hasCached: boolean;
 }
 
-interface Said {
+interface Reply {
   readonly outcome: PassedOutcome;
   readonly answer: FixedAnswer | Problem;
 }
 
 const unavailable: Problem = {
   code: "upstream_unavailable",
-  detail: "The upstream that answers this does not answer; events are stored as ever",
+  detail: "The upstream for this request does not answer; events are still stored",
 };
-/** Parameters that differ with each request, and not by what is asked. */
+/** Parameters that differ with each request of the same question. */
 const passing = /^(?:_|sent_at|retry_count|ver)=/;
-/** Headers by which the same bytes are another question, or its answer is another one. */
+/** Headers that change the meaning of the same bytes, or the answer. */
 const askedIn = ["accept-encoding", "content-type", "content-encoding"];
-/** The parameters that scripts and configuration may differ by. Others are not passed on. */
+/** The parameters by which scripts and configuration may differ. Others are not forwarded. */
 const ofShared = /^(?:v|ver|token)=/;
 type SharedKind = Extract<PassedKind, "static" | "config">;
 
 export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #client: UpstreamClient;
-  /** What many ask for. They do not take each other's room: a client can ask for much of each. */
-  readonly #shared: Readonly<Record<SharedKind, KeptAnswers>>;
+  /** Shared resources. Each kind has its own room, because one client can request many of each. */
+  readonly #shared: Readonly<Record<SharedKind, AnswerCache>>;
   /** Flags, each of one person. */
-  readonly #flags: KeptAnswers;
-  /** Questions for what many ask for that are on their way. */
+  readonly #flags: AnswerCache;
+  /** Requests for shared resources that are in progress. */
   readonly #asked = new Map<string, Promise<UpstreamAnswer | undefined>>();
 
   constructor(options: PassThroughOptions) {
@@ -78,10 +78,10 @@ export class PassThrough {
       requestsMax: config.upstreamRequestsMax,
     });
     const { upstreamKeptBytesMax, upstreamKeptAge: ageMsMax } = config;
-    const keptIn = (share: number): KeptAnswers =>
-      new KeptAnswers({ bytesMax: upstreamKeptBytesMax * share, ageMsMax, monotonicMs });
-    this.#shared = { static: keptIn(1 / 4), config: keptIn(1 / 4) };
-    this.#flags = keptIn(1 / 2);
+    const cacheOf = (share: number): AnswerCache =>
+      new AnswerCache({ bytesMax: upstreamKeptBytesMax * share, ageMsMax, monotonicMs });
+    this.#shared = { static: cacheOf(1 / 4), config: cacheOf(1 / 4) };
+    this.#flags = cacheOf(1 / 2);
   }
 
   get inflight(): number {
@@ -101,8 +101,8 @@ export class PassThrough {
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     if ("code" in answer) return answer;
-    // All who ask for a shared answer read the same bytes. They may not be kept any more while the
-    // last one reads, so whoever still reads holds them.
+    // All requests for a shared answer read the same bytes. The cache may evict them before the
+    // last reader is done, so the readers hold them.
     return { ...answer, isHeldBy: isShared(kind) ? "its readers" : "its request" };
   }
 
@@ -110,62 +110,63 @@ export class PassThrough {
     this.#client.close();
   }
 
-  async #answerShared({ head, hasRoom }: Asking, answers: KeptAnswers): Promise<Said> {
+  async #answerShared({ head, hasRoom }: Asking, answers: AnswerCache): Promise<Reply> {
     const key = sharedKey(head);
-    const kept = answers.get(key);
-    if (kept?.isFresh === true)
-      return { outcome: "fresh", answer: fixedOf(withAge(kept.answer, kept.ageMs), head) };
+    const cached = answers.get(key);
+    if (cached?.isFresh === true)
+      return { outcome: "fresh", answer: fixedOf(withAge(cached.answer, cached.ageMs), head) };
     const isAsked = hasRoom || this.#asked.has(key);
-    const asking = { head, answers, hasKept: kept !== undefined };
+    const asking = { head, answers, hasCached: cached !== undefined };
     const answer = isAsked ? await this.#askedAnswer(key, asking) : undefined;
     if (answer !== undefined) return { outcome: "passed", answer: fixedOf(answer, head) };
-    if (kept === undefined) return { outcome: isAsked ? "failed" : "full", answer: unavailable };
-    return { outcome: "kept", answer: fixedOf(aged(kept.answer, kept.ageMs), head) };
+    if (cached === undefined) return { outcome: isAsked ? "failed" : "full", answer: unavailable };
+    return { outcome: "kept", answer: fixedOf(aged(cached.answer, cached.ageMs), head) };
   }
 
-  /** Undefined: the upstream is away, or a kept answer is better than what it says. */
+  /** Undefined: the upstream is away, or a cached answer is better than the upstream's. */
   async #askedAnswer(key: string, asking: SharedAsking): Promise<UpstreamAnswer | undefined> {
     const asked = this.#asked.get(key);
     if (asked === undefined) {
-      // A client that leaves does not end it: others wait for it too, or will.
+      // A client that leaves does not end it, because others wait for it too, or will.
       const own = this.#ask(key, asking).finally(() => this.#asked.delete(key));
       this.#asked.set(key, own);
       return await own;
     }
     const answer = await asked;
     if (answer === undefined || isForAll(answer)) return answer;
-    // What it says to another client, such as that this one asks too much, is for that client.
-    return asking.hasKept ? undefined : await this.#ask(key, asking);
+    // A reply to another client, for example that it sends too many requests, is for that client
+    // only.
+    return asking.hasCached ? undefined : await this.#ask(key, asking);
   }
 
   async #ask(key: string, { head, answers }: SharedAsking): Promise<UpstreamAnswer | undefined> {
     const answer = await this.#client.ask(head, noBytes, neverGone);
     if (typeof answer === "string" || answer.status >= 500) return undefined;
     const freshMs = answer.status === 200 ? freshMsOf(answer.headers) : undefined;
-    if (freshMs !== undefined) answers.keep(key, answer, freshMs);
+    if (freshMs !== undefined) answers.store(key, answer, freshMs);
     return answer;
   }
 
-  async #answerOwn({ head, body, gone }: Asking): Promise<Said> {
-    // Only an answer is worth a look into the body: what has no room is asked before that.
+  async #answerOwn({ head, body, gone }: Asking): Promise<Reply> {
+    // The body is parsed only for an answer: a request that is rejected as `full` ends before that.
     const answer = await this.#client.ask(head, body, gone);
     if (answer === "gone") return { outcome: "gone", answer: unavailable };
     if (typeof answer !== "string" && answer.status < 500 && answer.status !== 429) {
       const key = answer.status === 200 ? ownKey(head, body) : undefined;
-      if (key !== undefined) this.#flags.keep(key, answer, 0);
+      if (key !== undefined) this.#flags.store(key, answer, 0);
       return { outcome: "passed", answer };
     }
     const key = this.#flags.bytes === 0 ? undefined : ownKey(head, body);
-    const kept = key === undefined ? undefined : this.#flags.get(key);
-    if (kept !== undefined) return { outcome: "kept", answer: aged(kept.answer, kept.ageMs) };
+    const cached = key === undefined ? undefined : this.#flags.get(key);
+    if (cached !== undefined) return { outcome: "kept", answer: aged(cached.answer, cached.ageMs) };
     if (answer === "full") return { outcome: "full", answer: unavailable };
-    // What it says to a client that asks too much is for the client.
+    // A 429 is for this client.
     if (typeof answer !== "string" && answer.status === 429) return { outcome: "passed", answer };
     return { outcome: "failed", answer: unavailable };
   }
 }
 
-/** Whether all who ask the same get it, whoever they are. */
+/** Whether the answer is the same for all clients. */
 function isForAll({ status, headers }: UpstreamAnswer): boolean {
   return status === 404 || (status === 200 && freshMsOf(headers) !== undefined);
 }
@@ -177,13 +178,16 @@ function isShared(kind: PassedKind): kind is SharedKind {
   return kind === "static" || kind === "config";
 }
 
-/** Without what would make another question of it, and another answer to keep, at no use. */
+/**
+ * Removes the parameters that would needlessly make another request, and another cached answer, of
+ * it.
+ */
 function sharedHead(head: PassedHead): PassedHead {
   const parameters = head.query.split("&").filter((parameter) => ofShared.test(parameter));
   return { ...head, method: "GET", query: parameters.join("&") };
 }
 
-/** A client that has it already is told so. */
+/** Returns a 304 to a client that has the answer already. */
 function fixedOf(answer: UpstreamAnswer, { ifNoneMatch }: PassedHead): FixedAnswer {
   const etag = answer.headers.find(([name]) => name === "ETag")?.[1];
   const tags = ifNoneMatch.split(",").map((tag) => weakless(tag.trim()));
@@ -197,21 +201,21 @@ function weakless(tag: string): string {
   return tag.replace(/^W\//, "");
 }
 
-/** Says how old it is, and is not to be kept by anybody else. */
+/** Adds the age, and forbids other caches to store the answer. */
 function aged(answer: UpstreamAnswer, ageMs: number): UpstreamAnswer {
   const { headers, ...others } = withAge(answer, ageMs);
-  const told = headers.filter(([name]) => name !== "Cache-Control");
-  return { ...others, headers: [...told, ["Cache-Control", "no-cache"]] };
+  const remaining = headers.filter(([name]) => name !== "Cache-Control");
+  return { ...others, headers: [...remaining, ["Cache-Control", "no-cache"]] };
 }
 
-/** Says how old it is: that, too, which it was when it came. */
+/** Adds the age, including the age on arrival. */
 function withAge({ status, headers, body }: UpstreamAnswer, ageMs: number): UpstreamAnswer {
   const age = Math.floor((ageMsOf(headers) + ageMs) / 1_000);
   const others = headers.filter(([name]) => name !== "Age");
   return { status, headers: [...others, ["Age", String(age)]], body };
 }
 
-/** Configuration may differ by the page that asks for it. */
+/** Configuration may differ by the requesting page. */
 function sharedKey({ kind, path, query, headers }: PassedHead): string {
   const codings = headers["accept-encoding"] ?? "";
   const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";
@@ -223,18 +227,18 @@ function pageOf(referer: string | undefined): string {
 }
 
 /**
- * The same question of the same person, in an answer that the client can read; undefined where
- * no answer is kept.
+ * Returns the cache key of a question: the same for the same question of the same person, in a form
+ * that the client can read; undefined if the answer is not cached.
  */
 function ownKey(head: PassedHead, body: Uint8Array): string | undefined {
   const question = head.kind === "flags" ? flagsQuestion(body) : undefined;
   if (question === undefined) return undefined;
   const { method, path, query, headers } = head;
-  const [packing, asked, beside] = question;
-  const told = askedIn.map((name) => headers[name] ?? "");
-  const before = [method, path, parametersOf(query), ...told, packing, asked.length, ""];
+  const [packing, asked, rest] = question;
+  const values = askedIn.map((name) => headers[name] ?? "");
+  const before = [method, path, parametersOf(query), ...values, packing, asked.length, ""];
   const hash = createHash("sha256").update(before.join("\n"));
-  return hash.update(asked).update(beside).digest("base64");
+  return hash.update(asked).update(rest).digest("base64");
 }
 
 function parametersOf(query: string): string {

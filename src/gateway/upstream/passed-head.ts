@@ -1,6 +1,6 @@
-// What of a request's head goes on to the upstream, and what of the answer's comes back. Both are
-// closed lists: nothing that is between two hosts alone, and no cookie. Read while the head is
-// being handled: uWS forgets it after that.
+// The parts of a request's head that go to the upstream, and of the answer's that return. Both are
+// closed lists, without hop-by-hop headers and cookies. Must be read while the head is being
+// handled, because uWS releases it after that.
 
 import type { IncomingHttpHeaders } from "node:http";
 import type { HttpRequest } from "../http/uws.ts";
@@ -8,7 +8,7 @@ import type { PassedKind } from "./labels.ts";
 
 export interface PassedHead {
   readonly kind: PassedKind;
-  /** What was asked for: without a body it is a GET, for a HEAD too. */
+  /** The method: without a body it is a GET, for a HEAD too. */
   readonly method: "GET" | "POST";
   readonly path: string;
   /** Without the question mark; "" for none. */
@@ -26,9 +26,9 @@ const toUpstream = [
   "referer",
   "user-agent",
 ];
-/** SDKs on servers ask for definitions of flags with a key of their own. */
+/** SDKs on servers request definitions of flags with their own key. */
 const ofFeatures = ["authorization"];
-/** Headers that SDKs name themselves by. */
+/** Headers in which SDKs name themselves. */
 const ofSdks = /^(?:x-)?posthog-/;
 const codings = ["br", "gzip", "deflate", "zstd"];
 const fromUpstream = [
@@ -52,7 +52,7 @@ interface HeadParts {
   readonly query: string;
 }
 
-/** `clientAddress`: "" where addresses are not recorded; then none is passed on. */
+/** `clientAddress`: "" if addresses are not recorded; then none is forwarded. */
 export function passedHead(
   request: HttpRequest,
   clientAddress: string,
@@ -75,7 +75,7 @@ export function passedHead(
   };
 }
 
-/** The headers of an answer that go back to the client. */
+/** Returns the headers of an answer that go back to the client. */
 export function answerHeaders(headers: IncomingHttpHeaders): [name: string, value: string][] {
   return fromUpstream.flatMap((name) => {
     const value = headers[name];
@@ -83,7 +83,7 @@ export function answerHeaders(headers: IncomingHttpHeaders): [name: string, valu
   });
 }
 
-/** The codings that a client takes, in one order, so that the same are spelt the same. */
+/** Returns the client's codings in a fixed order, so that equal sets are equal texts. */
 function codingsIn(acceptEncoding: string): string {
   const taken = acceptEncoding
     .toLowerCase()
@@ -98,7 +98,7 @@ function isPlain(value: string): boolean {
   return value.length <= valueCharsMax && /^[\t -~\x80-\xff]*$/.test(value);
 }
 
-/** `content-type` becomes `Content-Type`. */
+/** Returns `Content-Type` for `content-type`. */
 function shown(name: string): string {
   if (name === "etag") return "ETag";
   return name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());

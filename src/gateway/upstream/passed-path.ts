@@ -1,6 +1,5 @@
-// Says which paths are passed on to the upstream: those at which SDKs ask for what is no event. It
-// is a closed list, and a path that could mean another place upstream is not on it, however it is
-// spelt.
+// The paths that are forwarded to the upstream: SDK requests other than events. It is a closed
+// list, without any path that could have another meaning upstream, in any spelling.
 
 import { percentDecoded } from "../http/percent-decoded.ts";
 import type { PassedKind } from "./labels.ts";
@@ -26,13 +25,15 @@ const charsMax = 4_096;
 /** Characters of a path (RFC 3986, section 3.3), and percent-encoded ones. */
 const plainPath = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-fA-F]{2})*)+$/;
 
-/** Undefined for a path that is not passed on. `path` has no query. */
+/** Returns undefined for a path that is not forwarded. `path` has no query. */
 export function passedKindOf(path: string): PassedKind | undefined {
   const kind = rules.find(([, rule]) => rule.test(path))?.[0];
   return kind !== undefined && meansItself(path) ? kind : undefined;
 }
 
-/** The path as everybody spells it: what need not be percent-encoded is not (RFC 3986, 6.2.2.2). */
+/**
+ * Returns the canonical path: unreserved characters are not percent-encoded (RFC 3986, 6.2.2.2).
+ */
 export function plainlySpelt(path: string): string {
   return path.replace(/%[\da-fA-F]{2}/g, (encoded) => {
     const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16));
@@ -40,22 +41,22 @@ export function plainlySpelt(path: string): string {
   });
 }
 
-/** The query as it goes on, in characters that a query may have; undefined: it is too long. */
+/** Returns the forwarded query, in valid characters; undefined if it is too long. */
 export function passedQuery(query: string): string | undefined {
   const encoded = query.toWellFormed().replace(/[^!-~]+/g, encodeURIComponent);
   return encoded.length <= charsMax ? encoded : undefined;
 }
 
 /**
- * Whether everybody takes the path for the same place: no segment that is empty but the last one,
- * none that goes up, and no slash or control character within one, once or twice encoded.
+ * Whether all parsers read the path alike: no empty segment except the last one, none that goes up,
+ * and no slash or control character within one, encoded once or twice.
  */
 function meansItself(path: string): boolean {
   if (path.length > charsMax || !plainPath.test(path)) return false;
   const segments = path.slice(1).split("/");
   return segments.every((segment, at) => {
     if (segment === "") return at === segments.length - 1;
-    const told = percentDecoded(percentDecoded(segment));
-    return !/^\.{1,2}$/.test(told) && !/[/\\\p{Cc}]/u.test(told);
+    const decoded = percentDecoded(percentDecoded(segment));
+    return !/^\.{1,2}$/.test(decoded) && !/[/\\\p{Cc}]/u.test(decoded);
   });
 }

@@ -1,5 +1,5 @@
-// Takes a request that goes to the upstream: begins it like any other, so that it has the same
-// bounds, and has its body, as it came, handed on in place of the intake.
+// Begins a request that goes to the upstream like any other, so that it has the same limits, and
+// passes its unchanged body to the upstream instead of the intake.
 
 import type { HttpExchange } from "../http/exchange.ts";
 import type { LongAnswers } from "../http/long-answers.ts";
@@ -24,7 +24,7 @@ export function passerOf(
     const head = passedHead(request, exchange.clientAddress, {
       ...{ kind: passed.label, path: passed.passedPath, query: passed.passedQuery },
     });
-    // What is in the query is for the upstream alone.
+    // The query is for the upstream alone.
     body.queryData = "";
     body.taker = (_, whole) => {
       const left = new AbortController();
@@ -41,13 +41,13 @@ export function passerOf(
   };
 }
 
-/** The upstream's is to be asked for again. */
+/** Returns the answer without caching, so that clients request the upstream's again. */
 function notForLong({ status, headers, body }: FixedAnswer): FixedAnswer {
   const others = headers.filter(([name]) => name !== "Cache-Control");
   return { status, headers: [...others, ["Cache-Control", "no-cache"]], body };
 }
 
-/** Memory that stays until the request is answered. */
+/** Returns memory that is valid until the request is answered. */
 function ownOf({ memory, bytes }: WholeBody): Uint8Array {
   return memory === "owned" ? bytes : Uint8Array.from(bytes);
 }

@@ -1,8 +1,8 @@
-// Asks the upstream: one origin, so many requests at a time, so many bytes of answers, and a
-// deadline for each. After some failures in a row the upstream counts as away: for a while only one
-// request at a time finds out whether it is back, and nobody else waits for it. What servers of
-// their own take is counted apart. A failure that a client can bring about by what it sends is not
-// counted.
+// Sends requests to the upstream: one origin, with limits on concurrent requests and on bytes of
+// answers, and a deadline for each. After some consecutive failures the upstream counts as away:
+// for a while only one request at a time probes it, and the others do not wait. Requests for
+// separate servers of the upstream are counted separately. Failures that a client can cause by its
+// data are not counted.
 
 import {
   type ClientRequest,
@@ -29,21 +29,23 @@ export interface UpstreamAnswer {
 }
 
 /**
- * Why there is no answer: too much is on its way, the client has left, the upstream is away, or it
- * ended this request, which says nothing of others.
+ * Why there is no answer: too much is in progress, the client has left, the upstream is away, or it
+ * ended this request, which does not concern others.
  */
 type NoAnswer = "full" | "gone" | "away" | "ended";
 
 const answerBytesMax = 16_777_216;
-/** Bytes of all answers that are being read. */
+/** Limit of all answers that are being read, in bytes. */
 const answersBytesMax = 67_108_864;
-/** Bytes of all bodies that are on their way: the rest of the budget stays for events. */
+/** Limit of all bodies that are being sent, in bytes: the rest of the budget stays for events. */
 const bodiesBytesMax = 33_554_432;
 const failuresToAway = 3;
-/** What proxies say of a server that is not there. Another 5xx may be of one request alone. */
-const signsOfAway: ReadonlySet<number> = new Set([502, 503, 504]);
-/** Large bodies, which servers of their own take: how they fare says nothing of what is asked. */
-const ofOthers: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
+/**
+ * Statuses with which proxies report a missing server. Another 5xx may concern one request alone.
+ */
+const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
+/** Large bodies, for separate servers: their success does not show the state of the others. */
+const separateKinds: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
 const awayMs = 1_000;
 const connectionIdleMs = 20_000;
 
@@ -54,8 +56,8 @@ export class UpstreamClient {
   #inflight = 0;
   #bodyBytes = 0;
   #answerBytes = 0;
-  readonly #standing = new Standing();
-  readonly #standingOfOthers = new Standing();
+  readonly #status = new UpstreamStatus();
+  readonly #statusOfOthers = new UpstreamStatus();
 
   constructor(options: UpstreamClientOptions) {
     this.#options = options;
@@ -72,39 +74,39 @@ export class UpstreamClient {
   }
 
   isAwayFor(kind: PassedKind): boolean {
-    return this.#standingFor(kind).isAway;
+    return this.#statusFor(kind).isAway;
   }
 
-  /** `body` stays the caller's: it is not to change until this is fulfilled. Never rejects. */
+  /** The caller owns `body`, which must not change until this is fulfilled. Never rejects. */
   async ask(
     head: PassedHead,
     body: Uint8Array,
     gone: AbortSignal,
   ): Promise<UpstreamAnswer | NoAnswer> {
     const { requestsMax, monotonicMs } = this.#options;
-    const standing = this.#standingFor(head.kind);
-    const { isAway: isProbe, isProbed, awayUntilMs } = standing;
+    const status = this.#statusFor(head.kind);
+    const { isAway: isProbe, isProbed, awayUntilMs } = status;
     if (isProbe && (isProbed || monotonicMs() < awayUntilMs)) return "away";
     if (this.#inflight >= requestsMax) return "full";
     if (this.#bodyBytes + body.length > bodiesBytesMax) return "full";
-    if (isProbe) standing.isProbed = true;
+    if (isProbe) status.isProbed = true;
     this.#inflight++;
     this.#bodyBytes += body.length;
     try {
       const answer = await this.#send(head, body, gone);
       if (answer === "ended") return gone.aborted ? "gone" : "ended";
       if (answer === "full") return "full";
-      const isWell = !signsOfAway.has(answer.status);
-      if (isWell || !ofOthers.has(head.kind)) standing.note(isWell, monotonicMs());
+      const isWell = !awayStatuses.has(answer.status);
+      if (isWell || !separateKinds.has(head.kind)) status.record(isWell, monotonicMs());
       return answer;
     } catch {
       if (gone.aborted) return "gone";
-      standing.note(false, monotonicMs());
+      status.record(false, monotonicMs());
       return "away";
     } finally {
       this.#inflight--;
       this.#bodyBytes -= body.length;
-      if (isProbe) standing.isProbed = false;
+      if (isProbe) status.isProbed = false;
     }
   }
 
@@ -112,8 +114,8 @@ export class UpstreamClient {
     this.#agent.destroy();
   }
 
-  #standingFor(kind: PassedKind): Standing {
-    return ofOthers.has(kind) ? this.#standingOfOthers : this.#standing;
+  #statusFor(kind: PassedKind): UpstreamStatus {
+    return separateKinds.has(kind) ? this.#statusOfOthers : this.#status;
   }
 
   #send(
@@ -126,7 +128,7 @@ export class UpstreamClient {
     const late = AbortSignal.timeout(this.#options.timeoutMs);
     return new Promise((resolve, reject) => {
       const asked = request({
-        // Host and port are the upstream's, whatever the path is.
+        // Host and port are the upstream's, for any path.
         ...{ hostname: hostname.replace(/^\[|\]$/g, ""), port, agent: this.#agent, method },
         path: `${pathname.replace(/\/$/, "")}${path}${query === "" ? "" : `?${query}`}`,
         headers: method === "POST" ? { ...headers, "content-length": body.length } : { ...headers },
@@ -136,12 +138,12 @@ export class UpstreamClient {
       const fail = (error: Error): void => {
         // Some servers refuse a body by its head, and break the connection while it is being sent.
         const isRefused = !asked.writableFinished && !late.aborted;
-        if (isConnected() && (isRefused || ofOthers.has(kind))) resolve("ended");
+        if (isConnected() && (isRefused || separateKinds.has(kind))) resolve("ended");
         else reject(error);
       };
       asked.on("response", (response) => {
         this.#read(response)
-          // An answer may come before all of the body is sent, which is the caller's again then.
+          // An answer may arrive before all of the body is sent, which the caller then owns again.
           .finally(() => asked.writableFinished || asked.destroy())
           .then(resolve, fail);
       });
@@ -172,9 +174,9 @@ export class UpstreamClient {
   }
 }
 
-/** How requests to the same servers have fared. */
-class Standing {
-  /** In a row. */
+/** The recent success of requests to the same servers. */
+class UpstreamStatus {
+  /** Consecutive failures. */
   #failures = 0;
   awayUntilMs = 0;
   isProbed = false;
@@ -183,13 +185,15 @@ class Standing {
     return this.#failures >= failuresToAway;
   }
 
-  note(isWell: boolean, nowMs: number): void {
+  record(isWell: boolean, nowMs: number): void {
     this.#failures = isWell ? 0 : this.#failures + 1;
     if (this.isAway) this.awayUntilMs = nowMs + awayMs;
   }
 }
 
-/** Tells whether the request has come to have a connection, also one that has broken since. */
+/**
+ * Returns a function that returns whether the request got a connection, even if that broke since.
+ */
 function whetherConnected(asked: ClientRequest, protocol: string): () => boolean {
   let isConnected = false;
   asked.once("socket", (socket) => {

@@ -1,7 +1,7 @@
-// Adds up the numbers of many workers as those of one gateway. Counters and histograms are summed.
-// The counts of workers that have ended are kept, so that a restart never looks like a reset.
-// Gauges are combined as the metric table says. Metrics of one process (process_*, nodejs_*) get
-// the label `worker`. This file knows numbers and no processes.
+// Merges the numbers of many workers into those of one gateway. Counters and histograms are summed.
+// The counts of ended workers are retained, so that a restart never looks like a reset. Gauges are
+// combined by the metric table. Metrics of one process (process_*, nodejs_*) get the label
+// `worker`. Does not handle processes.
 
 import type { MetricSnapshot, Sample } from "../../platform/metrics/table.ts";
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
@@ -16,29 +16,32 @@ const combine: Readonly<Record<Rule, (left: number, right: number) => number>> =
 
 export class MergedMetrics {
   readonly #latest = new Map<number, Map<string, MetricSnapshot>>();
-  readonly #kept = new Map<string, readonly Sample[]>();
+  readonly #ofEnded = new Map<string, readonly Sample[]>();
 
-  /** Takes newer numbers of a worker: some of its metrics, or all. */
-  heard(worker: number, metrics: readonly MetricSnapshot[]): void {
+  /** Updates the numbers of a worker: some of its metrics, or all. */
+  update(worker: number, metrics: readonly MetricSnapshot[]): void {
     const known = this.#latest.get(worker) ?? new Map<string, MetricSnapshot>();
     for (const metric of metrics) known.set(metric.name, metric);
     this.#latest.set(worker, known);
   }
 
-  /** The worker's process is gone: its counters and histograms are kept, its gauges are not. */
+  /**
+   * Called when the worker's process has ended: its counters and histograms are retained, its
+   * gauges are not.
+   */
   ended(worker: number): void {
     for (const { name, values } of this.#latest.get(worker)?.values() ?? []) {
-      if (isOwn(name) && metricTable[name].type !== "gauge") this.#keep(name, values);
+      if (isOwn(name) && metricTable[name].type !== "gauge") this.#addEnded(name, values);
     }
     this.#latest.delete(worker);
   }
 
-  /** Counts one more worker that was started in place of another. */
+  /** Counts one more worker that replaced another. */
   restarted(): void {
-    this.#keep("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]);
+    this.#addEnded("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]);
   }
 
-  /** `supervisor` are the metrics of the supervisor's own process. */
+  /** `supervisor`: the metrics of the supervisor's own process. */
   all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
     return [
       ...metricNames.flatMap((name) => this.#ownMetric(name)),
@@ -46,8 +49,8 @@ export class MergedMetrics {
     ];
   }
 
-  #keep(name: MetricName, values: readonly Sample[]): void {
-    this.#kept.set(name, merge("sum", [this.#kept.get(name) ?? [], values]));
+  #addEnded(name: MetricName, values: readonly Sample[]): void {
+    this.#ofEnded.set(name, merge("sum", [this.#ofEnded.get(name) ?? [], values]));
   }
 
   #ownMetric(name: MetricName): MetricSnapshot[] {
@@ -56,10 +59,10 @@ export class MergedMetrics {
       (metrics) => metrics.get(name)?.values ?? [],
     );
     const rule = "across" in row ? row.across : "sum";
-    const values = merge(rule, [this.#kept.get(name) ?? [], reported]);
+    const values = merge(rule, [this.#ofEnded.get(name) ?? [], reported]);
     if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
     // No worker reports this gauge. Sums and minimums are then 0: nothing is in flight and nothing
-    // is connected. Other gauges are left out, because nothing is known of them.
+    // is connected. Other gauges are omitted, because their values are unknown.
     return rule === "max" || "isOptional" in row
       ? []
       : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];

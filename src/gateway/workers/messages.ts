@@ -1,13 +1,13 @@
-// What a supervisor and its workers say to each other, over the channel that comes with a forked
-// process. Settings travel here and nowhere else: a NATS token on the command line would be in
-// every list of processes. No runtime code.
+// The messages between a supervisor and its workers, over the channel of a forked process. Settings
+// are sent only this way: a NATS token on the command line would be in every list of processes. No
+// runtime code.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 
 /**
- * How a worker gets the public port. `first`: it finds out that nobody else has the port.
+ * How a worker gets the public port. `first`: it makes sure that no other process has the port.
  * `joining`: it joins the workers that share it.
  */
 export type WorkerRole = "first" | "joining";
@@ -19,7 +19,7 @@ export interface StartMessage {
   readonly config: Config;
 }
 
-/** What a worker reports once it takes connections. */
+/** A worker's report once it accepts connections. */
 export interface Listening {
   /** The public port. */
   readonly port: number;
@@ -38,19 +38,19 @@ export type MessageToWorker =
 
 export type MessageFromWorker =
   | ({ readonly type: "listening" } & Listening)
-  /** The worker could not start, for a reason that no second try will change. It ends next. */
+  /** The worker could not start, for a reason that a retry will not change. It ends next. */
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }
   | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
 
 export interface WorkerAnswers {
-  /** Counters and histograms without gauges. They may be asked for at any time. */
+  /** Counters and histograms without gauges. They may be requested at any time. */
   readonly counts: readonly MetricSnapshot[];
   readonly metrics: readonly MetricSnapshot[];
   /** The reasons why the worker cannot store events now. */
   readonly readiness: readonly string[];
-  /** What an operator should know though events can be stored. */
+  /** Problems that do not prevent the storing of events. */
   readonly warnings: readonly string[];
-  /** The last things that went wrong for clients. */
+  /** The latest client problems. */
   readonly clientWarnings: readonly ClientWarning[];
 }

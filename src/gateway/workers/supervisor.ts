@@ -1,6 +1,6 @@
-// Keeps N workers on one public port: starts them, starts another in place of one that dies or does
-// not answer, asks them all for their numbers, and drains them together. The start is all or
-// nothing; later, a worker that does not start is tried again. Handles no request itself.
+// Keeps N workers running on one public port: starts them, replaces one that dies or does not
+// answer, collects their numbers, and drains them together. The start is all or nothing; later, a
+// failed start of a worker is retried. Handles no requests itself.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { Log } from "../../platform/base/log.ts";
@@ -17,11 +17,11 @@ import {
 } from "./worker-process.ts";
 
 interface SupervisorOptions {
-  /** The settings, as the workers get them. */
+  /** The settings for the workers. */
   readonly config: Config;
   readonly program: WorkerProcessOptions["program"];
   readonly log: Log;
-  /** Aborting it gives up a start. The start then rejects with the signal's reason. */
+  /** Aborting it ends a start, which then rejects with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
@@ -29,16 +29,14 @@ interface WorkersReadiness {
   /** Workers that can store events now. */
   readonly ready: number;
   readonly workers: number;
-  /** What is wrong, worker by worker. */
+  /** The problems, worker by worker. */
   readonly reasons: readonly string[];
 }
 
 const metricsTimeoutMs = 1_000;
 /** A worker's own check may take a second. */
 const readinessTimeoutMs = 1_250;
-/**
- * How much time a worker has, after the delay and the timeout of its drain, to close what it holds.
- */
+/** Time for a worker to close its resources, after the delay and the timeout of its drain. */
 const closeGraceMs = 4_000;
 
 export class Supervisor {
@@ -49,7 +47,7 @@ export class Supervisor {
   readonly #closing = new AbortController();
   readonly #merged = new MergedMetrics();
   readonly #running = new Map<number, WorkerProcess>();
-  readonly #kept: Promise<void>[] = [];
+  readonly #loops: Promise<void>[] = [];
   readonly #silence: SilenceWatch;
   #port: number;
 
@@ -63,19 +61,19 @@ export class Supervisor {
   }
 
   /**
-   * Starts all workers. Returns what the first one reported. Rejects with the words of the first worker that
-   * cannot start.
+   * Starts all workers. Returns the report of the first one. Rejects with the message of the first
+   * worker that cannot start.
    */
   async start(): Promise<Listening> {
-    const giveUp = rejectionOf(this.#signal);
+    const startAborted = rejectionOf(this.#signal);
     const indexes = this.#indexes();
-    // The first worker finds out that the port is free and which number it has, and makes the
-    // streams. The others start once that is done.
-    const first = await Promise.race([this.#startFirst(0, "first"), giveUp]);
+    // The first worker makes sure that the port is free, finds its number, and creates the streams.
+    // The others start after that.
+    const first = await Promise.race([this.#startFirst(0, "first"), startAborted]);
     this.#port = first.port;
     await Promise.race([
       Promise.all(indexes.slice(1).map((index) => this.#startFirst(index, "joining"))),
-      giveUp,
+      startAborted,
     ]);
     return first;
   }
@@ -83,7 +81,7 @@ export class Supervisor {
   async #startFirst(index: number, role: WorkerRole): Promise<Listening> {
     const worker = this.#launch(index, role);
     const listening = await worker.listening;
-    this.#kept.push(this.#keepRunning(index, worker));
+    this.#loops.push(this.#keepRunning(index, worker));
     return listening;
   }
 
@@ -91,11 +89,11 @@ export class Supervisor {
     const worker = startWorkerProcess({
       program: this.#program,
       start: { type: "start", index, role, config: { ...this.#config, port: this.#port } },
-      onMetrics: (metrics) => this.#merged.heard(index, metrics),
+      onMetrics: (metrics) => this.#merged.update(index, metrics),
     });
     this.#running.set(index, worker);
     worker.listening.then(
-      () => this.#log.info({ worker: index, pid: worker.pid }, "worker takes connections"),
+      () => this.#log.info({ worker: index, pid: worker.pid }, "worker accepts connections"),
       () => {},
     );
     // `ended` never rejects.
@@ -123,8 +121,8 @@ export class Supervisor {
           this.#log.error(
             { worker: index, ...how, waitMs },
             error === undefined
-              ? "worker ended: starting another in its place"
-              : "worker could not be started",
+              ? "worker ended: starting a replacement"
+              : "worker could not be started: retrying",
           );
         },
       },
@@ -154,38 +152,38 @@ export class Supervisor {
   }
 
   /**
-   * The warnings of all workers for an operator, each once: all workers follow one registry, so
-   * most of them say the same.
+   * Returns the operator warnings of all workers, without duplicates: all workers follow one
+   * registry, so most warnings are the same.
    */
   async warnings(): Promise<string[]> {
     return [...new Set((await this.#askAll("warnings", readinessTimeoutMs)).flat())];
   }
 
   /**
-   * The metrics of all workers as those of one gateway. A worker that does not answer in time
-   * counts with the numbers that it last sent.
+   * Returns the metrics of all workers as those of one gateway. A worker that does not answer in
+   * time counts with its last numbers.
    */
   async metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
-    await this.#hear("metrics");
+    await this.#collect("metrics");
     return this.#merged.all(supervisor);
   }
 
   /**
-   * The counters and histograms among those metrics. Asking for them begins no new window of any
+   * Returns the counters and histograms among those metrics. Does not start a new window of any
    * gauge.
    */
   async counts(): Promise<MetricSnapshot[]> {
-    await this.#hear("counts");
+    await this.#collect("counts");
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");
   }
 
-  /** The client warnings of all workers, the newest last. */
+  /** Returns the client warnings of all workers, the newest last. */
   async clientWarnings(): Promise<ClientWarning[]> {
     const found = await this.#askAll("clientWarnings", metricsTimeoutMs);
     return found.flat().toSorted((left, right) => left.atMs - right.atMs);
   }
 
-  /** Asks all workers, and gives the answers that have come in time. */
+  /** Asks all workers, and returns the answers that arrived in time. */
   async #askAll<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -194,25 +192,25 @@ export class Supervisor {
     return (await Promise.all(asked)).filter((answer) => answer !== undefined);
   }
 
-  async #hear(about: "counts" | "metrics"): Promise<void> {
+  async #collect(about: "counts" | "metrics"): Promise<void> {
     await Promise.all(
       [...this.#running].map(async ([index, worker]) => {
         const answer = await worker.ask(about, metricsTimeoutMs);
-        // A worker that has ended meanwhile has had its counts added already.
+        // The counts of a worker that has ended meanwhile are already included.
         if (answer !== undefined && this.#running.get(index) === worker)
-          this.#merged.heard(index, answer);
+          this.#merged.update(index, answer);
       }),
     );
   }
 
   /**
-   * Drains all workers, after the delay, and kills those that take too long. Without `drainDelayMs`
-   * the delay is the setting.
+   * Drains all workers, after the delay, and kills those that take too long. Default of
+   * `drainDelayMs`: the setting.
    */
   async close(drainDelayMs = this.#config.drainDelayMs): Promise<void> {
     this.#closing.abort();
-    // The silence watch ends here, because a worker that drains may take its time. Those that
-    // outlast the deadline are killed below.
+    // The silence watch ends here, because a draining worker may be silent. Those that exceed the
+    // deadline are killed below.
     this.#silence.stop();
     const workers = [...this.#running.values()];
     for (const worker of workers) worker.stop(drainDelayMs);
@@ -222,7 +220,7 @@ export class Supervisor {
     );
     await Promise.all(workers.map((worker) => worker.ended));
     clearTimeout(deadline);
-    await Promise.all(this.#kept);
+    await Promise.all(this.#loops);
   }
 
   #killAll(): void {

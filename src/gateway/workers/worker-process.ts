@@ -1,5 +1,5 @@
-// One worker as its supervisor sees it: a forked process, what it says, and how it ended. Starting
-// another in its place is the supervisor's job.
+// One worker from the supervisor's side: a forked process, its messages, and its end. The
+// supervisor starts replacements.
 
 import { type ChildProcess, fork } from "node:child_process";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
@@ -16,8 +16,8 @@ export const workerCommand = "worker";
 
 export interface WorkerProcessOptions {
   /**
-   * The program's file, the arguments that make it a worker, and its environment; without `env` it
-   * gets ours.
+   * The program's file, the arguments that make it a worker, and its environment. Default of `env`:
+   * the environment of this process.
    */
   readonly program: {
     readonly file: string;
@@ -31,19 +31,19 @@ export interface WorkerProcessOptions {
 interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Why the worker could not start, in its own words or those of the system. */
+  /** Why the worker could not start, in its own or the system's message. */
   readonly reason: string | undefined;
 }
 
 export interface WorkerProcess {
   readonly pid: number | undefined;
-  /** How many messages of this worker have been read. A live worker sends more and more of them. */
-  readonly said: number;
-  /** Fulfilled once the worker takes connections. Rejects when the worker ends before that. */
+  /** Number of messages read from this worker. It keeps increasing while the worker is alive. */
+  readonly messagesRead: number;
+  /** Fulfilled once the worker accepts connections. Rejects if the worker ends before that. */
   readonly listening: Promise<Listening>;
-  /** Fulfilled when the process is gone and its last message has been read. Never rejects. */
+  /** Fulfilled when the process has ended and its last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
-  /** Asks the worker. Undefined when it has not answered in time. */
+  /** Sends a request to the worker. Undefined if it has not answered in time. */
   ask<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -59,7 +59,7 @@ export function startWorkerProcess({
   onMetrics,
 }: WorkerProcessOptions): WorkerProcess {
   // Our standard output is for results. A worker has none, so its standard output is ignored. The
-  // messages use structured clone, which keeps NaN; JSON would not.
+  // messages use structured clone, which preserves NaN; JSON would not.
   const child = fork(program.file, [...program.args], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     serialization: "advanced",
@@ -67,12 +67,12 @@ export function startWorkerProcess({
   });
   const pending = new Map<number, (answer: unknown) => void>();
   let asked = 0;
-  let said = 0;
+  let messagesRead = 0;
   let reason: string | undefined;
   const ended = endOf(child).then((end) => ({ ...end, reason: reason ?? end.reason }));
   const listening = new Promise<Listening>((resolve, reject) => {
     child.on("message", (message: MessageFromWorker) => {
-      said += 1;
+      messagesRead += 1;
       if (message.type === "listening") resolve(message);
       else if (message.type === "failed") reason = message.reason;
       else if (message.type === "counts") onMetrics(message.metrics);
@@ -84,13 +84,12 @@ export function startWorkerProcess({
       for (const settle of pending.values()) settle(undefined);
     });
   });
-  // A rejection that nobody awaits would end this process. Those who await `listening` still get
-  // it.
+  // An unhandled rejection would end this process. Callers that await `listening` still get it.
   listening.catch(() => {});
-  tell(start);
+  post(start);
 
-  function tell(message: MessageToWorker): void {
-    // A message to a worker on its way out may be lost. Its end is noticed elsewhere.
+  function post(message: MessageToWorker): void {
+    // A message to an ending worker may be lost. Its end is noticed elsewhere.
     if (child.connected) child.send(message, () => {});
   }
 
@@ -104,7 +103,7 @@ export function startWorkerProcess({
     const answer = await new Promise<unknown>((resolve) => {
       timer = setTimeout(resolve, timeoutMs, undefined);
       pending.set(id, resolve);
-      tell({ type: "ask", id, about });
+      post({ type: "ask", id, about });
     });
     clearTimeout(timer);
     pending.delete(id);
@@ -113,13 +112,13 @@ export function startWorkerProcess({
 
   return {
     pid: child.pid,
-    get said() {
-      return said;
+    get messagesRead() {
+      return messagesRead;
     },
     listening,
     ended,
     ask,
-    stop: (drainDelayMs) => tell({ type: "stop", drainDelayMs }),
+    stop: (drainDelayMs) => post({ type: "stop", drainDelayMs }),
     kill: () => void child.kill("SIGKILL"),
   };
 }
@@ -129,8 +128,8 @@ function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string 
 }
 
 /**
- * Waits for the process to exit and then for its channel to close: the channel may hold messages
- * for a moment after the process is gone.
+ * Waits for the process to exit and then for its channel to close, because the channel may hold
+ * messages for a moment after the exit.
  */
 function endOf(child: ChildProcess): Promise<WorkerEnd> {
   return new Promise((resolve) => {

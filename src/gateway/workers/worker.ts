@@ -1,6 +1,6 @@
-// The worker's side: starts a gateway as the supervisor says, answers the supervisor's questions
-// and reports what was counted. It drains when the supervisor or a signal says so, or when the
-// supervisor is gone. The gateway comes as an argument.
+// The worker's side: starts a gateway on the supervisor's request, answers the supervisor and
+// reports counts. It drains on request of the supervisor or a signal, or when the supervisor has
+// ended. The gateway is passed as an argument.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
@@ -12,7 +12,7 @@ import type {
   WorkerAnswers,
 } from "./messages.ts";
 
-/** What Node gives a forked process; `process` has this shape. */
+/** Node's channel of a forked process; `process` has this shape. */
 export interface SupervisorChannel {
   readonly connected: boolean;
   send?(
@@ -37,23 +37,22 @@ interface WorkerOptions {
   readonly channel: SupervisorChannel;
   /** Aborted by SIGINT and SIGTERM. */
   readonly stop: AbortSignal;
-  /** Rejects when the gateway cannot start, or when the signal aborts. */
+  /** Rejects if the gateway cannot start, or if the signal aborts. */
   readonly startGateway: (start: StartMessage, signal: AbortSignal) => Promise<WorkerGateway>;
 }
 
 /**
- * How often the counters are reported. A worker that is killed takes with it what it has counted
- * since its last report.
+ * The interval of the reports of counters. A killed worker loses its counts since the last report.
  */
 const reportEveryMs = 1_000;
 
 /**
- * Fulfilled with true when the worker has drained or was told to end before it listened, and with
- * false when it could not start and has told the supervisor why.
+ * Fulfilled with true if the worker has drained or was asked to end before it listened, and with
+ * false if it could not start and has reported why.
  */
 export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
-  const told = new AbortController();
-  const ending = AbortSignal.any([stop, told.signal]);
+  const stopRequested = new AbortController();
+  const ending = AbortSignal.any([stop, stopRequested.signal]);
   const abandoned = new AbortController();
   const started = Promise.withResolvers<StartMessage>();
   let gateway: WorkerGateway | undefined;
@@ -72,14 +71,14 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
     if (received.type === "start") started.resolve(received);
     else if (received.type === "stop") {
       drainDelayMs = received.drainDelayMs;
-      told.abort();
+      stopRequested.abort();
     } else void answer(received.id, received.about);
   });
   channel.on("disconnect", () => {
-    // The supervisor went away in the middle of a drain: somebody insists, so nothing is waited
-    // for.
+    // The supervisor ended in the middle of a drain, because it was interrupted again. So the
+    // worker does not wait either.
     if (ending.aborted) abandoned.abort();
-    else told.abort();
+    else stopRequested.abort();
   });
 
   async function answer(id: number, about: keyof WorkerAnswers): Promise<void> {
@@ -117,8 +116,8 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
 }
 
 /**
- * Fulfilled when the message has left, or cannot be sent. A supervisor that is gone is noticed by
- * the `disconnect` listener.
+ * Fulfilled when the message has been sent, or cannot be sent. The `disconnect` listener notices an
+ * ended supervisor.
  */
 function send(channel: SupervisorChannel, message: MessageFromWorker): Promise<void> {
   return new Promise((resolve) => {

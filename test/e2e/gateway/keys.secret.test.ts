@@ -284,7 +284,7 @@ describe("keys stay secret", () => {
     const shown: string[] = [];
     for (const key of keys) shown.push(...(await answersTo(url, key)).map(({ text }) => text));
     const workers = (): number[] =>
-      [...gateway.said.err.matchAll(/"pid":(\d+),"msg":"worker takes connections"/g)].map((match) =>
+      [...gateway.said.err.matchAll(/"pid":(\d+),"msg":"worker accepts connections"/g)].map((match) =>
         Number(match[1]),
       );
     shown.push(

@@ -22,20 +22,20 @@ describe("numbers of many are merged by their kind", () => {
       labels: { le: "1" },
       value,
     });
-    merged.heard(0, [
+    merged.update(0, [
       metric("penstock_frames_total", plain(3, { lane: "live" })),
       metric("penstock_frame_events", bucket(2)),
     ]);
-    merged.heard(1, [
+    merged.update(1, [
       metric("penstock_frames_total", plain(4, { lane: "live" })),
       metric("penstock_frame_events", bucket(5)),
     ]);
     const frames = () => valuesOf(merged.all([]), "penstock_frames_total");
     expect(frames()).toEqual([plain(7, { lane: "live" })]);
-    merged.heard(0, [metric("penstock_frames_total", plain(5, { lane: "live" }))]);
+    merged.update(0, [metric("penstock_frames_total", plain(5, { lane: "live" }))]);
     merged.ended(0);
     expect(frames()).toEqual([plain(9, { lane: "live" })]);
-    merged.heard(0, [metric("penstock_frames_total", plain(1, { lane: "live" }))]);
+    merged.update(0, [metric("penstock_frames_total", plain(1, { lane: "live" }))]);
     merged.ended(0);
     merged.ended(1);
     expect(frames()).toEqual([plain(10, { lane: "live" })]);
@@ -48,7 +48,7 @@ describe("numbers of many are merged by their kind", () => {
   test("gauges are sums, the lowest or the highest, and go with their worker", () => {
     const merged = new MergedMetrics();
     for (const [worker, value] of [0, 1].entries()) {
-      merged.heard(worker, [
+      merged.update(worker, [
         metric("penstock_inflight_bytes", plain(10 + value)),
         metric("penstock_nats_connected", plain(value)),
         metric("penstock_projects", plain(7 + value)),
@@ -73,11 +73,11 @@ describe("numbers of many are merged by their kind", () => {
 
   test("what is about one process is told apart", () => {
     const merged = new MergedMetrics();
-    merged.heard(0, [
+    merged.update(0, [
       metric("process_open_fds", plain(20)),
       metric("nodejs_gc_runs", plain(1, { kind: "minor" })),
     ]);
-    merged.heard(1, [metric("process_open_fds", plain(30))]);
+    merged.update(1, [metric("process_open_fds", plain(30))]);
     const all = merged.all([metric("process_open_fds", plain(10))]);
     expect(valuesOf(all, "process_open_fds")).toEqual([
       plain(10, { worker: "supervisor" }),

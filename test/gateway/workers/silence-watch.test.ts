@@ -35,7 +35,7 @@ describe("a worker that hangs is replaced", () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const [waiting, silent, loading] = [fakeWorker(true), fakeWorker(false), fakeWorker(false)];
-    loading.said = 0;
+    loading.messagesRead = 0;
     const running = new Map([waiting, silent, loading].map((worker, index) => [index, worker]));
     const watch = new SilenceWatch({ running, log: { error: () => {} } });
     vi.advanceTimersByTime(9_000);
@@ -51,7 +51,7 @@ describe("a worker that hangs is replaced", () => {
 
 interface FakeWorker {
   pid: number;
-  said: number;
+  messagesRead: number;
   kills: number;
   asked: number;
   kill(): void;
@@ -61,7 +61,7 @@ interface FakeWorker {
 function fakeWorker(answers: boolean): FakeWorker {
   return {
     pid: 1,
-    said: 1,
+    messagesRead: 1,
     kills: 0,
     asked: 0,
     kill() {
@@ -69,7 +69,7 @@ function fakeWorker(answers: boolean): FakeWorker {
     },
     ask() {
       this.asked += 1;
-      if (answers) this.said += 1;
+      if (answers) this.messagesRead += 1;
       return Promise.resolve(undefined);
     },
   };

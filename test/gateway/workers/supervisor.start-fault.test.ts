@@ -62,7 +62,7 @@ describe("a start that cannot succeed is an error", () => {
     };
     const started = serveWith(variables, nats, "--workers", "2", "--drain-delay-ms", "60000");
     expect(await failure(started)).toBe("penstock: start worker 1: it ended, exit code 3");
-    expect(started.said.err).toContain("worker takes connections");
+    expect(started.said.err).toContain("worker accepts connections");
   });
 
   test("a start that waits for NATS can be stopped", async () => {

@@ -1,8 +1,7 @@
-// Keeps the last things that went wrong for clients, for people who watch. It is a small ring: a
-// new warning pushes out the oldest, and only the first few of a second are kept, so that a flood
-// costs little. The same fault of the same project, path and client is kept as one warning with a
-// count. No value of an event and no key is kept, only the beginning of a key that belongs to no
-// project.
+// Stores the latest client problems for operators. It is a small ring: a new warning evicts the
+// oldest, and only the first few per second are stored, so that a flood costs little. The same
+// problem of the same project, path and client is stored as one warning with a count. No value of
+// an event and no key is stored, only the beginning of an unknown key.
 
 import type {
   ClientWarning,
@@ -18,12 +17,12 @@ interface ClientWarningsClock {
   monotonicMs(): number;
 }
 
-const keptMax = 50;
+const warningsMax = 50;
 const perSecondMax = 20;
 
 export class ClientWarnings implements ClientWarningTaker {
   readonly #clock: ClientWarningsClock;
-  readonly #kept: ClientWarning[] = [];
+  readonly #warnings: ClientWarning[] = [];
   readonly #rate: RateWindow;
 
   constructor(clock: ClientWarningsClock) {
@@ -36,34 +35,34 @@ export class ClientWarnings implements ClientWarningTaker {
   }
 
   refused(origin: ClientWarningOrigin, { code, detail }: Problem): void {
-    this.#keep(origin, { code, detail, status: errorTable[code].status, events: 0 });
+    this.#add(origin, { code, detail, status: errorTable[code].status, events: 0 });
   }
 
   notStored(
     origin: ClientWarningOrigin,
     { code, detail, events }: Parameters<ClientWarningTaker["notStored"]>[1],
   ): void {
-    this.#keep(origin, { code, detail, status: 200, events });
+    this.#add(origin, { code, detail, status: 200, events });
   }
 
-  /** The warnings that are kept, the newest last. */
+  /** Returns the stored warnings, the newest last. */
   latest(): readonly ClientWarning[] {
-    return [...this.#kept];
+    return [...this.#warnings];
   }
 
-  #keep(
+  #add(
     origin: ClientWarningOrigin,
     what: Pick<ClientWarning, "status" | "code" | "detail" | "events">,
   ): void {
     if (this.#rate.isSpent) return;
     this.#rate.spend(1);
-    const kept = this.#kept;
+    const warnings = this.#warnings;
     const { projectId, path, client } = origin;
     const warning = { atMs: this.#clock.wallMs(), projectId, path, client, times: 1, ...what };
-    const at = kept.findIndex((earlier) => isAlike(earlier, warning));
-    const [earlier] = at >= 0 ? kept.splice(at, 1) : [];
-    if (kept.length === keptMax) kept.shift();
-    kept.push(
+    const at = warnings.findIndex((earlier) => isAlike(earlier, warning));
+    const [earlier] = at >= 0 ? warnings.splice(at, 1) : [];
+    if (warnings.length === warningsMax) warnings.shift();
+    warnings.push(
       earlier === undefined
         ? warning
         : { ...warning, times: earlier.times + 1, events: earlier.events + warning.events },
@@ -72,7 +71,7 @@ export class ClientWarnings implements ClientWarningTaker {
 }
 
 /**
- * Whether both are the same fault of the same project, path and client. Their details may differ.
+ * Whether both are the same problem of the same project, path and client. Their details may differ.
  */
 function isAlike(left: ClientWarning, right: ClientWarning): boolean {
   return (

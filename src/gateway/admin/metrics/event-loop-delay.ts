@@ -8,10 +8,7 @@ const RESOLUTION_MS = 10;
 const NANOSECONDS_PER_SECOND = 1e9;
 
 interface EventLoopDelay {
-  /**
-   * p50, p99 and max of the delays since the last call, in seconds. Then those delays are
-   * forgotten.
-   */
+  /** Returns p50, p99 and max of the delays since the last call, in seconds, and resets them. */
   samples(): Sample[];
   close(): void;
 }
@@ -34,8 +31,8 @@ export function watchEventLoopDelay(): EventLoopDelay {
 }
 
 /**
- * The resolution is subtracted: Node records whole intervals between ticks of its timer, so an idle
- * loop shows the resolution and not 0.
+ * The resolution is subtracted, because Node records whole intervals between ticks of its timer, so
+ * that an idle loop shows the resolution instead of 0.
  */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);

@@ -1,5 +1,5 @@
-// The values that the labels of the metrics can have. All are bounded: never a project, a key or a
-// path that a client chose.
+// The label values of the metrics. All are bounded: never a project, a key or a path that a client
+// chose.
 
 import type { ItemErrorCode } from "../../../platform/base/errors.ts";
 import type { DropCode } from "../../../platform/base/warnings.ts";
@@ -14,7 +14,7 @@ export const endpoints = [
   "engage",
   "v1",
 ] as const satisfies readonly Route[];
-/** The routes that do not take events. `other` is every path at which there is nothing. */
+/** The routes that accept no events. `other` is every unknown path. */
 const elsewhere = [
   "flags",
   "config",
@@ -27,8 +27,8 @@ const elsewhere = [
 ] as const;
 export const routes = [...endpoints, ...elsewhere] as const;
 /**
- * How far a request was when its client went away. `head`: no byte of the body had come. `answer`:
- * the body was whole, the answer still due.
+ * The state of a request when its client disconnected. `head`: no byte of the body had arrived.
+ * `answer`: the body was complete, the answer was not sent.
  */
 export const abortPhases = ["head", "body", "answer"] as const;
 export const outcomeOfReason = {
@@ -59,12 +59,12 @@ export const outcomeOfReason = {
 >;
 
 /**
- * What became of an event.
- * - `stored`: its frame was acknowledged, whatever its request was answered.
- * - `duplicate`: the stream had its frame from an earlier sending of the request, which counted it.
+ * How an event ended.
+ * - `stored`: its frame was acknowledged, whatever the answer to its request.
+ * - `duplicate`: the stream had its frame from an earlier attempt of the request, which counted it.
  * - `unknown`: its frame was not acknowledged by the deadline.
  * - `removed`: it is of no use, and no count in the answer includes it.
- * - `refused`: its request was refused and may well come again, so one event can be counted often.
+ * - `refused`: its request was refused and may be retried, so one event can be counted often.
  */
 type EventOutcome =
   | "stored"
@@ -74,7 +74,7 @@ type EventOutcome =
   | "error"
   | "refused"
   | "unknown";
-/** The reason `none` goes with the outcome `stored`, the item errors go with `error`. */
+/** The reason `none` belongs to the outcome `stored`, the item errors to `error`. */
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];
 export type AbortPhase = (typeof abortPhases)[number];

@@ -1,13 +1,13 @@
-// Every metric of Penstock's own: its name, its type, and what its labels mean. The docs, the
+// Every metric of Penstock: its name, its type, and the meaning of its labels. The docs, the
 // dashboard and the alerts are tested against `metricNames`. The default metrics of prom-client
-// (process_*, nodejs_*) come on top.
+// (process_*, nodejs_*) are added.
 
 import type { MetricRow } from "../../../platform/metrics/table.ts";
 
 export const metricTable = {
   penstock_requests_total: {
     type: "counter",
-    help: "Requests answered, by route and status. The routes flags, config, static, recordings, logs, features and page are what SDKs ask for beside; other is where there is nothing.",
+    help: "Requests answered, by route and status. The routes flags, config, static, recordings, logs, features and page are other requests of SDKs and browsers; other is every unknown path.",
   },
   penstock_problems_total: {
     type: "counter",
@@ -15,28 +15,28 @@ export const metricTable = {
   },
   penstock_request_duration_seconds: {
     type: "histogram",
-    help: "From a request's head to its answer, by route.",
+    help: "Time from a request's head to its answer, by route.",
   },
-  penstock_request_body_bytes: { type: "histogram", help: "Bytes of request bodies on the wire." },
+  penstock_request_body_bytes: { type: "histogram", help: "Bytes of request bodies as received." },
   penstock_requests_aborted_total: {
     type: "counter",
-    help: "Clients gone before the answer, by phase: head, body, answer.",
+    help: "Requests whose client disconnected before the answer, by phase: head, body, answer.",
   },
   penstock_passed_requests_total: {
     type: "counter",
-    help: "Requests for the upstream, by kind and outcome: passed (its answer), fresh (a kept one that is still fresh), kept (an older one, while it is away), failed and full (503: it is away, too much is on its way), gone (the client left).",
+    help: "Requests for the upstream, by kind and outcome: passed (the upstream's answer), fresh (a fresh cached answer), kept (an older cached answer, while the upstream is away), failed (503: the upstream is away), full (503: too many requests in progress), gone (the client disconnected).",
   },
   penstock_passed_inflight: {
     type: "gauge",
     across: "sum",
     isOptional: true,
-    help: "Requests on their way to the upstream; absent without one, like the next.",
+    help: "Requests to the upstream that are in progress; absent without an upstream.",
   },
   penstock_passed_kept_bytes: {
     type: "gauge",
     across: "sum",
     isOptional: true,
-    help: "Answers of the upstream that are kept for when it is away.",
+    help: "Bytes of the upstream's answers in the cache; absent without an upstream.",
   },
   penstock_requests_inflight: {
     type: "gauge",
@@ -50,7 +50,7 @@ export const metricTable = {
   penstock_warnings_total: { type: "counter", help: "Warnings on stored events, by code." },
   penstock_slow_path_items_total: {
     type: "counter",
-    help: "Items that had to be brought into plain form: escaped or doubled names, U+0000, lone surrogates.",
+    help: "Items that had to be normalised: escaped or repeated names, U+0000, lone surrogates.",
   },
   penstock_distinct_ids_cut_total: {
     type: "counter",
@@ -69,7 +69,7 @@ export const metricTable = {
   penstock_atomic_batch_frames: { type: "histogram", help: "Frames per atomic batch." },
   penstock_ack_duration_seconds: {
     type: "histogram",
-    help: "From a frame's first send to its PubAck, by lane.",
+    help: "Time from a frame's first send to its PubAck, by lane.",
   },
   penstock_frame_retries_total: {
     type: "counter",
@@ -77,7 +77,7 @@ export const metricTable = {
   },
   penstock_acks_failed_total: {
     type: "counter",
-    help: "Sends without a PubAck that stores, by cause; an atomic batch is one send.",
+    help: "Sends that no PubAck confirmed as stored, by cause; an atomic batch is one send.",
   },
   penstock_duplicate_frames_total: {
     type: "counter",
@@ -104,34 +104,34 @@ export const metricTable = {
   penstock_connections_max: {
     type: "gauge",
     across: "sum",
-    help: "Connections that may be open.",
+    help: "Maximum number of open connections.",
   },
   penstock_connections_refused_total: {
     type: "counter",
-    help: "Connections closed as they opened, by which limit they were over: total, address.",
+    help: "Connections closed as they opened, by the exceeded limit: total, address.",
   },
   penstock_connections_closed_early_total: {
     type: "counter",
-    help: "Open connections closed early, by reason: newcomer (all were in use, and a new one took its place), idle (three quarters were in use).",
+    help: "Open connections closed early, by reason: newcomer (all were in use, and a new one replaced it), idle (three quarters were in use).",
   },
   penstock_unread_answer_bytes: {
     type: "gauge",
     across: "sum",
-    help: "Bytes of answers that the kernel holds because clients have not read them, at the last check, a second ago at most.",
+    help: "Bytes of unread answers in the kernel's buffers at the last check, at most a second ago.",
   },
   penstock_unread_answers_reset_total: {
     type: "counter",
-    help: "Connections reset because their clients did not read what they were sent.",
+    help: "Connections reset because their clients did not read the answers.",
   },
   penstock_inflight_bytes: {
     type: "gauge",
     across: "sum",
-    help: "Bytes in flight: bodies in hand, lines not acknowledged.",
+    help: "Bytes in flight: bodies in memory, unacknowledged lines.",
   },
   penstock_inflight_bytes_max: {
     type: "gauge",
     across: "sum",
-    help: "The budget of bytes in flight; past it: 503 overloaded.",
+    help: "The budget of bytes in flight; when it is exceeded: 503 overloaded.",
   },
   penstock_nats_connected: {
     type: "gauge",
@@ -146,7 +146,7 @@ export const metricTable = {
   penstock_stream_bytes_max: {
     type: "gauge",
     across: "max",
-    help: "What a stream may hold; +Inf without a limit.",
+    help: "Maximum bytes of a stream; +Inf without a limit.",
   },
   penstock_streams_refused: {
     type: "gauge",
@@ -157,23 +157,23 @@ export const metricTable = {
   penstock_registry_in_doubt: {
     type: "gauge",
     across: "max",
-    help: "1 while the registry is gone, or lacks what was read before.",
+    help: "1 while the registry is missing, or lacks projects that were read before.",
   },
   penstock_projects_over_share: {
     type: "gauge",
     across: "max",
-    help: "Projects refused for what they have in a stream (503 project_full).",
+    help: "Projects refused because they fill their share of a stream (503 project_full).",
   },
   penstock_tls_certificate_expiry_seconds: {
     type: "gauge",
     across: "min",
     isOptional: true,
-    help: "When the public port's certificate ends, in Unix time; absent without TLS.",
+    help: "When the public port's certificate expires, in Unix time; absent without TLS.",
   },
-  penstock_workers: { type: "gauge", across: "sum", help: "Processes that take requests." },
+  penstock_workers: { type: "gauge", across: "sum", help: "Processes that accept requests." },
   penstock_worker_restarts_total: {
     type: "counter",
-    help: "Workers started in place of one that died.",
+    help: "Workers started to replace one that died.",
   },
   penstock_event_loop_delay_seconds: {
     type: "gauge",

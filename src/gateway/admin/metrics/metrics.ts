@@ -1,6 +1,5 @@
-// What Penstock counts. The hot path calls one method for each request or frame, and each call only
-// adds to plain numbers. prom-client's registry reads them at a scrape. The values that labels can
-// have are in labels.ts.
+// Penstock's counters. The hot path calls one method per request or frame, and each call only adds
+// to plain numbers. prom-client's registry reads them at a scrape. labels.ts has the label values.
 
 import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
@@ -35,8 +34,8 @@ import {
 import { type MetricName, metricTable } from "./metric-table.ts";
 
 /**
- * The gauges, as functions that read the present value, or one value for each series. Each part of
- * the program gives the gauges that it has.
+ * The gauges, as functions that return the current value, or one value per series. Each part of the
+ * program provides its gauges.
  */
 interface Gauges {
   readonly requestsInflight?: () => number;
@@ -88,8 +87,8 @@ const reasons = Object.keys(outcomeOfReason) as EventReason[];
 const STATUS_MAX = 599;
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
 /**
- * The statuses whose series exist from the first scrape on. A counter that appears only with its
- * first failure gives no rate that shows this failure.
+ * The statuses whose series exist from the first scrape on. If a counter appeared only with its
+ * first failure, a rate would not show that failure.
  */
 const statusesExpected = {
   endpoint: new Set<number>(
@@ -154,13 +153,13 @@ export class Metrics extends MetricSet<MetricName> {
     this.show("penstock_requests_total", () => this.#requestSamples());
     this.show("penstock_events_total", () => this.#events.samples());
     // Both are the numbers of a single process. With several workers, the supervisor adds them up,
-    // and adds the restarts that it has made.
+    // together with its own count of restarts.
     this.show("penstock_workers", () => 1);
     this.show("penstock_worker_restarts_total", () => 0);
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /** To be called once for each request that was answered. `bodyBytes` counts bytes on the wire. */
+  /** Must be called once for each answered request. `bodyBytes`: bytes as received. */
   requestFinished(route: MetricsRoute, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;
@@ -168,20 +167,22 @@ export class Metrics extends MetricSet<MetricName> {
     if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /** To be called once for each request answered with an error, in addition to requestFinished. */
+  /**
+   * Must be called once for each request answered with an error, in addition to requestFinished.
+   */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }
 
   /**
-   * To be called once for each request whose client went away before its answer. Such a request is
-   * not counted as finished.
+   * Must be called once for each request whose client disconnected before its answer. Such a
+   * request is not counted as finished.
    */
   requestAborted(phase: AbortPhase): void {
     this.#aborted.add(1, phase);
   }
 
-  /** To be called once for each request for the upstream. */
+  /** Must be called once for each request for the upstream. */
   requestPassed(kind: PassedKind, outcome: PassedOutcome): void {
     this.#passed.add(1, kind, outcome);
   }
@@ -202,7 +203,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#distinctIdsCut.add(count);
   }
 
-  /** To be called once for each frame, at its first send. */
+  /** Must be called once for each frame, at its first send. */
   frameSent(lane: Lane, events: number, bytes: number): void {
     this.#frames.add(1, lane);
     this.#frameEvents.observe(events);
@@ -217,15 +218,15 @@ export class Metrics extends MetricSet<MetricName> {
     this.#frameRetries.add(1);
   }
 
-  /** To be called once for each atomic batch, at its end. */
+  /** Must be called once for each atomic batch, at its end. */
   batchEnded(outcome: BatchOutcome, frames: number): void {
     this.#batches.add(1, outcome);
     this.#batchFrames.observe(frames);
   }
 
   /**
-   * To be called once for each send without a good PubAck, be it of a frame or of an atomic batch.
-   * A frame that is sent again can fail more than once.
+   * Must be called once for each send of a frame or an atomic batch without a storing PubAck. A
+   * retried frame can fail more than once.
    */
   ackFailed(cause: AckFailureCause): void {
     this.#acksFailed.add(1, cause);
@@ -276,7 +277,7 @@ export class Metrics extends MetricSet<MetricName> {
   }
 }
 
-/** All counters at zero. Measures the event loop until closed. */
+/** Returns metrics with all counters at zero. Measures the event loop until closed. */
 export function createMetrics(): Metrics {
   return new Metrics();
 }

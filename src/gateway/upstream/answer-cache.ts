@@ -1,49 +1,49 @@
-// Answers that were good, by what was asked, up to so many bytes. What was asked once goes first,
-// so that questions which nobody repeats, however many, take no room from those that many ask.
-// Knows how long an answer is fresh, and for how long it may be given.
+// A cache of successful answers by question, limited in bytes. Answers requested once are evicted
+// first, so that questions which are never repeated take no room from frequent ones. Tracks how
+// long an answer is fresh, and how long it may be used.
 
 import type { UpstreamAnswer } from "./upstream-client.ts";
 
-interface KeptAnswer extends UpstreamAnswer {
-  readonly keptMs: number;
+interface CachedAnswer extends UpstreamAnswer {
+  readonly storedMs: number;
   readonly freshMs: number;
 }
 
-interface KeptAnswersOptions {
+interface AnswerCacheOptions {
   readonly bytesMax: number;
   readonly ageMsMax: number;
   readonly monotonicMs: () => number;
 }
 
-/** What an entry takes beside its body, its key and its headers. */
+/** Memory of an entry in addition to its body, its key and its headers. */
 const entryBytes = 512;
-/** One answer takes this share of the bytes at most. */
+/** Maximum share of one answer. */
 const shareOfOne = 1 / 8;
-/** What was asked again takes this share at most, so that something new can come to it. */
+/** Maximum share of repeated answers, so that new ones can be added. */
 const shareOfRepeated = 3 / 4;
-/** However long an upstream says that an answer is fresh. */
+/** Upper bound of the freshness that an upstream declares. */
 const freshMsMax = 86_400_000;
 
-/** In the order in which they were asked for. */
-class Shelf {
-  readonly #answers = new Map<string, KeptAnswer>();
+/** Answers in the order of their last request. */
+class LruAnswers {
+  readonly #answers = new Map<string, CachedAnswer>();
   bytes = 0;
 
-  put(key: string, kept: KeptAnswer): void {
+  put(key: string, cached: CachedAnswer): void {
     this.take(key);
-    this.#answers.set(key, kept);
-    this.bytes += bytesOf(key, kept);
+    this.#answers.set(key, cached);
+    this.bytes += bytesOf(key, cached);
   }
 
-  take(key: string): KeptAnswer | undefined {
-    const kept = this.#answers.get(key);
-    if (kept === undefined) return undefined;
+  take(key: string): CachedAnswer | undefined {
+    const cached = this.#answers.get(key);
+    if (cached === undefined) return undefined;
     this.#answers.delete(key);
-    this.bytes -= bytesOf(key, kept);
-    return kept;
+    this.bytes -= bytesOf(key, cached);
+    return cached;
   }
 
-  /** Lets those go that were not asked for the longest. */
+  /** Evicts the answers that were not requested for the longest time. */
   shrinkTo(bytesMax: number): void {
     for (const key of this.#answers.keys()) {
       if (this.bytes <= bytesMax) return;
@@ -52,12 +52,12 @@ class Shelf {
   }
 }
 
-export class KeptAnswers {
-  readonly #options: KeptAnswersOptions;
-  readonly #once = new Shelf();
-  readonly #repeated = new Shelf();
+export class AnswerCache {
+  readonly #options: AnswerCacheOptions;
+  readonly #once = new LruAnswers();
+  readonly #repeated = new LruAnswers();
 
-  constructor(options: KeptAnswersOptions) {
+  constructor(options: AnswerCacheOptions) {
     this.#options = options;
   }
 
@@ -65,27 +65,27 @@ export class KeptAnswers {
     return this.#once.bytes + this.#repeated.bytes;
   }
 
-  keep(key: string, answer: UpstreamAnswer, freshMs: number): void {
+  store(key: string, answer: UpstreamAnswer, freshMs: number): void {
     const { bytesMax, monotonicMs } = this.#options;
     const wasRepeated = this.#repeated.take(key) !== undefined;
     this.#once.take(key);
-    const kept = { ...answer, keptMs: monotonicMs(), freshMs: Math.min(freshMs, freshMsMax) };
-    if (bytesOf(key, kept) > bytesMax * shareOfOne) return;
-    (wasRepeated ? this.#repeated : this.#once).put(key, kept);
+    const cached = { ...answer, storedMs: monotonicMs(), freshMs: Math.min(freshMs, freshMsMax) };
+    if (bytesOf(key, cached) > bytesMax * shareOfOne) return;
+    (wasRepeated ? this.#repeated : this.#once).put(key, cached);
     this.#repeated.shrinkTo(bytesMax * shareOfRepeated);
     this.#once.shrinkTo(bytesMax - this.#repeated.bytes);
   }
 
-  /** Undefined: there is none, or it is too old to be given. */
+  /** Returns undefined if there is no answer, or it is too old to be used. */
   get(key: string): { answer: UpstreamAnswer; isFresh: boolean; ageMs: number } | undefined {
-    const kept = this.#repeated.take(key) ?? this.#once.take(key);
-    if (kept === undefined) return undefined;
+    const cached = this.#repeated.take(key) ?? this.#once.take(key);
+    if (cached === undefined) return undefined;
     const { monotonicMs, ageMsMax, bytesMax } = this.#options;
-    const ageMs = monotonicMs() - kept.keptMs;
+    const ageMs = monotonicMs() - cached.storedMs;
     if (ageMs > ageMsMax) return undefined;
-    this.#repeated.put(key, kept);
+    this.#repeated.put(key, cached);
     this.#repeated.shrinkTo(bytesMax * shareOfRepeated);
-    return { answer: kept, isFresh: ageMs < kept.freshMs, ageMs };
+    return { answer: cached, isFresh: ageMs < cached.freshMs, ageMs };
   }
 }
 
@@ -95,8 +95,8 @@ function bytesOf(key: string, { body, headers }: UpstreamAnswer): number {
 }
 
 /**
- * For how long an answer is fresh by its Cache-Control, in milliseconds; undefined where it is not
- * to be kept, or is another for each client (RFC 9111).
+ * Returns how long an answer is fresh by its Cache-Control, in milliseconds; undefined if it must
+ * not be cached, or differs by client (RFC 9111).
  */
 export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefined {
   const all = new Map(headers.map(([name, value]) => [name.toLowerCase(), value.toLowerCase()]));
@@ -109,13 +109,16 @@ export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefine
   return seconds === null ? 0 : Math.max(0, Number(seconds[1]) * 1_000 - ageMsOf(headers));
 }
 
-/** How old the answer was when it came, by what those say who had kept it before. */
+/** Returns the age of the answer on arrival, as declared by the caches before this one. */
 export function ageMsOf(headers: UpstreamAnswer["headers"]): number {
   const [, age = ""] = headers.find(([name]) => name === "Age") ?? [];
   return /^\d{1,9}$/.test(age) ? Number(age) * 1_000 : 0;
 }
 
-/** What an answer may differ by: it is part of what it is kept by, or changes no content. */
+/**
+ * Request headers by which an answer may vary: part of the cache key, or without effect on the
+ * content.
+ */
 const varyingByKey: ReadonlySet<string> = new Set([
   "accept-encoding",
   "origin",
