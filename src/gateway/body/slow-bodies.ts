@@ -62,8 +62,8 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
       continue;
     slow.push(body);
   }
-  const kept = slow.length > slowBodiesMax ? inFairOrder(slow).slice(0, slowBodiesMax) : slow;
-  for (const body of kept) body.keepOpen();
+  const keptOpen = slow.length > slowBodiesMax ? inFairOrder(slow).slice(0, slowBodiesMax) : slow;
+  for (const body of keptOpen) body.keepOpen();
 }
 
 /**

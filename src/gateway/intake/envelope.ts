@@ -8,7 +8,7 @@ import type { Lane } from "../../platform/base/lane.ts";
 import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../../records/table.ts";
 import type { MeteredProject, ProjectLookup } from "../projects/project.ts";
 import { unknownKeyDetail } from "./hints.ts";
-import { jsonFault, kindOfBody } from "./json-fault.ts";
+import { jsonProblem, kindOfBody } from "./json-fault.ts";
 
 /** Bytes read of a body that is neither object nor array, to report what it is. */
 const rootBytesRead = 64;
@@ -39,7 +39,7 @@ export function scanProblem(
     case ScanStatus.OutOfMemory:
       return { code: "overloaded", detail: "There is not enough memory to scan the body" };
     default:
-      return { code: "invalid_json", ...jsonFault(body, offset, markBytes) };
+      return { code: "invalid_json", ...jsonProblem(body, offset, markBytes) };
   }
 }
 

@@ -27,7 +27,7 @@ const longLineBytesMax = 1_048_576;
  * there; the body's length if the text ends too early. `bytesBefore`: bytes that the client sent
  * before the body (a byte order mark). They are added to the reported offset.
  */
-export function jsonFault(
+export function jsonProblem(
   body: Buffer,
   offset: number,
   bytesBefore: number,

@@ -74,7 +74,7 @@ export class StreamHistory {
   }
 
   /** Returns the loss for /readyz, for a minute after it was found. */
-  faults(): string[] {
+  problems(): string[] {
     const { text, untilMonotonicMs } = this.#reported;
     return this.#options.monotonicMs() < untilMonotonicMs ? [text] : [];
   }

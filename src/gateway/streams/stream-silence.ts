@@ -49,21 +49,21 @@ export class StreamSilence {
       state.silentMonotonicMs !== undefined &&
       state.silentMonotonicMs <= askedMonotonicMs &&
       now - state.silentMonotonicMs <= silentMsMax;
-    const fault =
+    const problem =
       state.denial ?? (hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name));
-    const detail = `S${fault.slice(1)}`;
+    const detail = `S${problem.slice(1)}`;
     // The silence is logged once. The refusal continues, even while no client sends, until an
     // acknowledgement ends it.
     if (isSilent && state.silence?.detail !== detail) {
       const isNews = this.#loggedUnder === undefined || state.silence !== undefined;
       refuseSilent(state, { code: "unavailable", detail }, now);
-      if (isNews) log.error({ stream: state.name }, `${fault}: its events are refused`);
+      if (isNews) log.error({ stream: state.name }, `${problem}: its events are refused`);
       this.#loggedUnder = leader;
     } else if (this.#loggedUnder !== undefined && state.silence === undefined) {
       this.#loggedUnder = undefined;
       log.info({ stream: state.name }, "stream acknowledges again: its events are accepted");
     }
-    return isSilent ? [fault] : [];
+    return isSilent ? [problem] : [];
   }
 
   /** Called when the server may have been restarted, or another one leads: either can help. */

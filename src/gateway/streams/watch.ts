@@ -92,7 +92,7 @@ export class StreamWatch {
     if (unanswered.length === this.#streams.length)
       return [`JetStream does not answer: ${unanswered[0]!.unanswered}`];
     return this.#streams.flatMap((stream) =>
-      unanswered.includes(stream) ? stream.faultsUnanswered() : stream.faults(),
+      unanswered.includes(stream) ? stream.problemsUnanswered() : stream.problems(),
     );
   }
 

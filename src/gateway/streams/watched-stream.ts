@@ -59,7 +59,7 @@ export class WatchedStream {
   readonly #room: StreamRoom;
   #size: StreamSize | undefined;
   /** The last reported reasons why the stream cannot store events. */
-  #faults: readonly string[] = [];
+  #problems: readonly string[] = [];
   #unanswered: string | undefined;
   #missingSinceMonotonicMs: number | undefined;
   #isStuck = false;
@@ -111,13 +111,13 @@ export class WatchedStream {
   }
 
   /** Returns the last reported reasons why the stream cannot store events. */
-  faults(): string[] {
-    return [...this.#faults, ...this.#history.faults()];
+  problems(): string[] {
+    return [...this.#problems, ...this.#history.problems()];
   }
 
-  /** Returns the reasons instead of `faults` if the last query got no answer. */
-  faultsUnanswered(): string[] {
-    return [`stream ${this.name} does not answer: ${this.#unanswered}`, ...this.#history.faults()];
+  /** Returns the reasons instead of `problems` if the last query got no answer. */
+  problemsUnanswered(): string[] {
+    return [`stream ${this.name} does not answer: ${this.#unanswered}`, ...this.#history.problems()];
   }
 
   /** Called when the connection was lost: its server may have been restarted. */
@@ -154,7 +154,7 @@ export class WatchedStream {
       if (isLed) this.#read(info, asked);
       else {
         this.#history.interrupted();
-        this.#faults = [`stream ${this.name} has no leader`];
+        this.#problems = [`stream ${this.name} has no leader`];
       }
     } catch (error) {
       const isMissing = isApiError(error, apiCodes.streamNotFound);
@@ -171,7 +171,7 @@ export class WatchedStream {
     this.#missingSinceMonotonicMs ??= monotonicMs;
     this.#size = undefined;
     this.state.reading = undefined;
-    this.#faults = [`stream ${this.name} is missing`];
+    this.#problems = [`stream ${this.name} is missing`];
     if (monotonicMs - this.#missingSinceMonotonicMs >= missingMsMax)
       this.#refuse("it is missing: a gateway creates it at its start");
   }
@@ -205,27 +205,27 @@ export class WatchedStream {
       bytes,
       bytesMax,
     };
-    this.#faults = [
-      ...this.#faultsOf(certainty, broken),
+    this.#problems = [
+      ...this.#problemsOf(certainty, broken),
       ...this.#room.read({ bytes, bytesMax, messageBytes }),
       ...this.#silence.read(info, asked.monotonicMs),
     ];
     // While no frame is sent, no acknowledgement can show that the stream stores again.
-    const isBack = !this.isRefused && !this.#isStuck && this.#faults.length === 0;
+    const isBack = !this.isRefused && !this.#isStuck && this.#problems.length === 0;
     const { awaySinceMonotonicMs: since } = state;
     if (isBack && since !== undefined && since <= asked.monotonicMs)
       state.awaySinceMonotonicMs = undefined;
   }
 
-  #faultsOf(certainty: Certainty, broken: string): string[] {
+  #problemsOf(certainty: Certainty, broken: string): string[] {
     const { name } = this;
-    const faults: string[] = [];
+    const problems: string[] = [];
     if (certainty === "unsure")
-      faults.push(`stream ${name} assigned a sequence twice, and has not reported what it still has`);
+      problems.push(`stream ${name} assigned a sequence twice, and has not reported what it still has`);
     if (certainty === "broken")
-      faults.push(`stream ${name} would not keep what a 200 promises: ${repeatsSequences}`);
-    if (broken !== "") faults.push(`stream ${name} would break what a 200 promises: ${broken}`);
-    return faults;
+      problems.push(`stream ${name} would not keep what a 200 promises: ${repeatsSequences}`);
+    if (broken !== "") problems.push(`stream ${name} would break what a 200 promises: ${broken}`);
+    return problems;
   }
 
   #refuse(why: string): void {

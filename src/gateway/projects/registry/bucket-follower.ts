@@ -40,7 +40,7 @@ interface BucketFollowerOptions extends BucketPlace {
    * Called if the bucket is missing although it existed before, or should exist. It is not created
    * again.
    */
-  readonly onGone: () => void;
+  readonly onMissing: () => void;
   readonly onRead: (reading: Reading) => void;
   /** Called before the first reading: why the bucket cannot be read. */
   readonly onFailure: (error: unknown) => void;
@@ -80,8 +80,8 @@ export class BucketFollower {
   #askedMonotonicMs: number | undefined;
   /** Whether the connection was lost since the last reading began: the next server may differ. */
   #mustReadAgain = false;
-  /** Whether `onRead` or `onGone` has been called yet. */
-  #isTold = false;
+  /** Whether `onRead` or `onMissing` has been called yet. */
+  #isReported = false;
   /**
    * Whether a reading has been compared with the streams. After that, the known projects are more
    * complete than the streams.
@@ -115,7 +115,7 @@ export class BucketFollower {
       steadyMs: pauseMsMax,
       ended: (_pauseMs, error) => {
         if (error === undefined) return;
-        if (!this.#isTold) this.#options.onFailure(error);
+        if (!this.#isReported) this.#options.onFailure(error);
         if (this.#closing.signal.aborted) return;
         const reason = (error as Error).message;
         if (isConnected(connection))
@@ -135,8 +135,8 @@ export class BucketFollower {
     const reader = await bucketReader(connection, bucketName(prefix));
     const opened = await this.#open(reader);
     if (opened === undefined) {
-      this.#isTold = true;
-      this.#options.onGone();
+      this.#isReported = true;
+      this.#options.onMissing();
       return;
     }
     const { bucket, state } = opened;
@@ -153,7 +153,7 @@ export class BucketFollower {
     const progress = { created, sequence: lastSequence, keys: new Set(entries.keys()) };
     const news = new Map([...entries].map(([key, entry]) => [key, this.#newsOf(entry)]));
     this.#isCompared = true;
-    this.#isTold = true;
+    this.#isReported = true;
     this.#isUpToDate = !this.#mustReadAgain;
     const expected = stored.projectIds;
     this.#options.onRead({ created, lastSequence, entries: news, expected, loss });
@@ -222,7 +222,7 @@ export class BucketFollower {
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
     const isLost = async () => (await reader.state()) === undefined && (await storedEvents()).any;
-    const isFirst = !this.#isTold && !(await isLost());
+    const isFirst = !this.#isReported && !(await isLost());
     const bucket = await (isFirst ? openBucket : openExistingBucket)(connection, this.#options);
     const state = bucket === undefined ? undefined : await reader.state();
     return bucket === undefined || state === undefined ? undefined : { bucket, state };

@@ -46,7 +46,7 @@ interface KnownProjectsOptions {
   readonly onClash: ClashTaker;
   /** Returns the project with its meter, which enforces its quota from now on. */
   readonly metered: (project: Project) => MeteredProject;
-  readonly onGone: (projectId: string) => void;
+  readonly onDeleted: (projectId: string) => void;
 }
 
 const namedMax = 10;
@@ -55,7 +55,7 @@ const noIds: ReadonlySet<string> = new Set();
 export class KnownProjects {
   readonly #known = new Map<string, Known>();
   readonly #metered: KnownProjectsOptions["metered"];
-  readonly #onGone: KnownProjectsOptions["onGone"];
+  readonly #onDeleted: KnownProjectsOptions["onDeleted"];
   readonly keys: KeyMap;
   /** Projects that the bucket lacks, or has only in an entry older than the known one. */
   readonly #missing = new Set<string>();
@@ -81,10 +81,10 @@ export class KnownProjects {
   #consistentTo = { created: "", sequence: 0 };
   #readTo = 0;
 
-  constructor({ onClash, metered, onGone }: KnownProjectsOptions) {
+  constructor({ onClash, metered, onDeleted }: KnownProjectsOptions) {
     this.keys = new KeyMap(onClash);
     this.#metered = metered;
-    this.#onGone = onGone;
+    this.#onDeleted = onDeleted;
   }
 
   get size(): number {
@@ -144,7 +144,7 @@ export class KnownProjects {
   }
 
   /** Called when the bucket is missing, and with it the entries of all known projects. */
-  bucketGone(): void {
+  bucketMissing(): void {
     for (const projectId of this.#known.keys()) this.#missing.add(projectId);
   }
 
@@ -214,7 +214,7 @@ export class KnownProjects {
       if (before === undefined) return;
       this.#known.delete(projectId);
       this.keys.remove(before.project);
-      this.#onGone(projectId);
+      this.#onDeleted(projectId);
       return;
     }
     if (news.kind !== "project") return;

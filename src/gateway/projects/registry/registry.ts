@@ -71,7 +71,7 @@ export class Registry implements ProjectLookup {
     this.#stream = bucketStream(bucketName(prefix));
     this.#known = new KnownProjects({
       onClash: (clash) => this.#logClash(clash),
-      onGone: (projectId) => this.#meters.leave(projectId),
+      onDeleted: (projectId) => this.#meters.leave(projectId),
       metered: (project) => this.#metered(project),
     });
     this.#follower = new BucketFollower({
@@ -79,7 +79,7 @@ export class Registry implements ProjectLookup {
       pollMs: options.pollMs ?? pollMsDefault,
       storedEvents: options.storedEvents ?? (async () => nothingStored),
       knowsProjects: () => this.#known.size > 0 && !this.#known.lacksUnknown,
-      onGone: () => this.#bucketMissing(),
+      onMissing: () => this.#bucketMissing(),
       onRead: (reading) => this.#takeWhole(reading),
       onFailure: (error) => this.#failed(options.refusal?.(error)),
       onChange: (key, news) => this.#takeChange(key, news),
@@ -198,7 +198,7 @@ export class Registry implements ProjectLookup {
   }
 
   #bucketMissing(): void {
-    this.#known.bucketGone();
+    this.#known.bucketMissing();
     const { size } = this.#known;
     const projects = size === 1 ? "the 1 project" : `the ${size} projects`;
     const lost = size === 0 ? "" : `, with ${projects} known from it`;

@@ -22,7 +22,7 @@ const marker = (id: string, revision: number): [string, EntryNews] => [
 function knownFrom(lastSequence: number, ...entries: [string, EntryNews][]) {
   const known = new KnownProjects({
     onClash() {},
-    onGone() {},
+    onDeleted() {},
     metered: (project) => ({ ...project, meter: {} }) as MeteredProject,
   });
   const read = (last: number, ...read: [string, EntryNews][]): void =>
