@@ -160,7 +160,7 @@ describe("a stream that went back is told", () => {
     read({ created: "b", firstSequence: 2_000, lastSequence: 2_000 });
     read({ created: "c", firstSequence: 3_000, lastSequence: 2_999 });
     expect(heard).toMatchObject({ causes: ["made_anew"], errors: 1 });
-    expect(history.faults()).toHaveLength(1);
+    expect(history.problems()).toHaveLength(1);
   });
 
   test("a stream made anew that has events already has lost none either, when the one before had none", () => {
@@ -201,9 +201,9 @@ describe("a stream that went back is told", () => {
     read({ created: "a", lastSequence: 5 });
     read({ created: "b", lastSequence: 0 });
     heard.nowMs = 59_999;
-    expect(history.faults()).toHaveLength(1);
+    expect(history.problems()).toHaveLength(1);
     heard.nowMs = 60_000;
-    expect(history.faults()).toEqual([]);
+    expect(history.problems()).toEqual([]);
     expect(heard.causes).toEqual(["made_anew"]);
   });
 
