@@ -25,7 +25,7 @@ test("a closed ack subscription is made again: acknowledgements are heard again 
   expect(await rig.send("live", "before")).toEqual(stored);
   reload(allowed, denied);
   await vi.waitFor(
-    () => expect(rig.log.join("\n")).toContain("the subscription to PubAcks was closed"),
+    () => expect(rig.log.join("\n")).toContain("PubAck subscription closed"),
     5_000,
   );
   const waiting = rig.send("live", "during");

@@ -51,7 +51,7 @@ describe("an edited stream is not ready", () => {
     expect(performance.now() - startedMs).toBeLessThan(2_000);
     expect(rig.heard.retries).toBe(0);
     expect(rig.heard.failures).toEqual(["refused"]);
-    expect(rig.log.join("\n")).toContain("the stream's max_msg_size refuses a frame");
+    expect(rig.log.join("\n")).toContain("exceeds the stream's max_msg_size");
     expect(await rig.send("live", "small")).toEqual(stored);
     expect(linesOf(await rig.stored("live"))).toEqual(["small"]);
     await rig.close();

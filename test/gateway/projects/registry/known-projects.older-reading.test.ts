@@ -42,10 +42,10 @@ describe("an older reading brings nothing back", () => {
     expect(known.fault).toContain("it ends at entry 2");
     known.take(...put("c", 3));
     expect([idOf("ka"), idOf("kb"), idOf("kc")]).toEqual(["a", undefined, "c"]);
-    expect(known.fault).toContain("that were deleted (b)");
+    expect(known.fault).toContain("deleted projects again (b)");
     read(3, ...both, put("c", 3));
     expect(idOf("kb")).toBeUndefined();
-    expect(known.fault).toContain("that were deleted (b)");
+    expect(known.fault).toContain("deleted projects again (b)");
     known.take(...marker("b", 4));
     expect(known.fault).toBeUndefined();
     known.take(...put("b", 5));
@@ -58,7 +58,7 @@ describe("an older reading brings nothing back", () => {
     read(2, ...both);
     known.take(...put("c", 3));
     expect(idOf("kb")).toBeUndefined();
-    expect(known.fault).toContain("that were deleted (b)");
+    expect(known.fault).toContain("deleted projects again (b)");
   });
 
   test("one that is changed after that is as it is then", () => {
