@@ -227,7 +227,7 @@ export const storeRows: readonly Row[] = [
     panels: [
       timeSeries({
         title: "Workers",
-        description: "Processes that accept requests.",
+        description: "Processes that take requests.",
         unit: "short",
         width: 6,
         queries: [{ expr: of("penstock_workers"), legend: "{{instance}}" }],

@@ -2,7 +2,7 @@
 // and where an answer has more to say than it names.
 
 import { randomFillSync } from "node:crypto";
-import { type Said, Slips, textOf } from "../../gateway/intake/hints.ts";
+import { type Explanation, textOf, Typos } from "../../gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../gateway/intake/items.ts";
 import { Tally } from "../../gateway/intake/tally.ts";
 import type { RequestFrames } from "../../gateway/intake/work.ts";
@@ -41,7 +41,7 @@ export class EventCheck {
     this.#taker = new ItemTaker({
       slowScanner: createScanner(),
       records: this.#records,
-      slips: new Slips(),
+      typos: new Typos(),
       onBug: (bug) => {
         throw bug;
       },
@@ -124,9 +124,9 @@ class AllNotes extends Tally {
     return true;
   }
 
-  override drop(index: number, code: DropCode, said: Said): void {
+  override drop(index: number, code: DropCode, explanation: Explanation): void {
     this.dropped++;
-    this.#note(index, code, textOf(said), false);
+    this.#note(index, code, textOf(explanation), false);
   }
 
   override remove(index: number): void {
@@ -134,9 +134,9 @@ class AllNotes extends Tally {
     this.#note(index, removed.code, removed.detail, false);
   }
 
-  override fail(index: number, code: ItemErrorCode, said: Said): void {
+  override fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
     this.dropped++;
-    this.#note(index, code, textOf(said), false);
+    this.#note(index, code, textOf(explanation), false);
   }
 
   override store(index: number, verdict: Verdict, hint: string): void {
