@@ -272,7 +272,7 @@ export class LzDecoder implements StepDecoder {
   }
 
   /**
-   * Handles the end code. It may be followed by at most a character whose bits are byLimit 0, padding
+   * Handles the end code. It may be followed by at most a character whose bits are all 0, padding
    * and a line break.
    */
   #end(): void {

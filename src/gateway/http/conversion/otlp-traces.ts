@@ -118,7 +118,7 @@ export class OtlpTraces implements Conversion {
         }
         const hasRoom = resourceBytes <= bytesLeft;
         const text = hasRoom ? textOf({ ...read, resource, requestId, index }) : "";
-        // The event of a resource's attributes may be short, and takes as long to build.
+        // The event may be short, but processing a long resource takes time, so its bytes count.
         bytesLeft = hasRoom ? bytesLeft - Math.max(resourceBytes, Buffer.byteLength(text)) : -1;
         if (bytesLeft < 0) this.#reject(`the events of the request have over ${mostBytes} bytes`);
         else if (text === "") this.#reject("its values are nested too deeply");
