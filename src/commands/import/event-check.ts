@@ -2,7 +2,7 @@
 // and where an answer has more to say than it names.
 
 import { randomFillSync } from "node:crypto";
-import { type Explanation, textOf, Typos } from "../../gateway/intake/hints.ts";
+import { type Explanation, Typos, textOf } from "../../gateway/intake/hints.ts";
 import { ItemTaker, type Job } from "../../gateway/intake/items.ts";
 import { Tally } from "../../gateway/intake/tally.ts";
 import type { RequestFrames } from "../../gateway/intake/work.ts";

@@ -23,7 +23,8 @@ export const tooManyToConvert: Problem = {
 };
 export const manyChunks: Problem = {
   code: "overloaded",
-  detail: "The body arrives in too many small chunks at once: send larger ones, or a Content-Length",
+  detail:
+    "The body arrives in too many small chunks at once: send larger ones, or a Content-Length",
 };
 
 export const tinyChunks: Problem = {
@@ -68,9 +69,11 @@ export function bodyTooLarge(
   bodyBytesMax: number,
 ): Problem {
   const bytes = Math.max(bytesDeclared, bytesArrived);
-  const size =
-    bytesDeclared >= bytesArrived ? `has ${bytes} bytes` : `has at least ${bytes} bytes`;
-  return { code: "body_too_large", detail: `The body ${size}, more than the maximum of ${bodyBytesMax}` };
+  const size = bytesDeclared >= bytesArrived ? `has ${bytes} bytes` : `has at least ${bytes} bytes`;
+  return {
+    code: "body_too_large",
+    detail: `The body ${size}, more than the maximum of ${bodyBytesMax}`,
+  };
 }
 
 export function inflatedTooLarge(bytesMax: number): Problem {

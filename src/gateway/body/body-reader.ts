@@ -351,7 +351,10 @@ export class BodyReader {
   }
 
   #intakeFailed({ request }: RequestBody, error: unknown): void {
-    this.#options.log.error({ err: error, route: request.label }, "body could not be processed: the intake threw");
+    this.#options.log.error(
+      { err: error, route: request.label },
+      "body could not be processed: the intake threw",
+    );
     request.answerProblem(problemOf("unavailable"));
   }
 }

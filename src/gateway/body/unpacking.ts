@@ -29,7 +29,13 @@ import { type Coding, codingOf, looksGzipped, namesUnknownCoding } from "./codin
 import { WORK_PER_MS, workOf } from "./inflate.ts";
 import { InflationPool, type UnpackingWork } from "./inflation-pool.ts";
 import { LzDecoder } from "./lz-decoder.ts";
-import { compressionOf, type FormFields, compressionProblem, formOf, Layer } from "./payload-form.ts";
+import {
+  compressionOf,
+  compressionProblem,
+  type FormFields,
+  formOf,
+  Layer,
+} from "./payload-form.ts";
 import { startOfPayload } from "./payload-start.ts";
 import { PooledInflation } from "./pooled-inflation.ts";
 import type { QuickInflater } from "./quick-inflation.ts";

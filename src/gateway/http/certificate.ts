@@ -142,10 +142,7 @@ export class CertificateWatch {
     const { files, log, renew } = this.#options;
     renew();
     this.#inUse = next;
-    log.info(
-      { ...files, expires: new Date(next.notAfterMs).toISOString() },
-      "certificate renewed",
-    );
+    log.info({ ...files, expires: new Date(next.notAfterMs).toISOString() }, "certificate renewed");
     this.#warnIfUnfit();
   }
 

@@ -37,7 +37,8 @@ export class ItemsHash {
   /** Adds the item in the bytes [start, end) of the body. */
   add(start: number, end: number): void {
     const bytes = end - start + 1;
-    if (this.#collectedBytes + bytes > this.#collected.length) this.#hashBytes(this.#collected, 0, this.#collectedBytes);
+    if (this.#collectedBytes + bytes > this.#collected.length)
+      this.#hashBytes(this.#collected, 0, this.#collectedBytes);
     if (bytes > this.#collected.length) {
       this.#hashBytes(this.#body, start, end);
     } else {

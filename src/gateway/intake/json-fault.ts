@@ -60,8 +60,7 @@ function hintAt(body: Buffer, offset: number): string | undefined {
     return "JSON has no such escape: write a backslash as two";
   if (/\\u[\da-f]{0,3}$/i.test(before)) return "\\u must be followed by four hexadecimal digits";
   if (character === "'" || character === "`") return "names and strings must be in double quotes";
-  if ((character === "}" || character === "]") && last === ",")
-    return "remove the comma before it";
+  if ((character === "}" || character === "]") && last === ",") return "remove the comma before it";
   if (character === "#" || /^\/[/*]/.test(after)) return "JSON has no comments";
   if (character === "," && /[,[{:]/.test(last))
     return "a value is missing before the comma, or the comma must be removed";

@@ -72,7 +72,11 @@ export class PlainForm {
       return refuse(verdict, "too_deep", detail);
     }
     if ((flags & ItemFlag.LongNumber) !== 0) {
-      return refuse(verdict, "number_too_long", `A number may have at most ${numberDigitsMax} digits`);
+      return refuse(
+        verdict,
+        "number_too_long",
+        `A number may have at most ${numberDigitsMax} digits`,
+      );
     }
     tally.slowPathItems++;
     const { body, table, row } = item;

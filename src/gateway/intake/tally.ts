@@ -15,7 +15,7 @@ import {
 } from "../../platform/base/warnings.ts";
 import type { Verdict } from "../../records/verdict.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
-import { mayHaveHint, type Explanation, textOf } from "./hints.ts";
+import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 
 /**
  * Maximum number of errors, and of warnings, that an answer names; the others are only counted.

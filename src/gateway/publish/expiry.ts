@@ -97,5 +97,10 @@ export function takeExpired(
     frame.joinedBytes = to;
     frame.rollback();
   }
-  return { waiters: expired, joins: expiredJoins, bytesCut: bytesBefore - frame.joinedBytes, ranges };
+  return {
+    waiters: expired,
+    joins: expiredJoins,
+    bytesCut: bytesBefore - frame.joinedBytes,
+    ranges,
+  };
 }

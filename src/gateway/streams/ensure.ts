@@ -138,9 +138,7 @@ export class Streams {
     let reconnects: number;
     do {
       reconnects = this.#reconnects;
-      await this.#ensureReady(config, undefined).catch((error: unknown) =>
-        this.#logFailure(error),
-      );
+      await this.#ensureReady(config, undefined).catch((error: unknown) => this.#logFailure(error));
     } while (reconnects !== this.#reconnects);
     this.#ensuringAgain.delete(config);
   }
@@ -224,7 +222,10 @@ async function ensureOne(
   const raised = raisedLimits(wanted, config);
   const kept = keptLimits(wanted, config);
   if (kept.length > 0)
-    log.warn({ stream: wanted.name, kept }, "stream has larger limits than the settings: unchanged");
+    log.warn(
+      { stream: wanted.name, kept },
+      "stream has larger limits than the settings: unchanged",
+    );
   let current: StreamInfo = existing;
   if (Object.keys(raised).length > 0) {
     const change = { ...config, ...raised };
@@ -263,7 +264,10 @@ async function enableBatches(
     log.info({ stream }, "stream now accepts atomic batches");
   } catch (error) {
     const reason = (error as Error).message;
-    log.warn({ stream, reason }, "stream cannot be set to accept atomic batches: it works without them");
+    log.warn(
+      { stream, reason },
+      "stream cannot be set to accept atomic batches: it works without them",
+    );
   }
 }
 

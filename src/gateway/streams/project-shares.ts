@@ -66,7 +66,8 @@ const recordSlicesMax = 16_384;
 
 const shareFull: Problem = {
   code: "project_full",
-  detail: "The project has filled its share of the store: older events must expire or be purged first",
+  detail:
+    "The project has filled its share of the store: older events must expire or be purged first",
   retryAfterMs: 30_000,
 };
 const reserveFull: Problem = {

@@ -87,7 +87,8 @@ export class StreamWatch {
     const sinceMonotonicMs = monotonicMs();
     await this.#askAll();
     const unanswered = this.#streams.filter(
-      (stream) => stream.unanswered !== undefined && stream.state.ackedMonotonicMs < sinceMonotonicMs,
+      (stream) =>
+        stream.unanswered !== undefined && stream.state.ackedMonotonicMs < sinceMonotonicMs,
     );
     if (unanswered.length === this.#streams.length)
       return [`JetStream does not answer: ${unanswered[0]!.unanswered}`];

@@ -117,7 +117,10 @@ export class WatchedStream {
 
   /** Returns the reasons instead of `problems` if the last query got no answer. */
   problemsUnanswered(): string[] {
-    return [`stream ${this.name} does not answer: ${this.#unanswered}`, ...this.#history.problems()];
+    return [
+      `stream ${this.name} does not answer: ${this.#unanswered}`,
+      ...this.#history.problems(),
+    ];
   }
 
   /** Called when the connection was lost: its server may have been restarted. */
@@ -221,7 +224,9 @@ export class WatchedStream {
     const { name } = this;
     const problems: string[] = [];
     if (certainty === "unsure")
-      problems.push(`stream ${name} assigned a sequence twice, and has not reported what it still has`);
+      problems.push(
+        `stream ${name} assigned a sequence twice, and has not reported what it still has`,
+      );
     if (certainty === "broken")
       problems.push(`stream ${name} would not keep what a 200 promises: ${repeatsSequences}`);
     if (broken !== "") problems.push(`stream ${name} would break what a 200 promises: ${broken}`);
@@ -244,9 +249,6 @@ export class WatchedStream {
     const { state } = this;
     if (state.refusal === undefined) return;
     state.refusal = undefined;
-    this.#options.log.info(
-      { stream: state.name },
-      "stream fit again: its events are accepted",
-    );
+    this.#options.log.info({ stream: state.name }, "stream fit again: its events are accepted");
   }
 }

@@ -5,8 +5,8 @@
 import { createHash } from "node:crypto";
 import type { Problem } from "../../platform/base/errors.ts";
 import type { FixedAnswer } from "../http/pages/fixed-answer.ts";
+import { AnswerCache, ageMsOf, freshMsOf } from "./answer-cache.ts";
 import { flagsQuestion } from "./flags-question.ts";
-import { ageMsOf, freshMsOf, AnswerCache } from "./answer-cache.ts";
 import type { PassedKind, PassedOutcome } from "./labels.ts";
 import type { PassedHead } from "./passed-head.ts";
 import { type UpstreamAnswer, UpstreamClient } from "./upstream-client.ts";

@@ -8,7 +8,10 @@ import type { WorkerProcess } from "./worker-process.ts";
 
 interface SilenceWatchOptions {
   /** The running workers by index. The map is read at each check. */
-  readonly running: ReadonlyMap<number, Pick<WorkerProcess, "pid" | "messagesRead" | "ask" | "kill">>;
+  readonly running: ReadonlyMap<
+    number,
+    Pick<WorkerProcess, "pid" | "messagesRead" | "ask" | "kill">
+  >;
   readonly log: Pick<Log, "error">;
 }
 

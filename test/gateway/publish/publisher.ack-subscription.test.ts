@@ -24,10 +24,7 @@ test("a closed ack subscription is made again: acknowledgements are heard again 
   const rig = await startRig(server, { ackTimeoutMs: 300 });
   expect(await rig.send("live", "before")).toEqual(stored);
   reload(allowed, denied);
-  await vi.waitFor(
-    () => expect(rig.log.join("\n")).toContain("PubAck subscription closed"),
-    5_000,
-  );
+  await vi.waitFor(() => expect(rig.log.join("\n")).toContain("PubAck subscription closed"), 5_000);
   const waiting = rig.send("live", "during");
   // While nothing can be heard, readiness says so.
   expect(await rig.streams.check()).toEqual([expect.stringContaining("JetStream does not answer")]);

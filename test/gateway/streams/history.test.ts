@@ -102,7 +102,9 @@ describe("a stream that went back is told", () => {
     const checked = rig.streams.check();
     doubt(rig.streams.states.of("live", 0), { from: 1, to: 1 }, performance.now());
     // A reading that was asked for after it may have been quicker, and says more.
-    expect((await checked).join()).toMatch(/assigned a sequence twice|went back from sequence 1 to 1/);
+    expect((await checked).join()).toMatch(
+      /assigned a sequence twice|went back from sequence 1 to 1/,
+    );
     await vi.waitFor(
       () => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined(),
       within,

@@ -167,10 +167,7 @@ function peersOf({ connectionId, log }: AddressSourceParts, options: PeersOption
     read,
     atFirstRequest: trusts && proxied,
     distrusted: () =>
-      log.error(
-        {},
-        "connection ids not unique: addresses are no longer cached by connection",
-      ),
+      log.error({}, "connection ids not unique: addresses are no longer cached by connection"),
     limits,
     opening,
   });

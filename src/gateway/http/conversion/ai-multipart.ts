@@ -87,7 +87,9 @@ export class AiMultipart implements Conversion {
     const own = parts.filter(({ name }) => name === "event" || name === "event.properties");
     const bytes = own.reduce((sum, part) => sum + part.bytes.length, 0);
     if (bytes > eventBytesMax)
-      throw new PartError(`event and event.properties may have at most ${eventBytesMax} bytes together`);
+      throw new PartError(
+        `event and event.properties may have at most ${eventBytesMax} bytes together`,
+      );
     const event = objectIn(first);
     const separate = parts.find(({ name }) => name === "event.properties");
     const within = event.value["properties"];
@@ -270,7 +272,8 @@ function partsOf(body: Buffer, contentType: string): readonly Part[] {
     if (names.has(part.name)) throw new PartError(`There are two parts ${quoted(part.name)}`);
     names.add(part.name);
     parts.push(part);
-    if (parts.length > partsMax) throw new PartError(`A request may have at most ${partsMax} parts`);
+    if (parts.length > partsMax)
+      throw new PartError(`A request may have at most ${partsMax} parts`);
     at = end + delimiter.length;
   }
   return parts;

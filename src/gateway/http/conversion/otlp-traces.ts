@@ -107,7 +107,10 @@ export class OtlpTraces implements Conversion {
     let resourceBytes = 0;
     for (const read of reads) {
       if (++index > spansMax)
-        return { code: "too_many_events", detail: `A trace request may have at most ${spansMax} spans` };
+        return {
+          code: "too_many_events",
+          detail: `A trace request may have at most ${spansMax} spans`,
+        };
       if ("rejected" in read) this.#reject(read.rejected);
       else if (!isAiSpan(read.span)) this.notes.others++;
       else {

@@ -125,7 +125,9 @@ export class ConversionThread {
     worker.on("exit", (code) => {
       if (this.#worker !== worker) return;
       const isFull = (failure as NodeJS.ErrnoException | undefined)?.code === outOfMemory;
-      const error = new Error("Conversion of a body failed: its thread has ended", { cause: failure ?? code });
+      const error = new Error("Conversion of a body failed: its thread has ended", {
+        cause: failure ?? code,
+      });
       const pending = this.#pending;
       this.#end(isFull ? tooMuchMemory : undefined);
       if (!isFull) pending?.reject(error);

@@ -84,9 +84,7 @@ export function readV1Envelope(
       ? Number.NaN
       : timestampTokenMs(body, start, end);
   if (Number.isNaN(createdAtMs)) {
-    return invalidPayload(
-      "created_at must be an RFC 3339 time such as 2026-01-31T23:59:59.999Z",
-    );
+    return invalidPayload("created_at must be an RFC 3339 time such as 2026-01-31T23:59:59.999Z");
   }
   const lane = laneOf(table);
   return typeof lane === "string" ? { project, lane } : lane;

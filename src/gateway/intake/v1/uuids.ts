@@ -96,7 +96,9 @@ class UuidReader {
       type === TokenType.EscapedString ? unescapedUuid(body, start, end) : undefined;
     if (!isPlain && unescaped === undefined) {
       const what =
-        type === TokenType.Absent || type === TokenType.Null ? "has none" : "has one that is not a UUID";
+        type === TokenType.Absent || type === TokenType.Null
+          ? "has none"
+          : "has one that is not a UUID";
       this.problem = invalidPayload(`Each event must have a uuid, and batch[${index}] ${what}`);
       return;
     }

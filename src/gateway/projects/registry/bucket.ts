@@ -151,7 +151,8 @@ type ParsedProject =
 
 /** `id`: the name of the entry, which is the project's id if the entry is a project's. */
 export function parseProject(id: string, value: Uint8Array): ParsedProject {
-  if (!isProjectId(id)) return { ok: false, fault: "its name is not a project id", isUnowned: true };
+  if (!isProjectId(id))
+    return { ok: false, fault: "its name is not a project id", isUnowned: true };
   const parsed = parseValue(id, value);
   return parsed.ok ? parsed : { ...parsed, isUnowned: false };
 }

@@ -183,7 +183,9 @@ export class KnownProjects {
   }
 
   get #lags(): boolean {
-    return this.#consistentTo.created === this.#created && this.#readTo < this.#consistentTo.sequence;
+    return (
+      this.#consistentTo.created === this.#created && this.#readTo < this.#consistentTo.sequence
+    );
   }
 
   #applyHeld(): void {

@@ -56,7 +56,9 @@ const fresh = (place: Place): Promise<Registry> =>
 function expectDoubt(registry: Registry, fault: string): void {
   expect(registry.fault).toContain(fault);
   expect(registry.refusalOf("phc_nobody")).toContain("registry");
-  expect(registry.lines.filter(({ message }) => message.includes("registry inconsistent"))).toHaveLength(1);
+  expect(
+    registry.lines.filter(({ message }) => message.includes("registry inconsistent")),
+  ).toHaveLength(1);
 }
 
 describe("a fresh start takes no loss for a fact", () => {
